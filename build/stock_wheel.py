@@ -1,0 +1,295 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Gets a stock TensorFlow wheel and makes the tree that Bazel sees as @tensorflow.
+
+    python3 build/stock_wheel.py fetch --python cp312
+    python3 build/stock_wheel.py prepare --python cp312 --patches patches/2.21.0 --out DIR
+
+`fetch` downloads the wheel with pip, checks it against the hash pinned here and unpacks its headers
+and libraries, all in a cache (TFMS_CACHE, by default tensorflow-multistream in XDG_CACHE_HOME).
+`prepare` does so too, then fills DIR with links into the cache and the patched files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import patch_series
+from build_error import BuildError, run_main
+
+VERSION = "2.21.0"
+STOCK_PLATFORM = "manylinux_2_27_x86_64"
+
+# SHA-256 of tensorflow-2.21.0-<tag>-<tag>-manylinux_2_27_x86_64.whl.
+SHA256 = {
+    "cp310": "77c6f298e695ea1d283cdd7d30f8d97530cc6e92c1395a9ddbab9771c99233a4",
+    "cp311": "9056fbc9ba04235810b71ae6cbd958a196e8804fb53bbcffbf3e23b56155f124",
+    "cp312": "b3b95643c4e70eb925839938fb35cbe142f317ec84af6844ee61513713bb13c0",
+    "cp313": "e9d8da8dcab9650efb45f032ba70af2f016f907e6e0c6bda29dd101bba945406",
+}
+
+LIBRARIES = ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")
+
+_INCLUDE = "tensorflow/include/"
+# Bazel would take folders with these files for packages of their own.
+_BAZEL_FILES = ("BUILD", "BUILD.bazel", "WORKSPACE", "WORKSPACE.bazel")
+
+
+def default_tag() -> str:
+    """Returns the tag, such as "cp311", of the Python that runs this."""
+    return f"cp{sys.version_info.major}{sys.version_info.minor}"
+
+
+def check_tag(tag: str) -> str:
+    """Checks that there is a stock wheel for a Python.
+
+    Args:
+      tag: such as "cp312".
+
+    Returns:
+      The tag.
+
+    Raises:
+      BuildError: TensorFlow has no wheel for it.
+    """
+    if tag not in SHA256:
+        raise BuildError(
+            f"TensorFlow {VERSION} has no wheel for Python '{tag}'; there are {', '.join(SHA256)}.\n"
+            "Choose one: scripts/build_wheel.sh --python cp312, or "
+            "bazel build --repo_env=TFMS_PYTHON=cp312."
+        )
+    return tag
+
+
+def cache_folder() -> pathlib.Path:
+    """Returns the cache's folder, which may not exist yet."""
+    chosen = os.environ.get("TFMS_CACHE")
+    if chosen:
+        return pathlib.Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(base) / "tensorflow-multistream"
+
+
+def wheel_name(tag: str) -> str:
+    """Returns the stock wheel's file name for a Python tag."""
+    return f"tensorflow-{VERSION}-{tag}-{tag}-{STOCK_PLATFORM}.whl"
+
+
+def verify_hash(wheel: pathlib.Path, expected: str) -> None:
+    """Checks a wheel's content.
+
+    Args:
+      wheel: the file.
+      expected: its SHA-256 in hexadecimal.
+
+    Raises:
+      BuildError: the content has another hash.
+    """
+    digest = hashlib.sha256()
+    with wheel.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    if digest.hexdigest() != expected:
+        raise BuildError(
+            f"{wheel} has SHA-256 {digest.hexdigest()}, but {expected} is pinned.\n"
+            "The file is damaged, or is not the wheel that TensorFlow released. Delete it and try "
+            "again; if that does not help, find out where pip gets it from (pip config list)."
+        )
+
+
+def fetch(tag: str, cache: pathlib.Path) -> pathlib.Path:
+    """Makes sure that the cache has a verified stock wheel.
+
+    Args:
+      tag: such as "cp312".
+      cache: the cache's folder.
+
+    Returns:
+      The wheel's path in the cache.
+
+    Raises:
+      BuildError: no such wheel, no network, no disk or a wrong hash.
+    """
+    expected = SHA256[check_tag(tag)]
+    wheel = cache / "wheels" / expected / wheel_name(tag)
+    if wheel.is_file():
+        return wheel
+    wheel.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as folder:
+        downloaded = _download(tag, pathlib.Path(folder))
+        verify_hash(downloaded, expected)
+        downloaded.replace(wheel)
+    return wheel
+
+
+def unpack(wheel: pathlib.Path, folder: pathlib.Path) -> None:
+    """Unpacks a wheel's headers to include/ and its libraries to lib/ of a folder.
+
+    Does nothing if the folder exists: it appears only once it is complete.
+
+    Args:
+      wheel: the stock wheel.
+      folder: the folder to make.
+
+    Raises:
+      BuildError: not enough disk, or a library is not in the wheel.
+    """
+    if folder.is_dir():
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(wheel) as archive:
+        wanted = dict(_wanted_members(archive))
+        needed = sum(archive.getinfo(member).file_size for member in wanted)
+        free = shutil.disk_usage(folder.parent).free
+        if free < needed:
+            raise BuildError(_no_disk(folder.parent, needed, free))
+        partial = pathlib.Path(tempfile.mkdtemp(dir=folder.parent, prefix="partial-"))
+        try:
+            for member, target in wanted.items():
+                path = partial / target
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(member) as source, path.open("wb") as sink:
+                    shutil.copyfileobj(source, sink, 1 << 20)
+            partial.chmod(0o755)
+            partial.rename(folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def prepare(tag: str, patches: pathlib.Path, out: pathlib.Path) -> None:
+    """Fills a folder with what Bazel needs of a stock wheel.
+
+    The folder gets include/ and lib/ (links into the cache), wheel/ (a link to the stock wheel),
+    patched/ (the files that the series changes, changed) and stock.json, which describes them.
+
+    Args:
+      tag: such as "cp312".
+      patches: folder of the series to apply.
+      out: the folder to fill.
+
+    Raises:
+      BuildError: see fetch, unpack and patch_series.apply_series.
+    """
+    cache = cache_folder()
+    with _cache_lock(cache):
+        wheel = fetch(tag, cache)
+        unpacked = cache / "unpacked" / SHA256[tag]
+        unpack(wheel, unpacked)
+    with zipfile.ZipFile(wheel) as archive:
+        members = set(archive.namelist())
+        changed = patch_series.apply_series(
+            patches, lambda path: archive.read(path).decode() if path in members else None
+        )
+    for path, text in changed.items():
+        target = out / "patched" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    (out / "include").symlink_to(unpacked / "include")
+    for folder, source in (("lib", unpacked / "lib"), ("wheel", wheel.parent)):
+        (out / folder).mkdir()
+        for file in source.iterdir():
+            (out / folder / file.name).symlink_to(file)
+    description = {"version": VERSION, "tag": tag, "wheel": f"wheel/{wheel.name}"}
+    (out / "stock.json").write_text(json.dumps({**description, "python": sys.executable}))
+
+
+def _wanted_members(archive: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
+    for member in archive.namelist():
+        if member.endswith("/") or member.rsplit("/", 1)[-1] in _BAZEL_FILES:
+            continue
+        if member.startswith(_INCLUDE):
+            yield member, "include/" + member[len(_INCLUDE) :]
+    for library in LIBRARIES:
+        if f"tensorflow/{library}" not in archive.NameToInfo:
+            raise BuildError(f"{archive.filename} has no tensorflow/{library}.")
+        yield f"tensorflow/{library}", f"lib/{library}"
+
+
+def _download(tag: str, folder: pathlib.Path) -> pathlib.Path:
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+    command += ["--disable-pip-version-check", "--no-cache-dir", "--quiet"]
+    command += ["--python-version", f"{tag[2]}.{tag[3:]}", "--implementation", "cp"]
+    command += ["--platform", STOCK_PLATFORM, "--dest", str(folder), f"tensorflow=={VERSION}"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode == 0:
+        return folder / wheel_name(tag)
+    if "No module named pip" in result.stderr:
+        raise BuildError(f"{sys.executable} has no pip.\nInstall it: apt-get install python3-pip.")
+    reason = " ".join(result.stderr.strip().splitlines()[-1:])
+    raise BuildError(
+        f"pip could not download tensorflow=={VERSION} for {tag}: {reason}\n"
+        "Check the network and pip's configuration (pip config list), then try again; or put "
+        f"{wheel_name(tag)} into {cache_folder() / 'wheels' / SHA256[tag]}."
+    )
+
+
+def _no_disk(folder: pathlib.Path, needed: int, free: int) -> str:
+    return (
+        f"{folder} has {free / 1e9:.1f} GB free; unpacking TensorFlow's wheel takes "
+        f"{needed / 1e9:.1f} GB.\nFree some, or set TFMS_CACHE to a folder on a larger disk."
+    )
+
+
+@contextmanager
+def _cache_lock(cache: pathlib.Path) -> Iterator[None]:
+    """Lets one process at a time change the cache."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def main() -> None:
+    """Runs the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("command", choices=("fetch", "prepare"))
+    parser.add_argument("--python", metavar="TAG", default="", help="default: this Python's")
+    parser.add_argument("--patches", type=pathlib.Path)
+    parser.add_argument("--out", type=pathlib.Path)
+    options = parser.parse_args()
+    tag = check_tag(options.python or default_tag())
+    try:
+        if options.command == "fetch":
+            cache = cache_folder()
+            with _cache_lock(cache):
+                wheel = fetch(tag, cache)
+                unpack(wheel, cache / "unpacked" / SHA256[tag])
+            print(wheel)
+        else:
+            prepare(tag, options.patches, options.out)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise BuildError(
+                f"No space left on the disk of {cache_folder()}.\n"
+                "Free 2 GB, or set TFMS_CACHE to a folder on a larger disk."
+            ) from error
+        raise BuildError(f"{error.filename}: {error.strerror}.") from error
+
+
+if __name__ == "__main__":
+    run_main(main)

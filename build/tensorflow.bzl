@@ -1,0 +1,138 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Rules for C++ that builds against TensorFlow's wheel.
+
+    tfms_cc_library   a part of the runtime, compiled against TensorFlow's headers
+    tfms_cc_runtime   the runtime itself: a shared library to be loaded before TensorFlow's
+    tfms_cc_binary    a program; `runtime` makes it load the runtime first
+    tfms_cc_test      a GoogleTest; likewise
+"""
+
+_COPTS = [
+    "-Wall",
+    "-Wno-sign-compare",
+]
+
+# Position in a link decides which library's function wins, so every library
+# named stays, whether or not the linker sees a use of it.
+_KEEP_ALL = ["-Wl,--no-as-needed"]
+
+_TENSORFLOW_LIBRARIES = [
+    "@tensorflow//:cc",
+    "@tensorflow//:framework",
+]
+
+def tfms_cc_library(name, deps = [], copts = [], **kwargs):
+    """A static library. Its users, not it, link TensorFlow.
+
+    Args:
+      name: of the target.
+      deps: other libraries; TensorFlow's headers are added.
+      copts: compiler options beside the usual ones.
+      **kwargs: as for cc_library.
+    """
+    native.cc_library(
+        name = name,
+        copts = _COPTS + copts,
+        deps = deps + ["@tensorflow//:headers"],
+        # Factories register themselves: keep objects that nobody refers to.
+        alwayslink = True,
+        linkstatic = True,
+        **kwargs
+    )
+
+def tfms_cc_runtime(name, deps, exported_symbols, hdrs = [], **kwargs):
+    """The runtime: lib<name>.so for the wheel, and <name> for programs to depend on.
+
+    The shared library finds TensorFlow's beside itself ($ORIGIN) and needs both of them.
+
+    Args:
+      name: of the library, without lib and .so.
+      deps: the tfms_cc_library targets that it is made of.
+      exported_symbols: a version script; it lists all that the library exports.
+      hdrs: public headers.
+      **kwargs: as for cc_binary and cc_library both, such as `visibility`.
+    """
+    shared = "lib%s.so" % name
+    libraries = [
+        "@tensorflow//:lib/libtensorflow_cc.so.2",
+        "@tensorflow//:lib/libtensorflow_framework.so.2",
+    ]
+    native.cc_binary(
+        name = shared,
+        additional_linker_inputs = [exported_symbols] + libraries,
+        linkopts = _KEEP_ALL + ["$(execpath %s)" % library for library in libraries] + [
+            "-Wl,--version-script=$(execpath %s)" % exported_symbols,
+            "-Wl,-rpath,'$$ORIGIN'",
+            "-Wl,-soname,%s" % shared,
+            "-Wl,-z,defs",
+        ],
+        linkshared = True,
+        deps = deps,
+        **kwargs
+    )
+    native.cc_import(
+        name = name + "_import",
+        shared_library = ":" + shared,
+    )
+    native.cc_library(
+        name = name,
+        hdrs = hdrs,
+        deps = [":" + name + "_import"],
+        **kwargs
+    )
+
+def tfms_cc_binary(name, deps = [], runtime = None, copts = [], linkopts = [], **kwargs):
+    """A program.
+
+    Args:
+      name: of the target.
+      deps: tfms_cc_library targets.
+      runtime: a tfms_cc_runtime target's name, if the program is to load it before TensorFlow.
+      copts: compiler options beside the usual ones.
+      linkopts: linker options beside the usual ones.
+      **kwargs: as for cc_binary.
+    """
+    native.cc_binary(
+        name = name,
+        copts = _COPTS + copts,
+        linkopts = _KEEP_ALL + linkopts,
+        deps = _linked(deps, runtime),
+        **kwargs
+    )
+
+def tfms_cc_test(name, deps = [], runtime = None, copts = [], linkopts = [], **kwargs):
+    """A test, with GoogleTest's own main.
+
+    Args:
+      name: of the target.
+      deps: tfms_cc_library targets.
+      runtime: a tfms_cc_runtime target's name, if the test is to load it before TensorFlow.
+      copts: compiler options beside the usual ones.
+      linkopts: linker options beside the usual ones.
+      **kwargs: as for cc_test.
+    """
+    native.cc_test(
+        name = name,
+        copts = _COPTS + copts,
+        linkopts = _KEEP_ALL + linkopts + ["-lgtest_main", "-lgtest", "-lpthread"],
+        linkstatic = True,
+        deps = _linked(deps, runtime),
+        **kwargs
+    )
+
+def _linked(deps, runtime):
+    before = [runtime] if runtime else []
+    return deps + before + _TENSORFLOW_LIBRARIES + ["@tensorflow//:headers"]

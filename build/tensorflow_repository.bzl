@@ -1,0 +1,74 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Makes the repository @tensorflow from TensorFlow's stock wheel.
+
+    @tensorflow//:headers      the wheel's headers, with the include paths that they need
+    @tensorflow//:framework    libtensorflow_framework.so.2
+    @tensorflow//:cc           libtensorflow_cc.so.2
+    @tensorflow//:tensorflow   all three
+    @tensorflow//:wheel        the stock wheel's file
+    @tensorflow//:patched      the Python files that the series changes, changed
+    @tensorflow//:stock.bzl    STOCK: the wheel's version and tag, and a Python to run build tools
+"""
+
+_TOOLS = ["build_error.py", "patch_series.py", "stock_wheel.py"]
+
+def _tensorflow_repository_impl(repository_ctx):
+    # Asking for a label's path makes the repository depend on the file, so ask
+    # for all of them before the long work: Bazel starts over after each.
+    series = repository_ctx.path(repository_ctx.attr.patches)
+    tools = [repository_ctx.path(Label("//build:" + tool)) for tool in _TOOLS]
+    for line in repository_ctx.read(series).splitlines():
+        name = line.split("#")[0].strip()
+        if name and series.dirname.get_child(name).exists:
+            repository_ctx.path(repository_ctx.attr.patches.relative(":" + name))
+
+    python = repository_ctx.which("python3")
+    if not python:
+        fail("python3 is not on the PATH. Install it: apt-get install python3 python3-pip.")
+
+    repository_ctx.report_progress("getting TensorFlow's stock wheel")
+    tag = repository_ctx.os.environ.get("TFMS_PYTHON", "")
+    result = repository_ctx.execute(
+        [python, tools[-1], "prepare"] +
+        ["--python=" + tag, "--patches=%s" % series.dirname, "--out=."],
+        timeout = 3600,
+    )
+    if result.return_code:
+        fail("\n\n" + result.stderr)
+
+    stock = repository_ctx.read("stock.json")
+    repository_ctx.file("stock.bzl", "STOCK = " + stock)
+    repository_ctx.symlink(repository_ctx.attr._build_file, "BUILD.bazel")
+
+tensorflow_repository = repository_rule(
+    implementation = _tensorflow_repository_impl,
+    attrs = {
+        "patches": attr.label(
+            mandatory = True,
+            allow_single_file = True,
+            doc = "The `series` file of the patches to apply.",
+        ),
+        "_build_file": attr.label(default = "//third_party:tensorflow.BUILD"),
+    },
+    environ = [
+        "HOME",
+        "PATH",
+        "TFMS_CACHE",
+        "TFMS_PYTHON",
+        "XDG_CACHE_HOME",
+    ],
+    doc = "TensorFlow's stock wheel, verified, unpacked and patched.",
+)
