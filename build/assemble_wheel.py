@@ -1,0 +1,281 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Makes the multi-stream wheel from the stock wheel, the runtime library and our Python files.
+
+    python3 build/assemble_wheel.py --stock WHEEL --runtime LIBRARY --out FOLDER
+        [--changed PATH=FILE ...] [--added PATH=FILE ...] --license FILE
+
+PATH is a path in the wheel. A changed file replaces the stock wheel's, an added one must be new.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import csv
+import dataclasses
+import hashlib
+import io
+import pathlib
+import zipfile
+
+import platform_tag
+from build_error import BuildError, run_main
+from wheel_archive import ArchiveWriter
+
+# The part of the version after the +. Raise it with each release on one TensorFlow version.
+LOCAL_VERSION = "multistream.1"
+
+RUNTIME_FOLDER = "tensorflow/"
+
+_NOTICE = "# Changed by the Multi-Stream TensorFlow Authors: see MODIFICATIONS in {dist_info}.\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class StockName:
+    """What a stock wheel's file name says.
+
+    Args:
+      version: such as "2.21.0".
+      python: such as "cp312".
+      abi: such as "cp312".
+    """
+
+    version: str
+    python: str
+    abi: str
+
+    @classmethod
+    def parse(cls, name: str) -> StockName:
+        """Reads a wheel's file name.
+
+        Args:
+          name: such as "tensorflow-2.21.0-cp312-cp312-manylinux_2_27_x86_64.whl".
+
+        Returns:
+          Its parts.
+
+        Raises:
+          BuildError: it is not the name of a TensorFlow wheel.
+        """
+        parts = name.removesuffix(".whl").split("-")
+        if len(parts) != 5 or parts[0] != "tensorflow" or not name.endswith(".whl"):
+            raise BuildError(f"{name} is not the name of a TensorFlow wheel.")
+        return cls(version=parts[1], python=parts[2], abi=parts[3])
+
+    @property
+    def stock_dist_info(self) -> str:
+        """Folder of the stock wheel's metadata."""
+        return f"tensorflow-{self.version}.dist-info"
+
+    @property
+    def new_version(self) -> str:
+        """Version of the wheel to make."""
+        return f"{self.version}+{LOCAL_VERSION}"
+
+    @property
+    def dist_info(self) -> str:
+        """Folder of the metadata of the wheel to make."""
+        return f"tensorflow-{self.new_version}.dist-info"
+
+
+def assemble(
+    stock: pathlib.Path,
+    runtime: pathlib.Path,
+    changed: dict[str, bytes],
+    added: dict[str, bytes],
+    license_text: bytes,
+    out: pathlib.Path,
+) -> pathlib.Path:
+    """Writes the wheel.
+
+    Args:
+      stock: the stock wheel.
+      runtime: the runtime library, which goes beside TensorFlow's own.
+      changed: content of the stock wheel's files that differ, by path in the wheel.
+      added: content of the new files, by path in the wheel.
+      license_text: the licence of the added files.
+      out: folder to write to.
+
+    Returns:
+      The wheel's path.
+
+    Raises:
+      BuildError: a changed file is not in the stock wheel, an added one is, or the runtime needs
+        what a wheel cannot count on.
+    """
+    name = StockName.parse(stock.name)
+    with zipfile.ZipFile(stock) as archive, stock.open("rb") as stock_file:
+        members = archive.infolist()
+        stock_paths = {member.filename for member in members}
+        runtime_path = RUNTIME_FOLDER + runtime.name
+        notice = _NOTICE.format(dist_info=name.dist_info).encode()
+        changed = {path: notice + content for path, content in sorted(changed.items())}
+        added = dict(sorted({**added, runtime_path: runtime.read_bytes()}.items()))
+        _check_paths(stock, stock_paths, changed, added)
+        platform = platform_tag.platform_tag(
+            platform_tag.read_needs(runtime),
+            bundled=frozenset(path.rsplit("/", 1)[-1] for path in stock_paths),
+        )
+        tag = f"{name.python}-{name.abi}-{platform}"
+
+        stock_metadata = {
+            file: archive.read(f"{name.stock_dist_info}/{file}").decode()
+            for file in ("METADATA", "RECORD", "WHEEL")
+        }
+        replaced = dict(changed)
+        replaced[f"{name.dist_info}/METADATA"] = _metadata(stock_metadata["METADATA"], name)
+        replaced[f"{name.dist_info}/WHEEL"] = _wheel_file(stock_metadata["WHEEL"], tag)
+        added[f"{name.dist_info}/licenses/LICENSE"] = license_text
+        added[f"{name.dist_info}/MODIFICATIONS"] = _modifications(name, changed, added)
+        record_path = f"{name.dist_info}/RECORD"
+        replaced[record_path] = _record(stock_metadata["RECORD"], name, replaced, added)
+
+        date_time = archive.getinfo(f"{name.stock_dist_info}/METADATA").date_time
+        wheel = out / f"tensorflow-{name.new_version}-{tag}.whl"
+        with ArchiveWriter(wheel) as writer:
+            for member in members:
+                path = _new_path(member.filename, name)
+                if path in replaced:
+                    writer.add(path, replaced[path], date_time)
+                else:
+                    writer.copy(stock_file, member, path)
+            for path, content in added.items():
+                writer.add(path, content, date_time)
+    return wheel
+
+
+def _check_paths(
+    stock: pathlib.Path, stock_paths: set[str], changed: dict[str, bytes], added: dict[str, bytes]
+) -> None:
+    for path in changed:
+        if path not in stock_paths:
+            raise BuildError(f"{path} is to be changed, but {stock.name} has no such file.")
+    for path in added:
+        if path in stock_paths:
+            raise BuildError(
+                f"{path} is to be added, but {stock.name} has it.\n"
+                "Rename it, or change the stock file by a patch."
+            )
+
+
+def _new_path(path: str, name: StockName) -> str:
+    if path.startswith(name.stock_dist_info + "/"):
+        return name.dist_info + path[len(name.stock_dist_info) :]
+    return path
+
+
+def _metadata(stock: str, name: StockName) -> bytes:
+    headers, separator, description = stock.partition("\n\n")
+    version_line = f"Version: {name.version}"
+    if headers.splitlines().count(version_line) != 1:
+        raise BuildError(f"The stock wheel's METADATA has no line '{version_line}'.")
+    lines = []
+    for line in headers.splitlines():
+        if line == version_line:
+            line = f"Version: {name.new_version}"
+        elif line.startswith("Summary: "):
+            line = f"Summary: TensorFlow {name.version}, modified: several GPU streams at a time."
+        elif line.startswith("License: "):
+            line += "\nLicense-File: LICENSE"
+        lines.append(line)
+    statement = (
+        f"**This is a modified TensorFlow {name.version}**, and not a release of the TensorFlow\n"
+        "authors. The Multi-Stream TensorFlow Authors added a runtime library and Python modules\n"
+        "that run steps on several GPU streams at a time, and changed Python files to load them.\n"
+        f"`MODIFICATIONS` in `{name.dist_info}` lists every file added or changed.\n"
+        "What follows is TensorFlow's own description.\n\n"
+    )
+    return ("\n".join(lines) + separator + statement + description.lstrip("\n")).encode()
+
+
+def _wheel_file(stock: str, tag: str) -> bytes:
+    lines = [line for line in stock.splitlines() if line]
+    kept = [line for line in lines if not line.startswith(("Tag: ", "Generator: "))]
+    return "\n".join([*kept, "Generator: multi-stream-tensorflow", f"Tag: {tag}", ""]).encode()
+
+
+def _modifications(name: StockName, changed: dict[str, bytes], added: dict[str, bytes]) -> bytes:
+    lines = [
+        f"This package is TensorFlow {name.version} as modified by the Multi-Stream TensorFlow",
+        "Authors. TensorFlow and the modifications are licensed under the Apache License,",
+        "Version 2.0; see licenses/LICENSE.",
+        "",
+        "Files changed:",
+        *(f"  {path}" for path in changed),
+        "",
+        "Files added:",
+        *(f"  {path}" for path in added),
+        "",
+    ]
+    return "\n".join(lines).encode()
+
+
+def _record(
+    stock: str, name: StockName, replaced: dict[str, bytes], added: dict[str, bytes]
+) -> bytes:
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    for path, digest, size in csv.reader(io.StringIO(stock)):
+        path = _new_path(path, name)
+        if path in replaced:
+            digest, size = _digest(replaced[path]), str(len(replaced[path]))
+        writer.writerow((path, digest, size))
+    for path, content in added.items():
+        writer.writerow((path, _digest(content), len(content)))
+    return sink.getvalue().encode()
+
+
+def _digest(content: bytes) -> str:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest())
+    return "sha256=" + digest.rstrip(b"=").decode()
+
+
+def _files(pairs: list[str]) -> dict[str, bytes]:
+    files = {}
+    for pair in pairs:
+        path, _, file = pair.partition("=")
+        files[path] = pathlib.Path(file).read_bytes()
+    return files
+
+
+def main() -> None:
+    """Runs the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n", maxsplit=1)[0], fromfile_prefix_chars="@"
+    )
+    parser.add_argument("--stock", type=pathlib.Path, required=True)
+    parser.add_argument("--runtime", type=pathlib.Path, required=True)
+    parser.add_argument("--changed", metavar="PATH=FILE", action="append", default=[])
+    parser.add_argument("--added", metavar="PATH=FILE", action="append", default=[])
+    parser.add_argument("--license", type=pathlib.Path, required=True)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    try:
+        assemble(
+            options.stock,
+            options.runtime,
+            _files(options.changed),
+            _files(options.added),
+            options.license.read_bytes(),
+            options.out,
+        )
+    except OSError as error:
+        raise BuildError(f"{error.filename or options.out}: {error.strerror}.") from error
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,91 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""The rule that makes the wheel."""
+
+load("@tensorflow//:stock.bzl", "STOCK")
+
+def _multistream_wheel_impl(ctx):
+    # The wheel's name tells which platform the runtime library turned out to
+    # need, so it is not known yet: the output is the folder that gets it.
+    folder = ctx.actions.declare_directory(ctx.label.name)
+    python_files = ctx.files.python_sources
+    public_headers = ctx.files.public_headers
+    arguments = ctx.actions.args()
+    arguments.add_all(["--stock", ctx.file.stock, "--runtime", ctx.file.runtime])
+    arguments.add_all(["--license", ctx.file.license, "--out", folder.path])
+    arguments.add_all(ctx.files.patched, before_each = "--changed", map_each = _patched)
+    arguments.add_all(python_files, before_each = "--added", map_each = _python_source)
+    arguments.add_all(public_headers, before_each = "--added", map_each = _public_header)
+    arguments.use_param_file("@%s")
+    arguments.set_param_file_format("multiline")
+
+    ctx.actions.run(
+        executable = STOCK["python"],
+        arguments = [ctx.file._assemble.path, arguments],
+        inputs = depset(
+            [ctx.file.stock, ctx.file.runtime, ctx.file.license] + ctx.files.patched +
+            python_files + public_headers + [ctx.file._assemble] + ctx.files._tools,
+        ),
+        outputs = [folder],
+        mnemonic = "AssembleWheel",
+        progress_message = "Assembling the wheel for " + STOCK["tag"],
+    )
+    return [DefaultInfo(files = depset([folder]))]
+
+def _patched(file):
+    return "%s=%s" % (file.path.rpartition("/patched/")[2], file.path)
+
+def _python_source(file):
+    return "%s=%s" % (file.short_path, file.path)
+
+def _public_header(file):
+    return "tensorflow/include/%s=%s" % (file.short_path, file.path)
+
+multistream_wheel = rule(
+    implementation = _multistream_wheel_impl,
+    attrs = {
+        "stock": attr.label(
+            allow_single_file = [".whl"],
+            doc = "TensorFlow's own wheel.",
+        ),
+        "patched": attr.label(
+            doc = "The wheel's files that patches change, changed.",
+        ),
+        "runtime": attr.label(
+            allow_single_file = [".so"],
+            doc = "The runtime library.",
+        ),
+        "public_headers": attr.label(
+            allow_files = [".h"],
+            doc = "The runtime's headers for C++ programs.",
+        ),
+        "python_sources": attr.label(
+            allow_files = [".py"],
+            doc = "Python files to add, at the path that they have in the repository.",
+        ),
+        "license": attr.label(
+            allow_single_file = True,
+            doc = "The licence of what is added.",
+        ),
+        "_assemble": attr.label(
+            allow_single_file = True,
+            default = "//build:assemble_wheel.py",
+        ),
+        "_tools": attr.label(
+            default = "//build:wheel_tools",
+        ),
+    },
+    doc = "Makes the multi-stream wheel, in a folder named as the target.",
+)
