@@ -182,15 +182,17 @@ def _metadata(stock: str, name: StockName) -> bytes:
     version_line = f"Version: {name.version}"
     if headers.splitlines().count(version_line) != 1:
         raise BuildError(f"The stock wheel's METADATA has no line '{version_line}'.")
+    summary = f"Summary: TensorFlow {name.version}, modified: several GPU streams at a time."
     lines = []
     for line in headers.splitlines():
         if line == version_line:
-            line = f"Version: {name.new_version}"
+            lines.append(f"Version: {name.new_version}")
         elif line.startswith("Summary: "):
-            line = f"Summary: TensorFlow {name.version}, modified: several GPU streams at a time."
+            lines.append(summary)
         elif line.startswith("License: "):
-            line += "\nLicense-File: LICENSE"
-        lines.append(line)
+            lines += [line, "License-File: LICENSE"]
+        else:
+            lines.append(line)
     statement = (
         f"**This is a modified TensorFlow {name.version}**, and not a release of the TensorFlow\n"
         "authors. The Multi-Stream TensorFlow Authors added a runtime library and Python modules\n"
@@ -228,11 +230,12 @@ def _record(
 ) -> bytes:
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
-    for path, digest, size in csv.reader(io.StringIO(stock)):
-        path = _new_path(path, name)
+    for stock_path, digest, size in csv.reader(io.StringIO(stock)):
+        path = _new_path(stock_path, name)
         if path in replaced:
-            digest, size = _digest(replaced[path]), str(len(replaced[path]))
-        writer.writerow((path, digest, size))
+            writer.writerow((path, _digest(replaced[path]), len(replaced[path])))
+        else:
+            writer.writerow((path, digest, size))
     for path, content in added.items():
         writer.writerow((path, _digest(content), len(content)))
     return sink.getvalue().encode()

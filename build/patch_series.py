@@ -24,7 +24,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import re
-from collections.abc import Callable
+import zipfile
 
 from build_error import BuildError
 
@@ -89,7 +89,8 @@ def read_series(folder: pathlib.Path) -> list[str]:
     for patch in sorted(folder.glob("*.patch")):
         if patch.name not in names:
             raise BuildError(
-                f"{patch.name} is not in {series}.\nAdd a line where it applies, or delete the patch."
+                f"{patch.name} is not in {series}.\n"
+                "Add a line where it applies, or delete the patch."
             )
     return names
 
@@ -158,12 +159,12 @@ def apply_file_patch(file_patch: FilePatch, text: str) -> str:
     return "".join(result + lines[done:])
 
 
-def apply_series(folder: pathlib.Path, read_stock: Callable[[str], str | None]) -> dict[str, str]:
+def apply_series(folder: pathlib.Path, stock: zipfile.ZipFile) -> dict[str, str]:
     """Applies a whole series.
 
     Args:
       folder: holds the patches and their `series`.
-      read_stock: returns a stock file's text by its path in the wheel, or None if there is none.
+      stock: the stock wheel.
 
     Returns:
       The changed files' text, by path in the wheel.
@@ -176,12 +177,12 @@ def apply_series(folder: pathlib.Path, read_stock: Callable[[str], str | None]) 
     for name in read_series(folder):
         for file_patch in parse_patch(name, (folder / name).read_text()):
             path = file_patch.path
-            text = changed.get(path) or read_stock(path)
-            if text is None:
+            if path not in changed and path not in stock.NameToInfo:
                 raise BuildError(
                     f"{name} changes {path}, which is not in the stock wheel.\n"
-                    "Correct the path in the patch (it is relative to the wheel's root, after a/ and b/)."
+                    "Correct the path in the patch; after a/ and b/ it begins at the wheel's root."
                 )
+            text = changed[path] if path in changed else stock.read(path).decode()
             changed[path] = apply_file_patch(file_patch, text)
     return changed
 

@@ -42,8 +42,16 @@ _POLICIES: tuple[tuple[tuple[int, int], dict[str, str]], ...] = (
 )
 
 _ALLOWED_LIBRARIES = frozenset(
-    ["ld-linux-x86-64.so.2", "libc.so.6", "libdl.so.2", "libgcc_s.so.1", "libm.so.6"]
-    + ["libpthread.so.0", "librt.so.1", "libstdc++.so.6"]
+    (
+        "ld-linux-x86-64.so.2",
+        "libc.so.6",
+        "libdl.so.2",
+        "libgcc_s.so.1",
+        "libm.so.6",
+        "libpthread.so.0",
+        "librt.so.1",
+        "libstdc++.so.6",
+    )
 )
 
 _PT_LOAD, _PT_DYNAMIC = 1, 2
@@ -81,7 +89,7 @@ def read_needs(path: pathlib.Path) -> Needs:
         raise BuildError(f"{path} is not a 64-bit little-endian ELF file.")
     (headers_at,) = struct.unpack_from("<Q", data, 32)
     header_size, header_count = struct.unpack_from("<HH", data, 54)
-    segments = []
+    segments: list[tuple[int, int, int, int]] = []
     for index in range(header_count):
         at = headers_at + index * header_size
         kind, _, offset, address, _, size = struct.unpack_from("<IIQQQQ", data, at)

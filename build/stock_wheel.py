@@ -79,7 +79,7 @@ def check_tag(tag: str) -> str:
     """
     if tag not in SHA256:
         raise BuildError(
-            f"TensorFlow {VERSION} has no wheel for Python '{tag}'; there are {', '.join(SHA256)}.\n"
+            f"TensorFlow {VERSION} has no wheel for Python '{tag}'; allowed: {', '.join(SHA256)}.\n"
             "Choose one: scripts/build_wheel.sh --python cp312, or "
             "bazel build --repo_env=TFMS_PYTHON=cp312."
         )
@@ -201,10 +201,7 @@ def prepare(tag: str, patches: pathlib.Path, out: pathlib.Path) -> None:
         unpacked = cache / "unpacked" / SHA256[tag]
         unpack(wheel, unpacked)
     with zipfile.ZipFile(wheel) as archive:
-        members = set(archive.namelist())
-        changed = patch_series.apply_series(
-            patches, lambda path: archive.read(path).decode() if path in members else None
-        )
+        changed = patch_series.apply_series(patches, archive)
     for path, text in changed.items():
         target = out / "patched" / path
         target.parent.mkdir(parents=True, exist_ok=True)

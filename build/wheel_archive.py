@@ -44,8 +44,7 @@ DateTime = tuple[int, int, int, int, int, int]
 
 @dataclasses.dataclass(frozen=True)
 class _Entry:
-    name: bytes
-    flags: int
+    name: str
     method: int
     date_time: DateTime
     crc: int
@@ -53,6 +52,10 @@ class _Entry:
     size: int
     attributes: int
     offset: int
+
+    @property
+    def flags(self) -> int:
+        return 0 if self.name.isascii() else _UTF8_FLAG
 
 
 class ArchiveWriter:
@@ -65,7 +68,7 @@ class ArchiveWriter:
     def __init__(self, path: pathlib.Path) -> None:
         self._file: BinaryIO = path.open("wb")
         self._entries: list[_Entry] = []
-        self._names: set[bytes] = set()
+        self._names: set[str] = set()
 
     def __enter__(self) -> ArchiveWriter:
         return self
@@ -92,13 +95,16 @@ class ArchiveWriter:
         header = _LOCAL.unpack(source.read(_LOCAL.size))
         source.seek(header[9] + header[10], 1)
         self._begin(
-            name,
-            member.compress_type,
-            member.date_time,
-            member.CRC,
-            member.compress_size,
-            member.file_size,
-            member.external_attr,
+            _Entry(
+                name,
+                member.compress_type,
+                member.date_time,
+                member.CRC,
+                member.compress_size,
+                member.file_size,
+                member.external_attr,
+                self._file.tell(),
+            )
         )
         left = member.compress_size
         while left:
@@ -120,50 +126,34 @@ class ArchiveWriter:
         compressor = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
         compressed = compressor.compress(content) + compressor.flush()
         self._begin(
-            name,
-            zipfile.ZIP_DEFLATED,
-            date_time,
-            zlib.crc32(content),
-            len(compressed),
-            len(content),
-            (0o100000 | mode) << 16,
+            _Entry(
+                name,
+                zipfile.ZIP_DEFLATED,
+                date_time,
+                zlib.crc32(content),
+                len(compressed),
+                len(content),
+                (0o100000 | mode) << 16,
+                self._file.tell(),
+            )
         )
         self._file.write(compressed)
 
-    def _begin(
-        self,
-        name: str,
-        method: int,
-        date_time: DateTime,
-        crc: int,
-        compressed_size: int,
-        size: int,
-        attributes: int,
-    ) -> None:
-        encoded = name.encode()
-        if encoded in self._names:
-            raise ValueError(f"{name} is in the archive already.")
-        self._names.add(encoded)
-        entry = _Entry(
-            encoded,
-            0 if name.isascii() else _UTF8_FLAG,
-            method,
-            date_time,
-            crc,
-            compressed_size,
-            size,
-            attributes,
-            self._file.tell(),
-        )
+    def _begin(self, entry: _Entry) -> None:
+        if entry.name in self._names:
+            raise ValueError(f"{entry.name} is in the archive already.")
+        self._names.add(entry.name)
         self._entries.append(entry)
-        # A local header that has one size in its extra field must have both.
-        large = max(size, compressed_size) >= _MAX32
-        extra = struct.pack("<HHQQ", 1, 16, size, compressed_size) if large else b""
-        sizes = (_MAX32, _MAX32) if large else (compressed_size, size)
-        version = _VERSION_ZIP64 if large else _VERSION
-        fields = (b"PK\3\4", version, entry.flags, method, *_dos_time(date_time), crc)
-        self._file.write(_LOCAL.pack(*fields, *sizes, len(encoded), len(extra)))
-        self._file.write(encoded + extra)
+        name = entry.name.encode()
+        sizes = (entry.compressed_size, entry.size)
+        version, extra = _VERSION, b""
+        if max(sizes) >= _MAX32:
+            # A local header that has one size in its extra field must have both.
+            extra = struct.pack("<HHQQ", 1, 16, entry.size, entry.compressed_size)
+            version, sizes = _VERSION_ZIP64, (_MAX32, _MAX32)
+        fields = (b"PK\3\4", version, entry.flags, entry.method, *_dos_time(entry.date_time))
+        self._file.write(_LOCAL.pack(*fields, entry.crc, *sizes, len(name), len(extra)))
+        self._file.write(name + extra)
 
     def _write_directory(self) -> None:
         start = self._file.tell()
@@ -188,6 +178,7 @@ def _central_record(entry: _Entry) -> bytes:
     extra = struct.pack(f"<HH{len(large)}Q", 1, 8 * len(large), *large) if large else b""
     size, compressed_size, offset = (min(value, _MAX32) for value in values)
     version = _VERSION_ZIP64 if large else _VERSION
+    name = entry.name.encode()
     record = _CENTRAL.pack(
         b"PK\1\2",
         3 << 8 | version,  # Made on Unix: the attributes have permission bits.
@@ -198,7 +189,7 @@ def _central_record(entry: _Entry) -> bytes:
         entry.crc,
         compressed_size,
         size,
-        len(entry.name),
+        len(name),
         len(extra),
         0,
         0,
@@ -206,7 +197,7 @@ def _central_record(entry: _Entry) -> bytes:
         entry.attributes,
         offset,
     )
-    return record + entry.name + extra
+    return record + name + extra
 
 
 def _dos_time(date_time: DateTime) -> tuple[int, int]:

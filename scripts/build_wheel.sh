@@ -1,0 +1,57 @@
+#!/bin/bash
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+# Builds the multi-stream wheel.
+#
+#   scripts/build_wheel.sh [--python cp312] [--out dist]
+#
+# The last line printed is the wheel's path.
+
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+python=""
+out="${ROOT}/dist"
+while (($#)); do
+  case "$1" in
+    --python=* | --out=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
+    --python | --out)
+      if (($# < 2)); then fail "$1 needs a value"; fi
+      if [[ "$1" == --python ]]; then python="$2"; else out="$2"; fi
+      shift 2
+      ;;
+    -h | --help)
+      echo "usage: scripts/build_wheel.sh [--python cp310|cp311|cp312|cp313] [--out FOLDER]"
+      exit 0
+      ;;
+    *) fail "unknown argument '$1'" "Allowed: --python TAG, such as cp312, and --out FOLDER." ;;
+  esac
+done
+
+stage "tools" "Install the packages named above by hand, then try again."
+install_system_packages
+python="${python:-$(python_tag)}"
+
+stage "stock wheel" "The error above says what is missing."
+python3 "${ROOT}/build/stock_wheel.py" fetch --python "${python}"
+
+stage "wheel for ${python}" "The first error above names the file. Correct it and run this again."
+run_bazel build --curses=no --show_progress_rate_limit=15 \
+  --repo_env="TFMS_PYTHON=${python}" //build:wheel
+
+stage "copy to ${out}" "Choose another folder with --out."
+built=("${ROOT}"/bazel-bin/build/wheel/*.whl)
+mkdir -p "${out}"
+install -m 644 "${built[0]}" "${out}"
+echo "${out}/$(basename "${built[0]}")"

@@ -1,0 +1,126 @@
+#!/bin/bash
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+# Shell functions for the scripts beside this file, which source it.
+
+set -euo pipefail
+
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+VENV="${ROOT}/.venv"
+STAGE=""
+HINT=""
+
+# stage NAME HINT: announces a stage. If it fails, HINT says what to do.
+stage() {
+  STAGE="$1"
+  HINT="$2"
+  printf '\n[%3d s] %s\n' "${SECONDS}" "${STAGE}"
+}
+
+# fail MESSAGE [WHAT TO DO]: ends the script.
+fail() {
+  trap - ERR
+  printf 'error: %s\n' "$@" >&2
+  exit 1
+}
+
+stage_failed() {
+  trap - ERR
+  printf '\nerror: failed after %d s in stage "%s"\n%s\n' \
+    "${SECONDS}" "${STAGE:-start}" "${HINT}" >&2
+  exit 1
+}
+trap stage_failed ERR
+
+# install_system_packages [--test]: installs the Debian packages that this
+# machine lacks; with --test also those that only the tests need.
+install_system_packages() {
+  local missing=()
+  if ! command -v bazel bazelisk >/dev/null; then missing+=(bazel-bootstrap); fi
+  if ! command -v g++ >/dev/null; then missing+=(g++); fi
+  if ! command -v python3 >/dev/null; then missing+=(python3); fi
+  if ! python3 -m pip --version >/dev/null 2>&1; then missing+=(python3-pip); fi
+  if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    missing+=(python3-venv)
+  fi
+  if [[ "${1:-}" == --test && ! -e /usr/include/gtest/gtest.h &&
+    ! -e /usr/local/include/gtest/gtest.h ]]; then
+    missing+=(libgtest-dev)
+  fi
+  if ((${#missing[@]} == 0)); then return; fi
+
+  local as_root=()
+  if ((EUID != 0)); then as_root=(sudo); fi
+  if ! command -v apt-get "${as_root[@]}" >/dev/null; then
+    fail "missing: ${missing[*]} (names of Debian packages)" \
+      "Install them, or what your system has in their place, and try again."
+  fi
+  echo "installing ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -qq -y \
+    --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# run_bazel ARGUMENT...: Bazel, at the repository's root.
+run_bazel() {
+  local bazel=bazel
+  if ! command -v bazel >/dev/null; then bazel=bazelisk; fi
+  (cd "${ROOT}" && "${bazel}" "$@")
+}
+
+# python_tag: such as cp311, of the python3 on the PATH.
+python_tag() {
+  python3 -c 'import sys; print("cp%d%d" % sys.version_info[:2])'
+}
+
+# python_of_tag TAG: the command of that Python, such as python3.12 for cp312.
+python_of_tag() {
+  local name="python3.${1#cp3}"
+  if [[ "$1" == "$(python_tag)" ]]; then name=python3; fi
+  if ! "${name}" -c '' 2>/dev/null; then
+    fail "the wheel is for ${name}, which is not on the PATH" \
+      "Install ${name}, or choose another with --python."
+  fi
+  echo "${name}"
+}
+
+# make_venv TAG: makes .venv with the Python of that tag, unless it is there.
+make_venv() {
+  local python
+  python="$(python_of_tag "$1")"
+  if [[ "$("${VENV}/bin/python" -c \
+    'import sys; print("cp%d%d" % sys.version_info[:2])' 2>/dev/null)" == "$1" ]]; then
+    return
+  fi
+  rm -rf "${VENV}"
+  "${python}" -m venv "${VENV}"
+}
+
+# install_wheel WHEEL: installs it in .venv, unless just that wheel is there;
+# with NVIDIA's libraries if the machine has a GPU.
+install_wheel() {
+  local wheel="$1" extra="" hash
+  if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then
+    extra="[and-cuda]"
+  fi
+  hash="$(sha256sum <"${wheel}")${extra}"
+  if [[ "$(cat "${VENV}/installed-wheel" 2>/dev/null)" == "${hash}" ]]; then return; fi
+  rm -f "${VENV}/installed-wheel"
+  "${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check "${wheel}${extra}"
+  # pip leaves a wheel of the same version alone, whatever is in it.
+  "${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --force-reinstall --no-deps "${wheel}"
+  echo "${hash}" >"${VENV}/installed-wheel"
+}

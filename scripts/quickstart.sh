@@ -1,0 +1,52 @@
+#!/bin/bash
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+# From a fresh clone to a model served on several stream groups: installs what
+# is missing, builds the wheel, installs it in .venv and runs the examples.
+#
+#   scripts/quickstart.sh
+
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+if (($#)); then fail "unknown argument '$1'" "This script takes none."; fi
+cd "${ROOT}"
+
+stage "wheel" "The error above says why."
+scripts/build_wheel.sh --out dist
+tag="$(python_tag)"
+wheel=(dist/tensorflow-*-"${tag}"-"${tag}"-*.whl)
+
+stage "install in .venv" "The message above is pip's."
+make_venv "${tag}"
+install_wheel "${wheel[0]}"
+"${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check \
+  "$(grep '^scikit-learn==' build/requirements-dev.txt)"
+
+# Without a GPU the examples run on one that the runtime emulates on the CPU.
+if ! { command -v nvidia-smi && nvidia-smi -L; } >/dev/null 2>&1; then
+  echo "no GPU here: the examples run on an emulated one"
+  export TF_MULTI_STREAM_EMULATED_GPUS=1
+fi
+export TF_CPP_MIN_LOG_LEVEL="${TF_CPP_MIN_LOG_LEVEL:-1}"
+
+stage "a real model: the digits classifier on 4 stream groups" "The error above says why."
+TF_GPU_STREAM_GROUP_COUNT=4 "${VENV}/bin/python" examples/serve_digits.py
+
+stage "C++: a recommender-like model on 4 stream groups" "The error above says why."
+run_bazel build --curses=no --show_progress_rate_limit=15 --repo_env="TFMS_PYTHON=${tag}" \
+  //tensorflow/examples/multistream:multistream_inference
+
+stage "everything ran" ""
+echo "Your own programs: source .venv/bin/activate; export TF_GPU_STREAM_GROUP_COUNT=4"
