@@ -44,7 +44,7 @@ from google.protobuf import text_format
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import tensorflow as tf  # noqa: E402  (after the log level)
+import tensorflow as tf
 
 FLOAT = tf.float32.as_datatype_enum
 INT32 = tf.int32.as_datatype_enum
@@ -192,7 +192,8 @@ def make_model(shape: ModelShape) -> tf.compat.v1.GraphDef:
             shrink_axis_mask=2,
         )
         table = graph.constant(
-            at + "table", random.standard_normal((shape.rows, shape.dim)).astype(np.float32)
+            at + "table",
+            random.standard_normal((shape.rows, shape.dim)).astype(np.float32),
         )
         embedding = graph.node(
             at + "lookup",
@@ -248,7 +249,10 @@ def make_model(shape: ModelShape) -> tf.compat.v1.GraphDef:
             f"{name}/product", "MatMul", x, weights(f"{name}/weights", rows, columns)
         )
         return graph.binary(
-            f"{name}/biased", "BiasAdd", product, vector(f"{name}/bias", -0.1, 0.1, columns)
+            f"{name}/biased",
+            "BiasAdd",
+            product,
+            vector(f"{name}/bias", -0.1, 0.1, columns),
         )
 
     wide = concatenated("wide", [*normal, *crossed, pairs])
@@ -293,7 +297,17 @@ def read_model(path: str) -> tf.compat.v1.GraphDef:
 
 # Nodes that launch no kernel on a GPU: they hand on or hold what is there.
 NO_KERNEL = frozenset(
-    ["Const", "Identity", "NoOp", "Placeholder", "Reshape", "_Arg", "_Recv", "_Retval", "_Send"]
+    [
+        "Const",
+        "Identity",
+        "NoOp",
+        "Placeholder",
+        "Reshape",
+        "_Arg",
+        "_Recv",
+        "_Retval",
+        "_Send",
+    ]
 )
 
 

@@ -19,16 +19,13 @@ from __future__ import annotations
 import pathlib
 import sys
 
+import make_model
 import numpy as np
 import pytest
 
-FOLDER = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(FOLDER))
+import tensorflow as tf
 
-import make_model  # noqa: E402
-import tensorflow as tf  # noqa: E402
-
-MODEL = FOLDER / "data" / "model_test.pbtxt"
+MODEL = pathlib.Path(__file__).resolve().parent / "data" / "model_test.pbtxt"
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
@@ -101,7 +98,18 @@ def test_input_states_its_shape_and_range() -> None:
 @pytest.mark.parametrize("name", ["model.pb", "model.pbtxt"])
 def test_written_model_is_read_back(tmp_path: pathlib.Path, name: str) -> None:
     path = str(tmp_path / name)
-    options = ["--features", "3", "--rows", "7", "--dim", "2", "--hidden", "4", "--seed", "5"]
+    options = [
+        "--features",
+        "3",
+        "--rows",
+        "7",
+        "--dim",
+        "2",
+        "--hidden",
+        "4",
+        "--seed",
+        "5",
+    ]
     assert make_model.main(["--out", path, *options]) == 0
     expected = make_model.make_model(make_model.ModelShape(3, 7, 2, 4, 5))
     assert make_model.read_model(path) == expected
