@@ -1,0 +1,305 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/emulated_gpu.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tensorflow/core/common_runtime/bfc_allocator.h"
+#include "tensorflow/core/common_runtime/multistream/group_allocator.h"
+#include "tensorflow/core/common_runtime/multistream/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/group_sizes.h"
+#include "tensorflow/core/common_runtime/threadpool_device.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/public/session_options.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+constexpr int64_t kEmulatedMemory = int64_t{4} << 30;
+
+// Uses of memory by groups that do not own it and whose streams have yet to
+// pass them.
+class ForeignUses {
+ public:
+  static ForeignUses* Get() {
+    static ForeignUses* uses = new ForeignUses;
+    return uses;
+  }
+  void Add(const void* address) {
+    mutex_lock lock(mu_);
+    ++pending_[address];
+  }
+  void Remove(const void* address) {
+    mutex_lock lock(mu_);
+    auto found = pending_.find(address);
+    if (--found->second == 0) pending_.erase(found);
+  }
+  void CheckFree(const void* begin, size_t bytes) {
+    mutex_lock lock(mu_);
+    auto found = pending_.lower_bound(begin);
+    if (found == pending_.end() ||
+        found->first >= static_cast<const char*>(begin) + bytes) {
+      return;
+    }
+    ++violations_;
+    LOG(ERROR) << "Memory at " << begin << " (" << bytes
+               << " bytes) was freed while another stream group may still use "
+                  "it.";
+  }
+  int64_t violations() {
+    mutex_lock lock(mu_);
+    return violations_;
+  }
+
+ private:
+  mutex mu_;
+  std::map<const void*, int> pending_ TF_GUARDED_BY(mu_);
+  int64_t violations_ TF_GUARDED_BY(mu_) = 0;
+};
+
+// Address space that the system backs with memory as it is touched.
+class MappedMemory : public SubAllocator {
+ public:
+  MappedMemory() : SubAllocator({}, {}) {}
+
+  void* Alloc(size_t alignment, size_t num_bytes,
+              size_t* bytes_received) override {
+    void* memory = mmap(nullptr, num_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    *bytes_received = memory == MAP_FAILED ? 0 : num_bytes;
+    return memory == MAP_FAILED ? nullptr : memory;
+  }
+  void Free(void* memory, size_t num_bytes) override {
+    munmap(memory, num_bytes);
+  }
+  bool SupportsCoalescing() const override { return false; }
+};
+
+// Checks that nobody else uses what is freed, and spoils it, so that a use
+// after the end shows.
+class CheckedAllocator : public GroupAllocator {
+ public:
+  CheckedAllocator(std::unique_ptr<Allocator> wrapped, StreamGroup* group,
+                   RegionOf region_of)
+      : GroupAllocator(wrapped.get(), group, std::move(region_of)),
+        owned_(std::move(wrapped)) {}
+
+  void DeallocateRaw(void* memory) override {
+    const size_t bytes = RequestedSize(memory);
+    ForeignUses::Get()->CheckFree(memory, bytes);
+    // A large tensor's ends show as well as all of it, and cost less.
+    constexpr size_t kSpoiled = 4096;
+    char* begin = static_cast<char*>(memory);
+    std::memset(begin, 0xff, std::min(bytes, kSpoiled));
+    if (bytes > kSpoiled) {
+      const size_t rest = std::min(bytes - kSpoiled, kSpoiled);
+      std::memset(begin + bytes - rest, 0xff, rest);
+    }
+    GroupAllocator::DeallocateRaw(memory);
+  }
+
+ private:
+  const std::unique_ptr<Allocator> owned_;
+};
+
+using EmulatedDevice = GroupDevice<ThreadPoolDevice>;
+
+std::unique_ptr<GpuGroups> NewEmulatedGroups(int gpu, int count) {
+  std::vector<std::unique_ptr<StreamGroup>> groups;
+  for (int i = 0; i < count; ++i) {
+    groups.push_back(std::make_unique<EmulatedStreamGroup>(gpu, i));
+  }
+  return std::make_unique<GpuGroups>(std::move(groups));
+}
+
+// Makes the group's allocator when its first device is made.
+Allocator* GetOrCreateAllocator(StreamGroup* group, int64_t bytes,
+                                bool allow_growth) {
+  static mutex* mu = new mutex;
+  mutex_lock lock(*mu);
+  if (group->allocator() != nullptr) return group->allocator();
+  BFCAllocator::Options options;
+  options.allow_growth = allow_growth;
+  options.allow_retry_on_failure = false;
+  auto bfc = std::make_unique<BFCAllocator>(
+      std::make_unique<MappedMemory>(), bytes,
+      absl::StrCat("emulated_gpu_", group->gpu(), "_group_", group->index()),
+      options);
+  group->set_allocator(new CheckedAllocator(
+      std::move(bfc), group, [](const void* address, size_t size) {
+        return std::make_pair(address, size);
+      }));
+  return group->allocator();
+}
+
+class EmulatedGpuFactory : public DeviceFactory {
+ public:
+  explicit EmulatedGpuFactory(const Options& options) : options_(options) {}
+
+  absl::Status ListPhysicalDevices(std::vector<std::string>* devices) override {
+    for (int i = 0; i < options_.emulated_gpus; ++i) {
+      devices->push_back(absl::StrCat("/physical_device:GPU:", i));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status GetDeviceDetails(
+      int index,
+      std::unordered_map<std::string, std::string>* details) override {
+    (*details)["device_name"] = "emulated GPU";
+    return absl::OkStatus();
+  }
+
+  absl::Status CreateDevices(
+      const SessionOptions& options, const std::string& name_prefix,
+      std::vector<std::unique_ptr<Device>>* devices) override {
+    std::vector<int> all;
+    for (int i = 0; i < options_.emulated_gpus; ++i) all.push_back(i);
+    absl::StatusOr<std::vector<GpuSizes>> sizes =
+        PlanGroupSizes(options_, options.config, all, [](int) {
+          return MemoryInfo{kEmulatedMemory, kEmulatedMemory, 0};
+        });
+    if (!sizes.ok()) return sizes.status();
+    const bool allow_growth = options.config.gpu_options().allow_growth();
+    for (int k = 0; k < static_cast<int>(sizes->size()); ++k) {
+      const GpuSizes& size = (*sizes)[k];
+      GpuGroups* gpu =
+          RegisterGpuGroups(size.gpu, NewEmulatedGroups(size.gpu, size.groups));
+      std::unique_ptr<EmulatedDevice> leader;
+      for (int i = 0; i < gpu->size(); ++i) {
+        StreamGroup* group = gpu->group(i);
+        Allocator* allocator =
+            GetOrCreateAllocator(group, size.group_bytes, allow_growth);
+        auto device = std::make_unique<EmulatedDevice>(
+            gpu, group, options, absl::StrCat(name_prefix, "/device:GPU:", k),
+            Bytes(size.group_bytes * gpu->size()), DeviceLocality(), allocator);
+        if (i == 0) {
+          leader = std::move(device);
+        } else {
+          leader->AddHidden(std::move(device));
+        }
+      }
+      devices->push_back(std::move(leader));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const Options options_;
+};
+
+}  // namespace
+
+struct EmulatedStreamGroup::Impl {
+  mutex mu;
+  condition_variable changed;
+  std::deque<std::function<void()>> work TF_GUARDED_BY(mu);
+  int64_t given TF_GUARDED_BY(mu) = 0;
+  int64_t passed TF_GUARDED_BY(mu) = 0;
+  bool paused TF_GUARDED_BY(mu) = false;
+  bool stopping TF_GUARDED_BY(mu) = false;
+  std::thread thread;
+
+  void Loop() {
+    while (true) {
+      std::function<void()> next;
+      {
+        mutex_lock lock(mu);
+        while (!stopping && (paused || work.empty())) changed.wait(lock);
+        if (work.empty()) return;
+        next = std::move(work.front());
+        work.pop_front();
+      }
+      next();
+      next = nullptr;
+      mutex_lock lock(mu);
+      ++passed;
+      changed.notify_all();
+    }
+  }
+};
+
+EmulatedStreamGroup::EmulatedStreamGroup(int gpu, int index)
+    : StreamGroup(gpu, index), impl_(std::make_unique<Impl>()) {
+  impl_->thread = std::thread([this] { impl_->Loop(); });
+}
+
+EmulatedStreamGroup::~EmulatedStreamGroup() {
+  {
+    mutex_lock lock(impl_->mu);
+    impl_->stopping = true;
+    impl_->changed.notify_all();
+  }
+  impl_->thread.join();
+}
+
+// Ops run when they are launched, on the host, so order needs no waits.
+void EmulatedStreamGroup::WaitFor(StreamGroup*) {}
+void EmulatedStreamGroup::RecordMark() {}
+void EmulatedStreamGroup::WaitForMark(StreamGroup*) {}
+
+void EmulatedStreamGroup::ThenExecute(std::function<void()> f) {
+  mutex_lock lock(impl_->mu);
+  impl_->work.push_back(std::move(f));
+  ++impl_->given;
+  impl_->changed.notify_all();
+}
+
+absl::Status EmulatedStreamGroup::Synchronize() {
+  if (std::this_thread::get_id() == impl_->thread.get_id()) {
+    return absl::OkStatus();
+  }
+  mutex_lock lock(impl_->mu);
+  const int64_t target = impl_->given;
+  while (impl_->passed < target) impl_->changed.wait(lock);
+  return absl::OkStatus();
+}
+
+void EmulatedStreamGroup::NoteForeignUse(const void* address) {
+  ForeignUses::Get()->Add(address);
+  ThenExecute([address] { ForeignUses::Get()->Remove(address); });
+}
+
+void EmulatedStreamGroup::Pause() {
+  mutex_lock lock(impl_->mu);
+  impl_->paused = true;
+}
+
+void EmulatedStreamGroup::Resume() {
+  mutex_lock lock(impl_->mu);
+  impl_->paused = false;
+  impl_->changed.notify_all();
+}
+
+int64_t EmulatedMemoryViolations() { return ForeignUses::Get()->violations(); }
+
+std::unique_ptr<DeviceFactory> NewEmulatedGpuFactory(const Options& options) {
+  return std::make_unique<EmulatedGpuFactory>(options);
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,105 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// How is the runtime attached to TensorFlow? Here, by two means that a library
+// has which TensorFlow's process loads first: the function NewExecutor, which
+// this file defines in TensorFlow's place, and a device factory of higher
+// priority. In a source build, hooks call NewExecutorOfLeader and RegisterAll.
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_join.h"
+#include "tensorflow/core/common_runtime/device_factory.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/executor_factory.h"
+#include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/common_runtime/multistream/cuda_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/emulated_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/graph_level_executor.h"
+#include "tensorflow/core/common_runtime/multistream/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/options.h"
+#include "tensorflow/core/platform/logging.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// TensorFlow registers its GPU factory with 210.
+constexpr int kFactoryPriority = 220;
+
+// A wrong environment makes each attempt to list or make devices fail, with
+// what is wrong; Python says it at import already.
+class FailingFactory : public DeviceFactory {
+ public:
+  explicit FailingFactory(absl::Status status) : status_(std::move(status)) {}
+  absl::Status ListPhysicalDevices(std::vector<std::string>*) override {
+    return status_;
+  }
+  absl::Status CreateDevices(const SessionOptions&, const std::string&,
+                             std::vector<std::unique_ptr<Device>>*) override {
+    return status_;
+  }
+
+ private:
+  const absl::Status status_;
+};
+
+bool RegisterAll() {
+  const absl::StatusOr<Options>& options = EnvironmentOptions();
+  std::unique_ptr<DeviceFactory> factory;
+  if (!options.ok()) {
+    factory = std::make_unique<FailingFactory>(options.status());
+  } else {
+    if (!options->without_effect.empty()) {
+      LOG(WARNING) << "Multi-stream: these variables are set and have no "
+                      "effect yet: "
+                   << absl::StrJoin(options->without_effect, ", ");
+    }
+    if (!options->Enabled()) return false;
+    factory = options->emulated_gpus > 0 ? NewEmulatedGpuFactory(*options)
+                                         : NewCudaGpuFactory(*options);
+  }
+  DeviceFactory::Register("GPU", std::move(factory), kFactoryPriority,
+                          /*is_pluggable_device=*/false);
+  return true;
+}
+
+const bool registered = RegisterAll();
+
+}  // namespace
+}  // namespace multistream
+
+absl::Status NewExecutor(const std::string& executor_type,
+                         const LocalExecutorParams& params, const Graph& graph,
+                         std::unique_ptr<Executor>* out_executor) {
+  ExecutorFactory* factory = nullptr;
+  TF_RETURN_IF_ERROR(ExecutorFactory::GetFactory(executor_type, &factory));
+  if (multistream::registered) {
+    auto* leader = dynamic_cast<multistream::GroupMember*>(params.device);
+    if (leader != nullptr && leader->gpu_groups()->size() > 1) {
+      return multistream::NewGraphLevelExecutor(
+          params, graph, leader,
+          [factory](const LocalExecutorParams& p, const Graph& g,
+                    std::unique_ptr<Executor>* out) {
+            return factory->NewExecutor(p, g, out);
+          },
+          out_executor);
+    }
+  }
+  return factory->NewExecutor(params, graph, out_executor);
+}
+
+}  // namespace tensorflow

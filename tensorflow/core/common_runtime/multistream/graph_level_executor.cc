@@ -1,0 +1,182 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/graph_level_executor.h"
+
+#include <atomic>
+#include <utility>
+
+#include "tensorflow/core/common_runtime/multistream/compat.h"
+#include "tensorflow/core/common_runtime/multistream/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/group_rendezvous.h"
+#include "tensorflow/core/common_runtime/multistream/shared_kernels.h"
+#include "tensorflow/core/common_runtime/multistream/step.h"
+#include "tensorflow/core/platform/logging.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+class GraphLevelExecutor : public Executor {
+ public:
+  GraphLevelExecutor(const LocalExecutorParams& params, GroupMember* leader,
+                     GraphTraits traits)
+      : leader_(leader),
+        gpu_(leader->gpu_groups()),
+        traits_(std::move(traits)),
+        kernels_(SharedKernels::Create(gpu_->leader()->gpu(), params, traits_)),
+        used_(gpu_->size()) {}
+
+  absl::Status Initialize(const LocalExecutorParams& params, const Graph& graph,
+                          const MakeStockExecutor& make_stock) {
+    const int groups = traits_.leader_only.empty() ? gpu_->size() : 1;
+    for (int i = 0; i < groups; ++i) {
+      LocalExecutorParams of_group = params;
+      of_group.device = leader_->group_device(i);
+      SharedKernels::Wrap(kernels_, i, &of_group);
+      std::unique_ptr<Executor> executor;
+      TF_RETURN_IF_ERROR(make_stock(of_group, graph, &executor));
+      executors_.push_back(std::move(executor));
+    }
+    return absl::OkStatus();
+  }
+
+  // A step that is done on the host may still run on its stream, with the
+  // constants that the kernels own.
+  ~GraphLevelExecutor() override {
+    for (int i = 0; i < gpu_->size(); ++i) {
+      if (used_[i].load(std::memory_order_acquire)) {
+        gpu_->group(i)->Synchronize().IgnoreError();
+      }
+    }
+  }
+
+ private:
+  void TFMS_RUN_ASYNC(const Args& args, DoneCallback done) override {
+    const StepRunner* outer = StepRunner::From(&args.runner);
+    const bool changes_state = executors_.size() == 1;
+    if (outer != nullptr && outer->step->gpu() == gpu_ &&
+        (!changes_state || outer->step->changes_state())) {
+      RunNested(args, *outer, std::move(done));
+      return;
+    }
+    StreamGroup* group = gpu_->leader();
+    if (changes_state) {
+      gpu_->StartStepOn(group);
+    } else {
+      group = gpu_->StartStep();
+    }
+    // Arguments that the leader's stream is still making.
+    gpu_->OrderAfterLeader(group);
+    if (outer != nullptr && outer->step->gpu() == gpu_) {
+      // A call that changes state, from a step that ran on another group
+      // because nothing in its graph showed the call.
+      group->WaitFor(outer->step->group());
+    }
+    RunStep(args, group, changes_state, std::move(done));
+  }
+
+  void RunStep(const Args& args, StreamGroup* group, bool changes_state,
+               DoneCallback done) {
+    used_[group->index()].store(true, std::memory_order_release);
+    Step* step = new Step(gpu_, group, changes_state);
+    auto rendezvous = Wrap(args.rendezvous, step);
+    Args ours = args;
+    ours.runner = StepRunner{step, &kernels_->traits(), args.runner};
+    if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
+    // What the call frame returns is used on other streams, so it must be
+    // complete. A step on the leader that changes state needs no wait: its
+    // stream orders what follows, as it does in stock TensorFlow.
+    const bool complete_on_stream = traits_.has_return_values && !changes_state;
+    executors_[group->index()]->RunAsync(
+        ours, [step, rendezvous, complete_on_stream, gpu = gpu_, group,
+               done = std::move(done)](const absl::Status& status) {
+          if (complete_on_stream) {
+            group->ThenExecute([step, gpu, group, status, done] {
+              step->ReleaseHolds();
+              step->Unref();
+              gpu->EndStep(group, status.ok());
+              done(status);
+            });
+            return;
+          }
+          if (step->HasHolds()) {
+            group->ThenExecute([step] {
+              step->ReleaseHolds();
+              step->Unref();
+            });
+          } else {
+            step->Unref();
+          }
+          gpu->EndStep(group, status.ok());
+          done(status);
+        });
+  }
+
+  // A call from an op of a running step: the same group, the same holds, and
+  // the caller goes on in the same stream.
+  void RunNested(const Args& args, const StepRunner& outer, DoneCallback done) {
+    Step* step = outer.step;
+    StreamGroup* group = step->group();
+    used_[group->index()].store(true, std::memory_order_release);
+    auto rendezvous = Wrap(args.rendezvous, step);
+    Args ours = args;
+    ours.runner = StepRunner{step, &kernels_->traits(), outer.run};
+    if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
+    executors_[group->index()]->RunAsync(
+        ours, [rendezvous, done = std::move(done)](const absl::Status& status) {
+          done(status);
+        });
+  }
+
+  std::shared_ptr<GroupRendezvous> Wrap(RendezvousInterface* rendezvous,
+                                        Step* step) {
+    if (rendezvous == nullptr) return nullptr;
+    return std::make_shared<GroupRendezvous>(
+        rendezvous, step, leader_->group_device(0),
+        leader_->group_device(step->group()->index()));
+  }
+
+  GroupMember* const leader_;
+  GpuGroups* const gpu_;
+  const GraphTraits traits_;
+  const std::shared_ptr<SharedKernels> kernels_;
+  // One for each group, or only the leader's if the graph changes state.
+  std::vector<std::unique_ptr<Executor>> executors_;
+  std::vector<std::atomic<bool>> used_;
+};
+
+}  // namespace
+
+absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
+                                   const Graph& graph, GroupMember* leader,
+                                   const MakeStockExecutor& make_stock,
+                                   std::unique_ptr<Executor>* out) {
+  GraphTraits traits = ClassifyGraph(
+      graph, params.function_library == nullptr
+                 ? nullptr
+                 : params.function_library->GetFunctionLibraryDefinition());
+  if (!traits.leader_only.empty()) {
+    VLOG(1) << "Graph runs on the leader only: " << traits.leader_only;
+  }
+  auto executor =
+      std::make_unique<GraphLevelExecutor>(params, leader, std::move(traits));
+  TF_RETURN_IF_ERROR(executor->Initialize(params, graph, make_stock));
+  *out = std::move(executor);
+  return absl::OkStatus();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

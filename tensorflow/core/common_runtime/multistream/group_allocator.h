@@ -1,0 +1,81 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// A group's allocator, which tells MemoryOwner what memory is the group's.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GROUP_ALLOCATOR_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GROUP_ALLOCATOR_H_
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "tensorflow/core/common_runtime/multistream/memory_owner.h"
+#include "tensorflow/core/common_runtime/multistream/stream_group.h"
+#include "tensorflow/core/framework/allocator.h"
+
+namespace tensorflow {
+namespace multistream {
+
+class GroupAllocator : public AllocatorWrapper {
+ public:
+  // The region that the allocator underneath took from the GPU and that holds
+  // the `bytes` at `address`.
+  using RegionOf = std::function<std::pair<const void*, size_t>(
+      const void* address, size_t bytes)>;
+
+  GroupAllocator(Allocator* wrapped, StreamGroup* group, RegionOf region_of)
+      : AllocatorWrapper(wrapped),
+        group_(group),
+        region_of_(std::move(region_of)) {}
+
+  void* AllocateRaw(size_t alignment, size_t num_bytes) override {
+    return Own(AllocatorWrapper::AllocateRaw(alignment, num_bytes), num_bytes);
+  }
+  void* AllocateRaw(size_t alignment, size_t num_bytes,
+                    const AllocationAttributes& attributes) override {
+    return Own(AllocatorWrapper::AllocateRaw(alignment, num_bytes, attributes),
+               num_bytes);
+  }
+  std::optional<AllocatorStats> GetStats() override {
+    return wrapped()->GetStats();
+  }
+  bool ClearStats() override { return wrapped()->ClearStats(); }
+  void SetSafeFrontier(uint64_t count) override {
+    wrapped()->SetSafeFrontier(count);
+  }
+  void SetStreamAndPreallocateMemory(void* stream) override {
+    wrapped()->SetStreamAndPreallocateMemory(stream);
+  }
+
+ private:
+  void* Own(void* address, size_t bytes) {
+    MemoryOwner* owner = MemoryOwner::Get();
+    if (address != nullptr && owner->Find(address) != group_) {
+      const auto [begin, size] = region_of_(address, bytes);
+      owner->Add(begin, size, group_);
+    }
+    return address;
+  }
+
+  StreamGroup* const group_;
+  const RegionOf region_of_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GROUP_ALLOCATOR_H_

@@ -1,0 +1,144 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// A device whose ops run under the rules of stream groups. Each virtual
+// forwards to Base inside an OpScope; nothing else.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GROUP_DEVICE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GROUP_DEVICE_H_
+
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/multistream/op_scope.h"
+#include "tensorflow/core/common_runtime/multistream/stream_group.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// What the executor and the rendezvous need of a device with stream groups.
+class GroupMember {
+ public:
+  virtual ~GroupMember() = default;
+
+  virtual GpuGroups* gpu_groups() const = 0;
+  virtual StreamGroup* stream_group() const = 0;
+  // Of the leader: the device of group `i`, itself for 0.
+  virtual Device* group_device(int i) = 0;
+};
+
+template <class Base>
+class GroupDevice : public Base, public GroupMember {
+ public:
+  template <typename... Args>
+  GroupDevice(GpuGroups* gpu, StreamGroup* group, Args&&... args)
+      : Base(std::forward<Args>(args)...), gpu_(gpu), group_(group) {}
+
+  GpuGroups* gpu_groups() const override { return gpu_; }
+  StreamGroup* stream_group() const override { return group_; }
+  Device* group_device(int i) override {
+    return i == 0 ? this : hidden_[i - 1].get();
+  }
+
+  // Gives the leader the device of the next hidden group.
+  void AddHidden(std::unique_ptr<GroupDevice> device) {
+    device->leader_ = this;
+    hidden_.push_back(std::move(device));
+  }
+
+  // Variables exist once, with the leader.
+  ResourceMgr* resource_manager() override {
+    return leader_ == nullptr ? Base::resource_manager()
+                              : leader_->resource_manager();
+  }
+
+  void Compute(OpKernel* kernel, OpKernelContext* context) override {
+    OpScope scope(gpu_, group_, kernel, context);
+    if (scope.must_adopt()) {
+      absl::Status status = scope.AdoptForeignInputs(
+          this->GetAllocator(AllocatorAttributes()),
+          [&](const Tensor& from, Tensor* to) {
+            absl::Status copied;
+            absl::Notification issued;
+            Base::CopyTensorInSameDevice(&from, to,
+                                         context->op_device_context(),
+                                         [&](const absl::Status& s) {
+                                           copied = s;
+                                           issued.Notify();
+                                         });
+            issued.WaitForNotification();
+            return copied;
+          });
+      if (!status.ok()) {
+        context->SetStatus(status);
+        return;
+      }
+    }
+    Base::Compute(kernel, context);
+  }
+
+  void ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
+                    AsyncOpKernel::DoneCallback done) override {
+    // `done` may run the step's next ops on this thread, so the scope (and the
+    // lock in it) must end before; on another thread it ends below.
+    auto scope = std::make_shared<std::optional<OpScope>>(
+        std::in_place, gpu_, group_, kernel, context);
+    const bool leader_work = (*scope)->is_leader_work();
+    auto held =
+        std::make_shared<std::vector<TensorReference>>((*scope)->TakeHolds());
+    Base::ComputeAsync(
+        kernel, context,
+        [this, scope, held, leader_work, thread = std::this_thread::get_id(),
+         done = std::move(done)] {
+          if (std::this_thread::get_id() == thread) scope->reset();
+          if (leader_work) gpu_->NoteLeaderWork();
+          ReleaseWhenPassed(group_, std::move(*held));
+          done();
+        });
+    scope->reset();
+  }
+
+  void CopyTensorInSameDevice(const Tensor* from, Tensor* to,
+                              const DeviceContext* device_context,
+                              StatusCallback done) override {
+    HoldIfForeign(group_, *from);
+    Base::CopyTensorInSameDevice(from, to, device_context, std::move(done));
+    if (group_->is_leader()) gpu_->NoteLeaderWork();
+  }
+
+  // The visible device is in sync when all its groups are.
+  absl::Status Sync() override {
+    absl::Status status = Base::Sync();
+    for (const auto& hidden : hidden_) status.Update(hidden->Sync());
+    return status;
+  }
+
+ private:
+  GpuGroups* const gpu_;
+  StreamGroup* const group_;
+  GroupDevice* leader_ = nullptr;  // of a hidden group's device
+  std::vector<std::unique_ptr<GroupDevice>> hidden_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GROUP_DEVICE_H_

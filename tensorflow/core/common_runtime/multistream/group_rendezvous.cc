@@ -1,0 +1,116 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/group_rendezvous.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/copy_tensor.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace tensorflow {
+namespace multistream {
+
+absl::Status GroupRendezvous::Send(const ParsedKey& key, const Args& args,
+                                   const Tensor& value, bool is_dead) {
+  return wrapped_->Send(key, args, value, is_dead);
+}
+
+void GroupRendezvous::StartAbort(const absl::Status& status) {
+  wrapped_->StartAbort(status);
+}
+
+void GroupRendezvous::RecvAsync(const ParsedKey& key, const Args& args,
+                                DoneCallback done) {
+  const bool to_us = key.dst_device == leader_->name();
+  if (!to_us || args.alloc_attrs.on_host() || step_->group()->is_leader() ||
+      key.src_device == key.dst_device) {
+    wrapped_->RecvAsync(key, args, std::move(done));
+    return;
+  }
+  Args ours = args;
+  if (key.src.type != DEVICE_CPU) {
+    // From another GPU: into the leader's memory, in the order of the leader's
+    // stream. The copy is complete when `done` runs; the ops that use it hold
+    // it as they do any foreign memory.
+    const auto* info = leader_->tensorflow_accelerator_device_info();
+    if (info != nullptr) ours.device_context = info->default_context;
+    wrapped_->RecvAsync(key, ours, std::move(done));
+    return;
+  }
+  ours.alloc_attrs.set_on_host(true);
+  wrapped_->RecvAsync(
+      key, ours,
+      [this, key, args, done = std::move(done)](
+          const absl::Status& status, const Args& send_args,
+          const Args& recv_args, const Tensor& value, bool is_dead) mutable {
+        if (!status.ok() || is_dead) {
+          done(status, send_args, args, value, is_dead);
+          return;
+        }
+        CopyToGroup(key, send_args, args, value, std::move(done));
+      });
+}
+
+void GroupRendezvous::CopyToGroup(const ParsedKey& key, const Args& send_args,
+                                  const Args& args, const Tensor& value,
+                                  DoneCallback done) {
+  if (value.dtype() == DT_VARIANT) step_->Hold(value);
+  const bool memcpyable = DataTypeCanUseMemcpy(value.dtype());
+  auto copy = std::make_shared<Tensor>();
+  if (memcpyable) {
+    Allocator* allocator = device_->GetAllocator(args.alloc_attrs);
+    *copy = Tensor(allocator, value.dtype(), value.shape());
+    if (!copy->IsInitialized()) {
+      done(absl::ResourceExhaustedError(absl::StrCat(
+               "Out of memory: stream group ", step_->group()->index(), " of ",
+               leader_->name(), " has no ", value.TotalBytes(),
+               " bytes for the received tensor ", std::string(key.edge_name))),
+           send_args, args, Tensor(), false);
+      return;
+    }
+  }
+  if (device_->device_type() == DEVICE_CPU) {  // an emulated GPU
+    if (memcpyable) {
+      if (value.TotalBytes() > 0) {
+        std::memcpy(copy->data(), value.data(), value.TotalBytes());
+      }
+    } else {
+      *copy = value;
+    }
+    done(absl::OkStatus(), send_args, args, *copy, false);
+    return;
+  }
+  AllocatorAttributes on_host = send_args.alloc_attrs;
+  on_host.set_on_host(true);
+  auto source = std::make_shared<Tensor>(value);
+  Tensor* from = source.get();
+  Tensor* to = copy.get();
+  CopyTensor::ViaDMA(key.edge_name, send_args.device_context,
+                     args.device_context, device_, device_, on_host,
+                     args.alloc_attrs, from, to,
+                     /*dev_to_dev_stream_index=*/0,
+                     [send_args, args, source, copy,
+                      done = std::move(done)](const absl::Status& status) {
+                       done(status, send_args, args, *copy, false);
+                     });
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,90 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/multistream.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tensorflow/core/common_runtime/multistream/emulated_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/options.h"
+#include "tensorflow/core/common_runtime/multistream/stream_group.h"
+
+namespace tensorflow {
+namespace multistream {
+
+bool MultiStreamIsEnabled() {
+  return EnvironmentOptions().ok() && EnvironmentOptions()->Enabled();
+}
+
+int StreamGroupCount(int gpu) {
+  const std::vector<GpuGroups*> all = AllGpuGroups();
+  if (gpu >= 0 && gpu < static_cast<int>(all.size())) return all[gpu]->size();
+  if (!MultiStreamIsEnabled()) return 1;
+  return EnvironmentOptions()->GroupCount(gpu);
+}
+
+std::vector<StreamGroupStats> StreamStats() {
+  std::vector<StreamGroupStats> stats;
+  for (GpuGroups* gpu : AllGpuGroups()) {
+    for (const StreamGroupStats& group : gpu->Stats()) stats.push_back(group);
+  }
+  return stats;
+}
+
+std::string CheckEnvironment() {
+  const auto& options = EnvironmentOptions();
+  return options.ok() ? std::string() : std::string(options.status().message());
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+// The same for Python, which loads this library with ctypes.
+extern "C" {
+
+// Copies as much of the message as fits, with a final 0; returns its length.
+int TFMS_CheckEnvironment(char* message, int size) {
+  const std::string text = tensorflow::multistream::CheckEnvironment();
+  if (size > 0) {
+    const size_t n = std::min(text.size(), static_cast<size_t>(size) - 1);
+    std::memcpy(message, text.data(), n);
+    message[n] = 0;
+  }
+  return static_cast<int>(text.size());
+}
+
+int TFMS_IsEnabled() {
+  return tensorflow::multistream::MultiStreamIsEnabled() ? 1 : 0;
+}
+
+int TFMS_StreamGroupCount(int gpu) {
+  return tensorflow::multistream::StreamGroupCount(gpu);
+}
+
+// Writes at most `size` entries to `stats`; returns how many groups there are.
+int TFMS_StreamStats(tensorflow::multistream::StreamGroupStats* stats,
+                     int size) {
+  const auto all = tensorflow::multistream::StreamStats();
+  std::copy_n(all.begin(), std::min<size_t>(all.size(), std::max(size, 0)),
+              stats);
+  return static_cast<int>(all.size());
+}
+
+int64_t TFMS_EmulatedMemoryViolations() {
+  return tensorflow::multistream::EmulatedMemoryViolations();
+}
+
+}  // extern "C"

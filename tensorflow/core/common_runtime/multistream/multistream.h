@@ -1,0 +1,63 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What a C++ program can ask about stream groups. Link
+// libtensorflow_multistream.so before TensorFlow's own libraries.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MULTISTREAM_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MULTISTREAM_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tensorflow {
+namespace multistream {
+
+// One stream group at one moment. Counters run from the start of the process
+// and add up all sessions and functions.
+struct StreamGroupStats {
+  int gpu = 0;    // k of /physical_device:GPU:k
+  int group = 0;  // 0 is the leader, the visible device itself
+  int64_t steps_started = 0;
+  int64_t steps_running = 0;
+  int64_t steps_failed = 0;
+  int64_t bytes_in_use = 0;       // of the group's allocator
+  int64_t peak_bytes_in_use = 0;  // of the group's allocator
+  int64_t bytes_limit = 0;        // of the group's allocator
+};
+
+// True if the environment asks for more than one stream group, or for
+// emulated GPUs.
+bool MultiStreamIsEnabled();
+
+// Number of stream groups that the `gpu`-th GPU has or, before the first
+// session or eager operation made the devices, will have. 1 if multi-stream
+// is not enabled.
+int StreamGroupCount(int gpu = 0);
+
+// One entry for each group of each GPU, ordered by GPU, then group. Empty
+// until the first session or eager operation has made the devices, and if
+// multi-stream is not enabled.
+std::vector<StreamGroupStats> StreamStats();
+
+// What is wrong with the TF_* variables of this process's environment; empty
+// if nothing is. Names the variable, its value and what is allowed.
+std::string CheckEnvironment();
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MULTISTREAM_H_

@@ -1,0 +1,161 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/op_scope.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/memory_owner.h"
+#include "tensorflow/core/framework/resource_handle.h"
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/framework/type_index.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+bool IsForeign(StreamGroup* group, const Tensor& tensor) {
+  const void* data = tensor.data();
+  if (data == nullptr) return false;
+  StreamGroup* owner = MemoryOwner::Get()->Find(data);
+  return owner != nullptr && owner != group;
+}
+
+// Whether the op is given a variable, and not some other resource.
+bool TakesVariable(OpKernelContext* context) {
+  static const uint64_t variable = TypeIndex::Make<Var>().hash_code();
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    const TensorValue& value = context->params()->inputs[i];
+    if (value.is_ref()) return true;
+    if (value.tensor == nullptr || value.tensor->dtype() != DT_RESOURCE) {
+      continue;
+    }
+    const auto handles = value.tensor->flat<ResourceHandle>();
+    for (int64_t j = 0; j < handles.size(); ++j) {
+      if (handles(j).hash_code() == variable) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void ReleaseWhenPassed(StreamGroup* group, std::vector<TensorReference> held) {
+  if (held.empty()) return;
+  group->ThenExecute([held = std::move(held)] {
+    for (const TensorReference& reference : held) reference.Unref();
+  });
+}
+
+OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
+                 OpKernelContext* context)
+    : gpu_(gpu), group_(group), context_(context) {
+  const StepRunner* runner = StepRunner::From(context->runner());
+  if (runner != nullptr && runner->step->group() == group) {
+    step_ = runner->step;
+  } else {
+    runner = nullptr;
+  }
+  const KernelTraits* traits = runner == nullptr ? nullptr : runner->traits;
+  FindForeignInputs(traits);
+  leader_work_ =
+      group->is_leader() && (step_ == nullptr || step_->changes_state());
+  if (leader_work_) {
+    writes_ = MayChangeState(*kernel) && TakesVariable(context);
+    if (writes_) gpu_->BeginWrite();
+  } else if (!group->is_leader() && traits != nullptr &&
+             traits->readers.contains(kernel)) {
+    reads_ = true;
+    // The handle keeps a reference-counted variable alive.
+    for (int i = 0; i < context->num_inputs(); ++i) {
+      if (context->has_input(i) && context->input_dtype(i) == DT_RESOURCE) {
+        step_->Hold(context->input(i));
+      }
+    }
+    gpu_->BeginRead(group);
+  }
+}
+
+OpScope::~OpScope() {
+  if (adopted_ != nullptr) context_->params()->inputs = original_inputs_;
+  if (writes_) {
+    gpu_->EndWrite();
+  } else if (reads_) {
+    gpu_->EndRead(group_);
+  } else if (leader_work_) {
+    gpu_->NoteLeaderWork();
+  }
+  ReleaseWhenPassed(group_, std::move(held_));
+}
+
+void OpScope::FindForeignInputs(const KernelTraits* traits) {
+  for (int i = 0; i < context_->num_inputs(); ++i) {
+    const TensorValue& value = context_->params()->inputs[i];
+    // A dead input has no tensor, a reference's buffer may change under us:
+    // reference variables are the leader's, and read under BeginRead.
+    if (value.tensor == nullptr || value.is_ref()) continue;
+    const Tensor& tensor = *value.tensor;
+    if (!IsForeign(group_, tensor)) continue;
+    if (traits != nullptr && traits->constants.contains(tensor.data())) {
+      continue;
+    }
+    foreign_.push_back(i);
+    group_->NoteForeignUse(tensor.data());
+    if (step_ != nullptr) {
+      step_->Hold(tensor);
+    } else {
+      held_.emplace_back(tensor);
+    }
+  }
+}
+
+absl::Status OpScope::AdoptForeignInputs(Allocator* allocator,
+                                         const CopyOnStream& copy) {
+  original_inputs_ = context_->params()->inputs;
+  adopted_inputs_.assign(original_inputs_.begin(), original_inputs_.end());
+  adopted_ = std::make_unique<std::vector<Tensor>>();
+  adopted_->reserve(foreign_.size());
+  for (int i : foreign_) {
+    const Tensor& from = *original_inputs_[i].tensor;
+    if (!DataTypeCanUseMemcpy(from.dtype())) continue;
+    Tensor to(allocator, from.dtype(), from.shape());
+    if (!to.IsInitialized()) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "Out of memory: stream group 0 of /device:GPU:", group_->gpu(),
+          " has no ", from.TotalBytes(), " bytes for a copy of input ", i,
+          " of ", context_->op_kernel().name()));
+    }
+    absl::Status status = copy(from, &to);
+    if (!status.ok()) return status;
+    adopted_->push_back(std::move(to));
+    adopted_inputs_[i] = TensorValue(&adopted_->back());
+  }
+  context_->params()->inputs = adopted_inputs_;
+  return absl::OkStatus();
+}
+
+void HoldIfForeign(StreamGroup* group, const Tensor& tensor) {
+  if (!IsForeign(group, tensor)) return;
+  group->NoteForeignUse(tensor.data());
+  std::vector<TensorReference> held;
+  held.emplace_back(tensor);
+  ReleaseWhenPassed(group, std::move(held));
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,93 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What must happen around launching one op on a device with stream groups?
+// Holds of foreign memory, and the order of reads and changes of state (the
+// rules of stream_group.h).
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OP_SCOPE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OP_SCOPE_H_
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/step.h"
+#include "tensorflow/core/common_runtime/multistream/stream_group.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_reference.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Copies `from` to `to`, memory of the same group, in the order of its stream.
+using CopyOnStream =
+    std::function<absl::Status(const Tensor& from, Tensor* to)>;
+
+// Alive while an op is launched on `group`'s device.
+class OpScope {
+ public:
+  OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
+          OpKernelContext* context);
+  ~OpScope();
+
+  // An op that may keep an input in a variable must not keep memory of another
+  // group (rule 3). Replaces such inputs by copies in `allocator`'s memory for
+  // the time of the scope. Synchronous ops only.
+  absl::Status AdoptForeignInputs(Allocator* allocator,
+                                  const CopyOnStream& copy);
+
+  // True if AdoptForeignInputs has something to do.
+  bool must_adopt() const { return writes_ && !foreign_.empty(); }
+
+  // Whether the op runs outside any read-only step, so that other groups may
+  // depend on it.
+  bool is_leader_work() const { return leader_work_; }
+
+  // For an asynchronous op: what the op must hold until it is done, instead of
+  // until the scope ends.
+  std::vector<TensorReference> TakeHolds() { return std::move(held_); }
+
+ private:
+  void FindForeignInputs(const KernelTraits* traits);
+
+  GpuGroups* const gpu_;
+  StreamGroup* const group_;
+  OpKernelContext* const context_;
+  Step* step_ = nullptr;
+  bool leader_work_ = false;
+  bool reads_ = false;
+  bool writes_ = false;
+  std::vector<int> foreign_;  // inputs in other groups' memory
+  // Without a step to hold them, until the stream has passed the op.
+  std::vector<TensorReference> held_;
+  std::unique_ptr<std::vector<Tensor>> adopted_;
+  std::vector<TensorValue> adopted_inputs_;
+  absl::Span<const TensorValue> original_inputs_;
+};
+
+// Lets go of `held` once `group`'s stream has passed what it has been given.
+void ReleaseWhenPassed(StreamGroup* group, std::vector<TensorReference> held);
+
+// Holds `tensor` until `group`'s stream has passed what it has been given, if
+// its memory is another group's.
+void HoldIfForeign(StreamGroup* group, const Tensor& tensor);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OP_SCOPE_H_

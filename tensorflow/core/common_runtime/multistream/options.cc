@@ -1,0 +1,219 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/options.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+absl::Status Bad(const std::string& name, const std::string& value,
+                 const std::string& allowed) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, "=\"", value, "\" is not valid: ", allowed));
+}
+
+absl::Status ParseIntList(const std::string& name, const std::string& value,
+                          int lowest, int highest, bool list,
+                          std::vector<int>* out) {
+  const std::string number =
+      highest == INT32_MAX
+          ? absl::StrCat("a whole number of at least ", lowest)
+          : absl::StrCat("a whole number from ", lowest, " to ", highest);
+  const std::string allowed =
+      absl::StrCat("it takes ", number,
+                   list ? ", or a comma list of such numbers, one for each "
+                          "visible GPU"
+                        : "");
+  for (absl::string_view part : absl::StrSplit(value, ',')) {
+    int n;
+    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(part), &n) || n < lowest ||
+        n > highest) {
+      return Bad(name, value, allowed);
+    }
+    out->push_back(n);
+  }
+  if (!list && out->size() != 1) return Bad(name, value, allowed);
+  return absl::OkStatus();
+}
+
+absl::Status ParseBool(const std::string& name, const std::string& value,
+                       bool* out) {
+  const std::string lower = absl::AsciiStrToLower(value);
+  if (lower == "true" || lower == "1") {
+    *out = true;
+  } else if (lower == "false" || lower == "0") {
+    *out = false;
+  } else {
+    return Bad(name, value, "it takes true, false, 1 or 0");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckWord(const std::string& name, const std::string& value,
+                       const std::vector<std::string>& words) {
+  if (std::find(words.begin(), words.end(), absl::AsciiStrToLower(value)) ==
+      words.end()) {
+    return Bad(name, value,
+               absl::StrCat("it takes one of ", absl::StrJoin(words, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+// Checks the variables that later parts of multi-stream give meaning to.
+absl::Status CheckOthers(const GetVariable& get, Options* options) {
+  auto with_value = [&](const char* name, auto&& check) -> absl::Status {
+    const std::optional<std::string> value = get(name);
+    if (!value || value->empty()) return absl::OkStatus();
+    absl::StatusOr<bool> changes = check(name, *value);
+    if (!changes.ok()) return changes.status();
+    if (*changes) options->without_effect.push_back(name);
+    return absl::OkStatus();
+  };
+  // A boolean at its default asks for nothing, so there is nothing to say.
+  auto boolean = [](bool default_value) {
+    return [default_value](const std::string& name,
+                           const std::string& value) -> absl::StatusOr<bool> {
+      bool parsed;
+      absl::Status s = ParseBool(name, value, &parsed);
+      if (!s.ok()) return s;
+      return parsed != default_value;
+    };
+  };
+  auto integers = [](int lowest, int highest, bool list) {
+    return [=](const std::string& name,
+               const std::string& value) -> absl::StatusOr<bool> {
+      std::vector<int> parsed;
+      absl::Status s =
+          ParseIntList(name, value, lowest, highest, list, &parsed);
+      if (!s.ok()) return s;
+      return true;
+    };
+  };
+  auto word = [](std::vector<std::string> words) {
+    return [words](const std::string& name,
+                   const std::string& value) -> absl::StatusOr<bool> {
+      absl::Status s = CheckWord(name, value, words);
+      if (!s.ok()) return s;
+      return absl::AsciiStrToLower(value) != words.front();
+    };
+  };
+  auto anything = [](const std::string&,
+                     const std::string&) -> absl::StatusOr<bool> {
+    return true;
+  };
+  absl::Status s;
+  s.Update(with_value("TF_NODE_LEVEL_MULTISTREAM", boolean(false)));
+  s.Update(with_value("TF_REDUCE_STREAM_WAIT", boolean(true)));
+  s.Update(
+      with_value("TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION", boolean(false)));
+  s.Update(with_value("TF_STREAM_FROM_FILE", anything));
+  s.Update(
+      with_value("TF_MULTI_STREAM_SANITIZER", word({"off", "log", "abort"})));
+  s.Update(with_value("TF_GPU_STREAM_MERGE", boolean(false)));
+  s.Update(with_value("TF_GPU_CONTEXT_COUNT",
+                      integers(1, kMaxGroupCount, /*list=*/true)));
+  s.Update(with_value("TF_PER_STREAM_HOST_ALLOCATOR", boolean(false)));
+  s.Update(with_value("TF_GPU_STREAM_GROUP_SHARE_MEM_POOL", boolean(false)));
+  s.Update(with_value("TF_GPU_STREAM_AWARE_BFC", boolean(false)));
+  s.Update(with_value("TF_BFC_EXTEND_LIMIT_MB",
+                      integers(1, INT32_MAX, /*list=*/false)));
+  s.Update(with_value("TF_GPU_STREAM_GROUP_PRIORITIES",
+                      integers(-64, 64, /*list=*/true)));
+  s.Update(with_value("TF_MULTI_STREAM_POLICY", anything));
+  s.Update(with_value("TF_GPU_THREAD_MODE",
+                      word({"global", "gpu_private", "gpu_shared"})));
+  s.Update(with_value("TF_GPU_THREAD_COUNT",
+                      integers(1, INT32_MAX, /*list=*/false)));
+  return s;
+}
+
+}  // namespace
+
+bool Options::Enabled() const {
+  return emulated_gpus > 0 ||
+         std::any_of(group_counts.begin(), group_counts.end(),
+                     [](int n) { return n > 1; });
+}
+
+int Options::GroupCount(int gpu) const {
+  if (group_counts.empty()) return 1;
+  if (group_counts.size() == 1) return group_counts[0];
+  return gpu < static_cast<int>(group_counts.size()) ? group_counts[gpu] : 1;
+}
+
+absl::Status Options::CheckGroupCounts(int visible, int physical) const {
+  const int entries = static_cast<int>(group_counts.size());
+  if (entries <= 1 || (entries >= visible && entries <= physical)) {
+    return absl::OkStatus();
+  }
+  return Bad(kGroupCountVariable, absl::StrJoin(group_counts, ","),
+             absl::StrCat("the list has ", entries, " numbers, and there ",
+                          visible == 1
+                              ? "is 1 visible GPU"
+                              : absl::StrCat("are ", visible, " visible GPUs"),
+                          "; give one number for each, or a single one for "
+                          "all"));
+}
+
+absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
+  Options options;
+  auto value_of = [&](const char* name) {
+    return get(name).value_or(std::string());
+  };
+  if (std::string v = value_of(kGroupCountVariable); !v.empty()) {
+    absl::Status s = ParseIntList(kGroupCountVariable, v, 1, kMaxGroupCount,
+                                  /*list=*/true, &options.group_counts);
+    if (!s.ok()) return s;
+  }
+  if (std::string v = value_of(kEmulatedGpusVariable); !v.empty()) {
+    std::vector<int> parsed;
+    absl::Status s = ParseIntList(kEmulatedGpusVariable, v, 0, kMaxEmulatedGpus,
+                                  /*list=*/false, &parsed);
+    if (!s.ok()) return s;
+    options.emulated_gpus = parsed[0];
+  }
+  if (std::string v = value_of("TF_SEGMENT_OWN_CONST"); !v.empty()) {
+    absl::Status s =
+        ParseBool("TF_SEGMENT_OWN_CONST", v, &options.segment_own_const);
+    if (!s.ok()) return s;
+  }
+  absl::Status s = CheckOthers(get, &options);
+  if (!s.ok()) return s;
+  return options;
+}
+
+const absl::StatusOr<Options>& EnvironmentOptions() {
+  static const auto* options = new absl::StatusOr<Options>(
+      ParseOptions([](const std::string& name) -> std::optional<std::string> {
+        const char* value = std::getenv(name.c_str());
+        if (value == nullptr) return std::nullopt;
+        return std::string(value);
+      }));
+  return *options;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

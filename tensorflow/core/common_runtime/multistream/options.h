@@ -1,0 +1,74 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which TF_* variables does multi-stream read, and what do they say? Every
+// variable is parsed and checked here and nowhere else.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPTIONS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPTIONS_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace tensorflow {
+namespace multistream {
+
+inline constexpr char kGroupCountVariable[] = "TF_GPU_STREAM_GROUP_COUNT";
+inline constexpr char kEmulatedGpusVariable[] = "TF_MULTI_STREAM_EMULATED_GPUS";
+inline constexpr int kMaxGroupCount = 64;
+inline constexpr int kMaxEmulatedGpus = 16;
+
+struct Options {
+  // TF_GPU_STREAM_GROUP_COUNT: empty if unset; one entry stands for every GPU,
+  // several for one visible GPU each.
+  std::vector<int> group_counts;
+  // TF_MULTI_STREAM_EMULATED_GPUS.
+  int emulated_gpus = 0;
+  // TF_SEGMENT_OWN_CONST.
+  bool segment_own_const = false;
+  // Variables that are set and well-formed but have no effect yet.
+  std::vector<std::string> without_effect;
+
+  // True if any GPU gets more than one group, or if GPUs are emulated.
+  bool Enabled() const;
+
+  // Number of groups of the `gpu`-th visible GPU; 1 if unset.
+  int GroupCount(int gpu) const;
+
+  // InvalidArgument if group_counts is a list that does not fit `visible` GPUs
+  // out of `physical`.
+  absl::Status CheckGroupCounts(int visible, int physical) const;
+};
+
+// Reads a variable; nullopt if it is not set.
+using GetVariable =
+    std::function<std::optional<std::string>(const std::string& name)>;
+
+// InvalidArgument names the variable, its value and what is allowed. A
+// variable set to the empty string counts as not set.
+absl::StatusOr<Options> ParseOptions(const GetVariable& get);
+
+// The options of this process's environment, read once.
+const absl::StatusOr<Options>& EnvironmentOptions();
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPTIONS_H_

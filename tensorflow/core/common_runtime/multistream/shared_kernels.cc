@@ -1,0 +1,139 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/shared_kernels.h"
+
+#include <dlfcn.h>
+
+#include "tensorflow/core/common_runtime/executor_factory.h"
+#include "tensorflow/core/common_runtime/multistream/constant_cache.h"
+#include "tensorflow/core/common_runtime/multistream/options.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/platform/logging.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// The shared object that holds an object's class, by its virtual table.
+const void* LibraryOf(const OpKernel* kernel) {
+  const void* table = *reinterpret_cast<const void* const*>(kernel);
+  Dl_info info;
+  return dladdr(table, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+// Whether the kernel's class comes with TensorFlow. What other libraries'
+// kernels keep between calls, nobody knows.
+bool IsBuiltIn(const OpKernel* kernel) {
+  static const auto* libraries = [] {
+    auto* found = new absl::flat_hash_set<const void*>;
+    Dl_info info;
+    // A symbol of each of TensorFlow's two libraries, the second
+    // DirectSession's virtual table.
+    for (const void* symbol :
+         {reinterpret_cast<const void*>(&ExecutorFactory::GetFactory),
+          static_cast<const void*>(
+              dlsym(RTLD_DEFAULT, "_ZTVN10tensorflow13DirectSessionE"))}) {
+      if (symbol != nullptr && dladdr(symbol, &info) != 0) {
+        found->insert(info.dli_fbase);
+      }
+    }
+    return found;
+  }();
+  return libraries->contains(LibraryOf(kernel));
+}
+
+}  // namespace
+
+std::shared_ptr<SharedKernels> SharedKernels::Create(
+    int gpu, const LocalExecutorParams& params, const GraphTraits& traits) {
+  return std::shared_ptr<SharedKernels>(new SharedKernels(gpu, params, traits));
+}
+
+SharedKernels::SharedKernels(int gpu, const LocalExecutorParams& params,
+                             const GraphTraits& traits)
+    : gpu_(gpu),
+      share_constants_(EnvironmentOptions().ok() &&
+                       EnvironmentOptions()->segment_own_const),
+      make_(params.create_kernel),
+      delete_(params.delete_kernel),
+      readers_(traits.readers) {}
+
+void SharedKernels::Wrap(std::shared_ptr<SharedKernels> kernels, int group,
+                         LocalExecutorParams* params) {
+  params->create_kernel = [kernels, group](
+                              const std::shared_ptr<const NodeProperties>& node,
+                              OpKernel** kernel) {
+    return kernels->Make(group, node, kernel);
+  };
+  params->delete_kernel = [kernels](OpKernel* kernel) {
+    kernels->Delete(kernel);
+  };
+}
+
+absl::Status SharedKernels::Make(
+    int group, const std::shared_ptr<const NodeProperties>& node,
+    OpKernel** kernel) {
+  const std::string& name = node->node_def.name();
+  mutex_lock lock(mu_);
+  for (int owner : {0, group}) {
+    auto found = kernels_.find(Key(name, owner));
+    if (found == kernels_.end()) continue;
+    Entry& entry = found->second;
+    const bool shared =
+        !KeepsScratch(node->node_def.op()) && IsBuiltIn(entry.kernel);
+    if (owner != group && !shared) continue;
+    ++entry.uses;
+    *kernel = entry.kernel;
+    return absl::OkStatus();
+  }
+  if (share_constants_ && node->node_def.op() == "Const") {
+    TF_RETURN_IF_ERROR(
+        ConstantCache::Get()->Acquire(gpu_, node, make_, kernel));
+  } else {
+    TF_RETURN_IF_ERROR(make_(node, kernel));
+  }
+  const Key key(name, group);
+  // A session may hand out one kernel of a stateful op many times.
+  if (!keys_.try_emplace(*kernel, key).second) {
+    kernels_.find(keys_[*kernel])->second.uses++;
+    return absl::OkStatus();
+  }
+  kernels_.try_emplace(key, Entry{*kernel, 1});
+  if (readers_.contains(name)) kernel_traits_.readers.insert(*kernel);
+  if (const Tensor* constant = (*kernel)->const_tensor()) {
+    kernel_traits_.constants.insert(constant->data());
+  }
+  return absl::OkStatus();
+}
+
+void SharedKernels::Delete(OpKernel* kernel) {
+  if (kernel == nullptr) return;
+  {
+    mutex_lock lock(mu_);
+    auto key = keys_.find(kernel);
+    if (key == keys_.end()) return;
+    auto entry = kernels_.find(key->second);
+    if (--entry->second.uses > 0) return;
+    kernels_.erase(entry);
+    keys_.erase(key);
+  }
+  if (!share_constants_ || !ConstantCache::Get()->Release(kernel)) {
+    delete_(kernel);
+  }
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

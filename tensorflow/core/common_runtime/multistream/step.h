@@ -1,0 +1,102 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What belongs to one step on one stream group: the memory it holds, and the
+// runner that tells its ops and nested calls which step they are part of.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_H_
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "tensorflow/core/common_runtime/multistream/stream_group.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_reference.h"
+#include "tensorflow/core/lib/core/refcount.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/thread_annotations.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// What an executor knows about its kernels.
+struct KernelTraits {
+  // Kernels that read variables or other state of the leader.
+  absl::flat_hash_set<const OpKernel*> readers;
+  // Data of constants that kernels own. They live as long as the executor,
+  // which outlives its steps, so nobody needs to hold them.
+  absl::flat_hash_set<const void*> constants;
+};
+
+class Step : public core::RefCounted {
+ public:
+  // `changes_state`: the step may change variables; it runs on the leader.
+  Step(GpuGroups* gpu, StreamGroup* group, bool changes_state)
+      : gpu_(gpu), group_(group), changes_state_(changes_state) {}
+
+  GpuGroups* gpu() const { return gpu_; }
+  StreamGroup* group() const { return group_; }
+  bool changes_state() const { return changes_state_; }
+
+  // Keeps `tensor`'s memory from being reused until ReleaseHolds. The
+  // reference also stops ops from writing their output into it.
+  void Hold(const Tensor& tensor);
+  bool HasHolds();
+  // To be called when the group's stream has passed the step's last op.
+  void ReleaseHolds();
+
+ private:
+  ~Step() override { ReleaseHolds(); }
+
+  GpuGroups* const gpu_;
+  StreamGroup* const group_;
+  const bool changes_state_;
+  mutex mu_;
+  absl::flat_hash_set<const void*> held_ TF_GUARDED_BY(mu_);
+  std::vector<TensorReference> holds_ TF_GUARDED_BY(mu_);
+};
+
+// Runs closures as the session asked to, and carries the step: an op finds it
+// in OpKernelContext::runner(), a nested call in its Args.
+struct StepRunner {
+  Step* step;  // alive while the step runs
+  const KernelTraits* traits;
+  std::function<void(std::function<void()>)> run;  // null: run in place
+
+  void operator()(std::function<void()> closure) const {
+    if (run) {
+      run(std::move(closure));
+    } else {
+      closure();
+    }
+  }
+
+  // The StepRunner inside `runner`, or nullptr.
+  static const StepRunner* From(
+      const std::function<void(std::function<void()>)>* runner) {
+    return runner == nullptr ? nullptr : runner->target<StepRunner>();
+  }
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_H_

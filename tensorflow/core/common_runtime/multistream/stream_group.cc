@@ -1,0 +1,161 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/stream_group.h"
+
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+struct Registry {
+  mutex mu;
+  std::map<int, std::unique_ptr<GpuGroups>> groups TF_GUARDED_BY(mu);
+};
+
+Registry* GetRegistry() {
+  static Registry* registry = new Registry;
+  return registry;
+}
+
+}  // namespace
+
+GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups)
+    : groups_(std::move(groups)) {}
+
+StreamGroup* GpuGroups::StartStep() {
+  mutex_lock lock(load_mu_);
+  int best = next_;
+  for (int i = 1; i < size(); ++i) {
+    const int candidate = (next_ + i) % size();
+    if (groups_[candidate]->steps_running_ < groups_[best]->steps_running_) {
+      best = candidate;
+    }
+  }
+  next_ = (best + 1) % size();
+  StreamGroup* group = groups_[best].get();
+  ++group->steps_started_;
+  ++group->steps_running_;
+  return group;
+}
+
+void GpuGroups::StartStepOn(StreamGroup* group) {
+  mutex_lock lock(load_mu_);
+  ++group->steps_started_;
+  ++group->steps_running_;
+}
+
+void GpuGroups::EndStep(StreamGroup* group, bool ok) {
+  mutex_lock lock(load_mu_);
+  --group->steps_running_;
+  if (!ok) ++group->steps_failed_;
+}
+
+void GpuGroups::OrderAfterLeader(StreamGroup* group) {
+  if (group->is_leader()) return;
+  if (!leader_work_.load(std::memory_order_acquire) &&
+      group->marks_seen_.load(std::memory_order_acquire) ==
+          marks_made_.load(std::memory_order_acquire)) {
+    return;
+  }
+  mutex_lock lock(mark_mu_);
+  if (leader_work_.exchange(false, std::memory_order_acq_rel)) {
+    leader()->RecordMark();
+    marks_made_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  const int64_t made = marks_made_.load(std::memory_order_acquire);
+  if (group->marks_seen_.load(std::memory_order_acquire) < made) {
+    group->WaitForMark(leader());
+    group->marks_seen_.store(made, std::memory_order_release);
+  }
+}
+
+void GpuGroups::BeginRead(StreamGroup* group) {
+  state_mu_.lock_shared();
+  OrderAfterLeader(group);
+}
+
+void GpuGroups::EndRead(StreamGroup* group) {
+  group->has_read_.store(true, std::memory_order_release);
+  state_mu_.unlock_shared();
+}
+
+void GpuGroups::BeginWrite() {
+  state_mu_.lock();
+  for (const auto& group : groups_) {
+    if (group->has_read_.exchange(false, std::memory_order_acq_rel)) {
+      leader()->WaitFor(group.get());
+    }
+  }
+}
+
+void GpuGroups::EndWrite() {
+  NoteLeaderWork();
+  state_mu_.unlock();
+}
+
+std::vector<StreamGroupStats> GpuGroups::Stats() {
+  std::vector<StreamGroupStats> all;
+  for (const auto& group : groups_) {
+    StreamGroupStats stats;
+    stats.gpu = group->gpu();
+    stats.group = group->index();
+    {
+      mutex_lock lock(load_mu_);
+      stats.steps_started = group->steps_started_;
+      stats.steps_running = group->steps_running_;
+      stats.steps_failed = group->steps_failed_;
+    }
+    if (Allocator* allocator = group->allocator()) {
+      if (std::optional<AllocatorStats> memory = allocator->GetStats()) {
+        stats.bytes_in_use = memory->bytes_in_use;
+        stats.peak_bytes_in_use = memory->peak_bytes_in_use;
+        stats.bytes_limit = memory->bytes_limit.value_or(0);
+      }
+    }
+    all.push_back(stats);
+  }
+  return all;
+}
+
+GpuGroups* FindGpuGroups(int gpu) {
+  Registry* registry = GetRegistry();
+  mutex_lock lock(registry->mu);
+  auto found = registry->groups.find(gpu);
+  return found == registry->groups.end() ? nullptr : found->second.get();
+}
+
+GpuGroups* RegisterGpuGroups(int gpu, std::unique_ptr<GpuGroups> groups) {
+  Registry* registry = GetRegistry();
+  mutex_lock lock(registry->mu);
+  return registry->groups.try_emplace(gpu, std::move(groups))
+      .first->second.get();
+}
+
+std::vector<GpuGroups*> AllGpuGroups() {
+  Registry* registry = GetRegistry();
+  mutex_lock lock(registry->mu);
+  std::vector<GpuGroups*> all;
+  for (const auto& [gpu, groups] : registry->groups) {
+    all.push_back(groups.get());
+  }
+  return all;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,165 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What is a stream group, and in what order do the groups of one GPU see each
+// other's work?
+//
+// Three rules make concurrent groups return what one stream would:
+//
+//   1. Memory of a group is written by that group's stream alone.
+//   2. Memory of another group that an op uses is held (see Step) until the
+//      op's stream has passed the op, so its owner cannot hand it out again.
+//   3. State that outlives a step (variables) belongs to the leader, and only
+//      the leader's stream changes it. A reader waits for the leader's last
+//      change; a change waits for every group that has read.
+//
+//   leader   --- assign --x............. w --- assign ---
+//                          \            /
+//   group 2  -------------- w --- read x --------
+//
+//   (x: point recorded, w: stream waits for it)
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/multistream/multistream.h"
+#include "tensorflow/core/framework/allocator.h"
+#include "tensorflow/core/platform/mutex.h"
+#include "tensorflow/core/platform/thread_annotations.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// The streams of one group with the allocator whose memory they use. One for
+// each group and process; the devices of all sessions share it.
+class StreamGroup {
+ public:
+  StreamGroup(int gpu, int index) : gpu_(gpu), index_(index) {}
+  virtual ~StreamGroup() = default;
+
+  int gpu() const { return gpu_; }
+  int index() const { return index_; }
+  bool is_leader() const { return index_ == 0; }
+
+  // This group's stream waits for all that `other`'s has been given so far.
+  virtual void WaitFor(StreamGroup* other) = 0;
+
+  // Marks the current end of this group's stream, replacing the last mark.
+  virtual void RecordMark() = 0;
+  // This group's stream waits for `other`'s mark, or a later point.
+  virtual void WaitForMark(StreamGroup* other) = 0;
+
+  // Runs `f` on some host thread once the stream has passed all that it has
+  // been given so far.
+  virtual void ThenExecute(std::function<void()> f) = 0;
+
+  // Blocks until the stream has passed all that it has been given so far.
+  virtual absl::Status Synchronize() = 0;
+
+  // An op of this group uses memory of another one. Lets an emulated group
+  // check rule 2.
+  virtual void NoteForeignUse(const void* address) {}
+
+  // The allocator of the group's memory, or nullptr before there is a device.
+  Allocator* allocator() const {
+    return allocator_.load(std::memory_order_acquire);
+  }
+  void set_allocator(Allocator* allocator) {
+    allocator_.store(allocator, std::memory_order_release);
+  }
+
+ private:
+  friend class GpuGroups;
+
+  const int gpu_;
+  const int index_;
+  std::atomic<Allocator*> allocator_{nullptr};
+
+  // Leader marks that this group's stream has waited for.
+  std::atomic<int64_t> marks_seen_{0};
+  // True if this group has read state since the leader last waited for it.
+  std::atomic<bool> has_read_{false};
+
+  int64_t steps_started_ = 0;  // these three are guarded by GpuGroups::load_mu_
+  int64_t steps_running_ = 0;
+  int64_t steps_failed_ = 0;
+};
+
+// The stream groups of one visible GPU: their load, and rule 3.
+class GpuGroups {
+ public:
+  // `groups` is ordered by index and not empty.
+  explicit GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups);
+
+  int size() const { return static_cast<int>(groups_.size()); }
+  StreamGroup* group(int i) const { return groups_[i].get(); }
+  StreamGroup* leader() const { return groups_[0].get(); }
+
+  // Counts a step as running on the least loaded group, round robin among
+  // equals, and returns that group.
+  StreamGroup* StartStep();
+  // Counts a step as running on `group`.
+  void StartStepOn(StreamGroup* group);
+  void EndStep(StreamGroup* group, bool ok);
+
+  // The leader's stream has been given work that other groups may depend on.
+  void NoteLeaderWork() { leader_work_.store(true, std::memory_order_release); }
+  // `group`'s stream waits for the leader's noted work, unless it has already.
+  void OrderAfterLeader(StreamGroup* group);
+
+  // Around launching an op that reads state on a group other than the leader.
+  void BeginRead(StreamGroup* group) TF_SHARED_LOCK_FUNCTION(state_mu_);
+  void EndRead(StreamGroup* group) TF_UNLOCK_FUNCTION(state_mu_);
+
+  // Around launching an op that may change state, on the leader.
+  void BeginWrite() TF_EXCLUSIVE_LOCK_FUNCTION(state_mu_);
+  void EndWrite() TF_UNLOCK_FUNCTION(state_mu_);
+
+  std::vector<StreamGroupStats> Stats();
+
+ private:
+  const std::vector<std::unique_ptr<StreamGroup>> groups_;
+
+  mutex load_mu_;
+  int next_ TF_GUARDED_BY(load_mu_) = 0;
+
+  std::atomic<bool> leader_work_{false};
+  std::atomic<int64_t> marks_made_{0};
+  mutex mark_mu_;
+
+  // Held while an op that touches state is launched, never while it runs: a
+  // change and a read reach the streams whole, one after the other.
+  mutex state_mu_;
+};
+
+// The groups of /physical_device:GPU:`gpu`, or nullptr if there are none yet.
+GpuGroups* FindGpuGroups(int gpu);
+// Registers the groups of /physical_device:GPU:`gpu`. Returns those that are
+// already there, if any, and drops `groups`.
+GpuGroups* RegisterGpuGroups(int gpu, std::unique_ptr<GpuGroups> groups);
+// Of all GPUs, ordered by GPU.
+std::vector<GpuGroups*> AllGpuGroups();
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_H_

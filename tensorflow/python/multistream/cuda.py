@@ -1,0 +1,106 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""What `tf.cuda` offers: stream groups, as this process sees them."""
+
+import ctypes
+import dataclasses
+
+from tensorflow.python.multistream import loader
+
+
+@dataclasses.dataclass(frozen=True)
+class StreamGroupStats:
+    """One stream group at one moment. Counters run from the start of the process.
+
+    Attributes:
+      gpu: number of the GPU, as in `/physical_device:GPU:0`.
+      group: number of the group on its GPU. Group 0 is the leader, the visible device itself.
+      steps_started: steps (a session's run, a function's call) that the group has been given.
+      steps_running: those of them that are not done.
+      steps_failed: those that ended with an error.
+      bytes_in_use: memory that the group's allocator has handed out, in bytes.
+      peak_bytes_in_use: the most that `bytes_in_use` has been.
+      bytes_limit: memory that the group's allocator may hand out, in bytes.
+    """
+
+    gpu: int
+    group: int
+    steps_started: int
+    steps_running: int
+    steps_failed: int
+    bytes_in_use: int
+    peak_bytes_in_use: int
+    bytes_limit: int
+
+
+class _CStats(ctypes.Structure):
+    # multistream.h, StreamGroupStats
+    _fields_ = (
+        ("gpu", ctypes.c_int),
+        ("group", ctypes.c_int),
+        ("steps_started", ctypes.c_int64),
+        ("steps_running", ctypes.c_int64),
+        ("steps_failed", ctypes.c_int64),
+        ("bytes_in_use", ctypes.c_int64),
+        ("peak_bytes_in_use", ctypes.c_int64),
+        ("bytes_limit", ctypes.c_int64),
+    )
+
+
+def multi_stream_is_enabled() -> bool:
+    """Tells whether this process runs work on several stream groups.
+
+    Returns:
+      True if `TF_GPU_STREAM_GROUP_COUNT` asked for more than one group of some GPU, or
+      `TF_MULTI_STREAM_EMULATED_GPUS` for an emulated GPU, when TensorFlow was imported.
+    """
+    return loader.library is not None and bool(loader.library.TFMS_IsEnabled())
+
+
+def stream_group_count(gpu: int = 0) -> int:
+    """Number of stream groups of a GPU.
+
+    Args:
+      gpu: which of the GPUs that TensorFlow uses, from 0.
+
+    Returns:
+      The number of groups that the GPU has or, before TensorFlow has started its devices, will have.
+      1 if multi-stream is not enabled.
+
+    Raises:
+      ValueError: `gpu` is negative.
+    """
+    if gpu < 0:
+        raise ValueError(f"gpu={gpu} is not valid: GPUs are numbered from 0")
+    return 1 if loader.library is None else int(loader.library.TFMS_StreamGroupCount(gpu))
+
+
+def stream_stats() -> list[StreamGroupStats]:
+    """Load and memory of every stream group.
+
+    Returns:
+      One entry for each group of each GPU, ordered by GPU, then group. Empty until TensorFlow has
+      started its devices, and if multi-stream is not enabled.
+    """
+    if loader.library is None:
+        return []
+    size = loader.library.TFMS_StreamStats(None, 0)
+    entries = (_CStats * size)()
+    size = min(size, loader.library.TFMS_StreamStats(entries, size))
+    names = [field[0] for field in _CStats._fields_]
+    return [
+        StreamGroupStats(**{name: getattr(entry, name) for name in names})
+        for entry in entries[:size]
+    ]
