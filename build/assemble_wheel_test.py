@@ -1,0 +1,135 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+from __future__ import annotations
+
+import csv
+import io
+import pathlib
+import zipfile
+from email import message_from_string
+
+import pytest
+
+import assemble_wheel
+import fakes
+from build_error import BuildError
+from wheel_archive_test import raw_bytes
+
+DIST_INFO = "tensorflow-2.21.0+multistream.1.dist-info"
+
+
+def assemble(folder: pathlib.Path, **changes: dict[str, bytes]) -> pathlib.Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    library = fakes.make_library(
+        folder / "libtensorflow_multistream.so",
+        {"libtensorflow_cc.so.2": [], "libstdc++.so.6": ["GLIBCXX_3.4.30"]},
+    )
+    return assemble_wheel.assemble(
+        stock=fakes.make_wheel(folder),
+        runtime=library,
+        changed=changes.get("changed", {"tensorflow/__init__.py": b"import loader\n"}),
+        added=changes.get("added", {"tensorflow/python/multistream/cuda.py": b"x = 1\n"}),
+        license_text=b"Apache License\n",
+        out=folder,
+    )
+
+
+def read(wheel: pathlib.Path, member: str) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.read(member).decode()
+
+
+def test_name_tells_version_python_and_the_platform_that_the_runtime_needs(
+    tmp_path: pathlib.Path,
+) -> None:
+    wheel = assemble(tmp_path)
+    assert wheel.name == "tensorflow-2.21.0+multistream.1-cp311-cp311-manylinux_2_35_x86_64.whl"
+    assert "Tag: cp311-cp311-manylinux_2_35_x86_64\n" in read(wheel, f"{DIST_INFO}/WHEEL")
+
+
+def test_record_lists_every_file_with_its_hash_and_size(tmp_path: pathlib.Path) -> None:
+    wheel = assemble(tmp_path)
+    record = {
+        row[0]: row[1:] for row in csv.reader(io.StringIO(read(wheel, f"{DIST_INFO}/RECORD")))
+    }
+    with zipfile.ZipFile(wheel) as archive:
+        files = [name for name in archive.namelist() if not name.endswith("/")]
+        assert sorted(files) == sorted(record)
+        for name in files:
+            content = archive.read(name)
+            expected = [fakes.digest(content), str(len(content))]
+            assert record[name] == (["", ""] if name.endswith("/RECORD") else expected)
+
+
+def test_same_inputs_give_the_same_bytes(tmp_path: pathlib.Path) -> None:
+    first, second = assemble(tmp_path / "first"), assemble(tmp_path / "second")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_unchanged_members_keep_their_compressed_bytes(tmp_path: pathlib.Path) -> None:
+    wheel = assemble(tmp_path)
+    stock = tmp_path / fakes.STOCK_NAME
+    for name in ("tensorflow/libtensorflow_cc.so.2", "tensorflow/include/tensorflow/core/a.h"):
+        assert raw_bytes(wheel, name) == raw_bytes(stock, name)
+
+
+def test_has_everything_of_the_stock_wheel(tmp_path: pathlib.Path) -> None:
+    wheel = assemble(tmp_path)
+    with zipfile.ZipFile(tmp_path / fakes.STOCK_NAME) as stock:
+        expected = {name.replace(fakes.DIST_INFO, DIST_INFO) for name in stock.namelist()}
+    with zipfile.ZipFile(wheel) as archive:
+        assert set(archive.namelist()) - expected == {
+            "tensorflow/python/multistream/cuda.py",
+            "tensorflow/libtensorflow_multistream.so",
+            f"{DIST_INFO}/licenses/LICENSE",
+            f"{DIST_INFO}/MODIFICATIONS",
+        }
+        assert expected <= set(archive.namelist())
+
+
+def test_metadata_keeps_the_extras_and_says_that_this_is_a_modified_tensorflow(
+    tmp_path: pathlib.Path,
+) -> None:
+    metadata = message_from_string(read(assemble(tmp_path), f"{DIST_INFO}/METADATA"))
+    assert metadata["Version"] == "2.21.0+multistream.1"
+    assert metadata["Provides-Extra"] == "and-cuda"
+    assert len(metadata.get_all("Requires-Dist") or []) == 2
+    assert "This is a modified TensorFlow 2.21.0" in metadata.get_payload()
+
+
+def test_changed_files_carry_a_notice_and_are_listed(tmp_path: pathlib.Path) -> None:
+    wheel = assemble(tmp_path)
+    assert read(wheel, "tensorflow/__init__.py") == (
+        f"# Changed by the Multi-Stream TensorFlow Authors: see MODIFICATIONS in {DIST_INFO}.\n"
+        "import loader\n"
+    )
+    modifications = read(wheel, f"{DIST_INFO}/MODIFICATIONS")
+    assert "Files changed:\n  tensorflow/__init__.py\n" in modifications
+    assert "  tensorflow/libtensorflow_multistream.so\n" in modifications
+
+
+def test_a_changed_file_must_be_in_the_stock_wheel(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(BuildError, match=r"tensorflow/gone.py is to be changed"):
+        assemble(tmp_path, changed={"tensorflow/gone.py": b""})
+
+
+def test_an_added_file_must_not_be_in_the_stock_wheel(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(BuildError, match=r"tensorflow/__init__.py is to be added"):
+        assemble(tmp_path, added={"tensorflow/__init__.py": b""})
+
+
+def test_stock_wheel_must_be_named_as_one(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(BuildError, match=r"numpy-1.0.whl is not the name"):
+        assemble_wheel.StockName.parse("numpy-1.0.whl")

@@ -1,0 +1,154 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+from __future__ import annotations
+
+import pathlib
+import zipfile
+
+import pytest
+
+import check_patches
+import fakes
+import patch_series
+from build_error import BuildError
+
+GOOD = """\
+Say what it is for.
+
+--- a/tensorflow/__init__.py
++++ b/tensorflow/__init__.py
+@@ -3,2 +3,3 @@
+ # Do not remove this line.
++import loader
+ import pywrap
+"""
+
+
+@pytest.fixture
+def patches(tmp_path: pathlib.Path) -> pathlib.Path:
+    folder = tmp_path / "patches"
+    folder.mkdir()
+    (folder / "0001-load.patch").write_text(GOOD)
+    (folder / "series").write_text("# in this order\n0001-load.patch\n")
+    return folder
+
+
+@pytest.fixture
+def wheel(tmp_path: pathlib.Path) -> pathlib.Path:
+    return fakes.make_wheel(tmp_path)
+
+
+def apply(patches: pathlib.Path, wheel: pathlib.Path) -> dict[str, str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return patch_series.apply_series(patches, archive)
+
+
+def test_applies_the_series(patches: pathlib.Path, wheel: pathlib.Path) -> None:
+    changed = apply(patches, wheel)
+    assert changed == {
+        "tensorflow/__init__.py": fakes.INIT.replace(
+            "import pywrap", "import loader\nimport pywrap"
+        )
+    }
+
+
+def test_later_patches_see_what_earlier_ones_made(
+    patches: pathlib.Path, wheel: pathlib.Path
+) -> None:
+    second = GOOD.replace("+import loader", " import loader\n+loader.load()")
+    second = second.replace("@@ -3,2 +3,3 @@\n # Do not remove this line.", "@@ -4,2 +4,3 @@")
+    (patches / "0002-second.patch").write_text(second)
+    (patches / "series").write_text("0001-load.patch\n0002-second.patch\n")
+    assert (
+        "import loader\nloader.load()\nimport pywrap"
+        in apply(patches, wheel)["tensorflow/__init__.py"]
+    )
+
+
+def test_error_names_patch_file_and_hunk(patches: pathlib.Path, wheel: pathlib.Path) -> None:
+    hunk = "@@ -6,1 +7,1 @@\n-from api import stream\n+from api import streams\n"
+    (patches / "0001-load.patch").write_text(GOOD + hunk)
+    with pytest.raises(BuildError) as error:
+        apply(patches, wheel)
+    message = str(error.value)
+    assert "0001-load.patch" in message
+    assert "tensorflow/__init__.py" in message
+    assert "hunk 2" in message
+    assert "'from api import stream'" in message
+    assert "'from api import config'" in message
+
+
+def test_does_not_apply_a_hunk_elsewhere_but_tells_where(
+    patches: pathlib.Path, wheel: pathlib.Path
+) -> None:
+    (patches / "0001-load.patch").write_text(GOOD.replace("-3,2 +3,3", "-2,2 +2,3"))
+    with pytest.raises(BuildError, match="hunk 1 .*\n.* at line 3:"):
+        apply(patches, wheel)
+
+
+def test_file_that_is_not_in_the_wheel(patches: pathlib.Path, wheel: pathlib.Path) -> None:
+    (patches / "0001-load.patch").write_text(GOOD.replace("__init__", "missing"))
+    with pytest.raises(BuildError, match=r"0001-load.patch changes tensorflow/missing.py"):
+        apply(patches, wheel)
+
+
+def test_patch_that_is_not_in_the_series(patches: pathlib.Path) -> None:
+    (patches / "0002-forgotten.patch").write_text(GOOD)
+    with pytest.raises(BuildError, match=r"0002-forgotten.patch is not in .*series"):
+        patch_series.read_series(patches)
+
+
+@pytest.mark.parametrize(
+    ("series", "message"),
+    [
+        ("0001-load.patch\n0009-gone.patch\n", "names 0009-gone.patch, which is not in"),
+        ("0001-load.patch\n0001-load.patch\n", "names 0001-load.patch more than once"),
+    ],
+)
+def test_series_that_does_not_match_the_folder(
+    patches: pathlib.Path, series: str, message: str
+) -> None:
+    (patches / "series").write_text(series)
+    with pytest.raises(BuildError, match=message):
+        patch_series.read_series(patches)
+
+
+def test_missing_series(patches: pathlib.Path) -> None:
+    (patches / "series").unlink()
+    with pytest.raises(BuildError, match="series is missing"):
+        patch_series.read_series(patches)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no diff at all\n",
+        GOOD.replace("a/tensorflow/__init__.py", "/dev/null"),
+        GOOD.replace("@@ -3,2 +3,3 @@", "@@ two @@"),
+        GOOD.replace("-3,2 +3,3", "-3,9 +3,9"),
+    ],
+)
+def test_broken_patch_is_named(text: str) -> None:
+    with pytest.raises(BuildError, match="broken.patch"):
+        patch_series.parse_patch("broken.patch", text)
+
+
+def test_check_rejects_a_change_that_is_not_python(
+    patches: pathlib.Path, wheel: pathlib.Path
+) -> None:
+    assert check_patches.check(wheel, patches) == ["tensorflow/__init__.py"]
+    (patches / "0001-load.patch").write_text(GOOD.replace("+import loader", "+import"))
+    with pytest.raises(BuildError, match="line 4, is not Python"):
+        check_patches.check(wheel, patches)

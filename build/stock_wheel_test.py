@@ -1,0 +1,129 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import fakes
+import stock_wheel
+from build_error import BuildError
+
+SCRIPT = pathlib.Path(stock_wheel.__file__)
+
+
+@pytest.fixture
+def cache(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """A cache that has a small cp311 wheel, and its hash pinned."""
+    folder = tmp_path / "cache"
+    expected = hashlib.sha256(fakes.make_wheel(tmp_path).read_bytes()).hexdigest()
+    (folder / "wheels" / expected).mkdir(parents=True)
+    (tmp_path / fakes.STOCK_NAME).rename(folder / "wheels" / expected / fakes.STOCK_NAME)
+    monkeypatch.setitem(stock_wheel.SHA256, "cp311", expected)
+    monkeypatch.setenv("TFMS_CACHE", str(folder))
+    return folder
+
+
+def make_patches(tmp_path: pathlib.Path) -> pathlib.Path:
+    patches = tmp_path / "patches"
+    patches.mkdir()
+    (patches / "series").write_text("one.patch\n")
+    name = "tensorflow/__init__.py"
+    hunk = "@@ -1,1 +1,2 @@\n import os\n+import sys\n"
+    (patches / "one.patch").write_text(f"--- a/{name}\n+++ b/{name}\n{hunk}")
+    return patches
+
+
+def test_wrong_hash_names_both_and_what_to_do(tmp_path: pathlib.Path) -> None:
+    wheel = fakes.make_wheel(tmp_path)
+    actual = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    with pytest.raises(BuildError) as error:
+        stock_wheel.verify_hash(wheel, "0" * 64)
+    assert actual in str(error.value)
+    assert "0" * 64 in str(error.value)
+    assert "Delete it and try again" in str(error.value)
+
+
+def test_a_downloaded_wheel_with_the_wrong_hash_stays_out_of_the_cache(
+    cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(stock_wheel.SHA256, "cp312", "1" * 64)
+    monkeypatch.setattr(stock_wheel, "_download", lambda tag, folder: fakes.make_wheel(folder))
+    with pytest.raises(BuildError, match="SHA-256"):
+        stock_wheel.fetch("cp312", cache)
+    assert not list((cache / "wheels" / ("1" * 64)).iterdir())
+
+
+def test_unsupported_python_names_it_and_those_allowed() -> None:
+    with pytest.raises(BuildError, match=r"'cp39'; allowed: cp310, cp311, cp312, cp313"):
+        stock_wheel.check_tag("cp39")
+
+
+def test_no_network_is_one_error_that_says_what_to_do(tmp_path: pathlib.Path) -> None:
+    environment = dict(os.environ, TFMS_CACHE=str(tmp_path), PIP_NO_INDEX="1")
+    environment.pop("PIP_FIND_LINKS", None)
+    environment["PIP_CONFIG_FILE"] = os.devnull
+    result = subprocess.run(
+        [sys.executable, SCRIPT, "fetch", "--python", "cp312"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: pip could not download tensorflow==2.21.0 for cp312:")
+    assert "Check the network" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_no_disk_tells_how_much_is_needed(
+    cache: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = type(shutil.disk_usage(tmp_path))(100, 90, 10)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
+    with pytest.raises(BuildError, match="GB free; unpacking .* takes .*GB"):
+        stock_wheel.prepare("cp311", make_patches(tmp_path), tmp_path / "out")
+
+
+def test_prepare_makes_what_bazel_needs(cache: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    stock_wheel.prepare("cp311", make_patches(tmp_path), out)
+    assert (out / "include/tensorflow/core/a.h").read_text() == "#define A\n"
+    assert (out / "lib/libtensorflow_cc.so.2").is_symlink()
+    assert (
+        (out / "patched/tensorflow/__init__.py").read_text().startswith("import os\nimport sys\n")
+    )
+    description = json.loads((out / "stock.json").read_text())
+    assert (out / description["wheel"]).is_file()
+    # It would make Bazel take the folder for a package.
+    assert not list(out.rglob("BUILD.bazel"))
+
+
+def test_unpacks_once(cache: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    patches = make_patches(tmp_path)
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        stock_wheel.prepare("cp311", patches, tmp_path / name)
+        marker = next((cache / "unpacked").iterdir()) / "marker"
+        assert marker.exists() == (name == "second")
+        marker.touch()
