@@ -22,7 +22,6 @@ import sys
 import make_model
 import numpy as np
 import pytest
-
 import tensorflow as tf
 
 MODEL = pathlib.Path(__file__).resolve().parent / "data" / "model_test.pbtxt"
