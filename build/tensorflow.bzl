@@ -22,6 +22,8 @@
 
 _COPTS = [
     "-Wall",
+    # TensorFlow's own sources still use what its headers call deprecated.
+    "-Wno-deprecated-declarations",
     "-Wno-sign-compare",
 ]
 
