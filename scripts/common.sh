@@ -31,18 +31,20 @@ stage() {
 
 # fail MESSAGE [WHAT TO DO]: ends the script.
 fail() {
-  trap - ERR
-  printf 'error: %s\n' "$@" >&2
+  trap - EXIT
+  printf 'error: %s\n' "$1" >&2
+  if (($# > 1)); then printf '%s\n' "${@:2}" >&2; fi
   exit 1
 }
 
-stage_failed() {
-  trap - ERR
-  printf '\nerror: failed after %d s in stage "%s"\n%s\n' \
-    "${SECONDS}" "${STAGE:-start}" "${HINT}" >&2
-  exit 1
+report_exit() {
+  local status=$?
+  if ((status != 0)); then
+    printf '\nerror: failed after %d s in stage "%s"\n%s\n' \
+      "${SECONDS}" "${STAGE:-start}" "${HINT}" >&2
+  fi
 }
-trap stage_failed ERR
+trap report_exit EXIT
 
 # install_system_packages [--test]: installs the Debian packages that this
 # machine lacks; with --test also those that only the tests need.
