@@ -48,7 +48,7 @@ absl::Status ConstantCache::Acquire(
       Hash64(serialized.data(), serialized.size(), /*seed=*/0x2545f4914f6cdd1d),
       Hash64(serialized.data(), serialized.size(),
              /*seed=*/0x9e3779b97f4a7c15));
-  mutex_lock lock(mu_);
+  absl::MutexLock lock(&mu_);
   auto found = entries_.find(key);
   if (found != entries_.end()) {
     ++found->second.uses;
@@ -64,7 +64,7 @@ absl::Status ConstantCache::Acquire(
 
 bool ConstantCache::Release(const OpKernel* kernel) {
   std::unique_ptr<OpKernel> last;
-  mutex_lock lock(mu_);
+  absl::MutexLock lock(&mu_);
   auto key = keys_.find(kernel);
   if (key == keys_.end()) return false;
   auto entry = entries_.find(key->second);

@@ -25,11 +25,11 @@ limitations under the License.
 #include <memory>
 #include <tuple>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/platform/mutex.h"
-#include "tensorflow/core/platform/thread_annotations.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -58,9 +58,9 @@ class ConstantCache {
     int uses;
   };
 
-  mutex mu_;
-  absl::flat_hash_map<Key, Entry> entries_ TF_GUARDED_BY(mu_);
-  absl::flat_hash_map<const OpKernel*, Key> keys_ TF_GUARDED_BY(mu_);
+  absl::Mutex mu_;
+  absl::flat_hash_map<Key, Entry> entries_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<const OpKernel*, Key> keys_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace multistream

@@ -44,7 +44,7 @@ class CudaStreamGroup : public StreamGroup {
   // To be called with each device made for the group. All have the same
   // streams, so only the first call changes anything.
   absl::Status Bind(BaseGPUDevice* device) {
-    mutex_lock lock(mu_);
+    absl::MutexLock lock(&mu_);
     if (stream_ != nullptr) return absl::OkStatus();
     auto mark = device->executor()->CreateEvent();
     if (!mark.ok()) return mark.status();
@@ -77,7 +77,7 @@ class CudaStreamGroup : public StreamGroup {
     }
   }
 
-  mutex mu_;
+  absl::Mutex mu_;
   // Set once, by Bind, before any step.
   se::Stream* stream_ = nullptr;
   EventMgr* events_ = nullptr;
@@ -182,7 +182,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
   absl::Status CreateDevices(
       const SessionOptions& options, const std::string& name_prefix,
       std::vector<std::unique_ptr<Device>>* devices) override {
-    mutex_lock lock(mu_);
+    absl::MutexLock lock(&mu_);
     absl::StatusOr<std::vector<int>> physical = PhysicalGpus();
     if (!physical.ok()) return physical.status();
     absl::StatusOr<std::vector<GpuSizes>> sizes =
@@ -257,7 +257,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
   // Index in `devices` of the leader of a hidden group. The leaders are its
   // last `gpus` entries, in the order of the specs.
   size_t LeaderOf(const Spec& spec, size_t devices, size_t gpus) const
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     size_t k = 0;
     while (specs_[k].gpu != spec.gpu) ++k;
     return devices - gpus + k;
@@ -282,7 +282,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
 
   // Free memory as it was before the groups' allocators took it: later
   // sessions share these allocators.
-  MemoryInfo FirstMemoryOf(int gpu) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  MemoryInfo FirstMemoryOf(int gpu) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     auto [found, added] = memory_.try_emplace(gpu);
     if (added) found->second = MemoryOf(gpu);
     return found->second;
@@ -322,7 +322,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       Bytes memory_limit, const DeviceLocality& locality,
       tsl::TfDeviceId tf_device_id, const std::string& description,
       Allocator* gpu_allocator, Allocator* cpu_allocator) override
-      TF_NO_THREAD_SAFETY_ANALYSIS {  // called by CreateDevices, under mu_
+      ABSL_NO_THREAD_SAFETY_ANALYSIS {  // called by CreateDevices, under mu_
     const Spec& spec = specs_[tf_device_id.value()];
     if (spec.group->allocator() == nullptr) {
       auto region_of = [gpu = spec.group->gpu()](const void* address,
@@ -362,11 +362,11 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
   }
 
   const Options options_;
-  mutex mu_;
-  std::vector<Spec> specs_ TF_GUARDED_BY(mu_);  // by TensorFlow device id
-  std::map<int, MemoryInfo> memory_ TF_GUARDED_BY(mu_);
+  absl::Mutex mu_;
+  std::vector<Spec> specs_ ABSL_GUARDED_BY(mu_);  // by TensorFlow device id
+  std::map<int, MemoryInfo> memory_ ABSL_GUARDED_BY(mu_);
   // Never deleted, as TensorFlow's own allocators are.
-  std::map<StreamGroup*, Allocator*> visible_allocators_ TF_GUARDED_BY(mu_);
+  std::map<StreamGroup*, Allocator*> visible_allocators_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

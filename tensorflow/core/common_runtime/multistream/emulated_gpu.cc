@@ -50,16 +50,16 @@ class ForeignUses {
     return uses;
   }
   void Add(const void* address) {
-    mutex_lock lock(mu_);
+    absl::MutexLock lock(&mu_);
     ++pending_[address];
   }
   void Remove(const void* address) {
-    mutex_lock lock(mu_);
+    absl::MutexLock lock(&mu_);
     auto found = pending_.find(address);
     if (--found->second == 0) pending_.erase(found);
   }
   void CheckFree(const void* begin, size_t bytes) {
-    mutex_lock lock(mu_);
+    absl::MutexLock lock(&mu_);
     auto found = pending_.lower_bound(begin);
     if (found == pending_.end() ||
         found->first >= static_cast<const char*>(begin) + bytes) {
@@ -71,14 +71,14 @@ class ForeignUses {
                   "it.";
   }
   int64_t violations() {
-    mutex_lock lock(mu_);
+    absl::MutexLock lock(&mu_);
     return violations_;
   }
 
  private:
-  mutex mu_;
-  std::map<const void*, int> pending_ TF_GUARDED_BY(mu_);
-  int64_t violations_ TF_GUARDED_BY(mu_) = 0;
+  absl::Mutex mu_;
+  std::map<const void*, int> pending_ ABSL_GUARDED_BY(mu_);
+  int64_t violations_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 // Address space that the system backs with memory as it is touched.
@@ -139,8 +139,8 @@ std::unique_ptr<GpuGroups> NewEmulatedGroups(int gpu, int count) {
 // Makes the group's allocator when its first device is made.
 Allocator* GetOrCreateAllocator(StreamGroup* group, int64_t bytes,
                                 bool allow_growth) {
-  static mutex* mu = new mutex;
-  mutex_lock lock(*mu);
+  static absl::Mutex* mu = new absl::Mutex;
+  absl::MutexLock lock(mu);
   if (group->allocator() != nullptr) return group->allocator();
   BFCAllocator::Options options;
   options.allow_growth = allow_growth;
@@ -215,30 +215,30 @@ class EmulatedGpuFactory : public DeviceFactory {
 }  // namespace
 
 struct EmulatedStreamGroup::Impl {
-  mutex mu;
-  condition_variable changed;
-  std::deque<std::function<void()>> work TF_GUARDED_BY(mu);
-  int64_t given TF_GUARDED_BY(mu) = 0;
-  int64_t passed TF_GUARDED_BY(mu) = 0;
-  bool paused TF_GUARDED_BY(mu) = false;
-  bool stopping TF_GUARDED_BY(mu) = false;
+  absl::Mutex mu;
+  absl::CondVar changed;
+  std::deque<std::function<void()>> work ABSL_GUARDED_BY(mu);
+  int64_t given ABSL_GUARDED_BY(mu) = 0;
+  int64_t passed ABSL_GUARDED_BY(mu) = 0;
+  bool paused ABSL_GUARDED_BY(mu) = false;
+  bool stopping ABSL_GUARDED_BY(mu) = false;
   std::thread thread;
 
   void Loop() {
     while (true) {
       std::function<void()> next;
       {
-        mutex_lock lock(mu);
-        while (!stopping && (paused || work.empty())) changed.wait(lock);
+        absl::MutexLock lock(&mu);
+        while (!stopping && (paused || work.empty())) changed.Wait(&mu);
         if (work.empty()) return;
         next = std::move(work.front());
         work.pop_front();
       }
       next();
       next = nullptr;
-      mutex_lock lock(mu);
+      absl::MutexLock lock(&mu);
       ++passed;
-      changed.notify_all();
+      changed.SignalAll();
     }
   }
 };
@@ -250,9 +250,9 @@ EmulatedStreamGroup::EmulatedStreamGroup(int gpu, int index)
 
 EmulatedStreamGroup::~EmulatedStreamGroup() {
   {
-    mutex_lock lock(impl_->mu);
+    absl::MutexLock lock(&impl_->mu);
     impl_->stopping = true;
-    impl_->changed.notify_all();
+    impl_->changed.SignalAll();
   }
   impl_->thread.join();
 }
@@ -263,19 +263,19 @@ void EmulatedStreamGroup::RecordMark() {}
 void EmulatedStreamGroup::WaitForMark(StreamGroup*) {}
 
 void EmulatedStreamGroup::ThenExecute(std::function<void()> f) {
-  mutex_lock lock(impl_->mu);
+  absl::MutexLock lock(&impl_->mu);
   impl_->work.push_back(std::move(f));
   ++impl_->given;
-  impl_->changed.notify_all();
+  impl_->changed.SignalAll();
 }
 
 absl::Status EmulatedStreamGroup::Synchronize() {
   if (std::this_thread::get_id() == impl_->thread.get_id()) {
     return absl::OkStatus();
   }
-  mutex_lock lock(impl_->mu);
+  absl::MutexLock lock(&impl_->mu);
   const int64_t target = impl_->given;
-  while (impl_->passed < target) impl_->changed.wait(lock);
+  while (impl_->passed < target) impl_->changed.Wait(&impl_->mu);
   return absl::OkStatus();
 }
 
@@ -285,14 +285,14 @@ void EmulatedStreamGroup::NoteForeignUse(const void* address) {
 }
 
 void EmulatedStreamGroup::Pause() {
-  mutex_lock lock(impl_->mu);
+  absl::MutexLock lock(&impl_->mu);
   impl_->paused = true;
 }
 
 void EmulatedStreamGroup::Resume() {
-  mutex_lock lock(impl_->mu);
+  absl::MutexLock lock(&impl_->mu);
   impl_->paused = false;
-  impl_->changed.notify_all();
+  impl_->changed.SignalAll();
 }
 
 int64_t EmulatedMemoryViolations() { return ForeignUses::Get()->violations(); }

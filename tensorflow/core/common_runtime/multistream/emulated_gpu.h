@@ -27,10 +27,10 @@ limitations under the License.
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/device_factory.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
-#include "tensorflow/core/platform/mutex.h"
 
 namespace tensorflow {
 namespace multistream {

@@ -37,7 +37,7 @@ void MemoryOwner::Add(const void* address, size_t bytes, StreamGroup* group) {
   Region added{reinterpret_cast<uintptr_t>(address),
                reinterpret_cast<uintptr_t>(address) + bytes, group};
   if (bytes == 0) return;
-  mutex_lock lock(mu_);
+  absl::MutexLock lock(&mu_);
   auto next = std::make_unique<Table>();
   auto append = [&next](const Region& r) {
     if (r.begin >= r.end) return;

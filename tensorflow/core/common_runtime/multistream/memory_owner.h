@@ -28,8 +28,8 @@ limitations under the License.
 #include <memory>
 #include <vector>
 
-#include "tensorflow/core/platform/mutex.h"
-#include "tensorflow/core/platform/thread_annotations.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -75,10 +75,10 @@ class MemoryOwner {
   using Table = std::vector<Region>;  // sorted, disjoint
 
   std::atomic<const Table*> table_;
-  mutex mu_;
+  absl::Mutex mu_;
   // Every table ever published: a reader may still hold an old one. Regions
   // are few (one a group, or a handful each where memory grows).
-  std::vector<std::unique_ptr<const Table>> tables_ TF_GUARDED_BY(mu_);
+  std::vector<std::unique_ptr<const Table>> tables_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace multistream

@@ -87,7 +87,7 @@ absl::Status SharedKernels::Make(
     int group, const std::shared_ptr<const NodeProperties>& node,
     OpKernel** kernel) {
   const std::string& name = node->node_def.name();
-  mutex_lock lock(mu_);
+  absl::MutexLock lock(&mu_);
   for (int owner : {0, group}) {
     auto found = kernels_.find(Key(name, owner));
     if (found == kernels_.end()) continue;
@@ -122,7 +122,7 @@ absl::Status SharedKernels::Make(
 void SharedKernels::Delete(OpKernel* kernel) {
   if (kernel == nullptr) return;
   {
-    mutex_lock lock(mu_);
+    absl::MutexLock lock(&mu_);
     auto key = keys_.find(kernel);
     if (key == keys_.end()) return;
     auto entry = kernels_.find(key->second);

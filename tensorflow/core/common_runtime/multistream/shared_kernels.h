@@ -24,14 +24,14 @@ limitations under the License.
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
 #include "tensorflow/core/common_runtime/multistream/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/platform/mutex.h"
-#include "tensorflow/core/platform/thread_annotations.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -50,7 +50,7 @@ class SharedKernels {
                    LocalExecutorParams* params);
 
   // To be used once all executors are made.
-  const KernelTraits& traits() const TF_NO_THREAD_SAFETY_ANALYSIS {
+  const KernelTraits& traits() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return kernel_traits_;
   }
 
@@ -78,10 +78,10 @@ class SharedKernels {
   const std::function<void(OpKernel*)> delete_;
   const absl::flat_hash_set<std::string> readers_;
 
-  mutex mu_;
-  absl::flat_hash_map<Key, Entry> kernels_ TF_GUARDED_BY(mu_);
-  absl::flat_hash_map<const OpKernel*, Key> keys_ TF_GUARDED_BY(mu_);
-  KernelTraits kernel_traits_ TF_GUARDED_BY(mu_);
+  absl::Mutex mu_;
+  absl::flat_hash_map<Key, Entry> kernels_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<const OpKernel*, Key> keys_ ABSL_GUARDED_BY(mu_);
+  KernelTraits kernel_traits_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace multistream

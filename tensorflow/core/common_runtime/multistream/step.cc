@@ -21,19 +21,19 @@ namespace multistream {
 void Step::Hold(const Tensor& tensor) {
   const void* data = tensor.data();
   if (data == nullptr) return;
-  mutex_lock lock(mu_);
+  absl::MutexLock lock(&mu_);
   if (held_.insert(data).second) holds_.emplace_back(tensor);
 }
 
 bool Step::HasHolds() {
-  mutex_lock lock(mu_);
+  absl::MutexLock lock(&mu_);
   return !holds_.empty();
 }
 
 void Step::ReleaseHolds() {
   std::vector<TensorReference> holds;
   {
-    mutex_lock lock(mu_);
+    absl::MutexLock lock(&mu_);
     holds.swap(holds_);
     held_.clear();
   }

@@ -24,15 +24,15 @@ limitations under the License.
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_reference.h"
 #include "tensorflow/core/lib/core/refcount.h"
-#include "tensorflow/core/platform/mutex.h"
-#include "tensorflow/core/platform/thread_annotations.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -69,9 +69,9 @@ class Step : public core::RefCounted {
   GpuGroups* const gpu_;
   StreamGroup* const group_;
   const bool changes_state_;
-  mutex mu_;
-  absl::flat_hash_set<const void*> held_ TF_GUARDED_BY(mu_);
-  std::vector<TensorReference> holds_ TF_GUARDED_BY(mu_);
+  absl::Mutex mu_;
+  absl::flat_hash_set<const void*> held_ ABSL_GUARDED_BY(mu_);
+  std::vector<TensorReference> holds_ ABSL_GUARDED_BY(mu_);
 };
 
 // Runs closures as the session asked to, and carries the step: an op finds it

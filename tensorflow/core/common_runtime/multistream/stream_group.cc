@@ -24,8 +24,8 @@ namespace multistream {
 namespace {
 
 struct Registry {
-  mutex mu;
-  std::map<int, std::unique_ptr<GpuGroups>> groups TF_GUARDED_BY(mu);
+  absl::Mutex mu;
+  std::map<int, std::unique_ptr<GpuGroups>> groups ABSL_GUARDED_BY(mu);
 };
 
 Registry* GetRegistry() {
@@ -39,7 +39,7 @@ GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups)
     : groups_(std::move(groups)) {}
 
 StreamGroup* GpuGroups::StartStep() {
-  mutex_lock lock(load_mu_);
+  absl::MutexLock lock(&load_mu_);
   int best = next_;
   for (int i = 1; i < size(); ++i) {
     const int candidate = (next_ + i) % size();
@@ -55,13 +55,13 @@ StreamGroup* GpuGroups::StartStep() {
 }
 
 void GpuGroups::StartStepOn(StreamGroup* group) {
-  mutex_lock lock(load_mu_);
+  absl::MutexLock lock(&load_mu_);
   ++group->steps_started_;
   ++group->steps_running_;
 }
 
 void GpuGroups::EndStep(StreamGroup* group, bool ok) {
-  mutex_lock lock(load_mu_);
+  absl::MutexLock lock(&load_mu_);
   --group->steps_running_;
   if (!ok) ++group->steps_failed_;
 }
@@ -73,7 +73,7 @@ void GpuGroups::OrderAfterLeader(StreamGroup* group) {
           marks_made_.load(std::memory_order_acquire)) {
     return;
   }
-  mutex_lock lock(mark_mu_);
+  absl::MutexLock lock(&mark_mu_);
   if (leader_work_.exchange(false, std::memory_order_acq_rel)) {
     leader()->RecordMark();
     marks_made_.fetch_add(1, std::memory_order_acq_rel);
@@ -86,17 +86,17 @@ void GpuGroups::OrderAfterLeader(StreamGroup* group) {
 }
 
 void GpuGroups::BeginRead(StreamGroup* group) {
-  state_mu_.lock_shared();
+  state_mu_.ReaderLock();
   OrderAfterLeader(group);
 }
 
 void GpuGroups::EndRead(StreamGroup* group) {
   group->has_read_.store(true, std::memory_order_release);
-  state_mu_.unlock_shared();
+  state_mu_.ReaderUnlock();
 }
 
 void GpuGroups::BeginWrite() {
-  state_mu_.lock();
+  state_mu_.Lock();
   for (const auto& group : groups_) {
     if (group->has_read_.exchange(false, std::memory_order_acq_rel)) {
       leader()->WaitFor(group.get());
@@ -106,7 +106,7 @@ void GpuGroups::BeginWrite() {
 
 void GpuGroups::EndWrite() {
   NoteLeaderWork();
-  state_mu_.unlock();
+  state_mu_.Unlock();
 }
 
 std::vector<StreamGroupStats> GpuGroups::Stats() {
@@ -116,7 +116,7 @@ std::vector<StreamGroupStats> GpuGroups::Stats() {
     stats.gpu = group->gpu();
     stats.group = group->index();
     {
-      mutex_lock lock(load_mu_);
+      absl::MutexLock lock(&load_mu_);
       stats.steps_started = group->steps_started_;
       stats.steps_running = group->steps_running_;
       stats.steps_failed = group->steps_failed_;
@@ -135,21 +135,21 @@ std::vector<StreamGroupStats> GpuGroups::Stats() {
 
 GpuGroups* FindGpuGroups(int gpu) {
   Registry* registry = GetRegistry();
-  mutex_lock lock(registry->mu);
+  absl::MutexLock lock(&registry->mu);
   auto found = registry->groups.find(gpu);
   return found == registry->groups.end() ? nullptr : found->second.get();
 }
 
 GpuGroups* RegisterGpuGroups(int gpu, std::unique_ptr<GpuGroups> groups) {
   Registry* registry = GetRegistry();
-  mutex_lock lock(registry->mu);
+  absl::MutexLock lock(&registry->mu);
   return registry->groups.try_emplace(gpu, std::move(groups))
       .first->second.get();
 }
 
 std::vector<GpuGroups*> AllGpuGroups() {
   Registry* registry = GetRegistry();
-  mutex_lock lock(registry->mu);
+  absl::MutexLock lock(&registry->mu);
   std::vector<GpuGroups*> all;
   for (const auto& [gpu, groups] : registry->groups) {
     all.push_back(groups.get());

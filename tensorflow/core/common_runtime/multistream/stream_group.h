@@ -40,11 +40,11 @@ limitations under the License.
 #include <memory>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/framework/allocator.h"
-#include "tensorflow/core/platform/mutex.h"
-#include "tensorflow/core/platform/thread_annotations.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -127,28 +127,28 @@ class GpuGroups {
   void OrderAfterLeader(StreamGroup* group);
 
   // Around launching an op that reads state on a group other than the leader.
-  void BeginRead(StreamGroup* group) TF_SHARED_LOCK_FUNCTION(state_mu_);
-  void EndRead(StreamGroup* group) TF_UNLOCK_FUNCTION(state_mu_);
+  void BeginRead(StreamGroup* group) ABSL_SHARED_LOCK_FUNCTION(state_mu_);
+  void EndRead(StreamGroup* group) ABSL_UNLOCK_FUNCTION(state_mu_);
 
   // Around launching an op that may change state, on the leader.
-  void BeginWrite() TF_EXCLUSIVE_LOCK_FUNCTION(state_mu_);
-  void EndWrite() TF_UNLOCK_FUNCTION(state_mu_);
+  void BeginWrite() ABSL_EXCLUSIVE_LOCK_FUNCTION(state_mu_);
+  void EndWrite() ABSL_UNLOCK_FUNCTION(state_mu_);
 
   std::vector<StreamGroupStats> Stats();
 
  private:
   const std::vector<std::unique_ptr<StreamGroup>> groups_;
 
-  mutex load_mu_;
-  int next_ TF_GUARDED_BY(load_mu_) = 0;
+  absl::Mutex load_mu_;
+  int next_ ABSL_GUARDED_BY(load_mu_) = 0;
 
   std::atomic<bool> leader_work_{false};
   std::atomic<int64_t> marks_made_{0};
-  mutex mark_mu_;
+  absl::Mutex mark_mu_;
 
   // Held while an op that touches state is launched, never while it runs: a
   // change and a read reach the streams whole, one after the other.
-  mutex state_mu_;
+  absl::Mutex state_mu_;
 };
 
 // The groups of /physical_device:GPU:`gpu`, or nullptr if there are none yet.
