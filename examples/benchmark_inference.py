@@ -19,6 +19,10 @@ so that a machine that slows down slows all of them down, and the table holds th
 median of the rounds. Every result is compared, bit by bit, with those of one thread
 of the stock program. Needs Python only.
 
+With TF_MULTI_STREAM_EMULATED_GPUS set there is no stock row, and the reference is one
+group's: stock TensorFlow has no emulated GPU, and on the CPU it fuses ops that a GPU
+runs one by one, which rounds in another way.
+
     bazel build //tensorflow/examples/multistream:all
     python examples/benchmark_inference.py --threads 8,16 --groups 1,2,4,8,16 --rounds 3
 
@@ -53,6 +57,7 @@ ITERS = 500_000
 START_UP_SECONDS = 120
 
 # Taken out of the environment before a run sets its own.
+EMULATION = "TF_MULTI_STREAM_EMULATED_GPUS"
 GROUP_VARIABLES = ("TF_GPU_STREAM_GROUP_COUNT", "TF_NODE_LEVEL_MULTISTREAM")
 
 POLL_SECONDS = 0.25
@@ -175,6 +180,11 @@ def environment_of(configuration: Configuration, environment: Mapping[str, str])
     return result
 
 
+def first_setup() -> int:
+    """Returns what the reference is made with: 0, stock, or 1 group of an emulated GPU."""
+    return 1 if os.environ.get(EMULATION) else 0
+
+
 def order_of_round(configurations: Sequence[Configuration], number: int) -> list[Configuration]:
     """Orders the configurations of a round: each round starts at another one."""
     start = (number * max(1, len(configurations) // 3)) % len(configurations)
@@ -195,7 +205,7 @@ class Benchmark:
         Returns:
             What went wrong; empty if nothing did.
         """
-        configuration = Configuration(threads=1, groups=0)
+        configuration = Configuration(threads=1, groups=first_setup())
         command = [
             *self._command(configuration, iters=1),
             f"--save-reference={self._reference}",
@@ -383,7 +393,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = {
         Configuration(threads, groups): Runs()
         for threads in options.threads
-        for groups in [0, *options.groups]
+        for groups in dict.fromkeys([first_setup(), *options.groups])
     }
     with tempfile.TemporaryDirectory() as name:
         benchmark = Benchmark(options, pathlib.Path(name))

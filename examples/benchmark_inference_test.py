@@ -51,6 +51,11 @@ def _program(folder: pathlib.Path, fails_at: int = -1, wrong_at: int = -1) -> st
     return str(path)
 
 
+@pytest.fixture(autouse=True)
+def _no_emulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TF_MULTI_STREAM_EMULATED_GPUS", raising=False)
+
+
 SHORT = ["--threads", "2", "--groups", "1,4", "--rounds", "2", "--seconds", "0.1"]
 
 
@@ -72,6 +77,17 @@ def test_table_has_a_row_for_each_configuration(
     ]
     assert rows[4][9:] == ["4.0", "2,000", "0"]
     assert len(json.loads(path.read_text())[2]["figures"]) == 2
+
+
+def test_emulated_gpu_is_compared_with_one_group(
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TF_MULTI_STREAM_EMULATED_GPUS", "1")
+    assert benchmark_inference.main(["--program", _program(tmp_path), *SHORT]) == 0
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert [row.split("|")[2].strip() for row in rows] == ["1 group", "4 groups"]
 
 
 def test_wrong_results_are_counted_and_fail(
