@@ -50,7 +50,7 @@ def _tensorflow_repository_impl(repository_ctx):
         fail("\n\n" + result.stderr)
 
     stock = repository_ctx.read("stock.json")
-    repository_ctx.file("stock.bzl", "STOCK = " + stock)
+    repository_ctx.file("stock.bzl", "STOCK = " + stock, executable = False)
     repository_ctx.symlink(repository_ctx.attr._build_file, "BUILD.bazel")
 
 tensorflow_repository = repository_rule(

@@ -42,11 +42,20 @@ fi
 export TF_CPP_MIN_LOG_LEVEL="${TF_CPP_MIN_LOG_LEVEL:-1}"
 
 stage "a real model: the digits classifier on 4 stream groups" "The error above says why."
-TF_GPU_STREAM_GROUP_COUNT=4 "${VENV}/bin/python" examples/serve_digits.py
+TF_GPU_STREAM_GROUP_COUNT=4 "${VENV}/bin/python" examples/serve_digits.py --threads 8
 
-stage "C++: a recommender-like model on 4 stream groups" "The error above says why."
-run_bazel build --curses=no --show_progress_rate_limit=15 --repo_env="TFMS_PYTHON=${tag}" \
-  //tensorflow/examples/multistream:multistream_inference
+stage "C++: multistream_inference" "The first error above names the file."
+run_bazel build --curses=no --show_progress_rate_limit=15 \
+  --repo_env="TFMS_PYTHON=${tag}" //tensorflow/examples/multistream:multistream_inference
+
+# Every result is compared with one thread's. The wheel's libraries, unlike
+# Bazel's links to them, have NVIDIA's beside them.
+model=tensorflow/examples/multistream/data
+libraries=("${VENV}"/lib/python3*/site-packages/tensorflow)
+LD_LIBRARY_PATH="${libraries[0]}" TF_GPU_STREAM_GROUP_COUNT=4 \
+  bazel-bin/tensorflow/examples/multistream/multistream_inference \
+  --verify "${model}/model_test.pbtxt" 1 input0 1 output \
+  16 100 4 "${model}/config_proto"
 
 stage "everything ran" ""
 echo "Your own programs: source .venv/bin/activate; export TF_GPU_STREAM_GROUP_COUNT=4"

@@ -40,10 +40,10 @@ stage "ruff" "Correct the lines named above; .venv/bin/ruff check --fix does som
 "${VENV}/bin/ruff" check
 
 stage "mypy" "Correct the lines named above."
-"${VENV}/bin/mypy" $(git ls-files '*.py')
+"${VENV}/bin/mypy" build examples tensorflow
 
 stage "clang-format" "Run .venv/bin/clang-format -i on the files named above."
-"${VENV}/bin/clang-format" --dry-run -Werror $(git ls-files '*.h' '*.cc')
+"${VENV}/bin/clang-format" --dry-run -Werror $(find tensorflow -name '*.h' -o -name '*.cc')
 
 stage "patches" "The error above names patch, file and hunk."
 python3 build/check_patches.py --python "${python}"
