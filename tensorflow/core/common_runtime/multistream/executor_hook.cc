@@ -14,9 +14,11 @@ limitations under the License.
 ==============================================================================*/
 
 // How is the runtime attached to TensorFlow? Here, by two means that a library
-// has which TensorFlow's process loads first: the function NewExecutor, which
-// this file defines in TensorFlow's place, and a device factory of higher
-// priority. In a source build, hooks call NewExecutorOfLeader and RegisterAll.
+// has which TensorFlow's process loads first: functions that this file defines
+// in TensorFlow's place, and a device factory of higher priority.
+
+#include <dlfcn.h>
+#include <stdlib.h>
 
 #include <memory>
 #include <string>
@@ -69,8 +71,14 @@ bool RegisterAll() {
                    << absl::StrJoin(options->without_effect, ", ");
     }
     if (!options->Enabled()) return false;
-    factory = options->emulated_gpus > 0 ? NewEmulatedGpuFactory(*options)
-                                         : NewCudaGpuFactory(*options);
+    if (options->emulated_gpus > 0) {
+      factory = NewEmulatedGpuFactory(*options);
+    } else {
+      // By default CUDA maps all streams to 8 hardware queues, in which a copy
+      // stream that waits holds up other groups' kernels. 32 is the most.
+      setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
+      factory = NewCudaGpuFactory(*options);
+    }
   }
   DeviceFactory::Register("GPU", std::move(factory), kFactoryPriority,
                           /*is_pluggable_device=*/false);
@@ -100,6 +108,26 @@ absl::Status NewExecutor(const std::string& executor_type,
     }
   }
   return factory->NewExecutor(params, graph, out_executor);
+}
+
+class EagerContext;
+
+// EagerContext::RunEagerOpAsFunction() const. (Its header needs one that the
+// wheel does not have.)
+//
+// TensorFlow runs an eager op as a function of one op. All such functions share
+// one rendezvous, in which the calls of two threads can take each other's
+// inputs, and each would be a step on some group. With groups, an eager op is
+// what it was before: a kernel on the visible device, on the leader's stream.
+bool RunEagerOpAsFunction(const EagerContext* context) asm(
+    "_ZNK10tensorflow12EagerContext20RunEagerOpAsFunctionEv");
+
+bool RunEagerOpAsFunction(const EagerContext* context) {
+  if (multistream::registered) return false;
+  static const auto stock =
+      reinterpret_cast<bool (*)(const EagerContext*)>(dlsym(
+          RTLD_NEXT, "_ZNK10tensorflow12EagerContext20RunEagerOpAsFunctionEv"));
+  return stock != nullptr && stock(context);
 }
 
 }  // namespace tensorflow

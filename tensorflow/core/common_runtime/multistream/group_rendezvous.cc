@@ -23,6 +23,7 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/copy_tensor.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/stream_executor.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -97,6 +98,14 @@ void GroupRendezvous::CopyToGroup(const ParsedKey& key, const Args& send_args,
     done(absl::OkStatus(), send_args, args, *copy, false);
     return;
   }
+  se::Stream* stream =
+      args.device_context == nullptr ? nullptr : args.device_context->stream();
+  if (memcpyable && stream != nullptr) {
+    // On the compute stream itself: what uses the copy comes after it there, so
+    // the step goes on without waiting for the copy.
+    done(EnqueueCopy(stream, value, copy.get()), send_args, args, *copy, false);
+    return;
+  }
   AllocatorAttributes on_host = send_args.alloc_attrs;
   on_host.set_on_host(true);
   auto source = std::make_shared<Tensor>(value);
@@ -110,6 +119,26 @@ void GroupRendezvous::CopyToGroup(const ParsedKey& key, const Args& send_args,
                       done = std::move(done)](const absl::Status& status) {
                        done(status, send_args, args, *copy, false);
                      });
+}
+
+absl::Status GroupRendezvous::EnqueueCopy(se::Stream* stream,
+                                          const Tensor& from, Tensor* to) {
+  const size_t bytes = from.TotalBytes();
+  if (bytes == 0) return absl::OkStatus();
+  // CUDA copies asynchronously from pinned memory only.
+  AllocatorAttributes pinned;
+  pinned.set_on_host(true);
+  pinned.set_gpu_compatible(true);
+  Tensor staging(device_->GetAllocator(pinned), from.dtype(), from.shape());
+  if (!staging.IsInitialized()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("Out of pinned host memory: no ", bytes,
+                     " bytes for a copy to ", leader_->name()));
+  }
+  std::memcpy(staging.data(), from.data(), bytes);
+  step_->Hold(staging);
+  se::DeviceAddressBase destination(to->data(), bytes);
+  return stream->Memcpy(&destination, staging.data(), bytes);
 }
 
 }  // namespace multistream

@@ -27,6 +27,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/framework/rendezvous.h"
+#include "tensorflow/core/platform/stream_executor.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -49,6 +50,10 @@ class GroupRendezvous : public RendezvousInterface {
   // Copies `value`, on the host, to the step's group.
   void CopyToGroup(const ParsedKey& key, const Args& send_args,
                    const Args& args, const Tensor& value, DoneCallback done);
+
+  // Gives `stream` a copy of `from`, on the host, to `to`. `from` is read
+  // before this returns.
+  absl::Status EnqueueCopy(se::Stream* stream, const Tensor& from, Tensor* to);
 
   RendezvousInterface* const wrapped_;
   Step* const step_;

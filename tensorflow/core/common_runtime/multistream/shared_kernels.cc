@@ -27,32 +27,32 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// The shared object that holds an object's class, by its virtual table.
-const void* LibraryOf(const OpKernel* kernel) {
-  const void* table = *reinterpret_cast<const void* const*>(kernel);
+// The shared object that an address lies in, or nullptr.
+const void* LibraryOf(const void* address) {
   Dl_info info;
-  return dladdr(table, &info) != 0 ? info.dli_fbase : nullptr;
+  return address != nullptr && dladdr(address, &info) != 0 ? info.dli_fbase
+                                                           : nullptr;
 }
 
-// Whether the kernel's class comes with TensorFlow. What other libraries'
-// kernels keep between calls, nobody knows.
+// Whether a kernel's class, told by its virtual table, comes with TensorFlow.
+// What other libraries' kernels keep between calls, nobody knows.
+bool IsBuiltIn(const void* table) {
+  static const auto* libraries = new absl::flat_hash_set<const void*>{
+      LibraryOf(reinterpret_cast<const void*>(&ExecutorFactory::GetFactory)),
+      LibraryOf(dlsym(RTLD_DEFAULT, "_ZTVN10tensorflow13DirectSessionE"))};
+  return libraries->contains(LibraryOf(table));
+}
+
+// The same for a kernel. dladdr searches all symbols of a library, so each
+// class is looked up once.
 bool IsBuiltIn(const OpKernel* kernel) {
-  static const auto* libraries = [] {
-    auto* found = new absl::flat_hash_set<const void*>;
-    Dl_info info;
-    // A symbol of each of TensorFlow's two libraries, the second
-    // DirectSession's virtual table.
-    for (const void* symbol :
-         {reinterpret_cast<const void*>(&ExecutorFactory::GetFactory),
-          static_cast<const void*>(
-              dlsym(RTLD_DEFAULT, "_ZTVN10tensorflow13DirectSessionE"))}) {
-      if (symbol != nullptr && dladdr(symbol, &info) != 0) {
-        found->insert(info.dli_fbase);
-      }
-    }
-    return found;
-  }();
-  return libraries->contains(LibraryOf(kernel));
+  static absl::Mutex mu(absl::kConstInit);
+  static auto* known = new absl::flat_hash_map<const void*, bool>;
+  const void* table = *reinterpret_cast<const void* const*>(kernel);
+  absl::MutexLock lock(&mu);
+  auto [found, added] = known->try_emplace(table, false);
+  if (added) found->second = IsBuiltIn(table);
+  return found->second;
 }
 
 }  // namespace

@@ -1,0 +1,250 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/memory_owner.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/fake_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/group_allocator.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+const void* Address(uintptr_t a) { return reinterpret_cast<const void*>(a); }
+
+class MemoryOwnerTest : public ::testing::Test {
+ protected:
+  StreamRecord record_;
+  FakeStreamGroup a_{0, 0, &record_};
+  FakeStreamGroup b_{0, 1, &record_};
+  MemoryOwner owner_;
+};
+
+TEST_F(MemoryOwnerTest, NobodyOwnsWhatNobodyAdded) {
+  EXPECT_EQ(owner_.Find(nullptr), nullptr);
+  EXPECT_EQ(owner_.Find(Address(0x1000)), nullptr);
+}
+
+TEST_F(MemoryOwnerTest, ARegionIsItsGroupsFromFirstToLastByte) {
+  owner_.Add(Address(0x1000), 0x100, &a_);
+  EXPECT_EQ(owner_.Find(Address(0xfff)), nullptr);
+  EXPECT_EQ(owner_.Find(Address(0x1000)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x10ff)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x1100)), nullptr);
+}
+
+TEST_F(MemoryOwnerTest, FindsTheRightOneOfManyRegionsAddedInAnyOrder) {
+  std::vector<int> order = {7, 0, 9, 3, 1, 8, 2, 6, 4, 5};
+  for (int i : order) {
+    owner_.Add(Address(0x1000 + i * 0x100), 0x80, i % 2 == 0 ? &a_ : &b_);
+  }
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(owner_.Find(Address(0x1000 + i * 0x100)), i % 2 == 0 ? &a_ : &b_);
+    EXPECT_EQ(owner_.Find(Address(0x107f + i * 0x100)), i % 2 == 0 ? &a_ : &b_);
+    EXPECT_EQ(owner_.Find(Address(0x1080 + i * 0x100)), nullptr);
+  }
+}
+
+TEST_F(MemoryOwnerTest, AnEmptyRegionIsNobodys) {
+  owner_.Add(Address(0x1000), 0, &a_);
+  EXPECT_EQ(owner_.Find(Address(0x1000)), nullptr);
+  owner_.Add(Address(0x1000), 0x100, &b_);
+  owner_.Add(Address(0x1010), 0, &a_);
+  EXPECT_EQ(owner_.Find(Address(0x1010)), &b_);
+}
+
+TEST_F(MemoryOwnerTest, TheMiddleOfARegionMovesToTheGroupAddedLast) {
+  owner_.Add(Address(0x1000), 0x300, &a_);
+  owner_.Add(Address(0x1100), 0x100, &b_);
+  EXPECT_EQ(owner_.Find(Address(0x10ff)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x1100)), &b_);
+  EXPECT_EQ(owner_.Find(Address(0x11ff)), &b_);
+  EXPECT_EQ(owner_.Find(Address(0x1200)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x12ff)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x1300)), nullptr);
+}
+
+TEST_F(MemoryOwnerTest, EitherEndOfARegionMoves) {
+  owner_.Add(Address(0x1000), 0x200, &a_);
+  owner_.Add(Address(0xf00), 0x180, &b_);
+  owner_.Add(Address(0x1180), 0x100, &b_);
+  EXPECT_EQ(owner_.Find(Address(0x107f)), &b_);
+  EXPECT_EQ(owner_.Find(Address(0x1080)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x117f)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x1180)), &b_);
+  EXPECT_EQ(owner_.Find(Address(0x127f)), &b_);
+}
+
+TEST_F(MemoryOwnerTest, ARegionOverSeveralTakesThemAll) {
+  for (int i = 0; i < 4; ++i) {
+    owner_.Add(Address(0x1000 + i * 0x100), 0x80, i % 2 == 0 ? &a_ : &b_);
+  }
+  owner_.Add(Address(0x1040), 0x300, &b_);
+  EXPECT_EQ(owner_.Find(Address(0x103f)), &a_);
+  for (uintptr_t a = 0x1040; a < 0x1340; a += 0x20) {
+    EXPECT_EQ(owner_.Find(Address(a)), &b_) << a;
+  }
+  EXPECT_EQ(owner_.Find(Address(0x1340)), &b_);
+  EXPECT_EQ(owner_.Find(Address(0x1380)), nullptr);
+}
+
+TEST_F(MemoryOwnerTest, NeighboursOfOneGroupHaveNoGap) {
+  owner_.Add(Address(0x1000), 0x100, &a_);
+  owner_.Add(Address(0x1200), 0x100, &a_);
+  owner_.Add(Address(0x1100), 0x100, &a_);
+  owner_.Add(Address(0x1080), 0x100, &a_);
+  for (uintptr_t a = 0x1000; a < 0x1300; a += 0x40) {
+    EXPECT_EQ(owner_.Find(Address(a)), &a_) << a;
+  }
+  EXPECT_EQ(owner_.Find(Address(0x1300)), nullptr);
+  // Merged or not, a part moves and the rest stays.
+  owner_.Add(Address(0x10c0), 0x80, &b_);
+  EXPECT_EQ(owner_.Find(Address(0x10bf)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x10c0)), &b_);
+  EXPECT_EQ(owner_.Find(Address(0x1140)), &a_);
+}
+
+TEST_F(MemoryOwnerTest, ReadersNeverMissARegionWhileOthersAreAdded) {
+  constexpr uintptr_t kKnown = 0x100000;
+  owner_.Add(Address(kKnown), 0x100, &a_);
+  std::atomic<bool> stop{false};
+  std::atomic<int> added{0};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 4; ++t) {
+    readers.emplace_back([&] {
+      while (!stop.load()) {
+        if (owner_.Find(Address(kKnown + 0x80)) != &a_) ++wrong;
+        const int n = added.load();
+        if (n > 0 && owner_.Find(Address(0x1000 + (n - 1) * 0x20)) != &b_) {
+          ++wrong;
+        }
+        if (owner_.Find(Address(0x1010 + n * 0x20)) != nullptr) ++wrong;
+      }
+    });
+  }
+  for (int i = 0; i < 500; ++i) {
+    owner_.Add(Address(0x1000 + i * 0x20), 0x10, &b_);
+    added.store(i + 1);
+  }
+  stop.store(true);
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+// Hands out a region from its start, again and again. The process's table
+// outlives the test, so no later test may get this memory: it is never freed.
+class RegionAllocator : public Allocator {
+ public:
+  std::string Name() override { return "region"; }
+  void* AllocateRaw(size_t alignment, size_t num_bytes) override {
+    return num_bytes <= kBytes ? memory_ : nullptr;
+  }
+  void DeallocateRaw(void* ptr) override {}
+  std::optional<AllocatorStats> GetStats() override {
+    AllocatorStats stats;
+    stats.bytes_in_use = 123;
+    stats.peak_bytes_in_use = 456;
+    return stats;
+  }
+  bool ClearStats() override {
+    ++clears_;
+    return true;
+  }
+  void SetSafeFrontier(uint64_t count) override { frontier_ = count; }
+
+  static constexpr size_t kBytes = 4096;
+  char* const memory_ = static_cast<char*>(std::aligned_alloc(64, kBytes));
+  int clears_ = 0;
+  uint64_t frontier_ = 0;
+};
+
+class GroupAllocatorTest : public ::testing::Test {
+ protected:
+  GroupAllocator::RegionOf WholeRegion() {
+    return [this](const void* address, size_t bytes) {
+      ++asked_;
+      return std::make_pair(static_cast<const void*>(region_.memory_),
+                            size_t{RegionAllocator::kBytes});
+    };
+  }
+
+  StreamRecord record_;
+  FakeStreamGroup a_{0, 0, &record_};
+  FakeStreamGroup b_{0, 1, &record_};
+  RegionAllocator region_;
+  int asked_ = 0;
+};
+
+TEST_F(GroupAllocatorTest, AnAllocationMakesItsWholeRegionTheGroups) {
+  GroupAllocator allocator(&region_, &a_, WholeRegion());
+  ASSERT_NE(allocator.AllocateRaw(64, 16), nullptr);
+  EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_), &a_);
+  EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_ + 4095), &a_);
+}
+
+TEST_F(GroupAllocatorTest, AllocationsWithAttributesCountToo) {
+  GroupAllocator allocator(&region_, &a_, WholeRegion());
+  ASSERT_NE(allocator.AllocateRaw(64, 16, AllocationAttributes()), nullptr);
+  EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_), &a_);
+}
+
+TEST_F(GroupAllocatorTest, ARegionIsReportedOnce) {
+  GroupAllocator allocator(&region_, &a_, WholeRegion());
+  for (int i = 0; i < 5; ++i) allocator.AllocateRaw(64, 16);
+  EXPECT_EQ(asked_, 1);
+}
+
+TEST_F(GroupAllocatorTest, ARegionThatAnotherGroupGaveBackMoves) {
+  GroupAllocator first(&region_, &a_, WholeRegion());
+  GroupAllocator second(&region_, &b_, WholeRegion());
+  first.AllocateRaw(64, 16);
+  second.AllocateRaw(64, 16);
+  EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_), &b_);
+}
+
+TEST_F(GroupAllocatorTest, AFailedAllocationReportsNothing) {
+  GroupAllocator allocator(&region_, &a_, WholeRegion());
+  EXPECT_EQ(allocator.AllocateRaw(64, 8192), nullptr);
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(GroupAllocatorTest, ForwardsWhatTheWrapperOfTensorFlowDoesNot) {
+  GroupAllocator allocator(&region_, &a_, WholeRegion());
+  const std::optional<AllocatorStats> stats = allocator.GetStats();
+  ASSERT_TRUE(stats.has_value());
+  EXPECT_EQ(stats->bytes_in_use, 123);
+  EXPECT_EQ(stats->peak_bytes_in_use, 456);
+  EXPECT_TRUE(allocator.ClearStats());
+  EXPECT_EQ(region_.clears_, 1);
+  allocator.SetSafeFrontier(7);
+  EXPECT_EQ(region_.frontier_, 7);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,250 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/options.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+absl::StatusOr<Options> Parse(const Variables& variables) {
+  return ParseOptions(
+      [&variables](const std::string& name) -> std::optional<std::string> {
+        auto found = variables.find(name);
+        if (found == variables.end()) return std::nullopt;
+        return found->second;
+      });
+}
+
+// The error names the variable, its value and what is allowed.
+void ExpectRefused(const std::string& name, const std::string& value,
+                   const std::string& allowed) {
+  const absl::StatusOr<Options> options = Parse({{name, value}});
+  ASSERT_FALSE(options.ok()) << name << "=\"" << value << "\" was accepted";
+  EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
+  const std::string message(options.status().message());
+  EXPECT_NE(message.find(name + "=\"" + value + "\""), std::string::npos)
+      << message;
+  EXPECT_NE(message.find(allowed), std::string::npos) << message;
+}
+
+TEST(OptionsTest, UnsetMeansStock) {
+  const absl::StatusOr<Options> options = Parse({});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_FALSE(options->Enabled());
+  EXPECT_TRUE(options->group_counts.empty());
+  EXPECT_EQ(options->emulated_gpus, 0);
+  EXPECT_FALSE(options->segment_own_const);
+  EXPECT_TRUE(options->without_effect.empty());
+  EXPECT_EQ(options->GroupCount(0), 1);
+  EXPECT_EQ(options->GroupCount(7), 1);
+}
+
+TEST(OptionsTest, EmptyValuesCountAsUnset) {
+  const absl::StatusOr<Options> options =
+      Parse({{kGroupCountVariable, ""},
+             {kEmulatedGpusVariable, ""},
+             {"TF_SEGMENT_OWN_CONST", ""},
+             {"TF_NODE_LEVEL_MULTISTREAM", ""},
+             {"TF_MULTI_STREAM_SANITIZER", ""},
+             {"TF_STREAM_FROM_FILE", ""},
+             {"TF_GPU_CONTEXT_COUNT", ""}});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_FALSE(options->Enabled());
+  EXPECT_TRUE(options->group_counts.empty());
+  EXPECT_TRUE(options->without_effect.empty());
+}
+
+TEST(OptionsTest, GroupCountRefusesWhatIsNoNumberFrom1To64) {
+  for (const char* value : {"abc", "0", "-1", "65", "4,x", "4,", ",4", "4,,4",
+                            "4,0", "4,65", "4.5", "0x4", "4 4", "4;4", " ",
+                            "99999999999999999999", "-99999999999999999999"}) {
+    ExpectRefused(kGroupCountVariable, value, "a whole number from 1 to 64");
+    ExpectRefused(kGroupCountVariable, value, "comma list");
+  }
+}
+
+TEST(OptionsTest, GroupCountTakesOneNumberForEveryGpu) {
+  for (const int n : {1, 4, 64}) {
+    const absl::StatusOr<Options> options =
+        Parse({{kGroupCountVariable, std::to_string(n)}});
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->group_counts, std::vector<int>{n});
+    EXPECT_EQ(options->GroupCount(0), n);
+    EXPECT_EQ(options->GroupCount(15), n);
+  }
+}
+
+TEST(OptionsTest, GroupCountTakesAListWithOneNumberForEachGpu) {
+  for (const char* value : {"4,1,8", " 4, 1 ,8 "}) {
+    const absl::StatusOr<Options> options =
+        Parse({{kGroupCountVariable, value}});
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->GroupCount(0), 4);
+    EXPECT_EQ(options->GroupCount(1), 1);
+    EXPECT_EQ(options->GroupCount(2), 8);
+  }
+}
+
+TEST(OptionsTest, EnabledByMoreThanOneGroupOrByEmulation) {
+  EXPECT_FALSE(Parse({{kGroupCountVariable, "1"}})->Enabled());
+  EXPECT_FALSE(Parse({{kGroupCountVariable, "1,1"}})->Enabled());
+  EXPECT_TRUE(Parse({{kGroupCountVariable, "2"}})->Enabled());
+  EXPECT_TRUE(Parse({{kGroupCountVariable, "1,2"}})->Enabled());
+  EXPECT_TRUE(Parse({{kEmulatedGpusVariable, "1"}})->Enabled());
+  EXPECT_FALSE(Parse({{kEmulatedGpusVariable, "0"}})->Enabled());
+}
+
+TEST(OptionsTest, EmulatedGpusRefusesWhatIsNoNumberFrom0To16) {
+  for (const char* value : {"abc", "-1", "17", "1,1", "1.5", "99999999999"}) {
+    ExpectRefused(kEmulatedGpusVariable, value, "a whole number from 0 to 16");
+  }
+  EXPECT_EQ(Parse({{kEmulatedGpusVariable, "16"}})->emulated_gpus, 16);
+}
+
+TEST(OptionsTest, BooleansTakeTrueFalse1And0) {
+  for (const char* value : {"true", "True", "TRUE", "1"}) {
+    const absl::StatusOr<Options> options =
+        Parse({{"TF_SEGMENT_OWN_CONST", value}});
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_TRUE(options->segment_own_const) << value;
+  }
+  for (const char* value : {"false", "False", "0"}) {
+    const absl::StatusOr<Options> options =
+        Parse({{"TF_SEGMENT_OWN_CONST", value}});
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_FALSE(options->segment_own_const) << value;
+  }
+}
+
+TEST(OptionsTest, BooleansRefuseAnythingElse) {
+  for (const char* name :
+       {"TF_SEGMENT_OWN_CONST", "TF_NODE_LEVEL_MULTISTREAM",
+        "TF_REDUCE_STREAM_WAIT", "TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION",
+        "TF_GPU_STREAM_MERGE", "TF_PER_STREAM_HOST_ALLOCATOR",
+        "TF_GPU_STREAM_GROUP_SHARE_MEM_POOL", "TF_GPU_STREAM_AWARE_BFC"}) {
+    for (const char* value : {"yes", "2", "-1", "truee", "1,0", " "}) {
+      ExpectRefused(name, value, "true, false, 1 or 0");
+    }
+  }
+}
+
+TEST(OptionsTest, WordsRefuseAnythingElse) {
+  for (const char* value : {"on", "logs", "1", "log,abort"}) {
+    ExpectRefused("TF_MULTI_STREAM_SANITIZER", value, "off, log, abort");
+  }
+  for (const char* value : {"private", "gpu", "1"}) {
+    ExpectRefused("TF_GPU_THREAD_MODE", value,
+                  "global, gpu_private, gpu_shared");
+  }
+}
+
+TEST(OptionsTest, NumbersRefuseAnythingElse) {
+  for (const char* value : {"abc", "0", "65", "4,x", "4,"}) {
+    ExpectRefused("TF_GPU_CONTEXT_COUNT", value, "from 1 to 64");
+  }
+  for (const char* value : {"abc", "65", "-65", "0,x", "1.5"}) {
+    ExpectRefused("TF_GPU_STREAM_GROUP_PRIORITIES", value, "from -64 to 64");
+  }
+  for (const char* name : {"TF_BFC_EXTEND_LIMIT_MB", "TF_GPU_THREAD_COUNT"}) {
+    for (const char* value : {"abc", "0", "-1", "1,2", "99999999999"}) {
+      ExpectRefused(name, value, "a whole number of at least 1");
+    }
+  }
+}
+
+TEST(OptionsTest, VariablesAtTheirDefaultAskForNothing) {
+  const absl::StatusOr<Options> options =
+      Parse({{"TF_NODE_LEVEL_MULTISTREAM", "false"},
+             {"TF_REDUCE_STREAM_WAIT", "true"},
+             {"TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION", "0"},
+             {"TF_MULTI_STREAM_SANITIZER", "off"},
+             {"TF_GPU_STREAM_MERGE", "0"},
+             {"TF_PER_STREAM_HOST_ALLOCATOR", "false"},
+             {"TF_GPU_STREAM_GROUP_SHARE_MEM_POOL", "false"},
+             {"TF_GPU_STREAM_AWARE_BFC", "false"}});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->without_effect, std::vector<std::string>());
+}
+
+TEST(OptionsTest, VariablesAwayFromTheirDefaultAreNamed) {
+  for (const auto& [name, value] :
+       Variables{{"TF_NODE_LEVEL_MULTISTREAM", "true"},
+                 {"TF_REDUCE_STREAM_WAIT", "0"},
+                 {"TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION", "1"},
+                 {"TF_STREAM_FROM_FILE", "plan.txt"},
+                 {"TF_MULTI_STREAM_SANITIZER", "log"},
+                 {"TF_GPU_STREAM_MERGE", "true"},
+                 {"TF_GPU_CONTEXT_COUNT", "2,4"},
+                 {"TF_PER_STREAM_HOST_ALLOCATOR", "true"},
+                 {"TF_GPU_STREAM_GROUP_SHARE_MEM_POOL", "true"},
+                 {"TF_GPU_STREAM_AWARE_BFC", "true"},
+                 {"TF_BFC_EXTEND_LIMIT_MB", "64"},
+                 {"TF_GPU_STREAM_GROUP_PRIORITIES", "-1,0"},
+                 {"TF_MULTI_STREAM_POLICY", "manual"}}) {
+    const absl::StatusOr<Options> options = Parse({{name, value}});
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->without_effect, std::vector<std::string>{name});
+  }
+}
+
+TEST(OptionsTest, VariablesWithEffectAreNotNamed) {
+  const absl::StatusOr<Options> options = Parse({{kGroupCountVariable, "4"},
+                                                 {kEmulatedGpusVariable, "1"},
+                                                 {"TF_SEGMENT_OWN_CONST", "1"},
+                                                 {"TF_SOMETHING_ELSE", "x"}});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->without_effect, std::vector<std::string>());
+}
+
+TEST(OptionsTest, OneNumberFitsAnyNumberOfGpus) {
+  const Options options = *Parse({{kGroupCountVariable, "4"}});
+  EXPECT_TRUE(options.CheckGroupCounts(1, 1).ok());
+  EXPECT_TRUE(options.CheckGroupCounts(8, 8).ok());
+  EXPECT_TRUE(Options().CheckGroupCounts(8, 8).ok());
+}
+
+TEST(OptionsTest, AListFitsTheVisibleGpusOrAllThatThereAre) {
+  const Options options = *Parse({{kGroupCountVariable, "4,8"}});
+  EXPECT_TRUE(options.CheckGroupCounts(/*visible=*/2, /*physical=*/2).ok());
+  // Sessions may see fewer GPUs than the process has.
+  EXPECT_TRUE(options.CheckGroupCounts(/*visible=*/1, /*physical=*/2).ok());
+}
+
+TEST(OptionsTest, AListLongerOrShorterThanTheGpusIsRefused) {
+  const Options options = *Parse({{kGroupCountVariable, "4,8"}});
+  const absl::Status longer = options.CheckGroupCounts(1, 1);
+  EXPECT_EQ(longer.code(), absl::StatusCode::kInvalidArgument);
+  for (const char* part : {"TF_GPU_STREAM_GROUP_COUNT=\"4,8\"", "has 2 numbers",
+                           "1 visible GPU", "one number for each"}) {
+    EXPECT_NE(longer.message().find(part), std::string::npos) << longer;
+  }
+  const absl::Status shorter = options.CheckGroupCounts(3, 4);
+  EXPECT_EQ(shorter.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(shorter.message().find("3 visible GPUs"), std::string::npos)
+      << shorter;
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

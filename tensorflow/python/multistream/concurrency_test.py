@@ -1,0 +1,370 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Concurrent steps on stream groups give what one stream gives.
+
+Each test runs in a process of its own, since groups are made once a process, on an emulated GPU if
+there is none. On a machine with a GPU, TFMS_TEST_GPU=1 runs the same code on it; TFMS_TEST_STEPS
+and TFMS_TEST_SIZE scale it up there.
+"""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+STEPS = int(os.environ.get("TFMS_TEST_STEPS", "60"))
+SIZE = int(os.environ.get("TFMS_TEST_SIZE", "4096"))
+THREADS = int(os.environ.get("TFMS_TEST_THREADS", "6"))
+ON_GPU = os.environ.get("TFMS_TEST_GPU") == "1"
+
+PROLOGUE = f"""
+import collections, os, threading, time
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.multistream import loader
+
+tf1 = tf.compat.v1
+GPU = "/GPU:0"
+STEPS, SIZE, THREADS = {STEPS}, {SIZE}, {THREADS}
+wrong = collections.Counter()
+checked = collections.Counter()
+
+def check(right, what):
+    checked[what] += 1
+    if not right:
+        wrong[what] += 1
+
+def run_threads(functions):
+    def guarded(function):
+        try:
+            function()
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+            wrong["exception"] += 1
+    threads = [threading.Thread(target=guarded, args=(f,)) for f in functions]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+
+def batches():
+    return [np.random.RandomState(i).randn(16 + i, 64).astype(np.float32) for i in range(8)]
+"""
+
+EPILOGUE = """
+stats = tf.cuda.stream_stats()
+assert sum(checked.values()) > 0
+assert not wrong, f"wrong: {dict(wrong)} of {dict(checked)}"
+assert all(s.steps_running == 0 for s in stats), stats
+assert loader.library.TFMS_EmulatedMemoryViolations() == 0
+print("passed", sum(checked.values()), "checks")
+"""
+
+
+def environment(groups: int, **more: str) -> dict[str, str]:
+    """The variables of a process with stream groups."""
+    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "TF_GPU_STREAM_GROUP_COUNT": str(groups)}
+    if not ON_GPU:
+        env["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
+    env.update(more)
+    return env
+
+
+def run(code: str, groups: int = 4, **more: str) -> str:
+    """Runs code between prologue and epilogue in a process with stream groups."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROLOGUE + textwrap.dedent(code) + EPILOGUE],
+        env=environment(groups, **more),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def test_variable_is_never_seen_half_changed() -> None:
+    """Readers on all groups see a variable before or after a change, also one in place."""
+    run("""
+        with tf.device(GPU):
+            v = tf.Variable(tf.zeros([SIZE]))
+            table = tf.Variable(tf.zeros([SIZE // 16, 16]))
+
+        @tf.function
+        def read():
+            with tf.device(GPU):
+                a = v.read_value()
+                b = a
+                for _ in range(6):
+                    b = tf.tanh(b) * 0.5
+                rows = tf.gather(table, tf.range(0, SIZE // 16, 3))
+                return tf.stack([
+                    tf.reduce_max(a) - tf.reduce_min(a),
+                    tf.reduce_max(rows) - tf.reduce_min(rows),
+                    tf.reduce_max(b) - tf.reduce_min(b)])
+
+        @tf.function
+        def increment():
+            with tf.device(GPU):
+                v.assign_add(tf.ones([SIZE]))
+                table.assign_add(tf.ones([SIZE // 16, 16]))
+
+        @tf.function
+        def replace(x):
+            with tf.device(GPU):
+                v.assign(tf.fill([SIZE], x))
+                table.assign(tf.fill([SIZE // 16, 16], x))
+
+        @tf.function
+        def scatter(x):
+            with tf.device(GPU):
+                table.scatter_nd_update(
+                    tf.range(SIZE // 16)[:, None], tf.fill([SIZE // 16, 16], x))
+
+        def reader():
+            for _ in range(STEPS):
+                check(not read().numpy().any(), "read")
+
+        def writer():
+            for i in range(STEPS):
+                increment()
+                if i % 7 == 0: replace(tf.constant(float(i)))
+                if i % 5 == 0: v.assign_add(tf.ones([SIZE]))
+                if i % 3 == 0: scatter(tf.constant(float(-i)))
+                if i % 11 == 0: v.assign(read()[0] * tf.ones([SIZE]))
+
+        run_threads([reader] * THREADS + [writer])
+        running = [s.steps_started for s in tf.cuda.stream_stats()]
+        assert all(n > 0 for n in running), running
+    """)
+
+
+def test_sessions_with_reference_variables() -> None:
+    """session.run from many threads, while another thread changes a reference variable."""
+    run("""
+        graph = tf.Graph()
+        with graph.as_default(), tf.device(GPU):
+            x = tf1.placeholder(tf.float32, [None, 64])
+            w = tf.constant(np.random.RandomState(0).randn(64, 64).astype(np.float32))
+            h = x
+            for _ in range(10):
+                h = tf.tanh(tf.matmul(h, w) * 0.1)
+            v = tf1.get_variable(
+                "v", [SIZE], initializer=tf1.zeros_initializer(), use_resource=False)
+            once = tf.concat([tf.identity(v), tf.identity(v)], 0)
+            spread = tf.reduce_max(once[:SIZE]) - tf.reduce_min(once[:SIZE])
+            add = tf1.assign_add(v, tf.ones([SIZE])).op
+            zero = tf1.assign(v, tf.zeros([SIZE])).op
+            init = tf1.global_variables_initializer()
+        session = tf1.Session(graph=graph, config=tf1.ConfigProto(allow_soft_placement=True))
+        session.run(init)
+        inputs = batches()
+        expected = [session.run(h, {x: a}) for a in inputs]
+
+        def client(k):
+            for i in range(STEPS):
+                j = (k + i) % len(inputs)
+                out, s = session.run([h, spread], {x: inputs[j]})
+                check(np.array_equal(out, expected[j]), "output")
+                check(s == 0, "spread")
+
+        def writer():
+            for i in range(STEPS):
+                session.run(add)
+                if i % 9 == 0: session.run(zero)
+
+        run_threads([lambda k=k: client(k) for k in range(THREADS)] + [writer])
+    """)
+
+
+def test_results_go_on_to_eager_ops_functions_and_control_flow() -> None:
+    """A function's result stays right in eager ops, other functions, loops, branches and maps."""
+    run("""
+        @tf.function
+        def first(a):
+            with tf.device(GPU):
+                return tf.matmul(a, a, transpose_b=True), tf.nn.softmax(a)
+
+        @tf.function
+        def inner(a):
+            with tf.device(GPU):
+                return tf.tanh(a) + 1.0
+
+        @tf.function
+        def second(a, b):
+            with tf.device(GPU):
+                c = inner(b)
+                c = tf.while_loop(
+                    lambda i, c: i < 5, lambda i, c: (i + 1, inner(c) * 0.5), [tf.constant(0), c])[1]
+                d = tf.map_fn(lambda r: tf.reduce_sum(r * r), c)
+                e = tf.cond(tf.reduce_sum(a) > 0, lambda: a * 2.0, lambda: a * 3.0)
+                return tf.reduce_sum(e) + tf.reduce_sum(d), c
+
+        def chain(a):
+            with tf.device(GPU):
+                p, q = first(tf.constant(a))
+                p = p * 0.5 + 1.0
+                z, c = second(p, q)
+                return tf.concat([tf.reshape(z, [1]), tf.reshape(c, [-1])], 0).numpy()
+
+        inputs = batches()
+        expected = [chain(a) for a in inputs]
+
+        def client(k):
+            for i in range(max(1, STEPS // 4)):
+                j = (k + i) % len(inputs)
+                check(np.array_equal(chain(inputs[j]), expected[j]), "chain")
+
+        run_threads([lambda k=k: client(k) for k in range(THREADS)])
+    """)
+
+
+def test_results_kept_in_variables_and_containers() -> None:
+    """A result that an eager assignment or a TensorArray keeps survives its group's later steps."""
+    run("""
+        @tf.function
+        def make(x):
+            with tf.device(GPU):
+                return tf.fill([SIZE], x) * 1.0
+
+        def client(k):
+            with tf.device(GPU):
+                kept = tf.Variable(tf.zeros([SIZE]))
+            for i in range(STEPS):
+                value = float(k * 1000 + i)
+                with tf.device(GPU):
+                    kept.assign(make(tf.constant(value)))
+                    array = tf.TensorArray(tf.float32, 2).write(0, make(tf.constant(value + 0.5)))
+                    array = array.write(1, make(tf.constant(value + 0.25)))
+                for _ in range(2): make(tf.constant(-1.0))
+                check((kept.numpy() == value).all(), "variable")
+                check((array.stack().numpy() == np.array(
+                    [[value + 0.5], [value + 0.25]], np.float32)).all(), "array")
+
+        run_threads([lambda k=k: client(k) for k in range(THREADS)])
+    """)
+
+
+def test_errors_release_the_group() -> None:
+    """A step that fails leaves its group usable, and is counted."""
+    run("""
+        @tf.function
+        def divide(a, k):
+            with tf.device(GPU):
+                y = tf.matmul(a, a, transpose_b=True)
+                return tf.reduce_sum(tf.debugging.check_numerics(y / k, "not a number"))
+
+        inputs = [tf.constant(a) for a in batches()]
+        expected = [float(divide(a, 2.0)) for a in inputs]
+
+        def client(k):
+            for i in range(STEPS):
+                j = (k + i) % len(inputs)
+                fails = i % 3 == 0
+                try:
+                    check(float(divide(inputs[j], 0.0 if fails else 2.0)) == expected[j]
+                          and not fails, "result")
+                except tf.errors.InvalidArgumentError:
+                    check(fails, "error")
+
+        run_threads([lambda k=k: client(k) for k in range(THREADS)])
+        assert sum(s.steps_failed for s in tf.cuda.stream_stats()) > 0
+    """)
+
+
+def test_session_closed_with_steps_in_flight() -> None:
+    """Closing a session cancels its steps and frees its groups."""
+    run("""
+        graph = tf.Graph()
+        with graph.as_default(), tf.device(GPU):
+            x = tf1.placeholder(tf.float32, [None, 64])
+            h = x
+            for _ in range(50):
+                h = tf.tanh(tf.matmul(h, tf.ones([64, 64])) * 0.01)
+        for _ in range(4):
+            session = tf1.Session(graph=graph)
+            session.run(h, {x: batches()[0]})
+
+            def client():
+                try:
+                    for _ in range(200):
+                        out = session.run(h, {x: batches()[0]})
+                        check(np.isfinite(out).all(), "finite")
+                except (tf.errors.CancelledError, tf.errors.FailedPreconditionError, RuntimeError):
+                    pass
+
+            closer = lambda: (time.sleep(0.05), session.close())
+            run_threads([client] * THREADS + [closer])
+    """)
+
+
+def test_keras_predict_and_fit() -> None:
+    """A Keras model trains and predicts with groups on as with one."""
+    code = """
+        import keras
+        keras.utils.set_random_seed(1)
+        with tf.device(GPU):
+            model = keras.Sequential([keras.layers.Dense(32, activation="relu"),
+                                      keras.layers.Dense(4)])
+            model.compile("sgd", "mse")
+            data = np.random.RandomState(0).randn(256, 16).astype(np.float32)
+            model.fit(data, data[:, :4], epochs=2, batch_size=32, verbose=0, shuffle=False)
+            expected = model(data).numpy()
+
+            def client():
+                for _ in range(3):
+                    out = model.predict(data, batch_size=256, verbose=0)
+                    check(np.allclose(out, expected, rtol=1e-5, atol=1e-6), "predict")
+            run_threads([client] * 3)
+        print("sum", repr(float(expected.astype(np.float64).sum())))
+    """
+    sums = {line for n in (4, 1) for line in run(code, groups=n).splitlines() if "sum" in line}
+    assert len(sums) == 1, sums
+
+
+@pytest.mark.parametrize("groups", [2, 16])
+def test_saved_model_signature(tmp_path: str, groups: int) -> None:
+    """A loaded SavedModel's signature serves from many threads with the results of one stream."""
+    run(
+        f"""
+        class Model(tf.Module):
+            def __init__(self):
+                with tf.device(GPU):
+                    self.w = tf.Variable(tf.random.stateless_normal([64, 64], [1, 2]))
+
+            @tf.function(input_signature=[tf.TensorSpec([None, 64], tf.float32)])
+            def serve(self, x):
+                with tf.device(GPU):
+                    return {{"y": tf.nn.softmax(tf.matmul(x, self.w))}}
+
+        model = Model()
+        path = {str(tmp_path)!r}
+        tf.saved_model.save(model, path, signatures=model.serve)
+        signature = tf.saved_model.load(path).signatures["serving_default"]
+        inputs = batches()
+        expected = [signature(x=tf.constant(a))["y"].numpy() for a in inputs]
+
+        def client(k):
+            for i in range(STEPS):
+                j = (k + i) % len(inputs)
+                out = signature(x=tf.constant(inputs[j]))["y"].numpy()
+                check(np.array_equal(out, expected[j]), "signature")
+
+        run_threads([lambda k=k: client(k) for k in range(THREADS)])
+    """,
+        groups=groups,
+    )
