@@ -43,8 +43,10 @@ stage "tools" "Install the packages named above by hand, then try again."
 install_system_packages
 python="${python:-$(python_tag)}"
 
-stage "stock wheel" "The error above says what is missing."
+# Bazel does both by itself, but repeats an error in its own words.
+stage "stock wheel and patches" "The error above says what is missing or wrong."
 python3 "${ROOT}/build/stock_wheel.py" fetch --python "${python}"
+python3 "${ROOT}/build/check_patches.py" --python "${python}"
 
 stage "wheel for ${python}" "The first error above names the file. Correct it and run this again."
 run_bazel build --curses=no --show_progress_rate_limit=15 \

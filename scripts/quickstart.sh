@@ -24,13 +24,13 @@ if (($#)); then fail "unknown argument '$1'" "This script takes none."; fi
 cd "${ROOT}"
 
 stage "wheel" "The error above says why."
-scripts/build_wheel.sh --out dist
 tag="$(python_tag)"
-wheel=(dist/tensorflow-*-"${tag}"-"${tag}"-*.whl)
+wheel="$(scripts/build_wheel.sh --python "${tag}" --out "${ROOT}/dist" |
+  tee /dev/stderr | tail -n 1)"
 
 stage "install in .venv" "The message above is pip's."
 make_venv "${tag}"
-install_wheel "${wheel[0]}"
+install_wheel "${wheel}"
 "${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check \
   "$(grep '^scikit-learn==' build/requirements-dev.txt)"
 
