@@ -58,9 +58,9 @@ class GraphTraitsTest : public ::testing::Test {
       : library_(OpRegistry::Global(), FunctionDefLibrary()),
         graph_(&library_) {}
 
-  Node* Add(NodeBuilder&& builder) {
+  Node* Add(const NodeBuilder& builder) {
     Node* node = nullptr;
-    const absl::Status status = builder.Finalize(&graph_, &node);
+    const absl::Status status = NodeBuilder(builder).Finalize(&graph_, &node);
     EXPECT_TRUE(status.ok()) << status;
     return node;
   }
