@@ -25,12 +25,13 @@ cd "${ROOT}"
 
 stage "wheel" "The error above says why."
 tag="$(python_tag)"
-wheel="$(scripts/build_wheel.sh --python "${tag}" --out "${ROOT}/dist" |
-  tee /dev/stderr | tail -n 1)"
+rm -f dist/tensorflow-*-"${tag}"-*.whl
+scripts/build_wheel.sh --python "${tag}"
+wheel=(dist/tensorflow-*-"${tag}"-*.whl)
 
 stage "install in .venv" "The message above is pip's."
 make_venv "${tag}"
-install_wheel "${wheel}"
+install_wheel "${wheel[0]}"
 "${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check \
   "$(grep '^scikit-learn==' build/requirements-dev.txt)"
 

@@ -53,11 +53,12 @@ run_bazel test --curses=no --show_progress_rate_limit=15 \
   --repo_env="TFMS_PYTHON=${python}" //...
 
 stage "wheel" "The error above says why."
-wheel="$(scripts/build_wheel.sh --python "${python}" --out "${ROOT}/dist" |
-  tee /dev/stderr | tail -n 1)"
-install_wheel "${wheel}"
+rm -f dist/tensorflow-*-"${python}"-*.whl
+scripts/build_wheel.sh --python "${python}"
+wheel=("${ROOT}"/dist/tensorflow-*-"${python}"-*.whl)
+install_wheel "${wheel[0]}"
 
 stage "Python tests" "Run one file by itself: .venv/bin/python -m pytest FILE."
-TFMS_WHEEL="${wheel}" "${VENV}/bin/python" -m pytest
+TFMS_WHEEL="${wheel[0]}" "${VENV}/bin/python" -m pytest
 
 stage "everything passed" ""
