@@ -15,6 +15,9 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/cuda_gpu.h"
 
+#include <stdlib.h>
+
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -175,6 +178,30 @@ MemoryInfo MemoryOf(int gpu) {
   return info;
 }
 
+// All groups of a GPU use one cuBLAS handle. Its pool of workspaces is made for
+// few streams, and a product that finds none free takes another algorithm, with
+// other last bits. One workspace of the default size for each group gives each
+// the algorithm that it has alone. Read by cuBLAS when the handle is made.
+void GiveEachGroupItsBlasWorkspace(const std::vector<GpuSizes>& sizes) {
+  int64_t kilobytes = 0;
+  int groups = 1;
+  for (const GpuSizes& size : sizes) {
+    groups = std::max(groups, size.groups);
+    auto executor = se::GPUMachineManager()->ExecutorForDevice(size.gpu);
+    if (!executor.ok()) continue;
+    const int major =
+        (*executor)->GetDeviceDescription().cuda_compute_capability().major;
+    // cuBLAS documentation, cublasSetWorkspace.
+    const int64_t own = major >= 9 && major < 12 ? 32768
+                        : major == 12            ? 12288
+                                                 : 4096;
+    kilobytes = std::max(kilobytes, own);
+  }
+  if (groups == 1 || kilobytes == 0) return;
+  setenv("CUBLAS_WORKSPACE_CONFIG",
+         absl::StrCat(":", kilobytes, ":", groups).c_str(), /*overwrite=*/0);
+}
+
 class CudaGpuFactory : public BaseGPUDeviceFactory {
  public:
   explicit CudaGpuFactory(const Options& options) : options_(options) {}
@@ -213,6 +240,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
             {gpu, gpu->group(i), absl::StrCat(name_prefix, "/device:GPU:", k)});
       }
     }
+    GiveEachGroupItsBlasWorkspace(*sizes);
     std::vector<std::unique_ptr<Device>> all;
     absl::Status status = BaseGPUDeviceFactory::CreateDevices(
         WithLogicalDevices(options, *sizes), name_prefix, &all);

@@ -32,7 +32,10 @@ namespace {
 class PlaceOnEmulatedGpu : public GraphOptimizationPass {
  public:
   absl::Status Run(const GraphOptimizationPassOptions& options) override {
-    if (options.graph == nullptr || options.device_set == nullptr) {
+    // A function that has a device of its own (an input pipeline's, the CPU)
+    // stays there.
+    if (options.graph == nullptr || options.device_set == nullptr ||
+        options.default_function_device != nullptr) {
       return absl::OkStatus();
     }
     const Device* gpu = nullptr;

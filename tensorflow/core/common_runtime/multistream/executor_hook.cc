@@ -18,7 +18,6 @@ limitations under the License.
 // in TensorFlow's place, and a device factory of higher priority.
 
 #include <dlfcn.h>
-#include <stdlib.h>
 
 #include <memory>
 #include <string>
@@ -71,14 +70,8 @@ bool RegisterAll() {
                    << absl::StrJoin(options->without_effect, ", ");
     }
     if (!options->Enabled()) return false;
-    if (options->emulated_gpus > 0) {
-      factory = NewEmulatedGpuFactory(*options);
-    } else {
-      // By default CUDA maps all streams to 8 hardware queues, in which a copy
-      // stream that waits holds up other groups' kernels. 32 is the most.
-      setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
-      factory = NewCudaGpuFactory(*options);
-    }
+    factory = options->emulated_gpus > 0 ? NewEmulatedGpuFactory(*options)
+                                         : NewCudaGpuFactory(*options);
   }
   DeviceFactory::Register("GPU", std::move(factory), kFactoryPriority,
                           /*is_pluggable_device=*/false);
