@@ -69,7 +69,7 @@ stats = tf.cuda.stream_stats()
 assert sum(checked.values()) > 0
 assert not wrong, f"wrong: {dict(wrong)} of {dict(checked)}"
 assert all(s.steps_running == 0 for s in stats), stats
-assert loader.library.TFMS_EmulatedMemoryViolations() == 0
+assert loader.library is None or loader.library.TFMS_EmulatedMemoryViolations() == 0
 print("passed", sum(checked.values()), "checks")
 """
 
@@ -209,7 +209,8 @@ def test_results_go_on_to_eager_ops_functions_and_control_flow() -> None:
             with tf.device(GPU):
                 c = inner(b)
                 c = tf.while_loop(
-                    lambda i, c: i < 5, lambda i, c: (i + 1, inner(c) * 0.5), [tf.constant(0), c])[1]
+                    lambda i, c: i < 5, lambda i, c: (i + 1, inner(c) * 0.5),
+                    [tf.constant(0), c])[1]
                 d = tf.map_fn(lambda r: tf.reduce_sum(r * r), c)
                 e = tf.cond(tf.reduce_sum(a) > 0, lambda: a * 2.0, lambda: a * 3.0)
                 return tf.reduce_sum(e) + tf.reduce_sum(d), c

@@ -76,15 +76,17 @@ def stream_group_count(gpu: int = 0) -> int:
       gpu: which of the GPUs that TensorFlow uses, from 0.
 
     Returns:
-      The number of groups that the GPU has or, before TensorFlow has started its devices, will have.
-      1 if multi-stream is not enabled.
+      The number of groups that the GPU has or, before TensorFlow has started its devices, will
+      have. 1 if multi-stream is not enabled.
 
     Raises:
       ValueError: `gpu` is negative.
     """
     if gpu < 0:
         raise ValueError(f"gpu={gpu} is not valid: GPUs are numbered from 0")
-    return 1 if loader.library is None else int(loader.library.TFMS_StreamGroupCount(gpu))
+    if loader.library is None:
+        return 1
+    return int(loader.library.TFMS_StreamGroupCount(gpu))
 
 
 def stream_stats() -> list[StreamGroupStats]:

@@ -82,8 +82,8 @@ def load() -> None:
         loaded = ctypes.CDLL(str(_LIBRARY), mode=ctypes.RTLD_LOCAL)
     except OSError as error:
         raise ImportError(
-            f"The multi-stream runtime does not load: {error}. Reinstall this TensorFlow wheel, or unset "
-            "the TF_* variables of multi-stream to run without it."
+            f"The multi-stream runtime does not load: {error}. Reinstall this TensorFlow wheel, or "
+            "unset the TF_* variables of multi-stream to run without it."
         ) from error
     loaded.TFMS_CheckEnvironment.argtypes = [ctypes.c_char_p, ctypes.c_int]
     message = ctypes.create_string_buffer(4096)

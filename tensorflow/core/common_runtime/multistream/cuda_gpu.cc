@@ -206,6 +206,15 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
  public:
   explicit CudaGpuFactory(const Options& options) : options_(options) {}
 
+  // Python asks for no GPU where this lists none, and would run without a word.
+  absl::Status ListPhysicalDevices(std::vector<std::string>* devices) override {
+    const size_t before = devices->size();
+    absl::Status status = BaseGPUDeviceFactory::ListPhysicalDevices(devices);
+    if (!status.ok()) VLOG(1) << "No GPU: " << status;
+    if (status.ok() && devices->size() > before) return status;
+    return NoGpuError(options_);
+  }
+
   absl::Status CreateDevices(
       const SessionOptions& options, const std::string& name_prefix,
       std::vector<std::unique_ptr<Device>>* devices) override {
@@ -293,7 +302,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
 
   absl::StatusOr<std::vector<int>> PhysicalGpus() {
     std::vector<std::string> names;
-    absl::Status status = ListPhysicalDevices(&names);
+    absl::Status status = BaseGPUDeviceFactory::ListPhysicalDevices(&names);
     // Without a driver there is no GPU, which PlanGroupSizes says better.
     if (!status.ok()) VLOG(1) << "No GPU: " << status;
     std::vector<int> gpus;

@@ -84,19 +84,25 @@ class ForeignUses {
 // Address space that the system backs with memory as it is touched.
 class MappedMemory : public SubAllocator {
  public:
-  MappedMemory() : SubAllocator({}, {}) {}
+  explicit MappedMemory(StreamGroup* group)
+      : SubAllocator({}, {}), group_(group) {}
 
   void* Alloc(size_t alignment, size_t num_bytes,
               size_t* bytes_received) override {
     void* memory = mmap(nullptr, num_bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     *bytes_received = memory == MAP_FAILED ? 0 : num_bytes;
-    return memory == MAP_FAILED ? nullptr : memory;
+    if (memory == MAP_FAILED) return nullptr;
+    MemoryOwner::Get()->Add(memory, num_bytes, group_);
+    return memory;
   }
   void Free(void* memory, size_t num_bytes) override {
     munmap(memory, num_bytes);
   }
   bool SupportsCoalescing() const override { return false; }
+
+ private:
+  StreamGroup* const group_;
 };
 
 // Checks that nobody else uses what is freed, and spoils it, so that a use
@@ -146,7 +152,7 @@ Allocator* GetOrCreateAllocator(StreamGroup* group, int64_t bytes,
   options.allow_growth = allow_growth;
   options.allow_retry_on_failure = false;
   auto bfc = std::make_unique<BFCAllocator>(
-      std::make_unique<MappedMemory>(), bytes,
+      std::make_unique<MappedMemory>(group), bytes,
       absl::StrCat("emulated_gpu_", group->gpu(), "_group_", group->index()),
       options);
   group->set_allocator(new CheckedAllocator(

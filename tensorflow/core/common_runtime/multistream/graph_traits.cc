@@ -236,7 +236,8 @@ GraphTraits ClassifyGraph(const Graph& graph,
   return traits;
 }
 
-bool MayChangeState(const OpKernel& kernel) {
+bool MayChangeState(const OpKernel& kernel,
+                    const FunctionLibraryDefinition* library) {
   bool takes_state = false;
   for (DataType type : kernel.input_types()) {
     takes_state |= type == DT_RESOURCE || IsRefType(type);
@@ -244,7 +245,7 @@ bool MayChangeState(const OpKernel& kernel) {
   if (!takes_state) return false;
   const absl::string_view op = kernel.type_string_view();
   return !OnlyReads(op) && !OnlyForwards(op) && !IsStepLocal(op) &&
-         !IsCall(kernel.def(), /*library=*/nullptr);
+         !IsCall(kernel.def(), library);
 }
 
 bool KeepsScratch(const std::string& op) {

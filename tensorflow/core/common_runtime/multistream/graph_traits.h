@@ -47,7 +47,8 @@ GraphTraits ClassifyGraph(const Graph& graph,
 // Whether a kernel may itself change a variable that it is given: it takes a
 // resource or reference, is not known to only read or pass it on, and does not
 // leave the work to a function's own nodes.
-bool MayChangeState(const OpKernel& kernel);
+bool MayChangeState(const OpKernel& kernel,
+                    const FunctionLibraryDefinition* library);
 
 // Whether kernels of this op keep device memory between calls, so that groups
 // must not share one.

@@ -337,7 +337,7 @@ bool KernelMayChangeState(const NodeDefBuilder& builder) {
       CreateOpKernel(DEVICE_CPU, &device, cpu_allocator(), node,
                      TF_GRAPH_DEF_VERSION, &status);
   EXPECT_TRUE(status.ok()) << status;
-  return status.ok() && MayChangeState(*kernel);
+  return status.ok() && MayChangeState(*kernel, /*library=*/nullptr);
 }
 
 TEST(MayChangeStateTest, OnlyKernelsThatWriteWhatTheyAreGiven) {

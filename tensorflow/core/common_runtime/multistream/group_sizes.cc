@@ -65,18 +65,30 @@ int64_t MemoryOfGpu(const GPUOptions& options, const MemoryInfo& memory) {
   int64_t bytes = fraction > 0
                       ? static_cast<int64_t>(memory.total_bytes * fraction)
                       : memory.free_bytes - memory.reserved_bytes;
-  int64_t reserve_mb = options.experimental().gpu_system_memory_size_in_mb();
+  const auto reserve = [&](int64_t megabytes) {
+    if (megabytes * kMegabyte <= memory.free_bytes) {
+      bytes = memory.free_bytes - megabytes * kMegabyte;
+    }
+  };
+  const int64_t asked = options.experimental().gpu_system_memory_size_in_mb();
+  if (asked > 0) reserve(asked);
   if (const char* set = std::getenv("TF_DEVICE_MIN_SYS_MEMORY_IN_MB")) {
-    int64_t parsed;
-    if (absl::SimpleAtoi(set, &parsed) && parsed >= 0) reserve_mb = parsed;
-  }
-  if (reserve_mb > 0 && reserve_mb * kMegabyte <= memory.free_bytes) {
-    bytes = memory.free_bytes - reserve_mb * kMegabyte;
+    int64_t megabytes;
+    if (absl::SimpleAtoi(set, &megabytes) && megabytes >= 0) reserve(megabytes);
   }
   return bytes;
 }
 
 }  // namespace
+
+absl::Status NoGpuError(const Options& options) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      kGroupCountVariable, "=", absl::StrJoin(options.group_counts, ","),
+      " asks for stream groups, but TensorFlow finds no usable GPU here. "
+      "Install the GPU's driver and CUDA libraries (pip install "
+      "'tensorflow[and-cuda]'), unset the variable, or set ",
+      kEmulatedGpusVariable, "=1 to try it on an emulated GPU."));
+}
 
 absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
     const Options& options, const ConfigProto& config,
@@ -87,12 +99,7 @@ absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
     return std::vector<GpuSizes>();
   }
   if (physical.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        kGroupCountVariable, "=", absl::StrJoin(options.group_counts, ","),
-        " asks for stream groups, but TensorFlow finds no usable GPU here. "
-        "Install the GPU's driver and CUDA libraries (pip install "
-        "'tensorflow[and-cuda]'), unset the variable, or set ",
-        kEmulatedGpusVariable, "=1 to try it on an emulated GPU."));
+    return NoGpuError(options);
   }
   absl::StatusOr<std::vector<int>> visible = VisibleGpus(config, physical);
   if (!visible.ok()) return visible.status();

@@ -44,6 +44,9 @@ struct GpuSizes {
   int64_t group_bytes;  // memory limit of each group
 };
 
+// FailedPrecondition: groups are asked for where there is no GPU.
+absl::Status NoGpuError(const Options& options);
+
 // `physical` are the platform's numbers of the usable GPUs, `memory` asks one
 // of them. Honours visible_device_list, device_count,
 // per_process_gpu_memory_fraction, memory limits of single logical devices and

@@ -198,6 +198,21 @@ TEST_F(GroupSizesTest, ReservingMoreThanIsFreeIsIgnored) {
   EXPECT_EQ(Planned(), "0:4x210");
 }
 
+// As in TensorFlow, 0 reserves nothing, not even for the driver.
+TEST_F(GroupSizesTest, ReservingNothingGivesAllThatIsFree) {
+  physical_ = {0};
+  setenv(kReserveVariable, "0", 1);
+  EXPECT_EQ(Planned(), "0:4x225");
+}
+
+// As in TensorFlow, what is ignored does not hide the configuration's reserve.
+TEST_F(GroupSizesTest, AnIgnoredReserveLeavesTheConfigurationsInForce) {
+  physical_ = {0};
+  setenv(kReserveVariable, "100000", 1);
+  experimental()->set_gpu_system_memory_size_in_mb(500);
+  EXPECT_EQ(Planned(), "0:4x100");
+}
+
 TEST_F(GroupSizesTest, LessThanAMegabyteForEachGroupIsRefused) {
   physical_ = {0};
   options_.group_counts = {64};

@@ -20,6 +20,7 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/memory_owner.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/type_index.h"
@@ -76,7 +77,12 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
   leader_work_ =
       group->is_leader() && (step_ == nullptr || step_->changes_state());
   if (leader_work_) {
-    writes_ = MayChangeState(*kernel) && TakesVariable(context);
+    const FunctionLibraryRuntime* library = context->function_library();
+    writes_ = MayChangeState(*kernel,
+                             library == nullptr
+                                 ? nullptr
+                                 : library->GetFunctionLibraryDefinition()) &&
+              TakesVariable(context);
     if (writes_) gpu_->BeginWrite();
   } else if (!group->is_leader() && traits != nullptr &&
              traits->readers.contains(kernel)) {

@@ -143,10 +143,13 @@ absl::Status CheckOthers(const GetVariable& get, Options* options) {
   s.Update(with_value("TF_GPU_STREAM_GROUP_PRIORITIES",
                       integers(-64, 64, /*list=*/true)));
   s.Update(with_value("TF_MULTI_STREAM_POLICY", anything));
-  s.Update(with_value("TF_GPU_THREAD_MODE",
-                      word({"global", "gpu_private", "gpu_shared"})));
-  s.Update(with_value("TF_GPU_THREAD_COUNT",
-                      integers(1, INT32_MAX, /*list=*/false)));
+  // These two are stock TensorFlow's too, and its business without groups.
+  if (options->Enabled()) {
+    s.Update(with_value("TF_GPU_THREAD_MODE",
+                        word({"global", "gpu_private", "gpu_shared"})));
+    s.Update(with_value("TF_GPU_THREAD_COUNT",
+                        integers(1, INT32_MAX, /*list=*/false)));
+  }
   return s;
 }
 

@@ -39,13 +39,22 @@ absl::StatusOr<Options> Parse(const Variables& variables) {
 // The error names the variable, its value and what is allowed.
 void ExpectRefused(const std::string& name, const std::string& value,
                    const std::string& allowed) {
-  const absl::StatusOr<Options> options = Parse({{name, value}});
+  Variables variables = {{"TF_GPU_STREAM_GROUP_COUNT", "4"}};
+  variables[name] = value;
+  const absl::StatusOr<Options> options = Parse(variables);
   ASSERT_FALSE(options.ok()) << name << "=\"" << value << "\" was accepted";
   EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
   const std::string message(options.status().message());
   EXPECT_NE(message.find(name + "=\"" + value + "\""), std::string::npos)
       << message;
   EXPECT_NE(message.find(allowed), std::string::npos) << message;
+}
+
+TEST(OptionsTest, WithoutGroupsStockVariablesAreNotOurs) {
+  const absl::StatusOr<Options> options = Parse(
+      {{"TF_GPU_THREAD_MODE", "anything"}, {"TF_GPU_THREAD_COUNT", "-7"}});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_TRUE(options->without_effect.empty());
 }
 
 TEST(OptionsTest, UnsetMeansStock) {

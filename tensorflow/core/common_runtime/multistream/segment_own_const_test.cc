@@ -118,6 +118,19 @@ TEST_F(SegmentOwnConstTest, ConstantsOfDifferentValueStayApart) {
   Run(first.get(), "max:0", 3);
 }
 
+TEST_F(SegmentOwnConstTest, EqualConstantsOfOneGraphAreOneAndAreLetGo) {
+  Scope root = GraphWith(5);
+  ops::Sum(root.WithOpName("both"),
+           ops::Add(root, ops::Const(root.WithOpName("a"), Large(6)),
+                    ops::Const(root.WithOpName("b"), Large(6))),
+           {0});
+  std::unique_ptr<Session> session = SessionOf(root);
+  Run(session.get(), "both:0", 12 << 20);
+  ExpectConstants(1);
+  session.reset();
+  ExpectConstants(0);
+}
+
 }  // namespace
 }  // namespace multistream
 }  // namespace tensorflow

@@ -106,9 +106,11 @@ absl::Status SharedKernels::Make(
     TF_RETURN_IF_ERROR(make_(node, kernel));
   }
   const Key key(name, group);
-  // A session may hand out one kernel of a stateful op many times.
+  // A session may hand out one kernel of a stateful op many times, and the
+  // cache one for equal constants. It is counted here, and given back once.
   if (!keys_.try_emplace(*kernel, key).second) {
     kernels_.find(keys_[*kernel])->second.uses++;
+    if (share_constants_) ConstantCache::Get()->Release(*kernel);
     return absl::OkStatus();
   }
   kernels_.try_emplace(key, Entry{*kernel, 1});

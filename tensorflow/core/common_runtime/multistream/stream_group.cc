@@ -74,9 +74,12 @@ void GpuGroups::OrderAfterLeader(StreamGroup* group) {
     return;
   }
   absl::MutexLock lock(&mark_mu_);
-  if (leader_work_.exchange(false, std::memory_order_acq_rel)) {
-    leader()->RecordMark();
+  if (leader_work_.load(std::memory_order_acquire)) {
+    // In this order: who sees no work without the lock then sees a mark that it
+    // has not waited for, and comes here.
     marks_made_.fetch_add(1, std::memory_order_acq_rel);
+    leader_work_.exchange(false, std::memory_order_acq_rel);
+    leader()->RecordMark();
   }
   const int64_t made = marks_made_.load(std::memory_order_acquire);
   if (group->marks_seen_.load(std::memory_order_acquire) < made) {

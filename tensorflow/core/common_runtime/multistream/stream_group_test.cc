@@ -19,10 +19,12 @@ limitations under the License.
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/fake_stream_group.h"
@@ -250,6 +252,100 @@ TEST_F(GpuGroupsTest, AWriteStaysOutWhileAReadIsLaunched) {
   groups_->EndRead(groups_->group(1));
   writer.join();
   EXPECT_EQ(record_.Take(), Calls({"0 waits for 1"}));
+}
+
+// The leader's stream, when it records a mark, lets the test look in.
+class WatchedLeader : public FakeStreamGroup {
+ public:
+  using FakeStreamGroup::FakeStreamGroup;
+  void RecordMark() override {
+    FakeStreamGroup::RecordMark();
+    if (when_marking) when_marking();
+  }
+  std::function<void()> when_marking;
+};
+
+TEST(OrderAfterLeaderTest, AGroupWaitsAlsoWhileAnotherRecordsTheMark) {
+  StreamRecord record;
+  std::vector<std::unique_ptr<StreamGroup>> list;
+  list.push_back(std::make_unique<WatchedLeader>(0, 0, &record));
+  auto* leader = static_cast<WatchedLeader*>(list[0].get());
+  for (int i = 1; i < 3; ++i) {
+    list.push_back(std::make_unique<FakeStreamGroup>(0, i, &record));
+  }
+  GpuGroups groups(std::move(list));
+  std::thread other;
+  leader->when_marking = [&] {
+    other = std::thread([&] { groups.OrderAfterLeader(groups.group(2)); });
+    // Time to return without a wait, were it to do so.
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  };
+  groups.NoteLeaderWork();
+  groups.OrderAfterLeader(groups.group(1));
+  other.join();
+  EXPECT_EQ(record.Take(), Calls({"0 marks", "1 waits for mark of 0",
+                                  "2 waits for mark of 0"}));
+}
+
+// Streams as counters: a leader's mark stands for the writes before it, a
+// group that waits for it has them behind itself.
+struct CountedWrites {
+  std::atomic<int> written{0};
+  std::atomic<int> marked{0};
+};
+
+class CountingGroup : public StreamGroup {
+ public:
+  CountingGroup(int index, CountedWrites* writes)
+      : StreamGroup(0, index), writes_(writes) {}
+  void WaitFor(StreamGroup*) override {}
+  void RecordMark() override { writes_->marked = writes_->written.load(); }
+  void WaitForMark(StreamGroup*) override { seen_ = writes_->marked.load(); }
+  void ThenExecute(std::function<void()> f) override { f(); }
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+  int seen() const { return seen_; }
+
+ private:
+  CountedWrites* const writes_;
+  std::atomic<int> seen_{0};
+};
+
+TEST(StateOrderTest, EveryReadIsBehindEveryEarlierWrite) {
+  CountedWrites writes;
+  std::vector<std::unique_ptr<StreamGroup>> list;
+  for (int i = 0; i < 4; ++i) {
+    list.push_back(std::make_unique<CountingGroup>(i, &writes));
+  }
+  GpuGroups groups(std::move(list));
+  std::atomic<bool> stop{false};
+  std::atomic<int> too_early{0}, together{0}, reading{0}, writing{0};
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 3; ++t) {
+    readers.emplace_back([&, t] {
+      auto* group = static_cast<CountingGroup*>(groups.group(1 + t));
+      while (!stop) {
+        groups.BeginRead(group);
+        ++reading;
+        if (writing > 0) ++together;
+        if (group->seen() < writes.written) ++too_early;
+        --reading;
+        groups.EndRead(group);
+      }
+    });
+  }
+  for (int i = 0; i < 500; ++i) {
+    groups.BeginWrite();
+    ++writing;
+    if (reading > 0) ++together;
+    ++writes.written;
+    --writing;
+    groups.EndWrite();
+    std::this_thread::yield();
+  }
+  stop = true;
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(too_early, 0);
+  EXPECT_EQ(together, 0);
 }
 
 TEST(GpuGroupsRegistryTest, TheFirstGroupsOfAGpuStay) {

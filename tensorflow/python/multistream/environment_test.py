@@ -1,0 +1,187 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""The environment decides whether the runtime is loaded; what it says wrongly is an error."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from tensorflow.python.multistream import loader
+
+EMULATED = {"TF_MULTI_STREAM_EMULATED_GPUS": "1"}
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs code in a process with these multi-stream variables and no others."""
+    clean = {k: v for k, v in os.environ.items() if k not in loader._VARIABLES}
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**clean, "TF_CPP_MIN_LOG_LEVEL": "2", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def ok(code: str, **environment: str) -> str:
+    """Like run, for code that must succeed; returns what it prints."""
+    done = run(code, **environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("environment", "wanted"),
+    [
+        ({}, False),
+        ({"TF_GPU_STREAM_GROUP_COUNT": "1"}, False),
+        ({"TF_GPU_STREAM_GROUP_COUNT": ""}, False),
+        ({"TF_GPU_STREAM_GROUP_COUNT": "2"}, True),
+        ({"TF_GPU_STREAM_GROUP_COUNT": "1,1"}, True),
+        ({"TF_GPU_STREAM_GROUP_COUNT": "1", "TF_SEGMENT_OWN_CONST": "maybe"}, True),
+        (EMULATED, True),
+    ],
+)
+def test_runtime_is_loaded_only_if_asked_for(environment: dict[str, str], wanted: bool) -> None:
+    """Without a variable of ours, or with one group, nothing of ours is in the process."""
+    assert loader.is_wanted(environment) == wanted
+
+
+def test_no_variable_means_stock() -> None:
+    """Nothing of ours is mapped into a process that does not ask for it."""
+    out = ok("""
+        import tensorflow as tf
+        print(tf.cuda.multi_stream_is_enabled(), tf.cuda.stream_group_count(),
+              tf.cuda.stream_stats())
+        print("multistream" in open("/proc/self/maps").read())
+    """)
+    assert out.split() == ["False", "1", "[]", "False"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TF_GPU_STREAM_GROUP_COUNT", "abc"),
+        ("TF_GPU_STREAM_GROUP_COUNT", "0"),
+        ("TF_GPU_STREAM_GROUP_COUNT", "-1"),
+        ("TF_GPU_STREAM_GROUP_COUNT", "65"),
+        ("TF_GPU_STREAM_GROUP_COUNT", "4,x"),
+        ("TF_MULTI_STREAM_EMULATED_GPUS", "17"),
+        ("TF_SEGMENT_OWN_CONST", "maybe"),
+        ("TF_NODE_LEVEL_MULTISTREAM", "2"),
+    ],
+)
+def test_bad_value_is_an_error_at_import(name: str, value: str) -> None:
+    """The error names the variable, its value and what is allowed."""
+    done = run("import tensorflow", **{name: value})
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ValueError: ") and f'{name}="{value}"' in last and "takes" in last
+
+
+@pytest.mark.skipif(os.path.exists("/dev/nvidia0"), reason="for machines without a GPU")
+def test_groups_without_gpu_are_an_error() -> None:
+    """No GPU and no emulation: an exception that says what to do."""
+    done = run("import tensorflow as tf; tf.constant(1.0)", TF_GPU_STREAM_GROUP_COUNT="4")
+    assert done.returncode == 1
+    assert "TF_GPU_STREAM_GROUP_COUNT=4" in done.stderr
+    assert "TF_MULTI_STREAM_EMULATED_GPUS=1" in done.stderr
+
+
+def test_list_longer_than_the_gpus_is_an_error() -> None:
+    """A comma list has one number for each visible GPU."""
+    done = run(
+        "import tensorflow as tf; tf.constant(1.0)", TF_GPU_STREAM_GROUP_COUNT="4,2", **EMULATED
+    )
+    assert done.returncode == 1 and "the list has 2 numbers" in done.stderr
+
+
+def test_own_logical_devices_are_an_error() -> None:
+    """A GPU that the user splits cannot be split into stream groups too."""
+    done = run(
+        """
+        import tensorflow as tf
+        gpu = tf.config.list_physical_devices("GPU")[0]
+        tf.config.set_logical_device_configuration(
+            gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=64)] * 2)
+        tf.constant(1.0)
+        """,
+        TF_GPU_STREAM_GROUP_COUNT="4",
+        **EMULATED,
+    )
+    assert done.returncode == 1 and "2 logical devices" in done.stderr
+
+
+def test_one_visible_gpu_for_each_physical_one() -> None:
+    """Groups show in no listing; set_visible_devices and memory limits work as documented."""
+    ok(
+        """
+        import tensorflow as tf
+        gpus = tf.config.list_physical_devices("GPU")
+        assert [g.name for g in gpus] == ["/physical_device:GPU:0", "/physical_device:GPU:1"]
+        tf.config.set_visible_devices(gpus[1:], "GPU")
+        tf.config.set_logical_device_configuration(
+            gpus[1], [tf.config.LogicalDeviceConfiguration(memory_limit=64)])
+        assert [d.name for d in tf.config.list_logical_devices("GPU")] == ["/device:GPU:0"]
+        stats = tf.cuda.stream_stats()
+        assert [(s.gpu, s.group) for s in stats] == [(1, i) for i in range(4)], stats
+        assert all(s.bytes_limit == 16 << 20 for s in stats), stats
+        assert tf.cuda.multi_stream_is_enabled() and tf.cuda.stream_group_count() == 4
+        assert tf.compat.v1.cuda.stream_group_count() == 4
+        """,
+        TF_GPU_STREAM_GROUP_COUNT="4",
+        TF_MULTI_STREAM_EMULATED_GPUS="2",
+    )
+
+
+def test_counts_per_gpu() -> None:
+    """A comma list gives each GPU its own number of groups."""
+    ok(
+        """
+        import tensorflow as tf
+        tf.constant(1.0)
+        assert [tf.cuda.stream_group_count(i) for i in range(2)] == [2, 3]
+        """,
+        TF_GPU_STREAM_GROUP_COUNT="2,3",
+        TF_MULTI_STREAM_EMULATED_GPUS="2",
+    )
+
+
+def test_negative_gpu_is_an_error() -> None:
+    """stream_group_count checks its argument."""
+    out = ok("""
+        import tensorflow as tf
+        try:
+            tf.cuda.stream_group_count(-1)
+        except ValueError as error:
+            print(error)
+    """)
+    assert "gpu=-1" in out
+
+
+def test_variables_without_effect_are_named() -> None:
+    """What is recognised and has no effect yet says so, once."""
+    done = run(
+        "import tensorflow as tf; tf.constant(1.0)",
+        TF_NODE_LEVEL_MULTISTREAM="true",
+        TF_GPU_STREAM_GROUP_COUNT="2",
+        TF_CPP_MIN_LOG_LEVEL="1",
+        **EMULATED,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "TF_NODE_LEVEL_MULTISTREAM" in done.stderr and "no effect yet" in done.stderr
