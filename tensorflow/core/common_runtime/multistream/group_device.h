@@ -93,6 +93,7 @@ class GroupDevice : public Base, public GroupMember {
       }
     }
     Base::Compute(kernel, context);
+    scope.HoldListArgument();
   }
 
   void ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,

@@ -65,7 +65,7 @@ void ReleaseWhenPassed(StreamGroup* group, std::vector<TensorReference> held) {
 
 OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
                  OpKernelContext* context)
-    : gpu_(gpu), group_(group), context_(context) {
+    : gpu_(gpu), group_(group), kernel_(kernel), context_(context) {
   const StepRunner* runner = StepRunner::From(context->runner());
   if (runner != nullptr && runner->step->group() == group) {
     step_ = runner->step;
@@ -97,6 +97,15 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
   }
 }
 
+void OpScope::HoldListArgument() {
+  if (step_ != nullptr && context_->num_outputs() == 1 &&
+      context_->expected_output_dtype(0) == DT_VARIANT &&
+      kernel_->type_string_view() == "_Arg" &&
+      context_->mutable_output(0) != nullptr) {
+    step_->Hold(*context_->mutable_output(0));
+  }
+}
+
 OpScope::~OpScope() {
   if (adopted_ != nullptr) context_->params()->inputs = original_inputs_;
   if (writes_) {
@@ -116,6 +125,11 @@ void OpScope::FindForeignInputs(const KernelTraits* traits) {
     // reference variables are the leader's, and read under BeginRead.
     if (value.tensor == nullptr || value.is_ref()) continue;
     const Tensor& tensor = *value.tensor;
+    if (step_ == nullptr && tensor.dtype() == DT_VARIANT) {
+      // What HoldListArgument does for a step.
+      held_.emplace_back(tensor);
+      continue;
+    }
     if (!IsForeign(group_, tensor)) continue;
     if (traits != nullptr && traits->constants.contains(tensor.data())) {
       continue;

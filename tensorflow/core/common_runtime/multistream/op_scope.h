@@ -58,6 +58,11 @@ class OpScope {
   // depend on it.
   bool is_leader_work() const { return leader_work_; }
 
+  // To be called when a synchronous op has computed. A list (of tensors, in a
+  // variant) that comes from outside the step may hold other groups' memory,
+  // which the ops that use its elements do not see as an input.
+  void HoldListArgument();
+
   // For an asynchronous op: what the op must hold until it is done, instead of
   // until the scope ends.
   std::vector<TensorReference> TakeHolds() { return std::move(held_); }
@@ -67,6 +72,7 @@ class OpScope {
 
   GpuGroups* const gpu_;
   StreamGroup* const group_;
+  OpKernel* const kernel_;
   OpKernelContext* const context_;
   Step* step_ = nullptr;
   bool leader_work_ = false;
