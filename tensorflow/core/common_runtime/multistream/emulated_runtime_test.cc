@@ -34,15 +34,20 @@ limitations under the License.
 #include "tensorflow/cc/ops/math_ops.h"
 #include "tensorflow/cc/ops/nn_ops.h"
 #include "tensorflow/cc/ops/resource_variable_ops.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/device_factory.h"
 #include "tensorflow/core/common_runtime/multistream/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/emulated_session.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
+#include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/graph/node_builder.h"
+#include "tensorflow/core/public/version.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -390,6 +395,50 @@ TEST_F(EmulatedRuntimeTest, MemoryOfAnotherGroupIsHeldUntilTheStreamPassed) {
   EXPECT_TRUE(Eventually([&] {
     return BytesInUse(0) < before + 2 * kVariableBytes;
   })) << BytesInUse(0) - before;
+}
+
+TEST_F(EmulatedRuntimeTest, AListGivenToAnEagerOpIsHeldUntilTheStreamPassed) {
+  std::vector<std::unique_ptr<Device>> devices;
+  ASSERT_TRUE(DeviceFactory::GetFactory("GPU")
+                  ->CreateDevices(PlainOptions(),
+                                  "/job:localhost/replica:0/task:0", &devices)
+                  .ok());
+  Device* leader = devices.at(0).get();
+  NodeDef node;
+  ASSERT_TRUE(NodeDefBuilder("identity", "Identity")
+                  .Input("list", 0, DT_VARIANT)
+                  .Finalize(&node)
+                  .ok());
+  absl::Status status;
+  const std::unique_ptr<OpKernel> kernel =
+      CreateOpKernel(DEVICE_CPU, leader, leader->GetAllocator({}), node,
+                     TF_GRAPH_DEF_VERSION, &status);
+  ASSERT_TRUE(status.ok()) << status;
+
+  const int64_t before = BytesInUse(1);
+  constexpr int64_t kBytes = 1 << 18;
+  Group(0)->Pause();
+  {
+    Tensor list(DT_VARIANT, TensorShape({}));
+    list.scalar<Variant>()() =
+        Tensor(Group(1)->allocator(), DT_FLOAT,
+               TensorShape({kBytes / static_cast<int64_t>(sizeof(float))}));
+    TensorValue input(&list);
+    AllocatorAttributes attributes;
+    OpKernelContext::Params params;
+    params.device = leader;
+    params.op_kernel = kernel.get();
+    params.inputs = absl::MakeConstSpan(&input, 1);
+    params.output_attr_array = &attributes;
+    OpKernelContext context(&params);
+    leader->Compute(kernel.get(), &context);
+    EXPECT_TRUE(context.status().ok()) << context.status();
+    delete context.release_output(0).tensor;
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_GE(BytesInUse(1), before + kBytes);
+  Group(0)->Resume();
+  EXPECT_TRUE(Eventually([&] { return BytesInUse(1) == before; }));
 }
 
 TEST_F(EmulatedRuntimeTest, AReadReturnsTheLastValueWritten) {
