@@ -67,8 +67,9 @@ class GraphLevelExecutor : public Executor {
   void TFMS_RUN_ASYNC(const Args& args, DoneCallback done) override {
     const StepRunner* outer = StepRunner::From(&args.runner);
     const bool changes_state = executors_.size() == 1;
-    if (outer != nullptr && outer->step->gpu() == gpu_ &&
-        (!changes_state || outer->step->changes_state())) {
+    const bool nested = outer != nullptr && !outer->step->finished() &&
+                        outer->step->gpu() == gpu_;
+    if (nested && (!changes_state || outer->step->changes_state())) {
       RunNested(args, *outer, std::move(done));
       return;
     }
@@ -80,45 +81,41 @@ class GraphLevelExecutor : public Executor {
     }
     // Arguments that the leader's stream is still making.
     gpu_->OrderAfterLeader(group);
-    if (outer != nullptr && outer->step->gpu() == gpu_) {
-      // A call that changes state, from a step that ran on another group
-      // because nothing in its graph showed the call.
-      group->WaitFor(outer->step->group());
-    }
-    RunStep(args, group, changes_state, std::move(done));
-  }
-
-  void RunStep(const Args& args, StreamGroup* group, bool changes_state,
-               DoneCallback done) {
-    used_[group->index()].store(true, std::memory_order_release);
-    Step* step = new Step(gpu_, group, changes_state);
-    auto rendezvous = Wrap(args.rendezvous, step);
-    Args ours = args;
-    ours.runner = StepRunner{step, &kernels_->traits(), args.runner};
-    if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
     // What the call frame returns is used on other streams, so it must be
     // complete. A step on the leader that changes state needs no wait: its
     // stream orders what follows, as it does in stock TensorFlow.
-    const bool complete_on_stream = traits_.has_return_values && !changes_state;
+    bool complete_on_stream = traits_.has_return_values && !changes_state;
+    if (nested) {
+      // A call that changes state, from a step that ran on another group
+      // because nothing in its graph showed the call.
+      group->WaitFor(outer->step->group());
+      complete_on_stream = true;
+    }
+    RunStep(args, group, changes_state, complete_on_stream, std::move(done));
+  }
+
+  void RunStep(const Args& args, StreamGroup* group, bool changes_state,
+               bool complete_on_stream, DoneCallback done) {
+    used_[group->index()].store(true, std::memory_order_release);
+    auto step = std::make_shared<Step>(gpu_, group, changes_state);
+    auto rendezvous = Wrap(args.rendezvous, step.get());
+    Args ours = args;
+    ours.runner = StepRunner{step, &kernels_->traits(), args.runner};
+    if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
     executors_[group->index()]->RunAsync(
         ours, [step, rendezvous, complete_on_stream, gpu = gpu_, group,
                done = std::move(done)](const absl::Status& status) {
+          step->Finish();
           if (complete_on_stream) {
             group->ThenExecute([step, gpu, group, status, done] {
               step->ReleaseHolds();
-              step->Unref();
               gpu->EndStep(group, status.ok());
               done(status);
             });
             return;
           }
           if (step->HasHolds()) {
-            group->ThenExecute([step] {
-              step->ReleaseHolds();
-              step->Unref();
-            });
-          } else {
-            step->Unref();
+            group->ThenExecute([step] { step->ReleaseHolds(); });
           }
           gpu->EndStep(group, status.ok());
           done(status);
@@ -128,10 +125,10 @@ class GraphLevelExecutor : public Executor {
   // A call from an op of a running step: the same group, the same holds, and
   // the caller goes on in the same stream.
   void RunNested(const Args& args, const StepRunner& outer, DoneCallback done) {
-    Step* step = outer.step;
+    const std::shared_ptr<Step> step = outer.step;
     StreamGroup* group = step->group();
     used_[group->index()].store(true, std::memory_order_release);
-    auto rendezvous = Wrap(args.rendezvous, step);
+    auto rendezvous = Wrap(args.rendezvous, step.get());
     Args ours = args;
     ours.runner = StepRunner{step, &kernels_->traits(), outer.run};
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();

@@ -68,7 +68,7 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
     : gpu_(gpu), group_(group), kernel_(kernel), context_(context) {
   const StepRunner* runner = StepRunner::From(context->runner());
   if (runner != nullptr && runner->step->group() == group) {
-    step_ = runner->step;
+    step_ = runner->step.get();
   } else {
     runner = nullptr;
   }

@@ -19,6 +19,7 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -32,7 +33,6 @@ limitations under the License.
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_reference.h"
-#include "tensorflow/core/lib/core/refcount.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -46,15 +46,21 @@ struct KernelTraits {
   absl::flat_hash_set<const void*> constants;
 };
 
-class Step : public core::RefCounted {
+class Step {
  public:
   // `changes_state`: the step may change variables; it runs on the leader.
   Step(GpuGroups* gpu, StreamGroup* group, bool changes_state)
       : gpu_(gpu), group_(group), changes_state_(changes_state) {}
+  ~Step() { ReleaseHolds(); }
 
   GpuGroups* gpu() const { return gpu_; }
   StreamGroup* group() const { return group_; }
   bool changes_state() const { return changes_state_; }
+
+  // All ops of the step are done on the host. Its runner may live on, in an
+  // input pipeline that the step started.
+  void Finish() { finished_.store(true, std::memory_order_release); }
+  bool finished() const { return finished_.load(std::memory_order_acquire); }
 
   // Keeps `tensor`'s memory from being reused until ReleaseHolds. The
   // reference also stops ops from writing their output into it.
@@ -64,11 +70,10 @@ class Step : public core::RefCounted {
   void ReleaseHolds();
 
  private:
-  ~Step() override { ReleaseHolds(); }
-
   GpuGroups* const gpu_;
   StreamGroup* const group_;
   const bool changes_state_;
+  std::atomic<bool> finished_{false};
   absl::Mutex mu_;
   absl::flat_hash_set<const void*> held_ ABSL_GUARDED_BY(mu_);
   std::vector<TensorReference> holds_ ABSL_GUARDED_BY(mu_);
@@ -77,7 +82,7 @@ class Step : public core::RefCounted {
 // Runs closures as the session asked to, and carries the step: an op finds it
 // in OpKernelContext::runner(), a nested call in its Args.
 struct StepRunner {
-  Step* step;  // alive while the step runs
+  std::shared_ptr<Step> step;
   const KernelTraits* traits;
   std::function<void(std::function<void()>)> run;  // null: run in place
 
