@@ -366,14 +366,11 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
                                                  size_t bytes) {
         return RegionOf(gpu, address, bytes);
       };
+      spec.group->set_allocator(
+          new GroupAllocator(gpu_allocator, spec.group, region_of));
       if (spec.group->is_leader()) {
-        spec.group->set_allocator(
-            new GroupAllocator(gpu_allocator, spec.group, region_of));
         visible_allocators_[spec.group] =
             new LeaderAllocator(gpu_allocator, spec.gpu, region_of);
-      } else {
-        spec.group->set_allocator(
-            new GroupAllocator(gpu_allocator, spec.group, region_of));
       }
     }
     Allocator* allocator = spec.group->is_leader()

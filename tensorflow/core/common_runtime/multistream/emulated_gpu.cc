@@ -24,9 +24,7 @@ limitations under the License.
 #include <unordered_map>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/group_device.h"
