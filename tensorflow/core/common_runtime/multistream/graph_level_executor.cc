@@ -23,6 +23,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/group_rendezvous.h"
 #include "tensorflow/core/common_runtime/multistream/shared_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
+#include "tensorflow/core/common_runtime/multistream/step_threads.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {
@@ -100,7 +101,7 @@ class GraphLevelExecutor : public Executor {
     auto step = std::make_shared<Step>(gpu_, group, changes_state);
     auto rendezvous = Wrap(args.rendezvous, step.get());
     Args ours = args;
-    ours.runner = StepRunner{step, &kernels_->traits(), args.runner};
+    ours.runner = StepRunner{step, &kernels_->traits(), RunnerFor(args)};
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
     executors_[group->index()]->RunAsync(
         ours, [step, rendezvous, complete_on_stream, gpu = gpu_, group,
@@ -136,6 +137,16 @@ class GraphLevelExecutor : public Executor {
         ours, [rendezvous, done = std::move(done)](const absl::Status& status) {
           done(status);
         });
+  }
+
+  // A caller that wants all kernels run in its own thread gets that.
+  static Args::Runner RunnerFor(const Args& args) {
+    if (args.run_all_kernels_inline) {
+      return args.runner;
+    }
+    return [threads = StepThreads::Get()](Args::Closure closure) {
+      threads->Schedule(std::move(closure));
+    };
   }
 
   std::shared_ptr<GroupRendezvous> Wrap(RendezvousInterface* rendezvous,

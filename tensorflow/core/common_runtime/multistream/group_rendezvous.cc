@@ -40,7 +40,7 @@ void GroupRendezvous::StartAbort(const absl::Status& status) {
 void GroupRendezvous::RecvAsync(const ParsedKey& key, const Args& args,
                                 DoneCallback done) {
   const bool to_us = key.dst_device == leader_->name();
-  if (!to_us || args.alloc_attrs.on_host() || step_->group()->is_leader() ||
+  if (!to_us || args.alloc_attrs.on_host() ||
       key.src_device == key.dst_device) {
     wrapped_->RecvAsync(key, args, std::move(done));
     return;

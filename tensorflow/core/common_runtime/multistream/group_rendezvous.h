@@ -18,8 +18,10 @@ limitations under the License.
 // A rendezvous places what it receives in memory of the visible device, which
 // is the leader's, in the order of the leader's stream. A step on another
 // group must not use it so: what comes from the host is received on the host
-// and copied by the group's own stream into the group's own memory. Sends need
-// no help: their device context already names the group's streams.
+// and copied by the group's own stream into the group's own memory. The leader
+// does the same, because a copy on the compute stream is one that no thread
+// waits for. Sends need no help: their device context already names the group's
+// streams.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GROUP_RENDEZVOUS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GROUP_RENDEZVOUS_H_

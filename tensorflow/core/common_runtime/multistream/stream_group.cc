@@ -48,14 +48,16 @@ StreamGroup* GpuGroups::StartStep() {
     }
   }
   next_ = (best + 1) % size();
-  StreamGroup* group = groups_[best].get();
-  ++group->steps_started_;
-  ++group->steps_running_;
-  return group;
+  CountStart(groups_[best].get());
+  return groups_[best].get();
 }
 
 void GpuGroups::StartStepOn(StreamGroup* group) {
   absl::MutexLock lock(&load_mu_);
+  CountStart(group);
+}
+
+void GpuGroups::CountStart(StreamGroup* group) {
   ++group->steps_started_;
   ++group->steps_running_;
 }

@@ -137,6 +137,8 @@ class GpuGroups {
   std::vector<StreamGroupStats> Stats();
 
  private:
+  void CountStart(StreamGroup* group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(load_mu_);
+
   const std::vector<std::unique_ptr<StreamGroup>> groups_;
 
   absl::Mutex load_mu_;
