@@ -1,0 +1,277 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""`tf.cuda.stream_groups_of`: which stream group each node of a graph goes to, and why."""
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tensorflow.core.framework import node_def_pb2
+from tensorflow.python.eager import context
+from tensorflow.python.eager.polymorphic_function import concrete_function, polymorphic_function
+from tensorflow.python.framework import ops
+from tensorflow.python.multistream import scope_stack
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeStreamGroup:
+    """Where one node of a graph goes, and why.
+
+    Attributes:
+      node: its name, in its graph or function body.
+      op: its type, such as "MatMul".
+      group: number of its stream group. None: no scope says, and the runtime decides.
+      why: "scope" (it was built in one), "gradient" (of an op built in one) or "default" (neither);
+        "scope (of call NAME)" and so on for a node that follows the call of the function it is in.
+      calls: names of the nodes that call the function body it is in, outermost first; empty for a
+        node of the graph itself. Where a node calls several functions, its name is followed by
+        the function's part in brackets, as in "while[body]".
+    """
+
+    node: str
+    op: str
+    group: int | None
+    why: str
+    calls: tuple[str, ...] = ()
+
+
+class StreamGroups(Sequence[NodeStreamGroup]):
+    """The stream groups of a graph's nodes. Prints as a table.
+
+    Args:
+      title: what the nodes are of.
+      rows: one a node; the nodes of function bodies follow their call.
+    """
+
+    def __init__(self, title: str, rows: Iterable[NodeStreamGroup]) -> None:
+        self._title = title
+        self._rows = tuple(rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rows[index]
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        table = [("node", "op", "group", "why")]
+        calls: tuple[str, ...] = ()
+        for row in self._rows:
+            if row.calls != calls and row.calls and row.calls[-1].endswith("]"):
+                table.append(("  " * (len(row.calls) - 1) + f"  {row.calls[-1]}:", "", "", ""))
+            calls = row.calls
+            group = "-" if row.group is None else str(row.group)
+            table.append(("  " * len(calls) + row.node, row.op, group, row.why))
+        widths = [max(len(line[i]) for line in table) for i in range(3)]
+        lines = [
+            "  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False))])
+            + f"  {line[3]}"
+            for line in table
+        ]
+        return "\n".join([self._summary(), "", *(line.rstrip() for line in lines)])
+
+    def _summary(self) -> str:
+        counts = collections.Counter(row.group for row in self._rows)
+        groups = sorted(group for group in counts if group is not None)
+        parts = [f"{counts[group]} in group {group}" for group in groups]
+        if counts[None]:
+            parts.append(f"{counts[None]} where the runtime decides (-)")
+        return f"Stream groups of {self._title}: {len(self._rows)} nodes; {', '.join(parts)}"
+
+
+def stream_groups_of(fn_or_graph: Any) -> StreamGroups:
+    """Tells which stream group each node of a graph goes to, and why.
+
+    ```python
+    print(tf.cuda.stream_groups_of(model))
+    for row in tf.cuda.stream_groups_of(model):
+      print(row.node, row.op, row.group, row.why)
+    ```
+
+    A node of a function body that is in no scope of its own follows the function's call, so a body
+    is listed once for each of its calls, below it.
+
+    Args:
+      fn_or_graph: a `tf.Graph`, a concrete function, or a `tf.function` that has been traced once.
+        For the step of a Keras model:
+        `tf.function(model.train_step).get_concrete_function((x, y))`.
+
+    Returns:
+      A sequence of rows that prints as a table.
+
+    Raises:
+      TypeError: it is none of these.
+      ValueError: it is a `tf.function` that has not been traced, or for more than one signature.
+    """
+    title, graph = _graph_of(fn_or_graph)
+    return StreamGroups(title, _rows_of(graph))
+
+
+def _graph_of(fn_or_graph: Any) -> tuple[str, Any]:
+    if isinstance(fn_or_graph, ops.Graph):
+        name = getattr(fn_or_graph, "name", None)
+        return (f"function {name}" if name else "a graph"), fn_or_graph
+    if isinstance(fn_or_graph, polymorphic_function.Function):
+        traced = list(fn_or_graph._list_all_concrete_functions())
+        name = getattr(fn_or_graph, "__name__", "the function")
+        how = f"pass {name}.get_concrete_function(...), with arguments as in a call"
+        if not traced:
+            raise ValueError(
+                f"tf.cuda.stream_groups_of({name}): it has not been traced yet, so it has no graph."
+                f" Call it first, or {how}."
+            )
+        if len(traced) > 1:
+            raise ValueError(
+                f"tf.cuda.stream_groups_of({name}): it has {len(traced)} graphs, one for each "
+                f"signature it was called with. Choose one: {how}."
+            )
+        fn_or_graph = traced[0]
+    if isinstance(fn_or_graph, concrete_function.ConcreteFunction):
+        return f"function {fn_or_graph.graph.name}", fn_or_graph.graph
+    raise TypeError(
+        f"tf.cuda.stream_groups_of({fn_or_graph!r}): takes a tf.Graph, a concrete function or a "
+        "tf.function. For plain code, pass tf.function(code).get_concrete_function(...)."
+    )
+
+
+# Ops whose functions run on the op's group, with the attributes that name them.
+_BODIES = {
+    "PartitionedCall": ("f",),
+    "StatefulPartitionedCall": ("f",),
+    "If": ("then_branch", "else_branch"),
+    "StatelessIf": ("then_branch", "else_branch"),
+    "While": ("cond", "body"),
+    "StatelessWhile": ("cond", "body"),
+    "Case": ("branches",),
+    "StatelessCase": ("branches",),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Node:
+    """What the table needs of an op or a NodeDef. `bodies`: its functions, by how it calls them."""
+
+    name: str
+    op: str
+    group: int | None
+    of_gradient: bool
+    bodies: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of_operation(cls, op: Any) -> "_Node":
+        if op.type in _BODIES:
+            return cls.of_node_def(op.node_def)
+        group = scope_stack.attribute(op, scope_stack.GROUP)
+        of_gradient = group is not None and scope_stack.attribute(op, scope_stack.OF_GRADIENT)
+        return cls(op.name, op.type, group, bool(of_gradient), ())
+
+    @classmethod
+    def of_node_def(cls, node: node_def_pb2.NodeDef) -> "_Node":
+        attributes = node.attr
+        group = attributes[scope_stack.GROUP].i if scope_stack.GROUP in attributes else None
+        of_gradient = scope_stack.OF_GRADIENT in attributes
+        return cls(node.name, node.op, group, of_gradient, tuple(_bodies(node)))
+
+
+def _bodies(node: node_def_pb2.NodeDef) -> Iterator[tuple[str, str]]:
+    names = _BODIES.get(node.op, ())
+    for name in names:
+        if name == "branches":
+            for i, function in enumerate(node.attr[name].list.func):
+                yield f"{node.name}[{i}]", function.name
+        else:
+            label = node.name if len(names) == 1 else f"{node.name}[{name}]"
+            yield label, node.attr[name].func.name
+
+
+def _rows_of(graph: Any) -> Iterator[NodeStreamGroup]:
+    arguments = {id(tensor.op) for tensor in getattr(graph, "inputs", ())}
+    nodes = (_Node.of_operation(op) for op in graph.get_operations() if id(op) not in arguments)
+    return _rows(nodes, graph, None, (), (), _planned(graph))
+
+
+def _rows(
+    nodes: Iterable[_Node],
+    graph: Any,
+    caller: NodeStreamGroup | None,
+    calls: tuple[str, ...],
+    functions: tuple[str, ...],
+    planned: Mapping[tuple[str, ...], tuple[int, str]],
+) -> Iterator[NodeStreamGroup]:
+    """Rows of a function body, or of the graph itself, and of what its nodes call.
+
+    Args:
+      nodes: of the body.
+      graph: knows the functions.
+      caller: row of the call, for a body.
+      calls: as in the rows.
+      functions: names of the functions in which the body is, itself included.
+      planned: see `_planned`.
+    """
+    for node in nodes:
+        path = (*calls, node.name)
+        if path in planned:
+            group, why = planned[path]
+            row = NodeStreamGroup(node.name, node.op, group, why, calls)
+        elif node.group is not None:
+            why = "gradient" if node.of_gradient else "scope"
+            row = NodeStreamGroup(node.name, node.op, node.group, why, calls)
+        elif caller is not None and caller.group is not None:
+            why = caller.why
+            if " (of call " not in why:
+                why += f" (of call {caller.node})"
+            row = NodeStreamGroup(node.name, node.op, caller.group, why, calls)
+        else:
+            row = NodeStreamGroup(node.name, node.op, None, "default", calls)
+        yield row
+        for label, function in node.bodies:
+            definition = None if function in functions else _definition(graph, function)
+            if definition is not None:
+                yield from _rows(
+                    (_Node.of_node_def(inner) for inner in definition.node_def),
+                    graph,
+                    row,
+                    (*calls, label),
+                    (*functions, function),
+                    planned,
+                )
+
+
+def _definition(graph: Any, name: str) -> Any:
+    """The FunctionDef that a node of a graph, or of a function it calls, means; None if unknown."""
+    while graph is not None:
+        function = graph._get_function(name)
+        if function is not None:
+            return function.cached_definition
+        graph = getattr(graph, "outer_graph", None)
+    eager = context.context()
+    return eager.get_function_def(name) if eager.has_function(name) else None
+
+
+def _planned(graph: Any) -> Mapping[tuple[str, ...], tuple[int, str]]:
+    """What the runtime's plan says beyond the attributes of the nodes.
+
+    Args:
+      graph: a graph.
+
+    Returns:
+      Group and reason, by `(*calls, node)`. For other nodes the attributes are all there is.
+    """
+    del graph
+    return {}

@@ -1,0 +1,113 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""The table of stream groups says where each node goes, and why."""
+
+import re
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+X = tf.TensorSpec([3], tf.float32)
+
+
+def on(i: int) -> Any:
+    """A scope of one group."""
+    return tf.cuda.stream_scope(tf.cuda.get_stream(i))
+
+
+def test_table_says_where_and_why() -> None:
+    """Node, op, group and reason; bodies below their call, with its group."""
+
+    @tf.function
+    def inner(x: Any) -> Any:
+        with on(3):
+            x = tf.sin(x)
+        return deep(x)
+
+    @tf.function
+    def deep(x: Any) -> Any:
+        return tf.cos(x)
+
+    @tf.function
+    def f(x: Any) -> Any:
+        with on(1):
+            y = inner(x)
+        y = tf.exp(y)
+        with on(2):
+            y = tf.cond(y[0] > 0, lambda: tf.tan(y), lambda: tf.atan(y))
+            z = tf.tanh(y)
+        return tf.gradients(z, y)
+
+    f(tf.constant([1.0, 2.0, 3.0]))
+    table = tf.cuda.stream_groups_of(f)
+    rows = {row.op: row for row in table}
+    call = rows["Sin"].calls[0]
+    assert [
+        (o, rows[o].group, rows[o].why, len(rows[o].calls))
+        for o in ("Sin", "Cos", "Exp", "Tan", "Atan", "Tanh", "TanhGrad")
+    ] == [
+        ("Sin", 3, "scope", 1),
+        ("Cos", 1, f"scope (of call {call})", 2),
+        ("Exp", None, "default", 0),
+        ("Tan", 2, "scope (of call cond)", 1),
+        ("Atan", 2, "scope (of call cond)", 1),
+        ("Tanh", 2, "scope", 0),
+        ("TanhGrad", 2, "gradient", 0),
+    ]
+    assert rows["Atan"].calls == ("cond[else_branch]",)
+    text = str(table)
+    assert text == repr(table) and len(table) == len(list(table))
+    summary, _, header, *lines = text.splitlines()
+    assert re.match(r"Stream groups of function f: \d+ nodes; \d+ in group 1, ", summary)
+    assert header.split() == ["node", "op", "group", "why"]
+    assert any(line.split()[-4:] == ["Tanh", "Tanh", "2", "scope"] for line in lines)
+    assert any(re.match(r"  cond/Tan +Tan +2 +scope \(of call cond\)$", line) for line in lines)
+    assert any(re.match(r"Exp +Exp +- +default$", line) for line in lines)
+    assert "  cond[else_branch]:" in lines
+
+
+def test_table_of_every_kind_of_graph() -> None:
+    """A v1 graph, an imported one, a concrete function, a function's graph."""
+    with tf.Graph().as_default() as graph, on(1):
+        tf.function(tf.sin)(tf.constant(1.0))
+    with tf.Graph().as_default() as imported:
+        tf.import_graph_def(graph.as_graph_def(), name="i")
+
+    @tf.function
+    def f(x: Any) -> Any:
+        with on(1):
+            return tf.sin(x)
+
+    concrete = f.get_concrete_function(X)
+    for source in (graph, imported, concrete, concrete.graph, f):
+        (row,) = [row for row in tf.cuda.stream_groups_of(source) if row.op == "Sin"]
+        assert row.group == 1, source
+    assert len(tf.cuda.stream_groups_of(tf.Graph())) == 0
+    assert "0 nodes" in str(tf.cuda.stream_groups_of(tf.Graph()))
+
+
+def test_table_of_what_has_no_single_graph_is_an_error() -> None:
+    """It says what to do."""
+    f = tf.function(lambda x: x)
+    with pytest.raises(ValueError, match=r"not been traced.*get_concrete_function"):
+        tf.cuda.stream_groups_of(f)
+    f(tf.constant(1.0))
+    f(tf.constant([1.0]))
+    with pytest.raises(ValueError, match=r"2 graphs.*get_concrete_function"):
+        tf.cuda.stream_groups_of(f)
+    for wrong in (print, 3, None):
+        with pytest.raises(TypeError, match=r"takes a tf.Graph, a concrete function or a tf.func"):
+            tf.cuda.stream_groups_of(wrong)
