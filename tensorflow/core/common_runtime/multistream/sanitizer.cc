@@ -291,7 +291,7 @@ void Sanitizer::Free(const void* address) {
               tail,
               begin,
               block.end});
-    if (tail > 0) KeepLast(block.freed, &block.before);
+    KeepLast(block.freed, &block.before);
   }
   for (const Report& report : found) on_report_(report);
 }

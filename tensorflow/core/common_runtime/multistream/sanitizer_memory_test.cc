@@ -388,6 +388,27 @@ TEST_F(SanitizerMemoryTest, ASweepMakesOneOnlyOfWhatIsAlike) {
   ExpectOne(ReportKind::kHandedOutInUse, "", 1, "c", 3);
 }
 
+//      1000      1100        1200      1300
+//     |freed    |freed      |freed    |freed, x may still run
+//               |group 3's
+TEST_F(SanitizerMemoryTest, ASweepKeepsTheDifferencesOfFreedMemory) {
+  for (uintptr_t at : {0x1000, 0x1200, 0x1300}) Allocate(1, at);
+  Allocate(3, 0x1100);
+  Write(1, "p", 0x1000);
+  Write(3, "q", 0x1100);
+  for (uintptr_t at : {0x1000, 0x1100, 0x1200}) Free(at);
+  sanitizer_.Passed(sanitizer_.Tail(1));
+  sanitizer_.Passed(sanitizer_.Tail(3));
+  Write(1, "x", 0x1300);
+  Free(0x1300);
+  for (uintptr_t i = 0; i < 10'000; ++i) Write(2, "z", 0x100000 + i * 0x200);
+  ExpectNone();
+  Read(2, "y", 0x1100);
+  ExpectOne(ReportKind::kUsedAfterFree, "y", 2, "q", 3);
+  Allocate(3, 0x1300);
+  ExpectOne(ReportKind::kHandedOutInUse, "", 3, "x", 1);
+}
+
 }  // namespace
 }  // namespace multistream
 }  // namespace tensorflow

@@ -134,6 +134,13 @@ TEST(StreamFileTest, AClassOfCharactersEndsWhereRe2SaysItDoes) {
   EXPECT_EQ(file.GroupOf("i"), 0);
 }
 
+TEST(StreamFileTest, ABraceThatClosesNothingStandsForItself) {
+  const StreamFile file = Parse("1:a},(b,c),d");
+  EXPECT_EQ(file.GroupOf("a}"), 1);
+  EXPECT_EQ(file.GroupOf("b,c"), 1);
+  EXPECT_EQ(file.GroupOf("d"), 1);
+}
+
 TEST(StreamFileTest, ARegexMayHaveColons) {
   const StreamFile file = Parse("1:(?i:A):b");
   EXPECT_EQ(file.GroupOf("a:b"), 1);
