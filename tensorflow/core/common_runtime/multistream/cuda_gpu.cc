@@ -28,6 +28,7 @@ limitations under the License.
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/common_runtime/gpu/gpu_device.h"
 #include "tensorflow/core/common_runtime/gpu/gpu_process_state.h"
+#include "tensorflow/core/common_runtime/multistream/driver_locks.h"
 #include "tensorflow/core/common_runtime/multistream/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/group_sizes.h"
@@ -259,6 +260,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
           absl::StrCat("TensorFlow made ", all.size(), " of ", specs_.size(),
                        " devices for the stream groups"));
     }
+    if (most > 1 && options_.spin_locks) SpinBeforeSleepInCudaDriver();
     for (size_t i = 0; i < all.size(); ++i) {
       auto* device = static_cast<CudaGroupDevice*>(all[i].release());
       std::unique_ptr<CudaGroupDevice> owned(device);

@@ -18,6 +18,7 @@ limitations under the License.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -198,9 +199,13 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
     if (!s.ok()) return s;
     options.emulated_gpus = parsed[0];
   }
-  if (std::string v = value_of("TF_SEGMENT_OWN_CONST"); !v.empty()) {
-    absl::Status s =
-        ParseBool("TF_SEGMENT_OWN_CONST", v, &options.segment_own_const);
+  for (auto [name, out] :
+       {std::pair<const char*, bool*>(kSegmentOwnConstVariable,
+                                      &options.segment_own_const),
+        {kSpinLocksVariable, &options.spin_locks}}) {
+    const std::string v = value_of(name);
+    if (v.empty()) continue;
+    absl::Status s = ParseBool(name, v, out);
     if (!s.ok()) return s;
   }
   absl::Status s = CheckOthers(get, &options);

@@ -32,6 +32,8 @@ namespace multistream {
 
 inline constexpr char kGroupCountVariable[] = "TF_GPU_STREAM_GROUP_COUNT";
 inline constexpr char kEmulatedGpusVariable[] = "TF_MULTI_STREAM_EMULATED_GPUS";
+inline constexpr char kSegmentOwnConstVariable[] = "TF_SEGMENT_OWN_CONST";
+inline constexpr char kSpinLocksVariable[] = "TF_MULTI_STREAM_SPIN_LOCKS";
 inline constexpr int kMaxGroupCount = 64;
 inline constexpr int kMaxEmulatedGpus = 16;
 
@@ -43,6 +45,8 @@ struct Options {
   int emulated_gpus = 0;
   // TF_SEGMENT_OWN_CONST.
   bool segment_own_const = false;
+  // TF_MULTI_STREAM_SPIN_LOCKS: driver_locks.h.
+  bool spin_locks = true;
   // Variables that are set and well-formed but have no effect yet.
   std::vector<std::string> without_effect;
 

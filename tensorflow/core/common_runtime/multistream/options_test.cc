@@ -64,6 +64,7 @@ TEST(OptionsTest, UnsetMeansStock) {
   EXPECT_TRUE(options->group_counts.empty());
   EXPECT_EQ(options->emulated_gpus, 0);
   EXPECT_FALSE(options->segment_own_const);
+  EXPECT_TRUE(options->spin_locks);
   EXPECT_TRUE(options->without_effect.empty());
   EXPECT_EQ(options->GroupCount(0), 1);
   EXPECT_EQ(options->GroupCount(7), 1);
@@ -137,18 +138,20 @@ TEST(OptionsTest, BooleansTakeTrueFalse1And0) {
         Parse({{"TF_SEGMENT_OWN_CONST", value}});
     ASSERT_TRUE(options.ok()) << options.status();
     EXPECT_TRUE(options->segment_own_const) << value;
+    EXPECT_TRUE(Parse({{kSpinLocksVariable, value}})->spin_locks) << value;
   }
   for (const char* value : {"false", "False", "0"}) {
     const absl::StatusOr<Options> options =
         Parse({{"TF_SEGMENT_OWN_CONST", value}});
     ASSERT_TRUE(options.ok()) << options.status();
     EXPECT_FALSE(options->segment_own_const) << value;
+    EXPECT_FALSE(Parse({{kSpinLocksVariable, value}})->spin_locks) << value;
   }
 }
 
 TEST(OptionsTest, BooleansRefuseAnythingElse) {
   for (const char* name :
-       {"TF_SEGMENT_OWN_CONST", "TF_NODE_LEVEL_MULTISTREAM",
+       {"TF_SEGMENT_OWN_CONST", kSpinLocksVariable, "TF_NODE_LEVEL_MULTISTREAM",
         "TF_REDUCE_STREAM_WAIT", "TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION",
         "TF_GPU_STREAM_MERGE", "TF_PER_STREAM_HOST_ALLOCATOR",
         "TF_GPU_STREAM_GROUP_SHARE_MEM_POOL", "TF_GPU_STREAM_AWARE_BFC"}) {
@@ -221,6 +224,7 @@ TEST(OptionsTest, VariablesWithEffectAreNotNamed) {
   const absl::StatusOr<Options> options = Parse({{kGroupCountVariable, "4"},
                                                  {kEmulatedGpusVariable, "1"},
                                                  {"TF_SEGMENT_OWN_CONST", "1"},
+                                                 {kSpinLocksVariable, "0"},
                                                  {"TF_SOMETHING_ELSE", "x"}});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->without_effect, std::vector<std::string>());

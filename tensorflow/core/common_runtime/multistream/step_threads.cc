@@ -28,9 +28,9 @@ StepThreads::StepThreads(int count)
     : pool_(Env::Default(), "tf_multistream", count) {}
 
 StepThreads* StepThreads::Get() {
-  // More than cores: some wait for a lock of the driver, some kernels block.
+  // As many as can run: more of them only wait for a lock of the driver.
   static StepThreads* threads =
-      new StepThreads(std::max(4, 2 * port::MaxParallelism()));
+      new StepThreads(std::max(4, port::MaxParallelism()));
   return threads;
 }
 
