@@ -41,6 +41,11 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
+struct CudaEvent : public StreamEvent {
+  explicit CudaEvent(std::unique_ptr<se::Event> e) : event(std::move(e)) {}
+  const std::unique_ptr<se::Event> event;
+};
+
 class CudaStreamGroup : public StreamGroup {
  public:
   using StreamGroup::StreamGroup;
@@ -53,6 +58,7 @@ class CudaStreamGroup : public StreamGroup {
     auto mark = device->executor()->CreateEvent();
     if (!mark.ok()) return mark.status();
     mark_ = *std::move(mark);
+    executor_ = device->executor();
     events_ = device->tensorflow_accelerator_device_info()->event_mgr;
     stream_ = device->compute_stream();
     return absl::OkStatus();
@@ -64,6 +70,17 @@ class CudaStreamGroup : public StreamGroup {
   void RecordMark() override { Check(stream_->RecordEvent(mark_.get())); }
   void WaitForMark(StreamGroup* other) override {
     Check(stream_->WaitFor(static_cast<CudaStreamGroup*>(other)->mark_.get()));
+  }
+  std::unique_ptr<StreamEvent> NewEvent() override {
+    auto event = executor_->CreateEvent();
+    Check(event.status());
+    return std::make_unique<CudaEvent>(*std::move(event));
+  }
+  void Record(StreamEvent* event) override {
+    Check(stream_->RecordEvent(static_cast<CudaEvent*>(event)->event.get()));
+  }
+  void WaitForEvent(StreamGroup*, StreamEvent* event) override {
+    Check(stream_->WaitFor(static_cast<CudaEvent*>(event)->event.get()));
   }
   void ThenExecute(std::function<void()> f) override {
     events_->ThenExecute(stream_, std::move(f));
@@ -83,6 +100,7 @@ class CudaStreamGroup : public StreamGroup {
 
   absl::Mutex mu_;
   // Set once, by Bind, before any step.
+  se::StreamExecutor* executor_ = nullptr;
   se::Stream* stream_ = nullptr;
   EventMgr* events_ = nullptr;
   std::unique_ptr<se::Event> mark_;

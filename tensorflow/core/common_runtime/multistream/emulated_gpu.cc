@@ -265,6 +265,11 @@ EmulatedStreamGroup::~EmulatedStreamGroup() {
 void EmulatedStreamGroup::WaitFor(StreamGroup*) {}
 void EmulatedStreamGroup::RecordMark() {}
 void EmulatedStreamGroup::WaitForMark(StreamGroup*) {}
+std::unique_ptr<StreamEvent> EmulatedStreamGroup::NewEvent() {
+  return std::make_unique<StreamEvent>();
+}
+void EmulatedStreamGroup::Record(StreamEvent*) {}
+void EmulatedStreamGroup::WaitForEvent(StreamGroup*, StreamEvent*) {}
 
 void EmulatedStreamGroup::ThenExecute(std::function<void()> f) {
   absl::MutexLock lock(&impl_->mu);

@@ -44,6 +44,9 @@ class EmulatedStreamGroup : public StreamGroup {
   void WaitFor(StreamGroup* other) override;
   void RecordMark() override;
   void WaitForMark(StreamGroup* other) override;
+  std::unique_ptr<StreamEvent> NewEvent() override;
+  void Record(StreamEvent* event) override;
+  void WaitForEvent(StreamGroup* other, StreamEvent* event) override;
   void ThenExecute(std::function<void()> f) override;
   absl::Status Synchronize() override;
   void NoteForeignUse(const void* address) override;

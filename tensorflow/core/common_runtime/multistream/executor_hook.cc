@@ -31,6 +31,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/graph_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
 #include "tensorflow/core/platform/logging.h"
 
@@ -66,12 +67,14 @@ bool RegisterAll() {
   } else {
     if (!options->without_effect.empty()) {
       LOG(WARNING) << "Multi-stream: these variables are set and have no "
-                      "effect yet: "
+                      "effect: "
                    << absl::StrJoin(options->without_effect, ", ");
     }
     if (!options->Enabled()) return false;
-    factory = options->emulated_gpus > 0 ? NewEmulatedGpuFactory(*options)
-                                         : NewCudaGpuFactory(*options);
+    const absl::Status file = EnvironmentStreamFile().status();
+    factory = !file.ok() ? std::make_unique<FailingFactory>(file)
+              : options->emulated_gpus > 0 ? NewEmulatedGpuFactory(*options)
+                                           : NewCudaGpuFactory(*options);
   }
   DeviceFactory::Register("GPU", std::move(factory), kFactoryPriority,
                           /*is_pluggable_device=*/false);
@@ -91,13 +94,19 @@ absl::Status NewExecutor(const std::string& executor_type,
   if (multistream::registered) {
     auto* leader = dynamic_cast<multistream::GroupMember*>(params.device);
     if (leader != nullptr && leader->gpu_groups()->size() > 1) {
-      return multistream::NewGraphLevelExecutor(
-          params, graph, leader,
-          [factory](const LocalExecutorParams& p, const Graph& g,
-                    std::unique_ptr<Executor>* out) {
-            return factory->NewExecutor(p, g, out);
-          },
-          out_executor);
+      const auto make_stock = [factory](const LocalExecutorParams& p,
+                                        const Graph& g,
+                                        std::unique_ptr<Executor>* out) {
+        return factory->NewExecutor(p, g, out);
+      };
+      const multistream::Options& options = *multistream::EnvironmentOptions();
+      if (!options.node_level) {
+        return multistream::NewGraphLevelExecutor(params, graph, leader,
+                                                  make_stock, out_executor);
+      }
+      return multistream::NewNodeLevelExecutor(
+          params, graph, leader, options, *multistream::EnvironmentStreamFile(),
+          make_stock, out_executor);
     }
   }
   return factory->NewExecutor(params, graph, out_executor);

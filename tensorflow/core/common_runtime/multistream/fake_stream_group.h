@@ -33,7 +33,8 @@ namespace tensorflow {
 namespace multistream {
 
 // Calls in the order in which they came, of all groups that share the record.
-// "2 waits for 0", "0 marks" and "2 waits for mark of 0".
+// "2 waits for 0", "0 marks", "2 waits for mark of 0", "1 records" and "2 waits
+// for event of 1".
 class StreamRecord {
  public:
   void Add(std::string call) {
@@ -62,6 +63,15 @@ class FakeStreamGroup : public StreamGroup {
   void RecordMark() override { record_->Add(absl::StrCat(index(), " marks")); }
   void WaitForMark(StreamGroup* other) override {
     record_->Add(absl::StrCat(index(), " waits for mark of ", other->index()));
+  }
+  std::unique_ptr<StreamEvent> NewEvent() override {
+    return std::make_unique<StreamEvent>();
+  }
+  void Record(StreamEvent*) override {
+    record_->Add(absl::StrCat(index(), " records"));
+  }
+  void WaitForEvent(StreamGroup* other, StreamEvent*) override {
+    record_->Add(absl::StrCat(index(), " waits for event of ", other->index()));
   }
   void ThenExecute(std::function<void()> f) override { f(); }
   absl::Status Synchronize() override { return absl::OkStatus(); }

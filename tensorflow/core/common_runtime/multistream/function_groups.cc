@@ -280,7 +280,8 @@ class AssignFunctionGroupsPass : public GraphOptimizationPass {
 };
 
 bool NodeLevelIsOn() {
-  return EnvironmentOptions().ok() && EnvironmentOptions()->Enabled();
+  return EnvironmentOptions().ok() && EnvironmentOptions()->Enabled() &&
+         EnvironmentOptions()->node_level;
 }
 
 const bool registered = [] {

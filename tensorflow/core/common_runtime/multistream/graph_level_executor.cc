@@ -101,7 +101,8 @@ class GraphLevelExecutor : public Executor {
     auto step = std::make_shared<Step>(gpu_, group, changes_state);
     auto rendezvous = Wrap(args.rendezvous, step.get());
     Args ours = args;
-    ours.runner = StepRunner{step, &kernels_->traits(), RunnerFor(args)};
+    ours.runner = StepRunner{step, &kernels_->traits(),
+                             StepThreads::RunnerFor(args), nullptr, group};
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
     executors_[group->index()]->RunAsync(
         ours, [step, rendezvous, complete_on_stream, gpu = gpu_, group,
@@ -109,14 +110,14 @@ class GraphLevelExecutor : public Executor {
           step->Finish();
           if (complete_on_stream) {
             group->ThenExecute([step, gpu, group, status, done] {
-              step->ReleaseHolds();
+              step->ReleaseHolds(group);
               gpu->EndStep(group, status.ok());
               done(status);
             });
             return;
           }
-          if (step->HasHolds()) {
-            group->ThenExecute([step] { step->ReleaseHolds(); });
+          if (step->HasHolds(group)) {
+            group->ThenExecute([step, group] { step->ReleaseHolds(group); });
           }
           gpu->EndStep(group, status.ok());
           done(status);
@@ -131,7 +132,8 @@ class GraphLevelExecutor : public Executor {
     used_[group->index()].store(true, std::memory_order_release);
     auto rendezvous = Wrap(args.rendezvous, step.get());
     Args ours = args;
-    ours.runner = StepRunner{step, &kernels_->traits(), outer.run};
+    ours.runner =
+        StepRunner{step, &kernels_->traits(), outer.run, nullptr, group};
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
     executors_[group->index()]->RunAsync(
         ours, [rendezvous, done = std::move(done)](const absl::Status& status) {
@@ -139,21 +141,11 @@ class GraphLevelExecutor : public Executor {
         });
   }
 
-  // A caller that wants all kernels run in its own thread gets that.
-  static Args::Runner RunnerFor(const Args& args) {
-    if (args.run_all_kernels_inline) {
-      return args.runner;
-    }
-    return [threads = StepThreads::Get()](Args::Closure closure) {
-      threads->Schedule(std::move(closure));
-    };
-  }
-
   std::shared_ptr<GroupRendezvous> Wrap(RendezvousInterface* rendezvous,
                                         Step* step) {
     if (rendezvous == nullptr) return nullptr;
     return std::make_shared<GroupRendezvous>(
-        rendezvous, step, leader_->group_device(0),
+        rendezvous, step, step->group(), leader_->group_device(0),
         leader_->group_device(step->group()->index()));
   }
 

@@ -236,6 +236,31 @@ GraphTraits ClassifyGraph(const Graph& graph,
   return traits;
 }
 
+std::string LeaderReason(const Node& node,
+                         const FunctionLibraryDefinition* library) {
+  const std::string& op = node.type_string();
+  bool takes_resource = false;
+  for (const Edge* edge : node.in_edges()) {
+    if (edge->IsControlEdge()) continue;
+    takes_resource |= node.input_type(edge->dst_input()) == DT_RESOURCE;
+    // What a reference is turned into when it is read is the variable's memory.
+    if (IsRefType(edge->src()->output_type(edge->src_output()))) {
+      return "reads a reference";
+    }
+  }
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    if (IsRefType(node.output_type(i))) return "gives a reference";
+  }
+  if (absl::StrContains(op, "PyFunc")) return "calls Python";
+  if (IsStepLocal(op)) return "keeps tensors in a resource";
+  if (OnlyReads(op) || OnlyForwards(op) || IsCall(node.def(), library)) {
+    return "";
+  }
+  if (takes_resource) return "may change a variable";
+  if (node.op_def().is_stateful() && !IsHarmless(op)) return "is stateful";
+  return "";
+}
+
 bool MayChangeState(const OpKernel& kernel,
                     const FunctionLibraryDefinition* library) {
   bool takes_state = false;

@@ -44,6 +44,13 @@ struct GraphTraits {
 GraphTraits ClassifyGraph(const Graph& graph,
                           const FunctionLibraryDefinition* library);
 
+// Why the node itself must run on the leader when each node has a group of its
+// own: it may change a variable or other state that outlives the step, keeps
+// tensors in a resource, or holds a reference to a variable. Empty if it need
+// not. The nodes of functions that it calls speak for themselves.
+std::string LeaderReason(const Node& node,
+                         const FunctionLibraryDefinition* library);
+
 // Whether a kernel may itself change a variable that it is given: it takes a
 // resource or reference, is not known to only read or pass it on, and does not
 // leave the work to a function's own nodes.

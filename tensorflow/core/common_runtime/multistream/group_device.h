@@ -28,6 +28,7 @@ limitations under the License.
 #include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/multistream/op_scope.h"
+#include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
@@ -43,6 +44,33 @@ class GroupMember {
   virtual StreamGroup* stream_group() const = 0;
   // Of the leader: the device of group `i`, itself for 0.
   virtual Device* group_device(int i) = 0;
+
+  // Device::Compute and ComputeAsync on this device's own group. `traits`: as
+  // for OpScope.
+  virtual void ComputeHere(OpKernel* kernel, OpKernelContext* context,
+                           const OpTraits* traits) = 0;
+  virtual void ComputeAsyncHere(AsyncOpKernel* kernel, OpKernelContext* context,
+                                const OpTraits* traits,
+                                AsyncOpKernel::DoneCallback done) = 0;
+};
+
+// A run of a graph whose nodes have groups of their own: gives each op to the
+// device of its group.
+class NodeRun {
+ public:
+  virtual ~NodeRun() = default;
+
+  // The run that an op on `group`'s device is part of, or nullptr. Executors
+  // know the visible device only, which is the leader's.
+  static NodeRun* Of(StreamGroup* group, OpKernelContext* context) {
+    if (!group->is_leader()) return nullptr;
+    const StepRunner* runner = StepRunner::From(context->runner());
+    return runner == nullptr ? nullptr : runner->nodes.get();
+  }
+
+  virtual void Compute(OpKernel* kernel, OpKernelContext* context) = 0;
+  virtual void ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
+                            AsyncOpKernel::DoneCallback done) = 0;
 };
 
 template <class Base>
@@ -71,7 +99,25 @@ class GroupDevice : public Base, public GroupMember {
   }
 
   void Compute(OpKernel* kernel, OpKernelContext* context) override {
-    OpScope scope(gpu_, group_, kernel, context);
+    if (NodeRun* run = NodeRun::Of(group_, context)) {
+      run->Compute(kernel, context);
+    } else {
+      ComputeHere(kernel, context, nullptr);
+    }
+  }
+
+  void ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
+                    AsyncOpKernel::DoneCallback done) override {
+    if (NodeRun* run = NodeRun::Of(group_, context)) {
+      run->ComputeAsync(kernel, context, std::move(done));
+    } else {
+      ComputeAsyncHere(kernel, context, nullptr, std::move(done));
+    }
+  }
+
+  void ComputeHere(OpKernel* kernel, OpKernelContext* context,
+                   const OpTraits* traits) override {
+    OpScope scope(gpu_, group_, kernel, context, traits);
     if (scope.must_adopt()) {
       absl::Status status = scope.AdoptForeignInputs(
           this->GetAllocator(AllocatorAttributes()),
@@ -96,22 +142,21 @@ class GroupDevice : public Base, public GroupMember {
     scope.HoldListArgument();
   }
 
-  void ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
-                    AsyncOpKernel::DoneCallback done) override {
+  void ComputeAsyncHere(AsyncOpKernel* kernel, OpKernelContext* context,
+                        const OpTraits* traits,
+                        AsyncOpKernel::DoneCallback done) override {
     // `done` may run the step's next ops on this thread, so the scope (and the
     // lock in it) must end before; on another thread it ends below.
     auto scope = std::make_shared<std::optional<OpScope>>(
-        std::in_place, gpu_, group_, kernel, context);
+        std::in_place, gpu_, group_, kernel, context, traits);
     const bool leader_work = (*scope)->is_leader_work();
-    auto held =
-        std::make_shared<std::vector<TensorReference>>((*scope)->TakeHolds());
     Base::ComputeAsync(
         kernel, context,
-        [this, scope, held, leader_work, thread = std::this_thread::get_id(),
-         done = std::move(done)] {
+        [this, scope, let_go = (*scope)->TakeHolds(), leader_work,
+         thread = std::this_thread::get_id(), done = std::move(done)] {
           if (std::this_thread::get_id() == thread) scope->reset();
           if (leader_work) gpu_->NoteLeaderWork();
-          ReleaseWhenPassed(group_, std::move(*held));
+          let_go();
           done();
         });
     scope->reset();

@@ -72,7 +72,7 @@ void GroupRendezvous::RecvAsync(const ParsedKey& key, const Args& args,
 void GroupRendezvous::CopyToGroup(const ParsedKey& key, const Args& send_args,
                                   const Args& args, const Tensor& value,
                                   DoneCallback done) {
-  if (value.dtype() == DT_VARIANT) step_->Hold(value);
+  if (value.dtype() == DT_VARIANT) step_->Keep(group_, {value});
   const bool memcpyable = DataTypeCanUseMemcpy(value.dtype());
   auto copy = std::make_shared<Tensor>();
   if (memcpyable) {
@@ -80,7 +80,7 @@ void GroupRendezvous::CopyToGroup(const ParsedKey& key, const Args& send_args,
     *copy = Tensor(allocator, value.dtype(), value.shape());
     if (!copy->IsInitialized()) {
       done(absl::ResourceExhaustedError(absl::StrCat(
-               "Out of memory: stream group ", step_->group()->index(), " of ",
+               "Out of memory: stream group ", group_->index(), " of ",
                leader_->name(), " has no ", value.TotalBytes(),
                " bytes for the received tensor ", std::string(key.edge_name))),
            send_args, args, Tensor(), false);
@@ -136,9 +136,10 @@ absl::Status GroupRendezvous::EnqueueCopy(se::Stream* stream,
                      " bytes for a copy to ", leader_->name()));
   }
   std::memcpy(staging.data(), from.data(), bytes);
-  step_->Hold(staging);
   se::DeviceAddressBase destination(to->data(), bytes);
-  return stream->Memcpy(&destination, staging.data(), bytes);
+  absl::Status status = stream->Memcpy(&destination, staging.data(), bytes);
+  step_->Keep(group_, {staging});
+  return status;
 }
 
 }  // namespace multistream

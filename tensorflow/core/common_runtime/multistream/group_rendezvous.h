@@ -37,10 +37,14 @@ namespace multistream {
 class GroupRendezvous : public RendezvousInterface {
  public:
   // All pointers outlive the step. `leader` and `device` are the visible device
-  // and that of the step's group.
-  GroupRendezvous(RendezvousInterface* wrapped, Step* step, Device* leader,
-                  Device* device)
-      : wrapped_(wrapped), step_(step), leader_(leader), device_(device) {}
+  // and that of `group`, whose ops send and receive.
+  GroupRendezvous(RendezvousInterface* wrapped, Step* step, StreamGroup* group,
+                  Device* leader, Device* device)
+      : wrapped_(wrapped),
+        step_(step),
+        group_(group),
+        leader_(leader),
+        device_(device) {}
 
   absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
                     bool is_dead) override;
@@ -59,6 +63,7 @@ class GroupRendezvous : public RendezvousInterface {
 
   RendezvousInterface* const wrapped_;
   Step* const step_;
+  StreamGroup* const group_;
   Device* const leader_;
   Device* const device_;
 };

@@ -19,6 +19,7 @@ limitations under the License.
 #include <cstring>
 
 #include "tensorflow/core/common_runtime/multistream/emulated_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 
@@ -46,7 +47,8 @@ std::vector<StreamGroupStats> StreamStats() {
 
 std::string CheckEnvironment() {
   const auto& options = EnvironmentOptions();
-  return options.ok() ? std::string() : std::string(options.status().message());
+  if (!options.ok()) return std::string(options.status().message());
+  return std::string(EnvironmentStreamFile().status().message());
 }
 
 }  // namespace multistream

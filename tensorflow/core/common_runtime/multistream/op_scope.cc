@@ -64,36 +64,58 @@ void ReleaseWhenPassed(StreamGroup* group, std::vector<TensorReference> held) {
 }
 
 OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
-                 OpKernelContext* context)
-    : gpu_(gpu), group_(group), kernel_(kernel), context_(context) {
+                 OpKernelContext* context, const OpTraits* traits)
+    : gpu_(gpu),
+      group_(group),
+      kernel_(kernel),
+      context_(context),
+      traits_(traits) {
   const StepRunner* runner = StepRunner::From(context->runner());
-  if (runner != nullptr && runner->step->group() == group) {
-    step_ = runner->step.get();
-  } else {
-    runner = nullptr;
+  const KernelTraits* kernels = nullptr;
+  if (runner != nullptr &&
+      (traits != nullptr || runner->step->group() == group)) {
+    step_ = runner->step;
+    kernels = runner->traits;
   }
-  const KernelTraits* traits = runner == nullptr ? nullptr : runner->traits;
-  FindForeignInputs(traits);
-  leader_work_ =
-      group->is_leader() && (step_ == nullptr || step_->changes_state());
+  FindForeignInputs(kernels);
+  leader_work_ = group->is_leader() && (step_ == nullptr || traits != nullptr ||
+                                        step_->changes_state());
   if (leader_work_) {
-    const FunctionLibraryRuntime* library = context->function_library();
-    writes_ = MayChangeState(*kernel,
-                             library == nullptr
-                                 ? nullptr
-                                 : library->GetFunctionLibraryDefinition()) &&
-              TakesVariable(context);
+    writes_ = MayWrite();
+    adopts_ = writes_ || (traits != nullptr && traits->keeps_inputs);
     if (writes_) gpu_->BeginWrite();
-  } else if (!group->is_leader() && traits != nullptr &&
-             traits->readers.contains(kernel)) {
+  } else if (!group->is_leader() && kernels != nullptr &&
+             kernels->readers.contains(kernel)) {
     reads_ = true;
     // The handle keeps a reference-counted variable alive.
     for (int i = 0; i < context->num_inputs(); ++i) {
       if (context->has_input(i) && context->input_dtype(i) == DT_RESOURCE) {
-        step_->Hold(context->input(i));
+        Hold(context->input(i));
       }
     }
     gpu_->BeginRead(group);
+  }
+}
+
+bool OpScope::MayWrite() const {
+  if (traits_ != nullptr) {
+    return traits_->changes_state && TakesVariable(context_);
+  }
+  const FunctionLibraryRuntime* library = context_->function_library();
+  return MayChangeState(*kernel_,
+                        library == nullptr
+                            ? nullptr
+                            : library->GetFunctionLibraryDefinition()) &&
+         TakesVariable(context_);
+}
+
+void OpScope::Hold(const Tensor& tensor) {
+  if (traits_ != nullptr) {
+    if (tensor.data() != nullptr) kept_.push_back(tensor);
+  } else if (step_ != nullptr) {
+    step_->Hold(tensor);
+  } else {
+    held_.emplace_back(tensor);
   }
 }
 
@@ -102,8 +124,21 @@ void OpScope::HoldListArgument() {
       context_->expected_output_dtype(0) == DT_VARIANT &&
       kernel_->type_string_view() == "_Arg" &&
       context_->mutable_output(0) != nullptr) {
-    step_->Hold(*context_->mutable_output(0));
+    Hold(*context_->mutable_output(0));
   }
+}
+
+std::function<void()> OpScope::TakeHolds() {
+  if (traits_ != nullptr) {
+    return [step = step_, group = group_,
+            kept = std::make_shared<std::vector<Tensor>>(std::move(kept_))] {
+      step->Keep(group, std::move(*kept));
+    };
+  }
+  return [group = group_, held = std::make_shared<std::vector<TensorReference>>(
+                              std::move(held_))] {
+    ReleaseWhenPassed(group, std::move(*held));
+  };
 }
 
 OpScope::~OpScope() {
@@ -112,10 +147,11 @@ OpScope::~OpScope() {
     gpu_->EndWrite();
   } else if (reads_) {
     gpu_->EndRead(group_);
-  } else if (leader_work_) {
+  } else if (leader_work_ && traits_ == nullptr) {
     gpu_->NoteLeaderWork();
   }
   ReleaseWhenPassed(group_, std::move(held_));
+  if (!kept_.empty()) step_->Keep(group_, std::move(kept_));
 }
 
 void OpScope::FindForeignInputs(const KernelTraits* traits) {
@@ -125,9 +161,10 @@ void OpScope::FindForeignInputs(const KernelTraits* traits) {
     // reference variables are the leader's, and read under BeginRead.
     if (value.tensor == nullptr || value.is_ref()) continue;
     const Tensor& tensor = *value.tensor;
-    if (step_ == nullptr && tensor.dtype() == DT_VARIANT) {
+    if (tensor.dtype() == DT_VARIANT &&
+        (step_ == nullptr || (traits_ != nullptr && traits_->takes_lists))) {
       // What HoldListArgument does for a step.
-      held_.emplace_back(tensor);
+      Hold(tensor);
       continue;
     }
     if (!IsForeign(group_, tensor)) continue;
@@ -136,11 +173,7 @@ void OpScope::FindForeignInputs(const KernelTraits* traits) {
     }
     foreign_.push_back(i);
     group_->NoteForeignUse(tensor.data());
-    if (step_ != nullptr) {
-      step_->Hold(tensor);
-    } else {
-      held_.emplace_back(tensor);
-    }
+    Hold(tensor);
   }
 }
 

@@ -38,11 +38,19 @@ namespace multistream {
 using CopyOnStream =
     std::function<absl::Status(const Tensor& from, Tensor* to)>;
 
+// What is known beforehand of an op that has a group of its own.
+struct OpTraits {
+  bool changes_state = false;  // it may change a variable
+  bool keeps_inputs = false;   // in a resource
+  bool takes_lists = false;    // whose elements may be any group's
+};
+
 // Alive while an op is launched on `group`'s device.
 class OpScope {
  public:
+  // `traits`: if the step's ops have groups of their own.
   OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
-          OpKernelContext* context);
+          OpKernelContext* context, const OpTraits* traits = nullptr);
   ~OpScope();
 
   // An op that may keep an input in a variable must not keep memory of another
@@ -52,35 +60,42 @@ class OpScope {
                                   const CopyOnStream& copy);
 
   // True if AdoptForeignInputs has something to do.
-  bool must_adopt() const { return writes_ && !foreign_.empty(); }
+  bool must_adopt() const { return adopts_ && !foreign_.empty(); }
 
   // Whether the op runs outside any read-only step, so that other groups may
   // depend on it.
-  bool is_leader_work() const { return leader_work_; }
+  bool is_leader_work() const { return leader_work_ && traits_ == nullptr; }
 
   // To be called when a synchronous op has computed. A list (of tensors, in a
   // variant) that comes from outside the step may hold other groups' memory,
   // which the ops that use its elements do not see as an input.
   void HoldListArgument();
 
-  // For an asynchronous op: what the op must hold until it is done, instead of
-  // until the scope ends.
-  std::vector<TensorReference> TakeHolds() { return std::move(held_); }
+  // For an asynchronous op: a function that lets go of what the op holds once
+  // the stream has passed the op. To be called when the op is done, instead of
+  // at the scope's end.
+  std::function<void()> TakeHolds();
 
  private:
   void FindForeignInputs(const KernelTraits* traits);
+  bool MayWrite() const;
+  void Hold(const Tensor& tensor);
 
   GpuGroups* const gpu_;
   StreamGroup* const group_;
   OpKernel* const kernel_;
   OpKernelContext* const context_;
-  Step* step_ = nullptr;
+  const OpTraits* const traits_;
+  std::shared_ptr<Step> step_;
   bool leader_work_ = false;
   bool reads_ = false;
   bool writes_ = false;
+  bool adopts_ = false;
   std::vector<int> foreign_;  // inputs in other groups' memory
   // Without a step to hold them, until the stream has passed the op.
   std::vector<TensorReference> held_;
+  // In a step whose ops have groups of their own, to be kept by it.
+  std::vector<Tensor> kept_;
   std::unique_ptr<std::vector<Tensor>> adopted_;
   std::vector<TensorValue> adopted_inputs_;
   absl::Span<const TensorValue> original_inputs_;

@@ -126,11 +126,6 @@ absl::Status CheckOthers(const GetVariable& get, Options* options) {
     return true;
   };
   absl::Status s;
-  s.Update(with_value("TF_NODE_LEVEL_MULTISTREAM", boolean(false)));
-  s.Update(with_value("TF_REDUCE_STREAM_WAIT", boolean(true)));
-  s.Update(
-      with_value("TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION", boolean(false)));
-  s.Update(with_value("TF_STREAM_FROM_FILE", anything));
   s.Update(
       with_value("TF_MULTI_STREAM_SANITIZER", word({"off", "log", "abort"})));
   s.Update(with_value("TF_GPU_STREAM_MERGE", boolean(false)));
@@ -202,11 +197,27 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
   for (auto [name, out] :
        {std::pair<const char*, bool*>(kSegmentOwnConstVariable,
                                       &options.segment_own_const),
-        {kSpinLocksVariable, &options.spin_locks}}) {
+        {kSpinLocksVariable, &options.spin_locks},
+        {kNodeLevelVariable, &options.node_level},
+        {kReduceStreamWaitVariable, &options.reduce_stream_wait},
+        {kForwardPropagationVariable, &options.forward_propagation}}) {
     const std::string v = value_of(name);
     if (v.empty()) continue;
     absl::Status s = ParseBool(name, v, out);
     if (!s.ok()) return s;
+  }
+  options.stream_file = value_of(kStreamFileVariable);
+  if (!options.node_level) {
+    for (const char* name :
+         {kForwardPropagationVariable, kStreamFileVariable}) {
+      const std::string v = value_of(name);
+      if (v.empty() || (name == kForwardPropagationVariable &&
+                        !options.forward_propagation)) {
+        continue;
+      }
+      options.without_effect.push_back(
+          absl::StrCat(name, " (without ", kNodeLevelVariable, "=true)"));
+    }
   }
   absl::Status s = CheckOthers(get, &options);
   if (!s.ok()) return s;

@@ -34,6 +34,11 @@ inline constexpr char kGroupCountVariable[] = "TF_GPU_STREAM_GROUP_COUNT";
 inline constexpr char kEmulatedGpusVariable[] = "TF_MULTI_STREAM_EMULATED_GPUS";
 inline constexpr char kSegmentOwnConstVariable[] = "TF_SEGMENT_OWN_CONST";
 inline constexpr char kSpinLocksVariable[] = "TF_MULTI_STREAM_SPIN_LOCKS";
+inline constexpr char kNodeLevelVariable[] = "TF_NODE_LEVEL_MULTISTREAM";
+inline constexpr char kReduceStreamWaitVariable[] = "TF_REDUCE_STREAM_WAIT";
+inline constexpr char kForwardPropagationVariable[] =
+    "TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION";
+inline constexpr char kStreamFileVariable[] = "TF_STREAM_FROM_FILE";
 inline constexpr int kMaxGroupCount = 64;
 inline constexpr int kMaxEmulatedGpus = 16;
 
@@ -47,6 +52,15 @@ struct Options {
   bool segment_own_const = false;
   // TF_MULTI_STREAM_SPIN_LOCKS: driver_locks.h.
   bool spin_locks = true;
+  // TF_NODE_LEVEL_MULTISTREAM.
+  bool node_level = false;
+  // TF_REDUCE_STREAM_WAIT: leave out waits that others imply.
+  bool reduce_stream_wait = true;
+  // TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION: nodes without a group follow
+  // their inputs.
+  bool forward_propagation = false;
+  // TF_STREAM_FROM_FILE: the path of a stream file; see stream_file.h.
+  std::string stream_file;
   // Variables that are set and well-formed but have no effect yet.
   std::vector<std::string> without_effect;
 

@@ -199,13 +199,40 @@ TEST(OptionsTest, VariablesAtTheirDefaultAskForNothing) {
   EXPECT_EQ(options->without_effect, std::vector<std::string>());
 }
 
+TEST(OptionsTest, NodeLevelHasItsVariables) {
+  const absl::StatusOr<Options> options =
+      Parse({{kNodeLevelVariable, "true"},
+             {kReduceStreamWaitVariable, "0"},
+             {kForwardPropagationVariable, "1"},
+             {kStreamFileVariable, "a.txt"}});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_TRUE(options->node_level);
+  EXPECT_FALSE(options->reduce_stream_wait);
+  EXPECT_TRUE(options->forward_propagation);
+  EXPECT_EQ(options->stream_file, "a.txt");
+  EXPECT_TRUE(options->without_effect.empty());
+
+  const absl::StatusOr<Options> unset = Parse({});
+  EXPECT_FALSE(unset->node_level);
+  EXPECT_TRUE(unset->reduce_stream_wait);
+  EXPECT_FALSE(unset->forward_propagation);
+  EXPECT_EQ(unset->stream_file, "");
+}
+
+TEST(OptionsTest, VariablesThatNeedNodeLevelAreNamedWithoutIt) {
+  for (const auto& [name, value] : Variables{{kForwardPropagationVariable, "1"},
+                                             {kStreamFileVariable, "a.txt"}}) {
+    const absl::StatusOr<Options> options = Parse({{name, value}});
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->without_effect,
+              std::vector<std::string>{
+                  name + " (without TF_NODE_LEVEL_MULTISTREAM=true)"});
+  }
+}
+
 TEST(OptionsTest, VariablesAwayFromTheirDefaultAreNamed) {
   for (const auto& [name, value] :
-       Variables{{"TF_NODE_LEVEL_MULTISTREAM", "true"},
-                 {"TF_REDUCE_STREAM_WAIT", "0"},
-                 {"TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION", "1"},
-                 {"TF_STREAM_FROM_FILE", "plan.txt"},
-                 {"TF_MULTI_STREAM_SANITIZER", "log"},
+       Variables{{"TF_MULTI_STREAM_SANITIZER", "log"},
                  {"TF_GPU_STREAM_MERGE", "true"},
                  {"TF_GPU_CONTEXT_COUNT", "2,4"},
                  {"TF_PER_STREAM_HOST_ALLOCATOR", "true"},

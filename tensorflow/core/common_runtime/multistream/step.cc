@@ -18,26 +18,53 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
+Step::~Step() {
+  for (int i = 0; i < gpu_->size(); ++i) ReleaseHolds(gpu_->group(i));
+}
+
 void Step::Hold(const Tensor& tensor) {
   const void* data = tensor.data();
   if (data == nullptr) return;
   absl::MutexLock lock(&mu_);
-  if (held_.insert(data).second) holds_.emplace_back(tensor);
+  Held& held = held_by_[group_->index()];
+  if (held.data.insert(data).second) held.tensors.push_back(tensor);
 }
 
-bool Step::HasHolds() {
-  absl::MutexLock lock(&mu_);
-  return !holds_.empty();
-}
-
-void Step::ReleaseHolds() {
-  std::vector<TensorReference> holds;
+void Step::Keep(StreamGroup* group, std::vector<Tensor> held) {
+  if (held.empty()) return;
+  std::vector<Tensor> passed;
   {
     absl::MutexLock lock(&mu_);
-    holds.swap(holds_);
-    held_.clear();
+    Held& ours = held_by_[group->index()];
+    for (Tensor& tensor : held) {
+      if (!ours.data.insert(tensor.data()).second) continue;
+      ours.bytes += tensor.TotalBytes();
+      ours.tensors.push_back(std::move(tensor));
+    }
+    if (ours.bytes > kMostBytesKept) {
+      passed.swap(ours.tensors);
+      ours.data.clear();
+      ours.bytes = 0;
+    }
   }
-  for (const TensorReference& hold : holds) hold.Unref();
+  // A function that is copied keeps what it has until the last copy is gone.
+  if (!passed.empty()) {
+    group->ThenExecute([passed = std::make_shared<std::vector<Tensor>>(
+                            std::move(passed))] { passed->clear(); });
+  }
+}
+
+bool Step::HasHolds(StreamGroup* group) {
+  absl::MutexLock lock(&mu_);
+  return !held_by_[group->index()].tensors.empty();
+}
+
+void Step::ReleaseHolds(StreamGroup* group) {
+  Held held;
+  {
+    absl::MutexLock lock(&mu_);
+    std::swap(held, held_by_[group->index()]);
+  }
 }
 
 }  // namespace multistream

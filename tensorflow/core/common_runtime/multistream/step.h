@@ -31,7 +31,6 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
-#include "tensorflow/core/framework/tensor_reference.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -49,8 +48,11 @@ class Step {
  public:
   // `changes_state`: the step may change variables; it runs on the leader.
   Step(GpuGroups* gpu, StreamGroup* group, bool changes_state)
-      : gpu_(gpu), group_(group), changes_state_(changes_state) {}
-  ~Step() { ReleaseHolds(); }
+      : gpu_(gpu),
+        group_(group),
+        changes_state_(changes_state),
+        held_by_(gpu->size()) {}
+  ~Step();
 
   GpuGroups* gpu() const { return gpu_; }
   StreamGroup* group() const { return group_; }
@@ -61,22 +63,35 @@ class Step {
   void Finish() { finished_.store(true, std::memory_order_release); }
   bool finished() const { return finished_.load(std::memory_order_acquire); }
 
-  // Keeps `tensor`'s memory from being reused until ReleaseHolds. The
-  // reference also stops ops from writing their output into it.
+  // Keeps `tensor`'s memory from being reused until ReleaseHolds of the step's
+  // group. The reference also stops ops from writing their output into it.
   void Hold(const Tensor& tensor);
-  bool HasHolds();
-  // To be called when the group's stream has passed the step's last op.
-  void ReleaseHolds();
+  // The same for what ops on `group` use that have been launched. Beyond
+  // `kMostBytesKept` bytes, the group's stream lets go as soon as it has passed
+  // them.
+  void Keep(StreamGroup* group, std::vector<Tensor> held);
+  bool HasHolds(StreamGroup* group);
+  // To be called when `group`'s stream has passed the step's last op there.
+  void ReleaseHolds(StreamGroup* group);
+
+  static constexpr int64_t kMostBytesKept = int64_t{64} << 20;
 
  private:
+  struct Held {
+    absl::flat_hash_set<const void*> data;
+    std::vector<Tensor> tensors;
+    int64_t bytes = 0;
+  };
+
   GpuGroups* const gpu_;
   StreamGroup* const group_;
   const bool changes_state_;
   std::atomic<bool> finished_{false};
   absl::Mutex mu_;
-  absl::flat_hash_set<const void*> held_ ABSL_GUARDED_BY(mu_);
-  std::vector<TensorReference> holds_ ABSL_GUARDED_BY(mu_);
+  std::vector<Held> held_by_ ABSL_GUARDED_BY(mu_);  // groups
 };
+
+class NodeRun;
 
 // Runs closures as the session asked to, and carries the step: an op finds it
 // in OpKernelContext::runner(), a nested call in its Args.
@@ -84,6 +99,10 @@ struct StepRunner {
   std::shared_ptr<Step> step;
   const KernelTraits* traits;
   std::function<void(std::function<void()>)> run;  // null: run in place
+  // If each node of the graph has a group of its own.
+  std::shared_ptr<NodeRun> nodes;
+  // Of the op that has this runner, or of the step.
+  StreamGroup* group = nullptr;
 
   void operator()(std::function<void()> closure) const {
     if (run) {

@@ -42,6 +42,13 @@ void StepThreads::Schedule(std::function<void()> closure) {
   pool_.Schedule([this] { RunOldest(); });
 }
 
+Executor::Args::Runner StepThreads::RunnerFor(const Executor::Args& args) {
+  if (args.run_all_kernels_inline) return args.runner;
+  return [threads = Get()](Executor::Args::Closure closure) {
+    threads->Schedule(std::move(closure));
+  };
+}
+
 void StepThreads::RunOldest() {
   std::function<void()> closure;
   {

@@ -27,6 +27,7 @@ limitations under the License.
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/platform/threadpool.h"
 
 namespace tensorflow {
@@ -41,6 +42,10 @@ class StepThreads {
   static StepThreads* Get();
 
   void Schedule(std::function<void()> closure);
+
+  // Where a step with these arguments runs its closures: on the threads of the
+  // process, unless the caller wants all kernels run in its own thread.
+  static Executor::Args::Runner RunnerFor(const Executor::Args& args);
 
  private:
   void RunOldest();

@@ -49,6 +49,12 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
+// A point of a stream that other streams can wait for.
+class StreamEvent {
+ public:
+  virtual ~StreamEvent() = default;
+};
+
 // The streams of one group with the allocator whose memory they use. One for
 // each group and process; the devices of all sessions share it.
 class StreamGroup {
@@ -67,6 +73,13 @@ class StreamGroup {
   virtual void RecordMark() = 0;
   // This group's stream waits for `other`'s mark, or a later point.
   virtual void WaitForMark(StreamGroup* other) = 0;
+
+  // An event that can be recorded any number of times.
+  virtual std::unique_ptr<StreamEvent> NewEvent() = 0;
+  // `event` is from now on the current end of this group's stream.
+  virtual void Record(StreamEvent* event) = 0;
+  // This group's stream waits for `other`'s event, recorded before.
+  virtual void WaitForEvent(StreamGroup* other, StreamEvent* event) = 0;
 
   // Runs `f` on some host thread once the stream has passed all that it has
   // been given so far.

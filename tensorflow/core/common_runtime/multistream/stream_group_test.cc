@@ -301,6 +301,11 @@ class CountingGroup : public StreamGroup {
   void WaitFor(StreamGroup*) override {}
   void RecordMark() override { writes_->marked = writes_->written.load(); }
   void WaitForMark(StreamGroup*) override { seen_ = writes_->marked.load(); }
+  std::unique_ptr<StreamEvent> NewEvent() override {
+    return std::make_unique<StreamEvent>();
+  }
+  void Record(StreamEvent*) override {}
+  void WaitForEvent(StreamGroup*, StreamEvent*) override {}
   void ThenExecute(std::function<void()> f) override { f(); }
   absl::Status Synchronize() override { return absl::OkStatus(); }
   int seen() const { return seen_; }

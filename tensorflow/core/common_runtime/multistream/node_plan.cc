@@ -1,0 +1,273 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/node_plan.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/function_groups.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/graph/algorithm.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// A node that nothing is launched for, such as a NoOp that joins a group of
+// nodes, hands its predecessors on to its successors. With more than this, the
+// successors wait for all.
+constexpr size_t kMostHandedOn = 64;
+// Reachability takes a bit for each pair of nodes: 50 MB.
+constexpr int kMostReduced = 20000;
+
+// The nodes that must have been launched, and their streams waited for, before
+// a node.
+struct Before {
+  std::vector<int> nodes;  // sorted
+  bool all = false;
+};
+
+void SortUnique(std::vector<int>* v) {
+  std::sort(v->begin(), v->end());
+  v->erase(std::unique(v->begin(), v->end()), v->end());
+}
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const NodePlanOptions& options,
+          const std::function<NodeFacts(const Node&)>& facts_of)
+      : graph_(graph), options_(options), facts_(graph.num_node_ids()) {
+    for (const Node* node : graph.op_nodes()) {
+      facts_[node->id()] = facts_of(*node);
+      has_dead_ |= node->IsSwitch() || node->IsMerge() || node->IsEnter();
+    }
+    GetReversePostOrder(graph, &order_, NodeComparatorID());
+  }
+
+  absl::StatusOr<NodePlan> Make() {
+    plan_.nodes.resize(graph_.num_node_ids());
+    plan_.groups_used.assign(options_.group_count, false);
+    for (const Node* node : order_) {
+      if (!node->IsOp()) continue;
+      absl::Status status = Assign(*node);
+      if (!status.ok()) return status;
+    }
+    FindBefore();
+    // A dead node is not launched, and no path leads through it.
+    if (options_.reduce && !has_dead_ &&
+        graph_.num_node_ids() <= kMostReduced) {
+      Reduce();
+    }
+    for (const Node* node : order_) {
+      if (node->IsOp()) PlanWaits(node->id());
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  absl::Status Assign(const Node& node) {
+    NodePlan::Node& planned = plan_.nodes[node.id()];
+    const NodeFacts& facts = facts_[node.id()];
+    std::optional<int> from_file;
+    if (options_.file != nullptr) {
+      from_file = options_.file->GroupOf(node.name());
+    }
+    int attribute = -1;
+    const bool scoped =
+        TryGetNodeAttr(node.attrs(), kStreamGroupAttr, &attribute);
+    if (scoped && (attribute < 0 || attribute >= options_.group_count)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("Node ", node.name(), " (", node.type_string(),
+                       ") is in stream group ", attribute, ", and the GPU has ",
+                       options_.group_count, " (TF_GPU_STREAM_GROUP_COUNT)"));
+    }
+    if (!facts.leader_reason.empty()) {
+      planned.group = 0;
+      planned.why = absl::StrCat("leader: ", facts.leader_reason);
+    } else if (node.IsSend() || node.IsRecv()) {
+      // The rendezvous of the step places tensors in one group's memory.
+      planned.group = options_.home;
+      planned.why = "default";
+    } else if (from_file) {
+      planned.group = *from_file;
+      planned.why = "file";
+    } else if (scoped) {
+      planned.group = attribute;
+      planned.why = "scope";
+    } else if (!options_.propagate || !Propagate(node, &planned)) {
+      planned.group = facts.keeps_scratch ? 0 : options_.home;
+      planned.why = "default";
+    }
+    if (facts.launched) plan_.groups_used[planned.group] = true;
+    return absl::OkStatus();
+  }
+
+  bool Propagate(const Node& node, NodePlan::Node* planned) const {
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      const Edge* edge;
+      if (!node.input_edge(i, &edge).ok()) continue;
+      const NodePlan::Node& from = plan_.nodes[edge->src()->id()];
+      if (from.why == "file" || from.why == "scope" ||
+          from.why == "propagated") {
+        planned->group = from.group;
+        planned->why = "propagated";
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Whether the later node must not run before what the earlier one launched.
+  bool IsOrdered(const Edge& edge) const {
+    if (edge.IsControlEdge()) return true;
+    const DataType type = edge.src()->output_type(edge.src_output());
+    // A list's elements are elsewhere than the list.
+    if (type == DT_VARIANT) return true;
+    if (type == DT_RESOURCE) return false;
+    const std::vector<bool>& on_host = facts_[edge.src()->id()].on_host;
+    const size_t output = edge.src_output();
+    return output >= on_host.size() || !on_host[output];
+  }
+
+  void FindBefore() {
+    before_.resize(graph_.num_node_ids());
+    for (const Node* node : order_) {
+      if (!node->IsOp()) continue;
+      Before& before = before_[node->id()];
+      for (const Edge* edge : node->in_edges()) {
+        const Node* from = edge->src();
+        if (!from->IsOp() || !IsOrdered(*edge)) continue;
+        if (facts_[from->id()].launched) {
+          before.nodes.push_back(from->id());
+          continue;
+        }
+        const Before& handed_on = before_[from->id()];
+        before.all |= handed_on.all;
+        before.nodes.insert(before.nodes.end(), handed_on.nodes.begin(),
+                            handed_on.nodes.end());
+      }
+      SortUnique(&before.nodes);
+      // It runs although what it follows was dead, and so not launched.
+      before.all |= node->type_string() == "ControlTrigger";
+      if (!facts_[node->id()].launched && before.nodes.size() > kMostHandedOn) {
+        before.all = true;
+        before.nodes.clear();
+      }
+    }
+  }
+
+  bool IsCross(int from, int to) const {
+    return plan_.nodes[from].group != plan_.nodes[to].group;
+  }
+
+  // Leaves out the waits that a path of streams and other waits implies.
+  void Reduce() {
+    const int n = graph_.num_node_ids();
+    const size_t words = (n + 63) / 64;
+    std::vector<std::vector<int>> after(n);
+    for (const Node* node : order_) {
+      const int id = node->id();
+      if (!node->IsOp() || !facts_[id].launched) continue;
+      for (int from : before_[id].nodes) after[from].push_back(id);
+      // The stream orders what the host orders, whatever is handed over.
+      for (const Edge* edge : node->in_edges()) {
+        const int from = edge->src()->id();
+        if (edge->src()->IsOp() && facts_[from].launched &&
+            !IsCross(from, id)) {
+          after[from].push_back(id);
+        }
+      }
+    }
+    std::vector<std::vector<uint64_t>> reach(n);
+    for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+      const int id = (*it)->id();
+      if (after[id].empty()) continue;
+      SortUnique(&after[id]);
+      reach[id].resize(words);
+      for (int next : after[id]) {
+        reach[id][next / 64] |= uint64_t{1} << (next % 64);
+        for (size_t w = 0; w < reach[next].size(); ++w) {
+          reach[id][w] |= reach[next][w];
+        }
+      }
+    }
+    auto reaches = [&](int from, int to) {
+      return !reach[from].empty() && (reach[from][to / 64] >> (to % 64) & 1);
+    };
+    for (const Node* node : order_) {
+      const int id = node->id();
+      if (!node->IsOp() || !facts_[id].launched) continue;
+      std::vector<int>& nodes = before_[id].nodes;
+      const size_t all = nodes.size();
+      nodes.erase(std::remove_if(nodes.begin(), nodes.end(),
+                                 [&](int from) {
+                                   if (!IsCross(from, id)) return false;
+                                   for (int next : after[from]) {
+                                     if (next != id && reaches(next, id)) {
+                                       return true;
+                                     }
+                                   }
+                                   return false;
+                                 }),
+                  nodes.end());
+      plan_.waits_left_out += static_cast<int>(all - nodes.size());
+    }
+  }
+
+  void PlanWaits(int id) {
+    if (!facts_[id].launched) return;
+    NodePlan::Node& planned = plan_.nodes[id];
+    planned.after_all = before_[id].all;
+    std::map<int, std::vector<int>> by_group;
+    for (int from : before_[id].nodes) {
+      if (IsCross(from, id)) by_group[plan_.nodes[from].group].push_back(from);
+    }
+    for (const auto& [group, nodes] : by_group) {
+      ++plan_.waits;
+      if (nodes.size() == 1) {
+        planned.events.push_back(nodes[0]);
+        plan_.nodes[nodes[0]].records = true;
+      } else {
+        planned.tails.insert(planned.tails.end(), nodes.begin(), nodes.end());
+      }
+      for (int from : nodes) plan_.nodes[from].noted = true;
+    }
+  }
+
+  const Graph& graph_;
+  const NodePlanOptions& options_;
+  std::vector<NodeFacts> facts_;
+  std::vector<Node*> order_;
+  bool has_dead_ = false;
+  std::vector<Before> before_;
+  NodePlan plan_;
+};
+
+}  // namespace
+
+absl::StatusOr<NodePlan> MakeNodePlan(
+    const Graph& graph, const NodePlanOptions& options,
+    const std::function<NodeFacts(const Node&)>& facts_of) {
+  return Planner(graph, options, facts_of).Make();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

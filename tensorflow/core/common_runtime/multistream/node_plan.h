@@ -1,0 +1,96 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which stream group runs each node of a graph, and what must its stream wait
+// for? Pure graph code: no device in it.
+//
+// A node goes where, in this order: its own nature (leader), the stream file,
+// the scope it was built in, or, if allowed, its first input with a group says;
+// else it stays with the caller of the graph ("home"). Nodes of one group are
+// ordered by its stream; for an edge between groups, the later node's stream
+// waits.
+//
+//   group 1:  a ----> b ----------> e        e needs a (same stream), b and d;
+//                \                 /         d waits for b's event, e for d's.
+//   group 2:      w--> c ----> d --          A wait of e for c would be
+//   implied.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_PLAN_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_PLAN_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/stream_file.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// What the plan must know of a node's kernel.
+struct NodeFacts {
+  // False if the executor gives the node's outputs without running a kernel
+  // (constants, NoOp): nothing of it is on a stream.
+  bool launched = true;
+  // Outputs in host memory: complete when the node is.
+  std::vector<bool> on_host;
+  // Empty, or why the node must run on the leader.
+  std::string leader_reason;
+  // Keeps scratch memory, so that it must always run on one group.
+  bool keeps_scratch = false;
+};
+
+struct NodePlanOptions {
+  int group_count = 1;
+  int home = 0;                      // the caller's group
+  bool reduce = true;                // leave out waits that others imply
+  bool propagate = false;            // follow the inputs
+  const StreamFile* file = nullptr;  // or nullptr
+};
+
+struct NodePlan {
+  struct Node {
+    int group = 0;
+    // "leader: REASON", "file", "scope", "propagated" or "default".
+    std::string why;
+    // Nodes of other groups, by id, at most one of each group, whose event the
+    // node's stream waits for.
+    std::vector<int> events;
+    // Nodes of other groups, two or more of each of these groups, that are
+    // waited for by one wait for the end of their group's stream.
+    std::vector<int> tails;
+    // Waits for the ends of all groups that the graph uses.
+    bool after_all = false;
+    // Some node waits for it: by `events`, or by either.
+    bool records = false;
+    bool noted = false;
+  };
+  std::vector<Node> nodes;  // by node id
+  std::vector<bool> groups_used;
+  int waits = 0;  // that remain
+  int waits_left_out = 0;
+};
+
+// InvalidArgument names a node whose group is not there.
+absl::StatusOr<NodePlan> MakeNodePlan(
+    const Graph& graph, const NodePlanOptions& options,
+    const std::function<NodeFacts(const Node&)>& facts_of);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_PLAN_H_
