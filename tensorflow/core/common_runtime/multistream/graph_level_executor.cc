@@ -59,7 +59,7 @@ class GraphLevelExecutor : public Executor {
   ~GraphLevelExecutor() override {
     for (int i = 0; i < gpu_->size(); ++i) {
       if (used_[i].load(std::memory_order_acquire)) {
-        gpu_->group(i)->Synchronize().IgnoreError();
+        gpu_->group(i)->Block().IgnoreError();
       }
     }
   }
@@ -82,6 +82,10 @@ class GraphLevelExecutor : public Executor {
     }
     // Arguments that the leader's stream is still making.
     gpu_->OrderAfterLeader(group);
+    if (Sanitizer* sanitizer = group->sanitizer()) {
+      // Others that the host has made are complete.
+      sanitizer->WaitForTail(group->index(), gpu_->leader()->index());
+    }
     // What the call frame returns is used on other streams, so it must be
     // complete. A step on the leader that changes state needs no wait: its
     // stream orders what follows, as it does in stock TensorFlow.
@@ -89,7 +93,7 @@ class GraphLevelExecutor : public Executor {
     if (nested) {
       // A call that changes state, from a step that ran on another group
       // because nothing in its graph showed the call.
-      group->WaitFor(outer->step->group());
+      group->OrderAfter(outer->step->group());
       complete_on_stream = true;
     }
     RunStep(args, group, changes_state, complete_on_stream, std::move(done));
@@ -109,16 +113,16 @@ class GraphLevelExecutor : public Executor {
                done = std::move(done)](const absl::Status& status) {
           step->Finish();
           if (complete_on_stream) {
-            group->ThenExecute([step, gpu, group, status, done] {
-              step->ReleaseHolds(group);
-              gpu->EndStep(group, status.ok());
-              done(status);
-            });
+            group->WhenPassed(
+                [step, gpu, group, status, done] {
+                  step->ReleaseHolds(group);
+                  gpu->EndStep(group, status.ok());
+                  done(status);
+                },
+                /*host_waits=*/true);
             return;
           }
-          if (step->HasHolds(group)) {
-            group->ThenExecute([step, group] { step->ReleaseHolds(group); });
-          }
+          Step::ReleaseWhenPassed(step, group);
           gpu->EndStep(group, status.ok());
           done(status);
         });

@@ -23,6 +23,7 @@ limitations under the License.
 #include <optional>
 #include <utility>
 
+#include "tensorflow/core/common_runtime/multistream/fresh_memory.h"
 #include "tensorflow/core/common_runtime/multistream/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
@@ -50,6 +51,10 @@ class GroupAllocator : public AllocatorWrapper {
     return Own(AllocatorWrapper::AllocateRaw(alignment, num_bytes, attributes),
                num_bytes);
   }
+  void DeallocateRaw(void* address) override {
+    if (Sanitizer* sanitizer = group_->sanitizer()) sanitizer->Free(address);
+    AllocatorWrapper::DeallocateRaw(address);
+  }
   std::optional<AllocatorStats> GetStats() override {
     return wrapped()->GetStats();
   }
@@ -67,6 +72,11 @@ class GroupAllocator : public AllocatorWrapper {
     if (address != nullptr && owner->Find(address) != group_) {
       const auto [begin, size] = region_of_(address, bytes);
       owner->Add(begin, size, group_);
+    }
+    if (Sanitizer* sanitizer = group_->sanitizer();
+        sanitizer != nullptr && address != nullptr) {
+      sanitizer->Allocate(group_->index(), address, bytes);
+      NoteFreshMemory(address);
     }
     return address;
   }

@@ -139,7 +139,7 @@ class GroupDevice : public Base, public GroupMember {
       }
     }
     Base::Compute(kernel, context);
-    scope.HoldListArgument();
+    scope.Launched();
   }
 
   void ComputeAsyncHere(AsyncOpKernel* kernel, OpKernelContext* context,
@@ -153,7 +153,9 @@ class GroupDevice : public Base, public GroupMember {
     Base::ComputeAsync(
         kernel, context,
         [this, scope, let_go = (*scope)->TakeHolds(), leader_work,
-         thread = std::this_thread::get_id(), done = std::move(done)] {
+         log = (*scope)->log(), thread = std::this_thread::get_id(),
+         done = std::move(done)]() mutable {
+          log.Launched();
           if (std::this_thread::get_id() == thread) scope->reset();
           if (leader_work) gpu_->NoteLeaderWork();
           let_go();
@@ -166,6 +168,11 @@ class GroupDevice : public Base, public GroupMember {
                               const DeviceContext* device_context,
                               StatusCallback done) override {
     HoldIfForeign(group_, *from);
+    if (Sanitizer* sanitizer = group_->sanitizer()) {
+      sanitizer->Launch(group_->index(), "copy",
+                        {{from->data(), from->TotalBytes(), false, "source"},
+                         {to->data(), to->TotalBytes(), true, "copy"}});
+    }
     Base::CopyTensorInSameDevice(from, to, device_context, std::move(done));
     if (group_->is_leader()) gpu_->NoteLeaderWork();
   }

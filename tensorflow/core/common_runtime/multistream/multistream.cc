@@ -22,6 +22,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/test_faults.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -83,6 +84,19 @@ int TFMS_StreamStats(tensorflow::multistream::StreamGroupStats* stats,
   std::copy_n(all.begin(), std::min<size_t>(all.size(), std::max(size, 0)),
               stats);
   return static_cast<int>(all.size());
+}
+
+int64_t TFMS_SanitizerReports() {
+  return tensorflow::multistream::SanitizerReports();
+}
+
+// For tests: the next `times` chances for a fault (test_faults.h) are taken.
+// Returns 0 if there is no such fault.
+int TFMS_InjectTestFault(int fault, int times) {
+  if (fault < 0 || fault >= tensorflow::multistream::kTestFaults) return 0;
+  tensorflow::multistream::InjectTestFault(
+      static_cast<tensorflow::multistream::TestFault>(fault), times);
+  return 1;
 }
 
 int64_t TFMS_EmulatedMemoryViolations() {

@@ -53,6 +53,10 @@ int StreamGroupCount(int gpu = 0);
 // multi-stream is not enabled.
 std::vector<StreamGroupStats> StreamStats();
 
+// Races between stream groups that the sanitizer (TF_MULTI_STREAM_SANITIZER)
+// has reported. Anything but 0 is a bug in the runtime.
+int64_t SanitizerReports();
+
 // What is wrong with the TF_* variables of this process's environment; empty
 // if nothing is. Names the variable, its value and what is allowed.
 std::string CheckEnvironment();

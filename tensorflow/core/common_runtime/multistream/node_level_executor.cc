@@ -311,7 +311,7 @@ class NodeLevelExecutor : public Executor {
   ~NodeLevelExecutor() override {
     for (int i = 0; i < gpu_->size(); ++i) {
       if (used_[i].load(std::memory_order_acquire)) {
-        gpu_->group(i)->Synchronize().IgnoreError();
+        gpu_->group(i)->Block().IgnoreError();
       }
     }
   }
@@ -450,22 +450,20 @@ class NodeLevelExecutor : public Executor {
     ours.runner = run->Runner(home);
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
     if (!nested) gpu_->StartStepOn(home);
-    executor_->RunAsync(
-        ours, [nested, step, run, rendezvous, gpu = gpu_, home,
-               done = std::move(done)](const absl::Status& status) {
-          run->Join();
-          if (!nested) {
-            step->Finish();
-            for (int i = 0; i < gpu->size(); ++i) {
-              StreamGroup* group = gpu->group(i);
-              if (!step->HasHolds(group)) continue;
-              group->ThenExecute([step, group] { step->ReleaseHolds(group); });
-            }
-            gpu->NoteLeaderWork();
-            gpu->EndStep(home, status.ok());
-          }
-          done(status);
-        });
+    executor_->RunAsync(ours,
+                        [nested, step, run, rendezvous, gpu = gpu_, home,
+                         done = std::move(done)](const absl::Status& status) {
+                          run->Join();
+                          if (!nested) {
+                            step->Finish();
+                            for (int i = 0; i < gpu->size(); ++i) {
+                              Step::ReleaseWhenPassed(step, gpu->group(i));
+                            }
+                            gpu->NoteLeaderWork();
+                            gpu->EndStep(home, status.ok());
+                          }
+                          done(status);
+                        });
   }
 
   GroupMember* const leader_;

@@ -59,7 +59,11 @@ class Planner {
       facts_[node->id()] = facts_of(*node);
       has_dead_ |= node->IsSwitch() || node->IsMerge() || node->IsEnter();
     }
-    GetReversePostOrder(graph, &order_, NodeComparatorID());
+    // Without the edges back to the start of a loop, each node comes after what
+    // it needs.
+    GetReversePostOrder(
+        graph, &order_, NodeComparatorID(),
+        [](const Edge& edge) { return !edge.src()->IsNextIteration(); });
   }
 
   absl::StatusOr<NodePlan> Make() {
@@ -90,13 +94,17 @@ class Planner {
     if (options_.file != nullptr) {
       from_file = options_.file->GroupOf(node.name());
     }
-    int attribute = -1;
-    const bool scoped =
-        TryGetNodeAttr(node.attrs(), kStreamGroupAttr, &attribute);
-    if (scoped && (attribute < 0 || attribute >= options_.group_count)) {
+    std::optional<int> from_scope;
+    int attribute;
+    if (TryGetNodeAttr(node.attrs(), kStreamGroupAttr, &attribute)) {
+      from_scope = attribute;
+    }
+    // The file's groups are those of the GPU that has the most.
+    for (const std::optional<int>& group : {from_file, from_scope}) {
+      if (!group || (*group >= 0 && *group < options_.group_count)) continue;
       return absl::InvalidArgumentError(
           absl::StrCat("Node ", node.name(), " (", node.type_string(),
-                       ") is in stream group ", attribute, ", and the GPU has ",
+                       ") is in stream group ", *group, ", and the GPU has ",
                        options_.group_count, " (TF_GPU_STREAM_GROUP_COUNT)"));
     }
     if (!facts.leader_reason.empty()) {
@@ -109,8 +117,8 @@ class Planner {
     } else if (from_file) {
       planned.group = *from_file;
       planned.why = "file";
-    } else if (scoped) {
-      planned.group = attribute;
+    } else if (from_scope) {
+      planned.group = *from_scope;
       planned.why = "scope";
     } else if (!options_.propagate || !Propagate(node, &planned)) {
       planned.group = facts.keeps_scratch ? 0 : options_.home;

@@ -20,6 +20,7 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/memory_owner.h"
+#include "tensorflow/core/common_runtime/multistream/test_faults.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/resource_var.h"
@@ -58,7 +59,7 @@ bool TakesVariable(OpKernelContext* context) {
 
 void ReleaseWhenPassed(StreamGroup* group, std::vector<TensorReference> held) {
   if (held.empty()) return;
-  group->ThenExecute([held = std::move(held)] {
+  group->WhenPassed([held = std::move(held)] {
     for (const TensorReference& reference : held) reference.Unref();
   });
 }
@@ -95,6 +96,7 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
     }
     gpu_->BeginRead(group);
   }
+  log_.emplace(group, kernel, context, kernels, writes_);
 }
 
 bool OpScope::MayWrite() const {
@@ -110,6 +112,7 @@ bool OpScope::MayWrite() const {
 }
 
 void OpScope::Hold(const Tensor& tensor) {
+  if (TakeTestFault(TestFault::kDropHold)) return;
   if (traits_ != nullptr) {
     if (tensor.data() != nullptr) kept_.push_back(tensor);
   } else if (step_ != nullptr) {

@@ -22,9 +22,11 @@ limitations under the License.
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "tensorflow/core/common_runtime/multistream/launch_log.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -66,7 +68,15 @@ class OpScope {
   // depend on it.
   bool is_leader_work() const { return leader_work_ && traits_ == nullptr; }
 
-  // To be called when a synchronous op has computed. A list (of tensors, in a
+  // To be called when a synchronous op has computed.
+  void Launched() {
+    HoldListArgument();
+    log_->Launched();
+  }
+  // What to tell the sanitizer when an asynchronous op is done.
+  LaunchLog log() const { return *log_; }
+
+  // A list (of tensors, in a
   // variant) that comes from outside the step may hold other groups' memory,
   // which the ops that use its elements do not see as an input.
   void HoldListArgument();
@@ -94,6 +104,7 @@ class OpScope {
   std::vector<int> foreign_;  // inputs in other groups' memory
   // Without a step to hold them, until the stream has passed the op.
   std::vector<TensorReference> held_;
+  std::optional<LaunchLog> log_;
   // In a step whose ops have groups of their own, to be kept by it.
   std::vector<Tensor> kept_;
   std::unique_ptr<std::vector<Tensor>> adopted_;

@@ -126,8 +126,6 @@ absl::Status CheckOthers(const GetVariable& get, Options* options) {
     return true;
   };
   absl::Status s;
-  s.Update(
-      with_value("TF_MULTI_STREAM_SANITIZER", word({"off", "log", "abort"})));
   s.Update(with_value("TF_GPU_STREAM_MERGE", boolean(false)));
   s.Update(with_value("TF_GPU_CONTEXT_COUNT",
                       integers(1, kMaxGroupCount, /*list=*/true)));
@@ -207,6 +205,14 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
     if (!s.ok()) return s;
   }
   options.stream_file = value_of(kStreamFileVariable);
+  if (std::string v = value_of(kSanitizerVariable); !v.empty()) {
+    absl::Status s = CheckWord(kSanitizerVariable, v, {"off", "log", "abort"});
+    if (!s.ok()) return s;
+    v = absl::AsciiStrToLower(v);
+    options.sanitizer = v == "off"   ? SanitizerMode::kOff
+                        : v == "log" ? SanitizerMode::kLog
+                                     : SanitizerMode::kAbort;
+  }
   if (!options.node_level) {
     for (const char* name :
          {kForwardPropagationVariable, kStreamFileVariable}) {

@@ -39,8 +39,11 @@ inline constexpr char kReduceStreamWaitVariable[] = "TF_REDUCE_STREAM_WAIT";
 inline constexpr char kForwardPropagationVariable[] =
     "TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION";
 inline constexpr char kStreamFileVariable[] = "TF_STREAM_FROM_FILE";
+inline constexpr char kSanitizerVariable[] = "TF_MULTI_STREAM_SANITIZER";
 inline constexpr int kMaxGroupCount = 64;
 inline constexpr int kMaxEmulatedGpus = 16;
+
+enum class SanitizerMode { kOff, kLog, kAbort };
 
 struct Options {
   // TF_GPU_STREAM_GROUP_COUNT: empty if unset; one entry stands for every GPU,
@@ -61,6 +64,8 @@ struct Options {
   bool forward_propagation = false;
   // TF_STREAM_FROM_FILE: the path of a stream file; see stream_file.h.
   std::string stream_file;
+  // TF_MULTI_STREAM_SANITIZER.
+  SanitizerMode sanitizer = SanitizerMode::kOff;
   // Variables that are set and well-formed but have no effect yet.
   std::vector<std::string> without_effect;
 

@@ -232,8 +232,7 @@ TEST(OptionsTest, VariablesThatNeedNodeLevelAreNamedWithoutIt) {
 
 TEST(OptionsTest, VariablesAwayFromTheirDefaultAreNamed) {
   for (const auto& [name, value] :
-       Variables{{"TF_MULTI_STREAM_SANITIZER", "log"},
-                 {"TF_GPU_STREAM_MERGE", "true"},
+       Variables{{"TF_GPU_STREAM_MERGE", "true"},
                  {"TF_GPU_CONTEXT_COUNT", "2,4"},
                  {"TF_PER_STREAM_HOST_ALLOCATOR", "true"},
                  {"TF_GPU_STREAM_GROUP_SHARE_MEM_POOL", "true"},

@@ -15,6 +15,10 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/step.h"
 
+#include <utility>
+
+#include "tensorflow/core/common_runtime/multistream/test_faults.h"
+
 namespace tensorflow {
 namespace multistream {
 
@@ -49,14 +53,21 @@ void Step::Keep(StreamGroup* group, std::vector<Tensor> held) {
   }
   // A function that is copied keeps what it has until the last copy is gone.
   if (!passed.empty()) {
-    group->ThenExecute([passed = std::make_shared<std::vector<Tensor>>(
-                            std::move(passed))] { passed->clear(); });
+    group->WhenPassed([passed = std::make_shared<std::vector<Tensor>>(
+                           std::move(passed))] { passed->clear(); });
   }
 }
 
 bool Step::HasHolds(StreamGroup* group) {
   absl::MutexLock lock(&mu_);
   return !held_by_[group->index()].tensors.empty();
+}
+
+void Step::ReleaseWhenPassed(const std::shared_ptr<Step>& step,
+                             StreamGroup* group) {
+  if (!step->HasHolds(group)) return;
+  if (TakeTestFault(TestFault::kReleaseTooEarly)) step->ReleaseHolds(group);
+  group->WhenPassed([step, group] { step->ReleaseHolds(group); });
 }
 
 void Step::ReleaseHolds(StreamGroup* group) {

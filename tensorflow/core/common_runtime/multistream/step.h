@@ -74,6 +74,11 @@ class Step {
   // To be called when `group`'s stream has passed the step's last op there.
   void ReleaseHolds(StreamGroup* group);
 
+  // Lets `group`'s stream release what `step` holds for it, once it has passed
+  // all that it has been given.
+  static void ReleaseWhenPassed(const std::shared_ptr<Step>& step,
+                                StreamGroup* group);
+
   static constexpr int64_t kMostBytesKept = int64_t{64} << 20;
 
  private:

@@ -19,6 +19,10 @@ limitations under the License.
 #include <optional>
 #include <utility>
 
+#include "tensorflow/core/common_runtime/multistream/options.h"
+#include "tensorflow/core/common_runtime/multistream/test_faults.h"
+#include "tensorflow/core/platform/logging.h"
+
 namespace tensorflow {
 namespace multistream {
 namespace {
@@ -33,10 +37,84 @@ Registry* GetRegistry() {
   return registry;
 }
 
+std::atomic<int64_t> sanitizer_reports{0};
+
+std::unique_ptr<Sanitizer> NewSanitizer(int groups) {
+  const absl::StatusOr<Options>& options = EnvironmentOptions();
+  if (!options.ok() || options->sanitizer == SanitizerMode::kOff) {
+    return nullptr;
+  }
+  const bool abort = options->sanitizer == SanitizerMode::kAbort;
+  return std::make_unique<Sanitizer>(groups, [abort](const Report& report) {
+    sanitizer_reports.fetch_add(1);
+    if (abort) LOG(FATAL) << ReportAsText(report);
+    LOG(ERROR) << ReportAsText(report);
+  });
+}
+
+EventId IdOf(const void* event) { return reinterpret_cast<EventId>(event); }
+
 }  // namespace
 
+int64_t SanitizerReports() { return sanitizer_reports.load(); }
+
+void StreamGroup::OrderAfter(StreamGroup* other) {
+  if (TakeTestFault(TestFault::kDropWait)) return;
+  WaitFor(other);
+  if (sanitizer_ != nullptr) sanitizer_->WaitForTail(index_, other->index_);
+}
+
+// The address of a group is the name of its mark.
+void StreamGroup::Mark() {
+  RecordMark();
+  if (sanitizer_ != nullptr) sanitizer_->Record(IdOf(this), index_);
+}
+
+void StreamGroup::OrderAfterMark(StreamGroup* other) {
+  if (TakeTestFault(TestFault::kDropWait)) return;
+  WaitForMark(other);
+  if (sanitizer_ != nullptr) sanitizer_->Wait(index_, IdOf(other));
+}
+
+void StreamGroup::RecordEvent(StreamEvent* event) {
+  Record(event);
+  if (sanitizer_ != nullptr) sanitizer_->Record(IdOf(event), index_);
+}
+
+void StreamGroup::OrderAfterEvent(StreamGroup* other, StreamEvent* event) {
+  if (TakeTestFault(TestFault::kDropWait)) return;
+  WaitForEvent(other, event);
+  if (sanitizer_ != nullptr) sanitizer_->Wait(index_, IdOf(event));
+}
+
+void StreamGroup::WhenPassed(std::function<void()> f, bool host_waits) {
+  if (sanitizer_ == nullptr) {
+    ThenExecute(std::move(f));
+    return;
+  }
+  const Position tail = sanitizer_->Tail(index_);
+  ThenExecute([sanitizer = sanitizer_, tail, host_waits, f = std::move(f)] {
+    sanitizer->Passed(tail);
+    if (host_waits) sanitizer->HostSynchronized(tail);
+    f();
+  });
+}
+
+absl::Status StreamGroup::Block() {
+  if (sanitizer_ == nullptr) return Synchronize();
+  const Position tail = sanitizer_->Tail(index_);
+  absl::Status status = Synchronize();
+  if (status.ok()) {
+    sanitizer_->Passed(tail);
+    sanitizer_->HostSynchronized(tail);
+  }
+  return status;
+}
+
 GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups)
-    : groups_(std::move(groups)) {}
+    : groups_(std::move(groups)), sanitizer_(NewSanitizer(size())) {
+  for (const auto& group : groups_) group->sanitizer_ = sanitizer_.get();
+}
 
 StreamGroup* GpuGroups::StartStep() {
   absl::MutexLock lock(&load_mu_);
@@ -81,11 +159,11 @@ void GpuGroups::OrderAfterLeader(StreamGroup* group) {
     // has not waited for, and comes here.
     marks_made_.fetch_add(1, std::memory_order_acq_rel);
     leader_work_.exchange(false, std::memory_order_acq_rel);
-    leader()->RecordMark();
+    leader()->Mark();
   }
   const int64_t made = marks_made_.load(std::memory_order_acquire);
   if (group->marks_seen_.load(std::memory_order_acquire) < made) {
-    group->WaitForMark(leader());
+    group->OrderAfterMark(leader());
     group->marks_seen_.store(made, std::memory_order_release);
   }
 }
@@ -104,7 +182,7 @@ void GpuGroups::BeginWrite() {
   state_mu_.Lock();
   for (const auto& group : groups_) {
     if (group->has_read_.exchange(false, std::memory_order_acq_rel)) {
-      leader()->WaitFor(group.get());
+      leader()->OrderAfter(group.get());
     }
   }
 }

@@ -44,6 +44,7 @@ limitations under the License.
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
+#include "tensorflow/core/common_runtime/multistream/sanitizer.h"
 #include "tensorflow/core/framework/allocator.h"
 
 namespace tensorflow {
@@ -88,6 +89,19 @@ class StreamGroup {
   // Blocks until the stream has passed all that it has been given so far.
   virtual absl::Status Synchronize() = 0;
 
+  // What the rest of the runtime calls: the above, seen by the sanitizer.
+  void OrderAfter(StreamGroup* other);
+  void Mark();
+  void OrderAfterMark(StreamGroup* other);
+  void RecordEvent(StreamEvent* event);
+  void OrderAfterEvent(StreamGroup* other, StreamEvent* event);
+  // `host_waits`: what comes after `f` on the host uses what the stream made.
+  void WhenPassed(std::function<void()> f, bool host_waits = false);
+  absl::Status Block();
+
+  // nullptr if TF_MULTI_STREAM_SANITIZER is off.
+  Sanitizer* sanitizer() const { return sanitizer_; }
+
   // An op of this group uses memory of another one. Lets an emulated group
   // check rule 2.
   virtual void NoteForeignUse(const void* address) {}
@@ -105,6 +119,7 @@ class StreamGroup {
 
   const int gpu_;
   const int index_;
+  Sanitizer* sanitizer_ = nullptr;  // of the GPU
   std::atomic<Allocator*> allocator_{nullptr};
 
   // Leader marks that this group's stream has waited for.
@@ -153,6 +168,7 @@ class GpuGroups {
   void CountStart(StreamGroup* group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(load_mu_);
 
   const std::vector<std::unique_ptr<StreamGroup>> groups_;
+  const std::unique_ptr<Sanitizer> sanitizer_;
 
   absl::Mutex load_mu_;
   int next_ ABSL_GUARDED_BY(load_mu_) = 0;

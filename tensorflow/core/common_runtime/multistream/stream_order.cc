@@ -74,7 +74,7 @@ std::unique_ptr<StreamOrder::Mark> StreamOrder::Record(int group) {
   // what is known has been waited for.
   mark->position = positions_[group].load(std::memory_order_acquire);
   mark->known = KnownTo(group);
-  gpu_->group(group)->Record(mark->event.get());
+  gpu_->group(group)->RecordEvent(mark->event.get());
   recorded_.fetch_add(1, std::memory_order_relaxed);
   return mark;
 }
@@ -87,7 +87,8 @@ void StreamOrder::Recycle(std::unique_ptr<Mark> mark) {
 
 void StreamOrder::WaitFor(int group, const Mark& mark) {
   if (MayLeaveOut(group, mark.group, mark.position)) return;
-  gpu_->group(group)->WaitForEvent(gpu_->group(mark.group), mark.event.get());
+  gpu_->group(group)->OrderAfterEvent(gpu_->group(mark.group),
+                                      mark.event.get());
   waited_.fetch_add(1, std::memory_order_relaxed);
   Learn(group, mark.group, mark.position, mark.known);
 }
@@ -95,7 +96,7 @@ void StreamOrder::WaitFor(int group, const Mark& mark) {
 void StreamOrder::WaitForTail(int group, int other, int64_t position) {
   if (MayLeaveOut(group, other, position)) return;
   std::unique_ptr<Mark> mark = Record(other);
-  gpu_->group(group)->WaitForEvent(gpu_->group(other), mark->event.get());
+  gpu_->group(group)->OrderAfterEvent(gpu_->group(other), mark->event.get());
   waited_.fetch_add(1, std::memory_order_relaxed);
   Learn(group, other, mark->position, mark->known);
   // The wait has been issued, so the event may be recorded anew.
