@@ -79,6 +79,7 @@ def environment(groups: int, **more: str) -> dict[str, str]:
     env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "TF_GPU_STREAM_GROUP_COUNT": str(groups)}
     if not ON_GPU:
         env["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
+    env.setdefault("TF_MULTI_STREAM_SANITIZER", "abort")
     env.update(more)
     return env
 

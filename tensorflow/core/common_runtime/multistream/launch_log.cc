@@ -83,9 +83,8 @@ void LaunchLog::Launched() {
       if (data < input.data || data >= input.data + input.bytes) continue;
       // The op wrote into its input, or hands it on. Who used it before has
       // let go of it, so its lifetime may as well begin anew.
-      is_write = input.ours_alone && data == input.data &&
-                 MemoryOwner::Get()->Find(data) == group_;
-      if (is_write) {
+      is_write = input.ours_alone && data == input.data;
+      if (is_write && MemoryOwner::Get()->Find(data) == group_) {
         sanitizer_->Free(data);
         sanitizer_->Allocate(group_->index(), data, input.bytes);
       }
