@@ -1,0 +1,359 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Trains a model of equal branches twice, with all of it on one stream and with
+// each branch on a stream group of its own, and compares loss and step time;
+// see --help.
+//
+//            +-- dense -- tanh -- ... -- dense -- tanh --+   group 0
+//   x -------+-- dense -- tanh -- ... -- dense -- tanh --+-- sum -- loss
+//            +-- ...                                     +   group i
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tensorflow/cc/framework/gradients.h"
+#include "tensorflow/cc/framework/scope.h"
+#include "tensorflow/cc/ops/array_ops.h"
+#include "tensorflow/cc/ops/const_op.h"
+#include "tensorflow/cc/ops/math_ops.h"
+#include "tensorflow/cc/ops/no_op.h"
+#include "tensorflow/cc/ops/resource_variable_ops.h"
+#include "tensorflow/cc/ops/training_ops.h"
+#include "tensorflow/core/common_runtime/multistream/multistream.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow/core/protobuf/rewriter_config.pb.h"
+#include "tensorflow/core/public/session.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+constexpr char kUsage[] = R"(multistream_training [--NAME=NUMBER ...]
+
+  --branches   of the model (4)
+  --layers     dense layers of each branch (12)
+  --width      of each layer (64)
+  --batch      rows of a batch (32)
+  --steps      of training, of each of the two (300)
+  --blocks     parts that the steps are timed in, in turn (6)
+  --groups     stream groups to use (as many as the GPU has)
+  --rate       learning rate in thousandths (10)
+
+Needs TF_GPU_STREAM_GROUP_COUNT of 2 or more and TF_NODE_LEVEL_MULTISTREAM=true;
+TF_MULTI_STREAM_EMULATED_GPUS=1 stands in for a GPU. Ends with 1 if the two do
+not give the same losses, bit by bit.
+)";
+
+struct Settings {
+  int branches = 4;
+  int layers = 12;
+  int width = 64;
+  int batch = 32;
+  int steps = 300;
+  int blocks = 6;
+  int groups = 0;
+  int rate = 10;
+};
+
+absl::StatusOr<Settings> ParseSettings(int argc, char** argv) {
+  Settings settings;
+  const std::vector<std::pair<std::string, int*>> known = {
+      {"branches", &settings.branches}, {"layers", &settings.layers},
+      {"width", &settings.width},       {"batch", &settings.batch},
+      {"steps", &settings.steps},       {"blocks", &settings.blocks},
+      {"groups", &settings.groups},     {"rate", &settings.rate}};
+  for (int i = 1; i < argc; ++i) {
+    const std::vector<std::string> parts =
+        absl::StrSplit(argv[i], absl::MaxSplits('=', 1));
+    auto found = std::find_if(known.begin(), known.end(), [&](const auto& k) {
+      return parts[0] == "--" + k.first;
+    });
+    if (found == known.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown argument ", argv[i], "\n\n", kUsage));
+    }
+    if (parts.size() != 2 || !absl::SimpleAtoi(parts[1], found->second) ||
+        *found->second < 1 || *found->second > 1'000'000) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          argv[i], " is not valid: it takes a number from 1 to 1000000"));
+    }
+  }
+  if (settings.blocks > settings.steps) {
+    return absl::InvalidArgumentError("--blocks is more than --steps");
+  }
+  return settings;
+}
+
+Tensor Random(int rows, int columns, float scale, int seed) {
+  Tensor tensor(DT_FLOAT, TensorShape({rows, columns}));
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(0, scale);
+  auto flat = tensor.flat<float>();
+  for (int64_t i = 0; i < flat.size(); ++i) flat(i) = normal(generator);
+  return tensor;
+}
+
+// The group that nodes are given while it is alive: what tf.cuda.stream_scope
+// does in Python.
+class StreamScope {
+ public:
+  StreamScope(const Scope& scope, int group)
+      : graph_(scope.graph()), first_(graph_->num_node_ids()), group_(group) {}
+  ~StreamScope() {
+    for (int id = first_; id < graph_->num_node_ids(); ++id) {
+      Node* node = graph_->FindNodeId(id);
+      if (node != nullptr) node->AddAttr("_stream_group", group_);
+    }
+  }
+
+ private:
+  Graph* const graph_;
+  const int first_;
+  const int group_;
+};
+
+// Gives nodes from `first` on, which come after their inputs, the group of the
+// first input that has one: a gradient takes what its op computed.
+void FollowInputs(Graph* graph, int first) {
+  for (int id = first; id < graph->num_node_ids(); ++id) {
+    Node* node = graph->FindNodeId(id);
+    if (node == nullptr || !node->IsOp()) continue;
+    for (int i = node->num_inputs() - 1; i >= 0; --i) {
+      const Edge* edge;
+      int group;
+      if (node->input_edge(i, &edge).ok() &&
+          TryGetNodeAttr(edge->src()->attrs(), "_stream_group", &group)) {
+        node->AddAttr("_stream_group", group);
+        break;
+      }
+    }
+  }
+}
+
+// The model with its training step "train", "loss:0" and "init".
+absl::StatusOr<GraphDef> BuildModel(const Settings& settings, bool scopes) {
+  Scope root = Scope::NewRootScope().WithDevice("/device:GPU:0");
+  auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  auto target = ops::Placeholder(root.WithOpName("target"), DT_FLOAT);
+  std::vector<Output> handles, weights, ends;
+  std::vector<Operation> initial;
+  for (int branch = 0; branch < settings.branches; ++branch) {
+    std::unique_ptr<StreamScope> in_group;
+    if (scopes) {
+      in_group = std::make_unique<StreamScope>(root, branch % settings.groups);
+    }
+    Output y = x;
+    for (int layer = 0; layer < settings.layers; ++layer) {
+      const std::string name = absl::StrCat("w_", branch, "_", layer);
+      Output handle =
+          ops::VarHandleOp(root.WithOpName(name), DT_FLOAT,
+                           TensorShape({settings.width, settings.width}),
+                           ops::VarHandleOp::SharedName(name));
+      initial.push_back(ops::AssignVariableOp(
+          root, handle,
+          ops::Const(root, Random(settings.width, settings.width,
+                                  1.0f / std::sqrt(settings.width),
+                                  branch * 1000 + layer))));
+      Output w = ops::ReadVariableOp(root, handle, DT_FLOAT);
+      y = ops::Tanh(root, ops::MatMul(root, y, w));
+      handles.push_back(handle);
+      weights.push_back(w);
+    }
+    ends.push_back(y);
+  }
+  Output error = ops::Sub(root, ops::AddN(root, ends), target);
+  Output loss = ops::Mean(root.WithOpName("loss"), ops::Square(root, error),
+                          ops::Const(root, {0, 1}));
+  const int first_gradient = root.graph()->num_node_ids();
+  std::vector<Output> gradients;
+  absl::Status status = AddSymbolicGradients(root, {loss}, weights, &gradients);
+  if (!status.ok()) return status;
+  if (scopes) FollowInputs(root.graph(), first_gradient);
+  std::vector<Operation> updates;
+  Output rate = ops::Const(root, settings.rate / 1000.0f);
+  for (size_t i = 0; i < handles.size(); ++i) {
+    updates.push_back(ops::ResourceApplyGradientDescent(root, handles[i], rate,
+                                                        gradients[i]));
+  }
+  ops::NoOp(root.WithOpName("train").WithControlDependencies(updates));
+  ops::NoOp(root.WithOpName("init").WithControlDependencies(initial));
+  GraphDef graph;
+  status = root.ToGraphDef(&graph);
+  if (!status.ok()) return status;
+  return graph;
+}
+
+// One of the two trainings.
+class Training {
+ public:
+  absl::Status Begin(const Settings& settings, bool scopes) {
+    absl::StatusOr<GraphDef> graph = BuildModel(settings, scopes);
+    if (!graph.ok()) return graph.status();
+    SessionOptions options;
+    // The same kernels for both, whatever the optimizer makes of attributes.
+    options.config.mutable_graph_options()
+        ->mutable_rewrite_options()
+        ->set_disable_meta_optimizer(true);
+    Session* session = nullptr;
+    absl::Status status = NewSession(options, &session);
+    if (!status.ok()) return status;
+    session_.reset(session);
+    status = session_->Create(*graph);
+    if (!status.ok()) return status;
+    status = session_->Run({}, {}, {"init"}, nullptr);
+    if (!status.ok()) return status;
+    CallableOptions step;
+    step.add_feed("x:0");
+    step.add_feed("target:0");
+    step.add_fetch("loss:0");
+    step.add_target("train");
+    x_ = Random(settings.batch, settings.width, 1, 7);
+    target_ = Random(settings.batch, settings.width, 1, 8);
+    return session_->MakeCallable(step, &step_);
+  }
+
+  absl::Status Run(int steps) {
+    for (int i = 0; i < steps; ++i) {
+      std::vector<Tensor> fetched;
+      const auto start = std::chrono::steady_clock::now();
+      absl::Status status =
+          session_->RunCallable(step_, {x_, target_}, &fetched, nullptr);
+      if (!status.ok()) return status;
+      const std::chrono::duration<double, std::milli> took =
+          std::chrono::steady_clock::now() - start;
+      losses_.push_back(fetched[0].scalar<float>()());
+      milliseconds_.push_back(took.count());
+    }
+    return absl::OkStatus();
+  }
+
+  const std::vector<float>& losses() const { return losses_; }
+  // Of the steps from `first` on.
+  double MedianMilliseconds(int first) const {
+    std::vector<double> sorted(milliseconds_.begin() + first,
+                               milliseconds_.end());
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+
+ private:
+  std::unique_ptr<Session> session_;
+  Session::CallableHandle step_;
+  Tensor x_, target_;
+  std::vector<float> losses_;
+  std::vector<double> milliseconds_;
+};
+
+absl::StatusOr<bool> TrainBoth(Settings settings) {
+  constexpr int kWarmUp = 10;
+  if (settings.groups == 0) settings.groups = StreamGroupCount();
+  Training one, grouped;
+  absl::Status status = one.Begin(settings, /*scopes=*/false);
+  status.Update(grouped.Begin(settings, /*scopes=*/true));
+  status.Update(one.Run(kWarmUp));
+  status.Update(grouped.Run(kWarmUp));
+  for (int block = 0; block < settings.blocks && status.ok(); ++block) {
+    const int steps = settings.steps * (block + 1) / settings.blocks -
+                      settings.steps * block / settings.blocks;
+    status.Update(one.Run(steps));
+    status.Update(grouped.Run(steps));
+  }
+  if (!status.ok()) return status;
+  const std::vector<float>& a = one.losses();
+  const std::vector<float>& b = grouped.losses();
+  size_t differ = 0;
+  while (differ < a.size() &&
+         std::memcmp(&a[differ], &b[differ], sizeof(float)) == 0) {
+    ++differ;
+  }
+  const double ms_one = one.MedianMilliseconds(kWarmUp);
+  const double ms_grouped = grouped.MedianMilliseconds(kWarmUp);
+  std::printf(
+      "%d branches of %d layers, width %d, batch %d, %d stream groups\n",
+      settings.branches, settings.layers, settings.width, settings.batch,
+      settings.groups);
+  std::printf("one stream:    loss %.6f -> %.6f, median step %.3f ms\n", a[0],
+              a.back(), ms_one);
+  std::printf("stream groups: loss %.6f -> %.6f, median step %.3f ms (%.2fx)\n",
+              b[0], b.back(), ms_grouped, ms_one / ms_grouped);
+  for (const StreamGroupStats& group : StreamStats()) {
+    std::printf("group %d: peak %.1f KiB\n", group.group,
+                group.peak_bytes_in_use / 1024.0);
+  }
+  std::printf("sanitizer reports: %lld\n",
+              static_cast<long long>(SanitizerReports()));
+  if (differ < a.size()) {
+    std::printf("the losses differ from step %zu on: %.9g and %.9g\n", differ,
+                a[differ], b[differ]);
+    return false;
+  }
+  std::printf("the same losses in all %zu steps, bit by bit\n", a.size());
+  return true;
+}
+
+int Main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "--help") {
+    std::printf("%s", kUsage);
+    return 0;
+  }
+  absl::StatusOr<Settings> settings = ParseSettings(argc, argv);
+  std::string wrong = CheckEnvironment();
+  if (!settings.ok()) wrong = std::string(settings.status().message());
+  const char* node_level = std::getenv("TF_NODE_LEVEL_MULTISTREAM");
+  if (wrong.empty() && (!MultiStreamIsEnabled() || node_level == nullptr ||
+                        *node_level == 0)) {
+    wrong =
+        "there is one stream group: set TF_GPU_STREAM_GROUP_COUNT=4 and "
+        "TF_NODE_LEVEL_MULTISTREAM=true";
+  }
+  if (!wrong.empty()) {
+    std::fprintf(stderr, "multistream_training: %s\n", wrong.c_str());
+    return 2;
+  }
+  absl::StatusOr<bool> same = TrainBoth(*settings);
+  if (!same.ok()) {
+    std::fprintf(stderr, "multistream_training: %s\n",
+                 same.status().ToString().c_str());
+    return 2;
+  }
+  return *same ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow
+
+int main(int argc, char** argv) {
+  return tensorflow::multistream::Main(argc, argv);
+}
