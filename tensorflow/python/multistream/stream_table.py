@@ -15,15 +15,18 @@
 """`tf.cuda.stream_groups_of`: which stream group each node of a graph goes to, and why."""
 
 import collections
+import ctypes
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tensorflow.core.framework import node_def_pb2
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import concrete_function, polymorphic_function
 from tensorflow.python.framework import ops
-from tensorflow.python.multistream import scope_stack
+from tensorflow.python.multistream import loader, scope_stack
+from tensorflow.python.platform import tf_logging as logging
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,9 +36,12 @@ class NodeStreamGroup:
     Attributes:
       node: its name, in its graph or function body.
       op: its type, such as "MatMul".
-      group: number of its stream group. None: no scope says, and the runtime decides.
-      why: "scope" (it was built in one), "gradient" (of an op built in one) or "default" (neither);
-        "scope (of call NAME)" and so on for a node that follows the call of the function it is in.
+      group: number of its stream group. None: nothing says, and it stays where its caller is.
+      why: "scope" (it was built in one), "gradient" (of an op built in one), "file" (named in
+        TF_STREAM_FROM_FILE), "propagated" (it follows an input), "leader: REASON" (it must run on
+        group 0) or "default" (none of these); "scope (of call NAME)" and so on for a node that
+        follows the call of the function it is in. "file", "propagated" and "leader" only where
+        TF_NODE_LEVEL_MULTISTREAM is on.
       calls: names of the nodes that call the function body it is in, outermost first; empty for a
         node of the graph itself. Where a node calls several functions, its name is followed by
         the function's part in brackets, as in "while[body]".
@@ -200,10 +206,14 @@ def _bodies(node: node_def_pb2.NodeDef) -> Iterator[tuple[str, str]]:
             yield label, node.attr[name].func.name
 
 
+# Of a body, by node: the group and why, where the runtime's plan says more than the attributes.
+_Plan = Callable[[str, int | None], Mapping[str, tuple[int, str]]]
+
+
 def _rows_of(graph: Any) -> Iterator[NodeStreamGroup]:
     arguments = {id(tensor.op) for tensor in getattr(graph, "inputs", ())}
     nodes = (_Node.of_operation(op) for op in graph.get_operations() if id(op) not in arguments)
-    return _rows(nodes, graph, None, (), (), _planned(graph))
+    return _rows(nodes, graph, None, (), (), _planner(graph))
 
 
 def _rows(
@@ -212,7 +222,7 @@ def _rows(
     caller: NodeStreamGroup | None,
     calls: tuple[str, ...],
     functions: tuple[str, ...],
-    planned: Mapping[tuple[str, ...], tuple[int, str]],
+    plan: _Plan,
 ) -> Iterator[NodeStreamGroup]:
     """Rows of a function body, or of the graph itself, and of what its nodes call.
 
@@ -222,12 +232,12 @@ def _rows(
       caller: row of the call, for a body.
       calls: as in the rows.
       functions: names of the functions in which the body is, itself included.
-      planned: see `_planned`.
+      plan: see `_planner`.
     """
+    planned = plan(functions[-1] if functions else "", caller.group if caller else None)
     for node in nodes:
-        path = (*calls, node.name)
-        if path in planned:
-            group, why = planned[path]
+        if node.name in planned:
+            group, why = planned[node.name]
             row = NodeStreamGroup(node.name, node.op, group, why, calls)
         elif node.group is not None:
             why = "gradient" if node.of_gradient else "scope"
@@ -249,7 +259,7 @@ def _rows(
                     row,
                     (*calls, label),
                     (*functions, function),
-                    planned,
+                    plan,
                 )
 
 
@@ -264,14 +274,33 @@ def _definition(graph: Any, name: str) -> Any:
     return eager.get_function_def(name) if eager.has_function(name) else None
 
 
-def _planned(graph: Any) -> Mapping[tuple[str, ...], tuple[int, str]]:
-    """What the runtime's plan says beyond the attributes of the nodes.
+def _planner(graph: Any) -> _Plan:
+    """The runtime's plan of a graph and the functions it calls.
 
     Args:
       graph: a graph.
 
     Returns:
-      Group and reason, by `(*calls, node)`. For other nodes the attributes are all there is.
+      A function that takes the name of a function, or "" for the graph itself, with the group of
+      its caller. What it returns is empty if nodes have no groups at run time, as without
+      TF_NODE_LEVEL_MULTISTREAM, or for a function that the graph does not know.
     """
-    del graph
-    return {}
+    if loader.library is None or os.environ.get("TF_NODE_LEVEL_MULTISTREAM", "") in ("", "0"):
+        return lambda function, home: {}
+    serialized = graph.as_graph_def().SerializeToString()
+    plan = loader.library.TFMS_PlanTable
+
+    def planned(function: str, home: int | None) -> Mapping[str, tuple[int, str]]:
+        arguments = (serialized, len(serialized), function.encode(), home or 0)
+        buffer = ctypes.create_string_buffer(1 << 16)
+        length = plan(*arguments, buffer, len(buffer))
+        if length >= len(buffer):
+            buffer = ctypes.create_string_buffer(length + 1)
+            length = plan(*arguments, buffer, len(buffer))
+        if length < 0:
+            logging.debug("No plan of %s: %s", function or "the graph", buffer.value.decode())
+            return {}
+        lines = (line.split("\t") for line in buffer.value.decode().splitlines())
+        return {name: (int(group), why) for name, group, why in lines}
+
+    return planned

@@ -14,7 +14,13 @@
 # ==============================================================================
 """The table of stream groups says where each node goes, and why."""
 
+import ast
+import os
 import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,3 +117,45 @@ def test_table_of_what_has_no_single_graph_is_an_error() -> None:
     for wrong in (print, 3, None):
         with pytest.raises(TypeError, match=r"takes a tf.Graph, a concrete function or a tf.func"):
             tf.cuda.stream_groups_of(wrong)
+
+
+def test_table_shows_what_the_runtime_decides(tmp_path: Path) -> None:
+    """With node level on: leader, file and propagated."""
+    (tmp_path / "groups.txt").write_text("# By name.\n3: from_.*\n")
+    code = """
+        import tensorflow as tf
+        v = tf.Variable(1.0)
+        @tf.function
+        def body(x):
+            return tf.cos(x, name="from_body")
+        @tf.function
+        def f(x):
+            with tf.cuda.stream_scope(tf.cuda.get_stream(2)):
+                y = tf.tanh(x, name="scoped")
+                v.assign_add(y)
+            return body(tf.sin(y, name="after"))
+        table = tf.cuda.stream_groups_of(f.get_concrete_function(tf.TensorSpec([])))
+        print({row.node: (row.group, row.why) for row in table if row.op != "NoOp"})
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={
+            **os.environ,
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+            "TF_MULTI_STREAM_EMULATED_GPUS": "1",
+            "TF_GPU_STREAM_GROUP_COUNT": "4",
+            "TF_NODE_LEVEL_MULTISTREAM": "true",
+            "TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION": "true",
+            "TF_STREAM_FROM_FILE": str(tmp_path / "groups.txt"),
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = ast.literal_eval(done.stdout)
+    assert rows["scoped"] == (2, "scope")
+    assert rows["after"] == (2, "propagated")
+    assert rows["from_body"] == (3, "file")
+    assert rows["AssignAddVariableOp"] == (0, "leader: may change a variable")

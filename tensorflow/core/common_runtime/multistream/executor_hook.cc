@@ -105,8 +105,9 @@ absl::Status NewExecutor(const std::string& executor_type,
                                                   make_stock, out_executor);
       }
       return multistream::NewNodeLevelExecutor(
-          params, graph, leader, options, *multistream::EnvironmentStreamFile(),
-          make_stock, out_executor);
+          params, graph, leader, options,
+          multistream::EnvironmentStreamFile()->get(), make_stock,
+          out_executor);
     }
   }
   return factory->NewExecutor(params, graph, out_executor);

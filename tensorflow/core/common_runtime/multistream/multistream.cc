@@ -21,6 +21,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
+#include "tensorflow/core/common_runtime/multistream/plan_table.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/test_faults.h"
 
@@ -84,6 +85,42 @@ int TFMS_StreamStats(tensorflow::multistream::StreamGroupStats* stats,
   std::copy_n(all.begin(), std::min<size_t>(all.size(), std::max(size, 0)),
               stats);
   return static_cast<int>(all.size());
+}
+
+// PlanTable for `bytes` bytes of a serialized GraphDef, with the options of the
+// environment, of GPU 0. Copies as much as fits, with a final 0, to `table`;
+// returns the length, or -1 - the length of an error message.
+int TFMS_PlanTable(const char* graph, int bytes, const char* function, int home,
+                   char* table, int size) {
+  using namespace tensorflow::multistream;  // NOLINT
+  const absl::StatusOr<std::string> made =
+      [&]() -> absl::StatusOr<std::string> {
+    const auto& options = EnvironmentOptions();
+    if (!options.ok()) return options.status();
+    if (!options->node_level || !options->Enabled()) return std::string();
+    // Of its own: what people look at does not count as run.
+    static const auto* file = new auto(LoadEnvironmentStreamFile());
+    if (!file->ok()) return file->status();
+    tensorflow::GraphDef def;
+    if (!def.ParseFromArray(graph, bytes)) {
+      return absl::InvalidArgumentError("not a graph");
+    }
+    NodePlanOptions plan;
+    plan.group_count = StreamGroupCount(0);
+    plan.home = home;
+    plan.propagate = options->forward_propagation;
+    plan.file = (*file)->get();
+    return PlanTable(def, function, plan);
+  }();
+  const std::string text =
+      made.ok() ? *made : std::string(made.status().message());
+  if (size > 0) {
+    const size_t n = std::min(text.size(), static_cast<size_t>(size) - 1);
+    std::memcpy(table, text.data(), n);
+    table[n] = 0;
+  }
+  const int length = static_cast<int>(text.size());
+  return made.ok() ? length : -1 - length;
 }
 
 int64_t TFMS_SanitizerReports() {

@@ -332,9 +332,7 @@ class NodeLevelExecutor : public Executor {
     // Plans for other homes than the leader are made when they are needed.
     graph_ = std::make_unique<Graph>(graph.flib_def());
     graph_->Copy(graph);
-    TF_RETURN_IF_ERROR(Plan(0).status());
-    if (file_ != nullptr) LogFileOnce();
-    return absl::OkStatus();
+    return Plan(0).status();
   }
 
  private:
@@ -350,6 +348,7 @@ class NodeLevelExecutor : public Executor {
     absl::StatusOr<NodePlan> plan = MakeNodePlan(
         *graph_, options, [this](const Node& node) { return FactsOf(node); });
     if (!plan.ok()) return plan.status();
+    if (file_ != nullptr) LogFileOnce(*file_, *plan);
     auto launches = std::make_shared<Launches>();
     std::vector<int> slot_of(plan->nodes.size(), -1);
     for (const Node* node : graph_->op_nodes()) {
@@ -381,12 +380,12 @@ class NodeLevelExecutor : public Executor {
     return launches_[home];
   }
 
-  void LogFileOnce() const {
+  static void LogFileOnce(const StreamFile& file, const NodePlan& plan) {
     static std::atomic<bool> logged{false};
-    for (const Node* node : graph_->op_nodes()) {
-      if (!file_->GroupOf(node->name())) continue;
+    for (const NodePlan::Node& node : plan.nodes) {
+      if (node.why != "file") continue;
       if (!logged.exchange(true)) {
-        LOG(INFO) << "Stream groups from a file:\n" << file_->Summary();
+        LOG(INFO) << "Stream groups from a file:\n" << file.Summary();
       }
       return;
     }
@@ -484,21 +483,23 @@ class NodeLevelExecutor : public Executor {
 
 }  // namespace
 
-const absl::StatusOr<const StreamFile*>& EnvironmentStreamFile() {
-  static const auto* file = new absl::StatusOr<const StreamFile*>(
-      []() -> absl::StatusOr<const StreamFile*> {
-        const absl::StatusOr<Options>& options = EnvironmentOptions();
-        if (!options.ok() || !options->node_level || !options->Enabled() ||
-            options->stream_file.empty()) {
-          return nullptr;
-        }
-        int most = 1;
-        for (int count : options->group_counts) most = std::max(most, count);
-        absl::StatusOr<StreamFile> loaded =
-            LoadStreamFile(options->stream_file, most);
-        if (!loaded.ok()) return loaded.status();
-        return new StreamFile(*std::move(loaded));
-      }());
+absl::StatusOr<std::unique_ptr<StreamFile>> LoadEnvironmentStreamFile() {
+  const absl::StatusOr<Options>& options = EnvironmentOptions();
+  if (!options.ok() || !options->node_level || !options->Enabled() ||
+      options->stream_file.empty()) {
+    return nullptr;
+  }
+  int most = 1;
+  for (int count : options->group_counts) most = std::max(most, count);
+  absl::StatusOr<StreamFile> loaded =
+      LoadStreamFile(options->stream_file, most);
+  if (!loaded.ok()) return loaded.status();
+  return std::make_unique<StreamFile>(*std::move(loaded));
+}
+
+const absl::StatusOr<std::unique_ptr<StreamFile>>& EnvironmentStreamFile() {
+  static const auto* file = new absl::StatusOr<std::unique_ptr<StreamFile>>(
+      LoadEnvironmentStreamFile());
   return *file;
 }
 

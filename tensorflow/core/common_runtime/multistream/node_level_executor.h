@@ -33,9 +33,11 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-// The file that TF_STREAM_FROM_FILE names, read once; nullptr if there is none
-// or nodes have no groups. An error names the file and the line.
-const absl::StatusOr<const StreamFile*>& EnvironmentStreamFile();
+// The file that TF_STREAM_FROM_FILE names; nullptr if there is none or nodes
+// have no groups. An error names the file and the line.
+absl::StatusOr<std::unique_ptr<StreamFile>> LoadEnvironmentStreamFile();
+// The same, read once for all executors: it counts their nodes.
+const absl::StatusOr<std::unique_ptr<StreamFile>>& EnvironmentStreamFile();
 
 // One executor, made by `make_stock` for the visible device, which is
 // `leader`'s; node_plan.h says where nodes go. `file` may be nullptr, and
