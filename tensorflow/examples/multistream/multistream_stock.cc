@@ -27,6 +27,8 @@ int StreamGroupCount(int) { return 1; }
 
 std::vector<StreamGroupStats> StreamStats() { return {}; }
 
+int64_t SanitizerReports() { return 0; }
+
 std::string CheckEnvironment() { return ""; }
 
 }  // namespace multistream

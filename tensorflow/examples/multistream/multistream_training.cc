@@ -59,6 +59,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
+constexpr int kWarmUp = 10;  // steps that are not timed
+
 constexpr char kUsage[] = R"(multistream_training [--NAME=NUMBER ...]
 
   --branches   of the model (4)
@@ -70,9 +72,9 @@ constexpr char kUsage[] = R"(multistream_training [--NAME=NUMBER ...]
   --groups     stream groups to use (as many as the GPU has)
   --rate       learning rate in thousandths (10)
 
-Needs TF_GPU_STREAM_GROUP_COUNT of 2 or more and TF_NODE_LEVEL_MULTISTREAM=true;
-TF_MULTI_STREAM_EMULATED_GPUS=1 stands in for a GPU. Ends with 1 if the two do
-not give the same losses, bit by bit.
+With TF_GPU_STREAM_GROUP_COUNT=4 and TF_NODE_LEVEL_MULTISTREAM=true it trains
+both ways; TF_MULTI_STREAM_EMULATED_GPUS=1 stands in for a GPU. Ends with 1 if
+the two do not give the same losses, bit by bit.
 )";
 
 struct Settings {
@@ -275,21 +277,45 @@ class Training {
   std::vector<double> milliseconds_;
 };
 
-absl::StatusOr<bool> TrainBoth(Settings settings) {
-  constexpr int kWarmUp = 10;
+void Print(const char* name, const Training& training, double ratio) {
+  std::printf("%s loss %.6f -> %.6f, median step %.3f ms (%.2fx)\n", name,
+              training.losses().front(), training.losses().back(),
+              training.MedianMilliseconds(kWarmUp), ratio);
+}
+
+// Whether both give the same losses. Trains on one stream only if there is no
+// other.
+absl::StatusOr<bool> Train(Settings settings) {
   if (settings.groups == 0) settings.groups = StreamGroupCount();
+  const bool both = settings.groups > 1;
   Training one, grouped;
   absl::Status status = one.Begin(settings, /*scopes=*/false);
-  status.Update(grouped.Begin(settings, /*scopes=*/true));
   status.Update(one.Run(kWarmUp));
-  status.Update(grouped.Run(kWarmUp));
+  if (both) {
+    status.Update(grouped.Begin(settings, /*scopes=*/true));
+    status.Update(grouped.Run(kWarmUp));
+  }
   for (int block = 0; block < settings.blocks && status.ok(); ++block) {
     const int steps = settings.steps * (block + 1) / settings.blocks -
                       settings.steps * block / settings.blocks;
     status.Update(one.Run(steps));
-    status.Update(grouped.Run(steps));
+    if (both) status.Update(grouped.Run(steps));
   }
   if (!status.ok()) return status;
+  std::printf(
+      "%d branches of %d layers, width %d, batch %d, %d stream groups\n",
+      settings.branches, settings.layers, settings.width, settings.batch,
+      settings.groups);
+  Print("one stream:   ", one, 1);
+  if (!both) return true;
+  Print("stream groups:", grouped,
+        one.MedianMilliseconds(kWarmUp) / grouped.MedianMilliseconds(kWarmUp));
+  for (const StreamGroupStats& group : StreamStats()) {
+    std::printf("group %d: peak %.1f KiB\n", group.group,
+                group.peak_bytes_in_use / 1024.0);
+  }
+  std::printf("sanitizer reports: %lld\n",
+              static_cast<long long>(SanitizerReports()));
   const std::vector<float>& a = one.losses();
   const std::vector<float>& b = grouped.losses();
   size_t differ = 0;
@@ -297,22 +323,6 @@ absl::StatusOr<bool> TrainBoth(Settings settings) {
          std::memcmp(&a[differ], &b[differ], sizeof(float)) == 0) {
     ++differ;
   }
-  const double ms_one = one.MedianMilliseconds(kWarmUp);
-  const double ms_grouped = grouped.MedianMilliseconds(kWarmUp);
-  std::printf(
-      "%d branches of %d layers, width %d, batch %d, %d stream groups\n",
-      settings.branches, settings.layers, settings.width, settings.batch,
-      settings.groups);
-  std::printf("one stream:    loss %.6f -> %.6f, median step %.3f ms\n", a[0],
-              a.back(), ms_one);
-  std::printf("stream groups: loss %.6f -> %.6f, median step %.3f ms (%.2fx)\n",
-              b[0], b.back(), ms_grouped, ms_one / ms_grouped);
-  for (const StreamGroupStats& group : StreamStats()) {
-    std::printf("group %d: peak %.1f KiB\n", group.group,
-                group.peak_bytes_in_use / 1024.0);
-  }
-  std::printf("sanitizer reports: %lld\n",
-              static_cast<long long>(SanitizerReports()));
   if (differ < a.size()) {
     std::printf("the losses differ from step %zu on: %.9g and %.9g\n", differ,
                 a[differ], b[differ]);
@@ -330,18 +340,18 @@ int Main(int argc, char** argv) {
   absl::StatusOr<Settings> settings = ParseSettings(argc, argv);
   std::string wrong = CheckEnvironment();
   if (!settings.ok()) wrong = std::string(settings.status().message());
-  const char* node_level = std::getenv("TF_NODE_LEVEL_MULTISTREAM");
-  if (wrong.empty() && (!MultiStreamIsEnabled() || node_level == nullptr ||
-                        *node_level == 0)) {
-    wrong =
-        "there is one stream group: set TF_GPU_STREAM_GROUP_COUNT=4 and "
-        "TF_NODE_LEVEL_MULTISTREAM=true";
-  }
   if (!wrong.empty()) {
     std::fprintf(stderr, "multistream_training: %s\n", wrong.c_str());
     return 2;
   }
-  absl::StatusOr<bool> same = TrainBoth(*settings);
+  const char* node_level = std::getenv("TF_NODE_LEVEL_MULTISTREAM");
+  if (!MultiStreamIsEnabled() || node_level == nullptr || *node_level == 0) {
+    std::printf(
+        "There is one stream. For more: TF_GPU_STREAM_GROUP_COUNT=4 "
+        "TF_NODE_LEVEL_MULTISTREAM=true\n");
+    settings->groups = 1;
+  }
+  absl::StatusOr<bool> same = Train(*settings);
   if (!same.ok()) {
     std::fprintf(stderr, "multistream_training: %s\n",
                  same.status().ToString().c_str());
