@@ -155,7 +155,7 @@ class GroupDevice : public Base, public GroupMember {
         [this, scope, let_go = (*scope)->TakeHolds(), leader_work,
          log = (*scope)->log(), thread = std::this_thread::get_id(),
          done = std::move(done)]() mutable {
-          log.Launched();
+          if (log) log->Launched();
           if (std::this_thread::get_id() == thread) scope->reset();
           if (leader_work) gpu_->NoteLeaderWork();
           let_go();

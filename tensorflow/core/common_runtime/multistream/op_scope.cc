@@ -75,7 +75,7 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
   const KernelTraits* kernels = nullptr;
   if (runner != nullptr &&
       (traits != nullptr || runner->step->group() == group)) {
-    step_ = runner->step;
+    step_ = runner->step.get();
     kernels = runner->traits;
   }
   FindForeignInputs(kernels);
@@ -96,7 +96,9 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
     }
     gpu_->BeginRead(group);
   }
-  log_.emplace(group, kernel, context, kernels, writes_);
+  if (group->sanitizer() != nullptr) {
+    log_.emplace(group, kernel, context, kernels, writes_);
+  }
 }
 
 bool OpScope::MayWrite() const {
@@ -133,7 +135,7 @@ void OpScope::HoldListArgument() {
 
 std::function<void()> OpScope::TakeHolds() {
   if (traits_ != nullptr) {
-    return [step = step_, group = group_,
+    return [step = StepRunner::From(context_->runner())->step, group = group_,
             kept = std::make_shared<std::vector<Tensor>>(std::move(kept_))] {
       step->Keep(group, std::move(*kept));
     };

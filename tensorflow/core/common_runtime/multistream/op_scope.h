@@ -71,10 +71,11 @@ class OpScope {
   // To be called when a synchronous op has computed.
   void Launched() {
     HoldListArgument();
-    log_->Launched();
+    if (log_) log_->Launched();
   }
-  // What to tell the sanitizer when an asynchronous op is done.
-  LaunchLog log() const { return *log_; }
+  // What to tell the sanitizer, if there is one, when an asynchronous op is
+  // done.
+  const std::optional<LaunchLog>& log() const { return log_; }
 
   // A list (of tensors, in a
   // variant) that comes from outside the step may hold other groups' memory,
@@ -96,7 +97,7 @@ class OpScope {
   OpKernel* const kernel_;
   OpKernelContext* const context_;
   const OpTraits* const traits_;
-  std::shared_ptr<Step> step_;
+  Step* step_ = nullptr;
   bool leader_work_ = false;
   bool reads_ = false;
   bool writes_ = false;
