@@ -130,7 +130,17 @@ class CheckedAllocator : public GroupAllocator {
   const std::unique_ptr<Allocator> owned_;
 };
 
-using EmulatedDevice = GroupDevice<ThreadPoolDevice>;
+// Host memory is the host's, as with a GPU.
+class HostAndGroupMemory : public ThreadPoolDevice {
+ public:
+  using ThreadPoolDevice::ThreadPoolDevice;
+  Allocator* GetAllocator(AllocatorAttributes attributes) override {
+    return attributes.on_host() ? cpu_allocator()
+                                : ThreadPoolDevice::GetAllocator(attributes);
+  }
+};
+
+using EmulatedDevice = GroupDevice<HostAndGroupMemory>;
 
 std::unique_ptr<GpuGroups> NewEmulatedGroups(int gpu, int count) {
   std::vector<std::unique_ptr<StreamGroup>> groups;

@@ -24,6 +24,7 @@ limitations under the License.
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/type_index.h"
+#include "tensorflow/core/framework/types.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -56,10 +57,12 @@ LaunchLog::LaunchLog(StreamGroup* group, const OpKernel* kernel,
   FreshMemory()->clear();
 }
 
-// Memory of no group, or that was complete before any op could use it.
+// Memory of no group, or that was complete before any op could use it. Strings
+// and lists are the host's, and their bytes are not all in one place.
 bool LaunchLog::Skips(const Tensor& tensor) const {
   const void* data = tensor.data();
-  return data == nullptr || tensor.TotalBytes() == 0 ||
+  return data == nullptr || !DataTypeCanUseMemcpy(tensor.dtype()) ||
+         tensor.TotalBytes() == 0 ||
          MemoryOwner::Get()->Find(data) == nullptr ||
          (traits_ != nullptr && traits_->constants.contains(data));
 }
@@ -90,6 +93,8 @@ void LaunchLog::Launched() {
       }
       break;
     }
+    // Others it only hands on, as a call does what its function returns.
+    if (!is_write) continue;
     accesses.push_back({data, bytes, is_write, absl::StrCat("output ", i)});
   }
   AddVariables(&accesses);
@@ -99,6 +104,11 @@ void LaunchLog::Launched() {
 }
 
 void LaunchLog::AddVariables(std::vector<Access>* accesses) const {
+  // Others only hand the variable on.
+  if (!changes_state_ &&
+      (traits_ == nullptr || !traits_->readers.contains(kernel_))) {
+    return;
+  }
   static const uint64_t variable = TypeIndex::Make<Var>().hash_code();
   for (int i = 0; i < context_->num_inputs(); ++i) {
     if (!context_->has_input(i) || context_->input_dtype(i) != DT_RESOURCE ||

@@ -1,0 +1,1029 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/node_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tensorflow/core/common_runtime/multistream/function_groups.h"
+#include "tensorflow/core/common_runtime/multistream/stream_file.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/graph/node_builder.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// Takes and returns anything: a node's facts come from the test.
+REGISTER_OP("NodePlanTestOp")
+    .Input("inputs: Tin")
+    .Output("outputs: Tout")
+    .Attr("Tin: list(type) >= 0")
+    .Attr("Tout: list(type) >= 0");
+
+constexpr int kGroups = 4;
+
+using Group = std::optional<int>;
+using Nodes = std::vector<Node*>;
+using Outputs = std::vector<NodeBuilder::NodeOut>;
+
+class NodePlanTest : public ::testing::Test {
+ protected:
+  NodePlanTest() : graph_(OpRegistry::Global()) {
+    options_.group_count = kGroups;
+  }
+
+  Node* Add(NodeBuilder builder, Group group = {}, const Nodes& controls = {}) {
+    if (group.has_value()) builder.Attr(kStreamGroupAttr, *group);
+    Node* node = nullptr;
+    const absl::Status status =
+        builder.ControlInputs(controls).Finalize(&graph_, &node);
+    EXPECT_TRUE(status.ok()) << status;
+    return node;
+  }
+  // With a float that is on the GPU.
+  Node* Op(const std::string& name, Group group, const Outputs& inputs = {},
+           const Nodes& controls = {}, DataType type = DT_FLOAT) {
+    return Add(NodeBuilder(name, "NodePlanTestOp")
+                   .Input(inputs)
+                   .Attr("Tout", DataTypeVector({type})),
+               group, controls);
+  }
+  Node* HostOp(const std::string& name, Group group, const Outputs& inputs = {},
+               DataType type = DT_FLOAT) {
+    facts_[name].on_host = {true};
+    return Op(name, group, inputs, {}, type);
+  }
+  Node* NoOp(const std::string& name, const Nodes& controls) {
+    facts_[name].launched = false;
+    return Add(NodeBuilder(name, "NoOp"), {}, controls);
+  }
+  Node* Const(const std::string& name, const Nodes& controls) {
+    facts_[name].launched = false;
+    return Add(NodeBuilder(name, "Const")
+                   .Attr("dtype", DT_FLOAT)
+                   .Attr("value", Tensor(1.0f)),
+               {}, controls);
+  }
+  // Nodes of group 1.
+  Nodes Many(int count) {
+    Nodes many;
+    for (int i = 0; i < count; ++i) {
+      many.push_back(Op(absl::StrCat("many_", i), 1));
+    }
+    return many;
+  }
+  Node* Send(const std::string& name, const std::string& op, Node* input,
+             Group group) {
+    return Add(Transfer(NodeBuilder(name, op).Input(input)), group);
+  }
+  Node* Recv(const std::string& name, const std::string& op, Group group) {
+    return Add(Transfer(NodeBuilder(name, op).Attr("tensor_type", DT_FLOAT)),
+               group);
+  }
+  void AddSwitch(const std::string& name, Node* input) {
+    Node* condition = HostOp(name + "_if", {}, {}, DT_BOOL);
+    Add(NodeBuilder(name, "Switch").Input(input).Input(condition));
+  }
+
+  void UseFile(const std::string& contents, int groups = kGroups) {
+    absl::StatusOr<StreamFile> file =
+        ParseStreamFile(contents, "streams.txt", groups);
+    ASSERT_TRUE(file.ok()) << file.status();
+    file_.emplace(*std::move(file));
+    options_.file = &*file_;
+  }
+
+  absl::Status TryPlan() {
+    // As in every graph that an executor gets.
+    FixupSourceAndSinkEdges(&graph_);
+    absl::StatusOr<NodePlan> plan =
+        MakeNodePlan(graph_, options_,
+                     [this](const Node& node) { return facts_[node.name()]; });
+    if (plan.ok()) plan_ = *std::move(plan);
+    return plan.status();
+  }
+  void Plan() {
+    const absl::Status status = TryPlan();
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  void ExpectBadGroup(const std::string& message) {
+    const absl::Status status = TryPlan();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_EQ(status.message(), message);
+  }
+
+  const NodePlan::Node& Of(const Node* node) const {
+    return plan_.nodes[node->id()];
+  }
+  // "2 file": the group and why.
+  std::string Place(const Node* node) const {
+    return absl::StrCat(Of(node).group, " ", Of(node).why);
+  }
+  // "a, b + c, all": waits for the event of a, the tail of b's and c's group,
+  // and the ends of all groups. In the order of their groups.
+  std::string Waits(const Node* node) const {
+    std::map<int, std::vector<std::string>> by_group;
+    auto add = [&](int id) {
+      by_group[plan_.nodes[id].group].push_back(graph_.FindNodeId(id)->name());
+    };
+    for (int id : Of(node).events) add(id);
+    for (const auto& [group, names] : by_group) EXPECT_EQ(names.size(), 1);
+    std::set<int> of_events;
+    for (const auto& [group, names] : by_group) of_events.insert(group);
+    for (int id : Of(node).tails) {
+      EXPECT_EQ(of_events.count(plan_.nodes[id].group), 0);
+      add(id);
+    }
+    std::vector<std::string> waits;
+    for (const auto& [group, names] : by_group) {
+      EXPECT_EQ(names.size() > 1, of_events.count(group) == 0);
+      waits.push_back(absl::StrJoin(names, " + "));
+    }
+    if (Of(node).after_all) waits.push_back("all");
+    return absl::StrJoin(waits, ", ");
+  }
+  // "", "noted" or "noted, records".
+  std::string Noted(const Node* node) const {
+    std::vector<std::string> parts;
+    if (Of(node).noted) parts.push_back("noted");
+    if (Of(node).records) parts.push_back("records");
+    return absl::StrJoin(parts, ", ");
+  }
+
+  Graph graph_;
+  NodePlanOptions options_;
+  std::map<std::string, NodeFacts> facts_;  // by node
+  std::optional<StreamFile> file_;
+  NodePlan plan_;
+
+ private:
+  static NodeBuilder Transfer(NodeBuilder builder) {
+    return builder.Attr("tensor_name", "t")
+        .Attr("send_device", "/job:a/replica:0/task:0/device:CPU:0")
+        .Attr("send_device_incarnation", int64_t{1})
+        .Attr("recv_device", "/job:a/replica:0/task:0/device:GPU:0");
+  }
+};
+
+// Where nodes go.
+
+TEST_F(NodePlanTest, ANodeWithoutAnyReasonStaysWithTheCaller) {
+  Node* a = Op("a", {});
+  Plan();
+  EXPECT_EQ(Place(a), "0 default");
+  options_.home = 3;
+  Plan();
+  EXPECT_EQ(Place(a), "3 default");
+}
+
+TEST_F(NodePlanTest, AScopeDecides) {
+  options_.home = 1;
+  Node* a = Op("a", 2);
+  Node* b = Op("b", 0);
+  Plan();
+  EXPECT_EQ(Place(a), "2 scope");
+  EXPECT_EQ(Place(b), "0 scope");
+}
+
+TEST_F(NodePlanTest, EachReasonGoesBeforeTheNext) {
+  options_.home = 1;
+  options_.propagate = true;
+  Node* from = Op("from", 3);
+  Node* with_leader = Op("x/leader", 2, {from});
+  facts_["x/leader"].leader_reason = "it assigns";
+  Node* with_file = Op("x/file", 2, {from});
+  Node* with_scope = Op("scope", 2, {from});
+  Node* with_input = Op("input", {}, {from});
+  Node* with_nothing = Op("nothing", {});
+  UseFile("0: x/.*");
+  Plan();
+  EXPECT_EQ(Place(with_leader), "0 leader: it assigns");
+  EXPECT_EQ(Place(with_file), "0 file");
+  EXPECT_EQ(Place(with_scope), "2 scope");
+  EXPECT_EQ(Place(with_input), "3 propagated");
+  EXPECT_EQ(Place(with_nothing), "1 default");
+}
+
+TEST_F(NodePlanTest, TheLeaderGoesBeforeAFileThatSaysAnotherGroup) {
+  Node* a = Op("a", {});
+  facts_["a"].leader_reason = "it assigns";
+  UseFile("2: a");
+  Plan();
+  EXPECT_EQ(Place(a), "0 leader: it assigns");
+}
+
+TEST_F(NodePlanTest, SendsAndRecvsStayWithTheCaller) {
+  options_.home = 1;
+  options_.propagate = true;
+  UseFile("3: .*/file");
+  Node* from = Op("from", 2);
+  const Nodes transfers = {
+      Send("send", "_Send", from, {}),        Recv("recv", "_Recv", {}),
+      Send("send/scope", "_Send", from, 2),   Recv("recv/scope", "_Recv", 2),
+      Send("send/file", "_Send", from, 2),    Recv("recv/file", "_Recv", {}),
+      Send("host/file", "_HostSend", from, 2)};
+  Plan();
+  for (const Node* node : transfers) {
+    EXPECT_EQ(Place(node), "1 default") << node->name();
+  }
+}
+
+TEST_F(NodePlanTest, TheLeaderHasSendsThatMustBeThere) {
+  options_.home = 1;
+  Node* send = Send("send", "_Send", Op("from", 2), {});
+  facts_["send"].leader_reason = "so it is";
+  Plan();
+  EXPECT_EQ(Place(send), "0 leader: so it is");
+}
+
+TEST_F(NodePlanTest, ScratchStaysWithTheLeaderUnlessAGroupIsGiven) {
+  options_.home = 3;
+  options_.propagate = true;
+  Node* from = Op("from", 2);
+  const Nodes nodes = {Op("plain", {}), Op("scoped", 2), Op("file", {}),
+                       Op("follows", {}, {from})};
+  for (const Node* node : nodes) facts_[node->name()].keeps_scratch = true;
+  UseFile("1: file");
+  Plan();
+  EXPECT_EQ(Place(nodes[0]), "0 default");
+  EXPECT_EQ(Place(nodes[1]), "2 scope");
+  EXPECT_EQ(Place(nodes[2]), "1 file");
+  EXPECT_EQ(Place(nodes[3]), "2 propagated");
+}
+
+TEST_F(NodePlanTest, ANodeFollowsItsFirstInputThatHasAGroup) {
+  options_.propagate = true;
+  Node* none = Op("none", {});
+  Node* leader = Op("leader", {});
+  facts_["leader"].leader_reason = "it assigns";
+  Node* two = Op("two", 2);
+  Node* three = Op("three", {});
+  UseFile("3: three");
+  Node* a = Op("a", {}, {none, leader, two, three});
+  Node* b = Op("b", {}, {three, two});
+  Node* c = Op("c", {}, {b});
+  Node* d = Op("d", {}, {none, leader});
+  Node* e = Op("e", {}, {d, c});
+  Plan();
+  EXPECT_EQ(Place(a), "2 propagated");
+  EXPECT_EQ(Place(b), "3 propagated");
+  EXPECT_EQ(Place(c), "3 propagated");
+  EXPECT_EQ(Place(d), "0 default");
+  EXPECT_EQ(Place(e), "3 propagated");
+}
+
+TEST_F(NodePlanTest, ANodeDoesNotFollowControlInputs) {
+  options_.propagate = true;
+  Node* a = Op("a", {}, {}, {Op("two", 2)});
+  Plan();
+  EXPECT_EQ(Place(a), "0 default");
+}
+
+TEST_F(NodePlanTest, ANodeFollowsNothingUnlessToldTo) {
+  Node* a = Op("a", {}, {Op("two", 2)});
+  Plan();
+  EXPECT_EQ(Place(a), "0 default");
+}
+
+TEST_F(NodePlanTest, AScopeOutsideTheGroupsIsInvalid) {
+  Op("a", 3);
+  Op("far", 4);
+  ExpectBadGroup(
+      "Node far (NodePlanTestOp) is in stream group 4, and the GPU has 4 "
+      "(TF_GPU_STREAM_GROUP_COUNT)");
+}
+
+TEST_F(NodePlanTest, ANegativeScopeIsInvalid) {
+  options_.group_count = 2;
+  Op("far", -1);
+  ExpectBadGroup(
+      "Node far (NodePlanTestOp) is in stream group -1, and the GPU has 2 "
+      "(TF_GPU_STREAM_GROUP_COUNT)");
+}
+
+// One file is for all GPUs, and they may have different numbers of groups.
+TEST_F(NodePlanTest, AGroupOfTheFileOutsideTheGpusIsInvalid) {
+  options_.group_count = 2;
+  UseFile("3: far", /*groups=*/4);
+  Op("far", 1);
+  ExpectBadGroup(
+      "Node far (NodePlanTestOp) is in stream group 3, and the GPU has 2 "
+      "(TF_GPU_STREAM_GROUP_COUNT)");
+}
+
+TEST_F(NodePlanTest, GroupsAreUsedByWhatIsLaunched) {
+  Op("a", 1);
+  Op("b", 3);
+  Op("c", 0);
+  facts_["c"].launched = false;
+  Plan();
+  EXPECT_EQ(plan_.groups_used, std::vector<bool>({false, true, false, true}));
+}
+
+// What nodes wait for.
+
+TEST_F(NodePlanTest, OneProducerInAnotherGroupIsWaitedForByItsEvent) {
+  Node* a = Op("a", 1);
+  Node* b = Op("b", 2, {a});
+  Plan();
+  EXPECT_EQ(Waits(a), "");
+  EXPECT_EQ(Waits(b), "a");
+  EXPECT_EQ(Noted(a), "noted, records");
+  EXPECT_EQ(Noted(b), "");
+  EXPECT_EQ(plan_.waits, 1);
+}
+
+TEST_F(NodePlanTest, SeveralProducersInOneGroupAreWaitedForByItsTail) {
+  Node* a = Op("a", 1);
+  Node* b = Op("b", 1);
+  Node* c = Op("c", 2, {a, b});
+  Plan();
+  EXPECT_EQ(Waits(c), "a + b");
+  EXPECT_EQ(Noted(a), "noted");
+  EXPECT_EQ(Noted(b), "noted");
+  EXPECT_EQ(plan_.waits, 1);
+}
+
+TEST_F(NodePlanTest, EachGroupIsWaitedForInItsOwnWay) {
+  Node* a = Op("a", 1);
+  Node* b = Op("b", 2);
+  Node* c = Op("c", 2);
+  Node* d = Op("d", 3);
+  Node* e = Op("e", 0, {d, c, b, a});
+  Plan();
+  EXPECT_EQ(Waits(e), "a, b + c, d");
+  EXPECT_EQ(plan_.waits, 3);
+}
+
+TEST_F(NodePlanTest, AProducerRecordsForOneThoughItIsNotedForAnother) {
+  Node* a = Op("a", 1);
+  Node* b = Op("b", 1);
+  Node* tail = Op("tail", 2, {a, b});
+  Node* event = Op("event", 3, {a});
+  Plan();
+  EXPECT_EQ(Waits(tail), "a + b");
+  EXPECT_EQ(Waits(event), "a");
+  EXPECT_EQ(Noted(a), "noted, records");
+  EXPECT_EQ(Noted(b), "noted");
+}
+
+TEST_F(NodePlanTest, TwoEdgesFromOneProducerAreOneWait) {
+  Node* a = Op("a", 1);
+  Node* b = Op("b", 2, {a, a}, {a});
+  Plan();
+  EXPECT_EQ(Waits(b), "a");
+  EXPECT_EQ(plan_.waits, 1);
+  EXPECT_EQ(plan_.waits_left_out, 0);
+}
+
+TEST_F(NodePlanTest, AGroupDoesNotWaitForItself) {
+  Node* a = Op("a", 1);
+  Node* b = Op("b", 1, {a}, {a});
+  Plan();
+  EXPECT_EQ(Waits(b), "");
+  EXPECT_EQ(Noted(a), "");
+  EXPECT_EQ(plan_.waits, 0);
+}
+
+TEST_F(NodePlanTest, DefaultNodesAreInTheCallersGroup) {
+  Node* a = Op("a", 2);
+  Node* b = Op("b", {}, {a});
+  Plan();
+  EXPECT_EQ(Waits(b), "a");
+  options_.home = 2;
+  Plan();
+  EXPECT_EQ(Waits(b), "");
+}
+
+TEST_F(NodePlanTest, OutputsInHostMemoryAreNotWaitedFor) {
+  Node* a = HostOp("a", 1);
+  Node* b = Op("b", 2, {a});
+  Plan();
+  EXPECT_EQ(Waits(b), "");
+  EXPECT_EQ(Noted(a), "");
+}
+
+TEST_F(NodePlanTest, EachOutputHasItsOwnMemory) {
+  Node* a = Add(NodeBuilder("a", "NodePlanTestOp")
+                    .Input(Outputs{})
+                    .Attr("Tout", DataTypeVector(3, DT_FLOAT)),
+                1);
+  // Nothing is known of the third.
+  facts_["a"].on_host = {true, false};
+  const Nodes users = {Op("user_0", 2, {{a, 0}}), Op("user_1", 2, {{a, 1}}),
+                       Op("user_2", 2, {{a, 2}})};
+  Plan();
+  EXPECT_EQ(Waits(users[0]), "");
+  EXPECT_EQ(Waits(users[1]), "a");
+  EXPECT_EQ(Waits(users[2]), "a");
+}
+
+TEST_F(NodePlanTest, ControlEdgesAreWaitedForWhateverTheOutputs) {
+  Node* a = HostOp("a", 1);
+  Node* b = Op("b", 2, {a}, {a});
+  Plan();
+  EXPECT_EQ(Waits(b), "a");
+}
+
+TEST_F(NodePlanTest, ResourcesAreNotWaitedFor) {
+  Node* a = Op("a", 1, {}, {}, DT_RESOURCE);
+  Node* b = Op("b", 2, {a});
+  Plan();
+  EXPECT_EQ(Waits(b), "");
+}
+
+TEST_F(NodePlanTest, ListsAreWaitedForAlsoIfTheyAreOnTheHost) {
+  Node* a = HostOp("a", 1, {}, DT_VARIANT);
+  Node* b = Op("b", 2, {a});
+  Plan();
+  EXPECT_EQ(Waits(b), "a");
+}
+
+TEST_F(NodePlanTest, WhatIsNotLaunchedHandsItsPredecessorsOn) {
+  Node* a = Op("a", 1);
+  Node* b = Op("b", 2);
+  Node* join = NoOp("join", {a, b});
+  Node* constant = Const("constant", {join});
+  Node* by_control = Op("by_control", 3, {}, {join});
+  Node* by_data = Op("by_data", 3, {constant});
+  Plan();
+  EXPECT_EQ(Waits(join), "");
+  EXPECT_EQ(Waits(constant), "");
+  EXPECT_EQ(Noted(join), "");
+  EXPECT_EQ(Noted(constant), "");
+  EXPECT_EQ(Waits(by_control), "a, b");
+  EXPECT_EQ(Waits(by_data), "a, b");
+}
+
+TEST_F(NodePlanTest, AConstantIsNotWaitedFor) {
+  Node* a = Const("a", {});
+  Node* b = Op("b", 2, {a}, {a});
+  Plan();
+  EXPECT_EQ(Waits(b), "");
+  EXPECT_EQ(Noted(a), "");
+}
+
+TEST_F(NodePlanTest, UpToSixtyFourPredecessorsAreHandedOn) {
+  const Nodes many = Many(64);
+  Node* last = Op("last", 2, {}, {NoOp("join", many)});
+  Plan();
+  EXPECT_FALSE(Of(last).after_all);
+  EXPECT_EQ(Of(last).tails.size(), 64);
+}
+
+TEST_F(NodePlanTest, MorePredecessorsThanThatBecomeAWaitForAll) {
+  const Nodes many = Many(65);
+  Node* join = NoOp("join", many);
+  Node* last = Op("last", 2, {}, {join});
+  Node* through = Op("through", 3, {Const("constant", {NoOp("next", {join})})});
+  Node* after = Op("after", 0, {last});
+  Plan();
+  EXPECT_EQ(Waits(join), "");
+  EXPECT_EQ(Waits(last), "all");
+  EXPECT_EQ(Waits(through), "all");
+  EXPECT_EQ(Waits(after), "last");
+  EXPECT_EQ(Noted(many[0]), "");
+}
+
+TEST_F(NodePlanTest, AWaitForAllDoesNotHideOtherWaits) {
+  const Nodes many = Many(65);
+  Node* a = Op("a", 3);
+  Node* last = Op("last", 2, {a}, {NoOp("join", many)});
+  Plan();
+  EXPECT_EQ(Waits(last), "a, all");
+}
+
+TEST_F(NodePlanTest, WhatIsLaunchedMayHaveAnyNumberOfPredecessors) {
+  const Nodes many = Many(65);
+  Node* last = Op("last", 2, {}, many);
+  Plan();
+  EXPECT_FALSE(Of(last).after_all);
+  EXPECT_EQ(Of(last).tails.size(), 65);
+}
+
+TEST_F(NodePlanTest, AControlTriggerWaitsForAll) {
+  Node* a = Op("a", 1);
+  Node* trigger = Add(NodeBuilder("trigger", "ControlTrigger"), 1, {a});
+  Node* b = Op("b", 1, {}, {trigger});
+  Plan();
+  EXPECT_EQ(Waits(trigger), "all");
+  EXPECT_EQ(Waits(b), "");
+}
+
+TEST_F(NodePlanTest, AControlTriggerThatIsNotLaunchedHandsItsWaitOn) {
+  facts_["trigger"].launched = false;
+  Node* trigger =
+      Add(NodeBuilder("trigger", "ControlTrigger"), {}, {Op("a", 2)});
+  Node* b = Op("b", 1, {}, {trigger});
+  Plan();
+  EXPECT_EQ(Waits(trigger), "");
+  EXPECT_EQ(Waits(b), "a, all");
+}
+
+// Which waits are left out.
+
+// The drawing in node_plan.h, where e needs a and c, too.
+TEST_F(NodePlanTest, WaitsThatOthersImplyAreLeftOut) {
+  Node* a = Op("a", 1);
+  Node* b = Op("b", 1, {a});
+  Node* c = Op("c", 2, {Op("w", 2)});
+  Node* d = Op("d", 2, {a, b, c});
+  Node* e = Op("e", 1, {a, b, c, d});
+  Plan();
+  EXPECT_EQ(Waits(b), "");
+  EXPECT_EQ(Waits(c), "");
+  EXPECT_EQ(Waits(d), "b");
+  EXPECT_EQ(Waits(e), "d");
+  EXPECT_EQ(Noted(a), "");
+  EXPECT_EQ(Noted(b), "noted, records");
+  EXPECT_EQ(Noted(c), "");
+  EXPECT_EQ(Noted(d), "noted, records");
+  EXPECT_EQ(plan_.waits, 2);
+  EXPECT_EQ(plan_.waits_left_out, 2);
+}
+
+TEST_F(NodePlanTest, WithoutReductionAllWaitsStay) {
+  options_.reduce = false;
+  Node* a = Op("a", 1);
+  Node* b = Op("b", 1, {a});
+  Node* c = Op("c", 2, {Op("w", 2)});
+  Node* d = Op("d", 2, {a, b, c});
+  Node* e = Op("e", 1, {a, b, c, d});
+  Plan();
+  EXPECT_EQ(Waits(d), "a + b");
+  EXPECT_EQ(Waits(e), "c + d");
+  EXPECT_EQ(plan_.waits, 2);
+  EXPECT_EQ(plan_.waits_left_out, 0);
+}
+
+TEST_F(NodePlanTest, AChainThroughThreeGroupsImpliesTheFirst) {
+  Node* a = Op("a", 0);
+  Node* b = Op("b", 1, {a});
+  Node* c = Op("c", 2, {a, b});
+  Node* d = Op("d", 3, {a, b, c});
+  Plan();
+  EXPECT_EQ(Waits(b), "a");
+  EXPECT_EQ(Waits(c), "b");
+  EXPECT_EQ(Waits(d), "c");
+  EXPECT_EQ(plan_.waits_left_out, 3);
+}
+
+TEST_F(NodePlanTest, BothSidesOfADiamondAreWaitedFor) {
+  Node* a = Op("a", 0);
+  Node* b = Op("b", 1, {a});
+  Node* c = Op("c", 2, {a});
+  Node* d = Op("d", 3, {a, b, c});
+  Plan();
+  EXPECT_EQ(Waits(b), "a");
+  EXPECT_EQ(Waits(c), "a");
+  EXPECT_EQ(Waits(d), "b, c");
+  EXPECT_EQ(plan_.waits_left_out, 1);
+}
+
+TEST_F(NodePlanTest, AnEarlierWaitOfTheSameStreamImpliesALaterOne) {
+  Node* a = Op("a", 0);
+  Node* b = Op("b", 1, {a});
+  Node* c = Op("c", 1, {a, b});
+  Plan();
+  EXPECT_EQ(Waits(b), "a");
+  EXPECT_EQ(Waits(c), "");
+}
+
+TEST_F(NodePlanTest, NodesOfOneGroupWithoutAPathImplyNothing) {
+  Node* a = Op("a", 0);
+  Node* b = Op("b", 1, {a});
+  // Either may be launched first.
+  Node* c = Op("c", 1, {a});
+  Plan();
+  EXPECT_EQ(Waits(b), "a");
+  EXPECT_EQ(Waits(c), "a");
+}
+
+TEST_F(NodePlanTest, TheLastOfOneStreamIsWaitedForByItsEventNotByATail) {
+  Node* a = Op("a", 1);
+  Node* b = Op("b", 1, {a});
+  Node* c = Op("c", 2, {a, b});
+  Plan();
+  EXPECT_EQ(Waits(c), "b");
+}
+
+TEST_F(NodePlanTest, AnyEdgeInsideAGroupImpliesOrder) {
+  for (const char* edge : {"host", "resource"}) {
+    const DataType type = edge[0] == 'h' ? DT_FLOAT : DT_RESOURCE;
+    auto name = [&](const char* node) { return absl::StrCat(edge, node); };
+    Node* a = Op(name("_a"), 0);
+    Node* b = HostOp(name("_b"), 1, {a}, type);
+    Node* c = Op(name("_c"), 1, {a, b});
+    Plan();
+    EXPECT_EQ(Waits(c), "") << edge;
+  }
+}
+
+TEST_F(NodePlanTest, HostOutputsBetweenGroupsImplyNothing) {
+  Node* a = Op("a", 0);
+  Node* b = HostOp("b", 1, {a});
+  Node* c = Op("c", 2, {a, b});
+  Plan();
+  EXPECT_EQ(Waits(b), "a");
+  EXPECT_EQ(Waits(c), "a");
+}
+
+TEST_F(NodePlanTest, OrderThroughWhatIsNotLaunchedCounts) {
+  Node* a = Op("a", 0);
+  Node* b = Op("b", 1, {}, {NoOp("join", {a})});
+  Node* c = Op("c", 2, {a}, {NoOp("next", {b})});
+  Plan();
+  EXPECT_EQ(Waits(b), "a");
+  EXPECT_EQ(Waits(c), "b");
+}
+
+// A node on the path may be dead, and so not launched.
+class UnreducedTest : public NodePlanTest {
+ protected:
+  UnreducedTest() {
+    a_ = Op("a", 0);
+    b_ = Op("b", 1, {a_});
+    c_ = Op("c", 2, {a_, b_});
+  }
+  void ExpectReduced(bool reduced) {
+    Plan();
+    EXPECT_EQ(Waits(c_), reduced ? "b" : "a, b");
+    EXPECT_EQ(plan_.waits_left_out, reduced ? 1 : 0);
+  }
+  Node* a_;
+  Node* b_;
+  Node* c_;
+};
+
+TEST_F(UnreducedTest, TheGraphIsReducedAsItIs) { ExpectReduced(true); }
+
+TEST_F(UnreducedTest, NothingIsLeftOutBesideASwitch) {
+  AddSwitch("switch", a_);
+  ExpectReduced(false);
+}
+
+TEST_F(UnreducedTest, NothingIsLeftOutBesideAMerge) {
+  Add(NodeBuilder("merge", "Merge").Input(Outputs{a_, b_}));
+  ExpectReduced(false);
+}
+
+TEST_F(UnreducedTest, NothingIsLeftOutBesideAnEnter) {
+  Add(NodeBuilder("enter", "Enter").Input(a_).Attr("frame_name", "f"));
+  ExpectReduced(false);
+}
+
+TEST_F(UnreducedTest, NothingIsLeftOutOfAHugeGraph) {
+  NodeDef def;
+  def.set_op("NoOp");
+  for (int i = 0; i < 20000; ++i) {
+    def.set_name(absl::StrCat("n", i));
+    absl::Status status;
+    graph_.AddNode(def, &status);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  ExpectReduced(false);
+}
+
+// while (...) { x = change(x); y = body(invariant) after change }, where a
+// walk of the graph may come to `body` by way of `invariant` before it comes
+// to `change`.
+TEST_F(NodePlanTest, InALoopTooANodeComesAfterWhatIsHandedOn) {
+  for (bool invariant_first : {true, false}) {
+    const std::string prefix = invariant_first ? "first/" : "second/";
+    Node* start = Op(prefix + "start", 0);
+    auto enter = [&](const std::string& name) {
+      return Add(NodeBuilder(prefix + name, "Enter")
+                     .Input(start)
+                     .Attr("frame_name", prefix + "f"));
+    };
+    Node* invariant = invariant_first ? enter("invariant") : nullptr;
+    Node* entered = enter("entered");
+    if (!invariant_first) invariant = enter("invariant");
+    Node* merge = Add(NodeBuilder(prefix + "merge", "Merge")
+                          .Input(Outputs{entered, entered}));
+    Node* condition =
+        Add(NodeBuilder(prefix + "condition", "LoopCond")
+                .Input(HostOp(prefix + "if", {}, {merge}, DT_BOOL)));
+    Node* split = Add(
+        NodeBuilder(prefix + "switch", "Switch").Input(merge).Input(condition));
+    Node* change = Op(prefix + "change", 1, {{split, 1}});
+    Node* body =
+        Op(prefix + "body", 2, {invariant}, {NoOp(prefix + "join", {change})});
+    Node* next = Add(NodeBuilder(prefix + "next", "NextIteration").Input(body));
+    ASSERT_TRUE(graph_.UpdateEdge(next, 0, merge, 1).ok());
+    Plan();
+    EXPECT_EQ(Waits(body),
+              absl::StrCat(prefix, "invariant, ", prefix, "change"));
+  }
+}
+
+// Random graphs.
+
+constexpr int kSeeds = 400;
+
+// Nodes by number, which is not their id; edges go to higher numbers only.
+struct RandomGraph {
+  explicit RandomGraph(uint32_t seed) : graph(OpRegistry::Global()) {
+    std::mt19937 random(seed);
+    auto below = [&](int n) { return static_cast<int>(random() % n); };
+    auto percent = [&](int chance) { return below(100) < chance; };
+    const int count = 10 + below(51);
+    options.group_count = 2 + below(4);
+    options.home = below(options.group_count);
+    const int reach = 2 + below(count);  // how far back inputs are
+    const int unlaunched = below(40);
+    auto earlier = [&](int i) { return i - 1 - below(std::min(i, reach)); };
+
+    std::vector<NodeDef> defs(count);
+    struct Input {
+      int from, output, to, input;
+    };
+    std::vector<Input> inputs;
+    std::vector<DataTypeVector> types(count);
+    facts.resize(count);
+    groups.resize(count);
+    for (int i = 0; i < count; ++i) {
+      for (int k = 1 + below(3); k > 0; --k) {
+        static constexpr DataType kTypes[] = {DT_FLOAT, DT_FLOAT, DT_FLOAT,
+                                              DT_RESOURCE, DT_VARIANT};
+        types[i].push_back(kTypes[below(5)]);
+      }
+      facts[i].launched = !percent(unlaunched);
+      for (int k = below(types[i].size() + 1); k > 0; --k) {
+        facts[i].on_host.push_back(percent(40));
+      }
+      DataTypeVector taken;
+      if (i > 0) {
+        for (int k = below(4); k > 0; --k) {
+          const int from = earlier(i);
+          const int output = below(types[from].size());
+          inputs.push_back({from, output, i, static_cast<int>(taken.size())});
+          taken.push_back(types[from][output]);
+        }
+        for (int k = below(3); k > 0; --k) {
+          inputs.push_back(
+              {earlier(i), Graph::kControlSlot, i, Graph::kControlSlot});
+        }
+      }
+      defs[i].set_name(absl::StrCat("n", i));
+      defs[i].set_op("NodePlanTestOp");
+      AddNodeAttr("Tin", taken, &defs[i]);
+      AddNodeAttr("Tout", types[i], &defs[i]);
+      groups[i] = options.home;
+      if (percent(75)) {
+        groups[i] = below(options.group_count);
+        AddNodeAttr(kStreamGroupAttr, groups[i], &defs[i]);
+      }
+      if (percent(5)) {
+        facts[i].leader_reason = "so it is";
+        groups[i] = 0;
+      }
+    }
+    // Ids say nothing of the order.
+    std::vector<int> turns(count);
+    for (int i = 0; i < count; ++i) turns[i] = i;
+    for (int i = count; i > 1; --i) std::swap(turns[i - 1], turns[below(i)]);
+    nodes.resize(count);
+    for (int i : turns) {
+      absl::Status status;
+      nodes[i] = graph.AddNode(defs[i], &status);
+      if (!status.ok()) ADD_FAILURE() << status;
+    }
+    for (const Input& edge : inputs) {
+      graph.AddEdge(nodes[edge.from], edge.output, nodes[edge.to], edge.input);
+    }
+    FixupSourceAndSinkEdges(&graph);
+    numbers.assign(graph.num_node_ids(), -1);
+    for (int i = 0; i < count; ++i) numbers[nodes[i]->id()] = i;
+    FindNeeds();
+  }
+
+  // What the edge itself asks for.
+  bool IsOrdered(const Edge& edge) const {
+    if (edge.IsControlEdge()) return true;
+    const NodeFacts& from = facts[numbers[edge.src()->id()]];
+    switch (edge.src()->output_type(edge.src_output())) {
+      case DT_VARIANT:
+        return true;
+      case DT_RESOURCE:
+        return false;
+      default:
+        return edge.src_output() >= static_cast<int>(from.on_host.size()) ||
+               !from.on_host[edge.src_output()];
+    }
+  }
+
+  // The launched nodes that must come after launched node `from`, by a walk
+  // through `at` and others that are not launched.
+  void Follow(int from, int at) {
+    for (const Edge* edge : nodes[at]->out_edges()) {
+      const int to = numbers[edge->dst()->id()];
+      if (to < 0) continue;  // the sink
+      const bool direct = at == from && facts[to].launched;
+      if (direct && groups[from] == groups[to]) streams.insert({from, to});
+      if (!IsOrdered(*edge)) continue;
+      if (!facts[to].launched) {
+        Follow(from, to);
+      } else if (groups[from] == groups[to]) {
+        streams.insert({from, to});
+      } else {
+        needs.insert({from, to});
+      }
+    }
+  }
+  void FindNeeds() {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (facts[i].launched) Follow(i, i);
+    }
+  }
+
+  NodePlan Plan(bool reduce) {
+    options.reduce = reduce;
+    absl::StatusOr<NodePlan> plan = MakeNodePlan(
+        graph, options,
+        [this](const Node& node) { return facts[numbers[node.id()]]; });
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan.ok() ? *std::move(plan) : NodePlan();
+  }
+
+  using Pairs = std::set<std::pair<int, int>>;
+
+  // The earlier and the later node of each wait of the plan, tails by each of
+  // their nodes.
+  Pairs WaitsOf(const NodePlan& plan) const {
+    Pairs waits;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const NodePlan::Node& planned = plan.nodes[nodes[i]->id()];
+      for (int id : planned.events) waits.insert({numbers[id], i});
+      for (int id : planned.tails) waits.insert({numbers[id], i});
+    }
+    return waits;
+  }
+
+  // The needs that streams and waits do not meet, as text; none if "".
+  std::string Unmet(const Pairs& waits) const {
+    std::vector<std::vector<int>> next(nodes.size());
+    for (const auto& [from, to] : streams) next[from].push_back(to);
+    for (const auto& [from, to] : waits) next[from].push_back(to);
+    std::string unmet;
+    for (size_t from = 0; from < nodes.size(); ++from) {
+      std::vector<bool> seen(nodes.size());
+      std::vector<int> left = {static_cast<int>(from)};
+      while (!left.empty()) {
+        const int at = left.back();
+        left.pop_back();
+        for (int to : next[at]) {
+          if (!seen[to]) left.push_back(to);
+          seen[to] = true;
+        }
+      }
+      for (auto need = needs.lower_bound({from, 0});
+           need != needs.end() && need->first == static_cast<int>(from);
+           ++need) {
+        if (seen[need->second]) continue;
+        absl::StrAppend(&unmet, " n", from, "->n", need->second);
+      }
+    }
+    return unmet;
+  }
+
+  Graph graph;
+  NodePlanOptions options;
+  std::vector<Node*> nodes;
+  std::vector<int> numbers;  // by id; -1 if not an op
+  std::vector<NodeFacts> facts;
+  std::vector<int> groups;
+  // Of launched nodes: pairs of different groups that must be ordered, and
+  // pairs of one group that its stream orders.
+  Pairs needs, streams;
+};
+
+class RandomNodePlanTest : public ::testing::Test {
+ protected:
+  // Runs `check` for a few hundred graphs, until one fails.
+  template <typename Check>
+  void ForEachGraph(Check check) {
+    for (int seed = 0; seed < kSeeds && !HasFailure(); ++seed) {
+      SCOPED_TRACE(absl::StrCat("seed ", seed));
+      RandomGraph random(seed);
+      check(&random);
+    }
+  }
+};
+
+TEST_F(RandomNodePlanTest, EveryNeedIsMet) {
+  int left_out = 0, handed_on = 0;
+  ForEachGraph([&](RandomGraph* random) {
+    const NodePlan plan = random->Plan(/*reduce=*/true);
+    EXPECT_EQ(random->Unmet(random->WaitsOf(plan)), "");
+    left_out += plan.waits_left_out;
+    for (const auto& [from, to] : random->needs) {
+      bool direct = false;
+      for (const Node* in : random->nodes[to]->in_nodes()) {
+        direct |= in == random->nodes[from];
+      }
+      handed_on += !direct;
+    }
+  });
+  // Else the graphs would show little.
+  EXPECT_GT(left_out, 10 * kSeeds / 4);
+  EXPECT_GT(handed_on, kSeeds);
+}
+
+TEST_F(RandomNodePlanTest, EveryWaitIsNeeded) {
+  int waits = 0;
+  ForEachGraph([&](RandomGraph* random) {
+    const RandomGraph::Pairs all = random->WaitsOf(random->Plan(true));
+    for (const auto& wait : all) {
+      RandomGraph::Pairs rest = all;
+      rest.erase(wait);
+      EXPECT_NE(random->Unmet(rest), "")
+          << "n" << wait.second << " waits for n" << wait.first;
+      ++waits;
+    }
+  });
+  EXPECT_GT(waits, 10 * kSeeds);
+}
+
+TEST_F(RandomNodePlanTest, WithoutReductionEveryNeedIsAWait) {
+  ForEachGraph([&](RandomGraph* random) {
+    const NodePlan plan = random->Plan(/*reduce=*/false);
+    EXPECT_EQ(random->WaitsOf(plan), random->needs);
+    EXPECT_EQ(plan.waits_left_out, 0);
+  });
+}
+
+TEST_F(RandomNodePlanTest, PlansAreConsistent) {
+  int tails = 0;
+  ForEachGraph([&](RandomGraph* random) {
+    for (bool reduce : {false, true}) {
+      const NodePlan plan = random->Plan(reduce);
+      std::set<int> noted, records;
+      int waits = 0;
+      for (size_t i = 0; i < random->nodes.size(); ++i) {
+        const NodePlan::Node& planned = plan.nodes[random->nodes[i]->id()];
+        EXPECT_EQ(planned.group, random->groups[i]) << "n" << i;
+        EXPECT_FALSE(planned.after_all) << "n" << i;
+        std::map<int, int> events, of_tails;  // by group
+        for (int id : planned.events) ++events[plan.nodes[id].group];
+        for (int id : planned.tails) ++of_tails[plan.nodes[id].group];
+        for (const auto& [group, count] : events) {
+          EXPECT_EQ(count, 1) << "n" << i;
+          EXPECT_EQ(of_tails.count(group), 0) << "n" << i;
+        }
+        for (const auto& [group, count] : of_tails) {
+          EXPECT_GT(count, 1) << "n" << i;
+        }
+        waits += events.size() + of_tails.size();
+        tails += of_tails.size();
+        records.insert(planned.events.begin(), planned.events.end());
+        noted.insert(planned.events.begin(), planned.events.end());
+        noted.insert(planned.tails.begin(), planned.tails.end());
+      }
+      EXPECT_EQ(plan.waits, waits);
+      for (const Node* node : random->nodes) {
+        const NodePlan::Node& planned = plan.nodes[node->id()];
+        EXPECT_EQ(planned.noted, noted.count(node->id()) > 0) << node->name();
+        EXPECT_EQ(planned.records, records.count(node->id()) > 0)
+            << node->name();
+      }
+      EXPECT_EQ(plan.waits_left_out,
+                random->needs.size() - random->WaitsOf(plan).size());
+    }
+  });
+  EXPECT_GT(tails, kSeeds);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow
