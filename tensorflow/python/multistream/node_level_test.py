@@ -575,7 +575,7 @@ def random_programs(first: int, last: int) -> None:
 
 @pytest.mark.parametrize("reduce_waits", ["true", "false"])
 def test_random_programs(reduce_waits: str) -> None:
-    """300 random programs give the same bits with scopes as without."""
+    """220 random programs give the same bits with scopes as without."""
 
     def run_part(part: int) -> None:
         run(

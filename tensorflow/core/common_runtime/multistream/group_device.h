@@ -31,6 +31,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/lib/core/refcount.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -117,21 +118,28 @@ class GroupDevice : public Base, public GroupMember {
 
   void ComputeHere(OpKernel* kernel, OpKernelContext* context,
                    const OpTraits* traits) override {
+    if (OpScope::MayMakeGathered(group_, kernel)) {
+      absl::Status status = OpScope::MakeGathered(
+          gpu_, group_, kernel, context,
+          leader_->GetAllocator(AllocatorAttributes()),
+          [&](const Tensor& from, Tensor* to) {
+            DeviceContext* device_context = nullptr;
+            absl::Status found = leader_->TryGetDeviceContext(&device_context);
+            if (!found.ok()) return found;
+            core::RefCountPtr<DeviceContext> owned(device_context);
+            return leader_->CopyOnStream(from, to, device_context);
+          });
+      if (!status.ok()) {
+        context->SetStatus(status);
+        return;
+      }
+    }
     OpScope scope(gpu_, group_, kernel, context, traits);
     if (scope.must_adopt()) {
       absl::Status status = scope.AdoptForeignInputs(
           this->GetAllocator(AllocatorAttributes()),
           [&](const Tensor& from, Tensor* to) {
-            absl::Status copied;
-            absl::Notification issued;
-            Base::CopyTensorInSameDevice(&from, to,
-                                         context->op_device_context(),
-                                         [&](const absl::Status& s) {
-                                           copied = s;
-                                           issued.Notify();
-                                         });
-            issued.WaitForNotification();
-            return copied;
+            return CopyOnStream(from, to, context->op_device_context());
           });
       if (!status.ok()) {
         context->SetStatus(status);
@@ -168,13 +176,24 @@ class GroupDevice : public Base, public GroupMember {
                               const DeviceContext* device_context,
                               StatusCallback done) override {
     HoldIfForeign(group_, *from);
-    if (Sanitizer* sanitizer = group_->sanitizer()) {
-      sanitizer->Launch(group_->index(), "copy",
-                        {{from->data(), from->TotalBytes(), false, "source"},
-                         {to->data(), to->TotalBytes(), true, "copy"}});
-    }
+    LogCopy(*from, *to);
     Base::CopyTensorInSameDevice(from, to, device_context, std::move(done));
     if (group_->is_leader()) gpu_->NoteLeaderWork();
+  }
+
+  // Gives this group's stream a copy of `from` to `to`.
+  absl::Status CopyOnStream(const Tensor& from, Tensor* to,
+                            DeviceContext* device_context) {
+    LogCopy(from, *to);
+    absl::Status copied;
+    absl::Notification issued;
+    Base::CopyTensorInSameDevice(&from, to, device_context,
+                                 [&](const absl::Status& s) {
+                                   copied = s;
+                                   issued.Notify();
+                                 });
+    issued.WaitForNotification();
+    return copied;
   }
 
   // The visible device is in sync when all its groups are.
@@ -185,6 +204,14 @@ class GroupDevice : public Base, public GroupMember {
   }
 
  private:
+  void LogCopy(const Tensor& from, const Tensor& to) {
+    if (Sanitizer* sanitizer = group_->sanitizer()) {
+      sanitizer->Launch(group_->index(), "copy",
+                        {{from.data(), from.TotalBytes(), false, "source"},
+                         {to.data(), to.TotalBytes(), true, "copy"}});
+    }
+  }
+
   GpuGroups* const gpu_;
   StreamGroup* const group_;
   GroupDevice* leader_ = nullptr;  // of a hidden group's device

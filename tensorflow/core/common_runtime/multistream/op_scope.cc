@@ -23,6 +23,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/test_faults.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/resource_handle.h"
+#include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/type_index.h"
 #include "tensorflow/core/framework/types.h"
@@ -180,6 +181,44 @@ void OpScope::FindForeignInputs(const KernelTraits* traits) {
     group_->NoteForeignUse(tensor.data());
     Hold(tensor);
   }
+}
+
+absl::Status OpScope::MakeGathered(GpuGroups* gpu, StreamGroup* group,
+                                   OpKernel* kernel, OpKernelContext* context,
+                                   Allocator* allocator,
+                                   const CopyOnStream& copy) {
+  core::RefCountPtr<Var> var;
+  // The kernel says what is wrong with its input.
+  if (!context->has_input(0) ||
+      !LookupResource(context, HandleFromInput(context, 0), &var).ok() ||
+      var->copy_on_read_mode.load()) {
+    return absl::OkStatus();
+  }
+  gpu->BeginWrite();
+  absl::Status status = [&]() -> absl::Status {
+    mutex_lock lock(*var->mu());
+    Tensor* tensor = var->tensor();
+    if (var->copy_on_read_mode.load() || !tensor->IsInitialized()) {
+      return absl::OkStatus();
+    }
+    if (!tensor->RefCountIsOne() && DataTypeCanUseMemcpy(tensor->dtype())) {
+      Tensor moved(allocator, tensor->dtype(), tensor->shape());
+      if (!moved.IsInitialized()) {
+        return absl::ResourceExhaustedError(absl::StrCat(
+            "Out of memory: stream group 0 of /device:GPU:", group->gpu(),
+            " has no ", tensor->TotalBytes(),
+            " bytes for a copy of the variable that ", kernel->name(),
+            " reads"));
+      }
+      absl::Status copied = copy(*tensor, &moved);
+      if (!copied.ok()) return copied;
+      *tensor = moved;
+    }
+    var->copy_on_read_mode.store(true);
+    return absl::OkStatus();
+  }();
+  gpu->EndWrite();
+  return status;
 }
 
 absl::Status OpScope::AdoptForeignInputs(Allocator* allocator,

@@ -61,6 +61,20 @@ class OpScope {
   absl::Status AdoptForeignInputs(Allocator* allocator,
                                   const CopyOnStream& copy);
 
+  // A gather on a variable makes it one whose readers get copies, and for that
+  // may move it into the memory of the group that gathers. Where such a gather
+  // is to run on another group, it happens before, on the leader: `allocator`
+  // and `copy` are the leader's. To be called before anything else.
+  static absl::Status MakeGathered(GpuGroups* gpu, StreamGroup* group,
+                                   OpKernel* kernel, OpKernelContext* context,
+                                   Allocator* allocator,
+                                   const CopyOnStream& copy);
+  static bool MayMakeGathered(StreamGroup* group, const OpKernel* kernel) {
+    return !group->is_leader() &&
+           (kernel->type_string_view() == "ResourceGather" ||
+            kernel->type_string_view() == "ResourceGatherNd");
+  }
+
   // True if AdoptForeignInputs has something to do.
   bool must_adopt() const { return adopts_ && !foreign_.empty(); }
 
