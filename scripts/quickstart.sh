@@ -58,5 +58,9 @@ LD_LIBRARY_PATH="${libraries[0]}" TF_GPU_STREAM_GROUP_COUNT=4 \
   --verify "${model}/model_test.pbtxt" 1 input0 1 output \
   16 100 4 "${model}/config_proto"
 
+stage "training: branches on one stream and on 4 stream groups" "The error above says why."
+TF_GPU_STREAM_GROUP_COUNT=4 TF_NODE_LEVEL_MULTISTREAM=true \
+  "${VENV}/bin/python" examples/multistream_training.py --steps 60
+
 stage "everything ran" ""
 echo "Your own programs: source .venv/bin/activate; export TF_GPU_STREAM_GROUP_COUNT=4"
