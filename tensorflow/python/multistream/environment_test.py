@@ -175,13 +175,15 @@ def test_negative_gpu_is_an_error() -> None:
 
 
 def test_variables_without_effect_are_named() -> None:
-    """What is recognised and has no effect yet says so, once."""
+    """What is recognised and has no effect says so, once."""
     done = run(
         "import tensorflow as tf; tf.constant(1.0)",
-        TF_NODE_LEVEL_MULTISTREAM="true",
+        TF_GPU_STREAM_MERGE="true",
+        TF_STREAM_FROM_FILE="groups.txt",
         TF_GPU_STREAM_GROUP_COUNT="2",
         TF_CPP_MIN_LOG_LEVEL="1",
         **EMULATED,
     )
     assert done.returncode == 0, done.stderr
-    assert "TF_NODE_LEVEL_MULTISTREAM" in done.stderr and "no effect yet" in done.stderr
+    assert "TF_GPU_STREAM_MERGE" in done.stderr and "have no effect" in done.stderr
+    assert "TF_STREAM_FROM_FILE (without TF_NODE_LEVEL_MULTISTREAM=true)" in done.stderr
