@@ -58,6 +58,7 @@ import numpy as np
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import tensorflow as tf
+from option_types import tolerance, whole
 
 tf1 = tf.compat.v1
 GPU = "/GPU:0"
@@ -528,32 +529,6 @@ MODES = {
     "function": make_function_training,
     "keras": make_keras_training,
 }
-
-
-def whole(low: int, high: int) -> Callable[[str], int]:
-    """Makes a parser of an option that takes a whole number from `low` to `high`."""
-
-    def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = low - 1
-        if not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
-        return value
-
-    return parse
-
-
-def tolerance(text: str) -> float:
-    """Parses an option that takes a number of 0 or more."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 0 or more")
-    return value
 
 
 def add_common_options(parser: argparse.ArgumentParser, steps: int) -> None:

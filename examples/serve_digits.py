@@ -58,6 +58,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import itertools
 
 import tensorflow as tf
+from option_types import tolerance, whole
 
 SEED = 20260
 TRAINING_IMAGES = 1297
@@ -310,29 +311,6 @@ def report(options: argparse.Namespace, folder: str) -> int:
     return 1 if wrong else 0
 
 
-def _whole(low: int, high: int) -> Any:
-    def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = low - 1
-        if not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
-        return value
-
-    return parse
-
-
-def _tolerance(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 0 or more")
-    return value
-
-
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Reads the command line; exits with status 2 if it is not understood."""
     parser = argparse.ArgumentParser(
@@ -346,15 +324,15 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="all (the default) trains into a temporary folder, then serves",
     )
     parser.add_argument("--out", help="train: folder of the SavedModel")
-    parser.add_argument("--epochs", type=_whole(1, 10_000), default=30, help="[30]")
+    parser.add_argument("--epochs", type=whole(1, 10_000), default=30, help="[30]")
     parser.add_argument("--model", help="serve: folder of the SavedModel")
-    parser.add_argument("--threads", type=_whole(1, 256), default=8, help="[8]")
-    parser.add_argument("--rounds", type=_whole(1, 100_000), default=20, help="[20]")
-    parser.add_argument("--batch", type=_whole(1, 500), default=10, help="images a call [10]")
+    parser.add_argument("--threads", type=whole(1, 256), default=8, help="[8]")
+    parser.add_argument("--rounds", type=whole(1, 100_000), default=20, help="[20]")
+    parser.add_argument("--batch", type=whole(1, 500), default=10, help="images a call [10]")
     parser.add_argument("--save", metavar="PATH", help="write the outputs to PATH")
     parser.add_argument("--compare", metavar="PATH", help="compare with the outputs in PATH")
     parser.add_argument(
-        "--tolerance", type=_tolerance, default=0.0, help="largest difference [0: same bits]"
+        "--tolerance", type=tolerance, default=0.0, help="largest difference [0: same bits]"
     )
     options = parser.parse_args(arguments)
     if options.command == "train" and options.out is None:

@@ -61,7 +61,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import multistream_training
 import tensorflow as tf
-from multistream_training import GPU, Comparison, Training, on_group, whole
+from multistream_training import GPU, Comparison, Training, on_group
+from option_types import whole
 
 tf1 = tf.compat.v1
 

@@ -120,6 +120,14 @@ bool IsCall(const NodeDef& node, const FunctionLibraryDefinition* library) {
   return absl::StrContains(node.op(), "PyFunc");
 }
 
+// Why a node that is neither a call nor known to be harmless must run on the
+// leader; empty if it need not.
+std::string OwnReason(const OpDef& op, bool takes_state) {
+  if (takes_state) return "may change a variable";
+  if (op.is_stateful() && !IsHarmless(op.name())) return "is stateful";
+  return "";
+}
+
 // Walks a graph's nodes and, through them, the functions they call.
 class Walk {
  public:
@@ -152,14 +160,10 @@ class Walk {
       return absl::StrCat("node ", node.name(), " has the unknown op ", op);
     }
     // A cluster's state is judged by its functions, which _XlaCompile names.
-    if (takes_state && op != "_XlaRun") {
-      return absl::StrCat("node ", node.name(), " (", op,
-                          ") may change a variable");
-    }
-    if (op_def->is_stateful() && !IsHarmless(op)) {
-      return absl::StrCat("node ", node.name(), " (", op, ") is stateful");
-    }
-    return "";
+    const std::string reason =
+        OwnReason(*op_def, takes_state && op != "_XlaRun");
+    if (reason.empty()) return "";
+    return absl::StrCat("node ", node.name(), " (", op, ") ", reason);
   }
 
  private:
@@ -256,9 +260,7 @@ std::string LeaderReason(const Node& node,
   if (OnlyReads(op) || OnlyForwards(op) || IsCall(node.def(), library)) {
     return "";
   }
-  if (takes_resource) return "may change a variable";
-  if (node.op_def().is_stateful() && !IsHarmless(op)) return "is stateful";
-  return "";
+  return OwnReason(node.op_def(), takes_resource);
 }
 
 bool MayChangeState(const OpKernel& kernel,

@@ -39,12 +39,12 @@ const char* DataOf(const Tensor& tensor) {
 LaunchLog::LaunchLog(StreamGroup* group, const OpKernel* kernel,
                      OpKernelContext* context, const KernelTraits* traits,
                      bool changes_state)
-    : group_(group), sanitizer_(group->sanitizer()) {
-  if (sanitizer_ == nullptr) return;
-  kernel_ = kernel;
-  context_ = context;
-  traits_ = traits;
-  changes_state_ = changes_state;
+    : group_(group),
+      sanitizer_(group->sanitizer()),
+      kernel_(kernel),
+      context_(context),
+      traits_(traits),
+      changes_state_(changes_state) {
   for (int i = 0; i < context->num_inputs(); ++i) {
     const TensorValue& value = context->params()->inputs[i];
     Input input = {nullptr, 0, false};
@@ -68,7 +68,7 @@ bool LaunchLog::Skips(const Tensor& tensor) const {
 }
 
 void LaunchLog::Launched() {
-  if (sanitizer_ == nullptr || !context_->status().ok()) return;
+  if (!context_->status().ok()) return;
   std::vector<Access> accesses;
   for (int i = 0; i < static_cast<int>(inputs_.size()); ++i) {
     if (inputs_[i].data == nullptr) continue;
@@ -79,28 +79,31 @@ void LaunchLog::Launched() {
     const Tensor* output = context_->mutable_output(i);
     if (output == nullptr || Skips(*output)) continue;
     const char* data = DataOf(*output);
-    const size_t bytes = output->TotalBytes();
     const auto& fresh = *FreshMemory();
     bool is_write = std::find(fresh.begin(), fresh.end(), data) != fresh.end();
     for (const Input& input : inputs_) {
       if (data < input.data || data >= input.data + input.bytes) continue;
-      // The op wrote into its input, or hands it on. Who used it before has
-      // let go of it, so its lifetime may as well begin anew.
+      // The op wrote into its input, or hands it on.
       is_write = input.ours_alone && data == input.data;
       if (is_write && MemoryOwner::Get()->Find(data) == group_) {
-        sanitizer_->Free(data);
-        sanitizer_->Allocate(group_->index(), data, input.bytes);
+        Renew(data, input.bytes);
       }
       break;
     }
     // Others it only hands on, as a call does what its function returns.
     if (!is_write) continue;
-    accesses.push_back({data, bytes, is_write, absl::StrCat("output ", i)});
+    accesses.push_back(
+        {data, output->TotalBytes(), true, absl::StrCat("output ", i)});
   }
   AddVariables(&accesses);
   if (!accesses.empty()) {
     sanitizer_->Launch(group_->index(), kernel_->name(), accesses);
   }
+}
+
+void LaunchLog::Renew(const void* address, size_t bytes) const {
+  sanitizer_->Free(address);
+  sanitizer_->Allocate(group_->index(), address, bytes);
 }
 
 void LaunchLog::AddVariables(std::vector<Access>* accesses) const {
@@ -124,13 +127,9 @@ void LaunchLog::AddVariables(std::vector<Access>* accesses) const {
     tf_shared_lock lock(*var->mu());
     const Tensor& tensor = *var->tensor();
     if (Skips(tensor)) continue;
-    // One that others share was assigned, not written. Who used one that
-    // nobody shares any more has let go of it: its lifetime begins anew.
+    // One that others share was assigned, not written.
     const bool is_write = changes_state_ && tensor.RefCountIsOne();
-    if (is_write) {
-      sanitizer_->Free(tensor.data());
-      sanitizer_->Allocate(group_->index(), tensor.data(), tensor.TotalBytes());
-    }
+    if (is_write) Renew(tensor.data(), tensor.TotalBytes());
     accesses->push_back({tensor.data(), tensor.TotalBytes(), is_write,
                          absl::StrCat("variable ", handle.name())});
   }

@@ -31,7 +31,7 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-// Alive while an op is launched on `group`. Does nothing without a sanitizer.
+// Alive while an op is launched on `group`, which has a sanitizer.
 class LaunchLog {
  public:
   // `changes_state`: the op may change the variables that it is given.
@@ -50,14 +50,17 @@ class LaunchLog {
     bool ours_alone;  // nobody else has a reference to it
   };
   bool Skips(const Tensor& tensor) const;
+  // All who used memory of the group have let go of it: its lifetime may as
+  // well begin anew.
+  void Renew(const void* address, size_t bytes) const;
   void AddVariables(std::vector<Access>* accesses) const;
 
   StreamGroup* const group_;
   Sanitizer* const sanitizer_;
-  const OpKernel* kernel_ = nullptr;
-  OpKernelContext* context_ = nullptr;
-  const KernelTraits* traits_ = nullptr;
-  bool changes_state_ = false;
+  const OpKernel* const kernel_;
+  OpKernelContext* const context_;
+  const KernelTraits* const traits_;
+  const bool changes_state_;
   std::vector<Input> inputs_;
 };
 

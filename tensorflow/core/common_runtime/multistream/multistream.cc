@@ -56,18 +56,22 @@ std::string CheckEnvironment() {
 }  // namespace multistream
 }  // namespace tensorflow
 
+// Copies as much of `text` as fits, with a final 0; returns its length.
+static int CopyText(const std::string& text, char* out, int size) {
+  if (size > 0) {
+    const size_t n = std::min(text.size(), static_cast<size_t>(size) - 1);
+    std::memcpy(out, text.data(), n);
+    out[n] = 0;
+  }
+  return static_cast<int>(text.size());
+}
+
 // The same for Python, which loads this library with ctypes.
 extern "C" {
 
-// Copies as much of the message as fits, with a final 0; returns its length.
+// CopyText of the message.
 int TFMS_CheckEnvironment(char* message, int size) {
-  const std::string text = tensorflow::multistream::CheckEnvironment();
-  if (size > 0) {
-    const size_t n = std::min(text.size(), static_cast<size_t>(size) - 1);
-    std::memcpy(message, text.data(), n);
-    message[n] = 0;
-  }
-  return static_cast<int>(text.size());
+  return CopyText(tensorflow::multistream::CheckEnvironment(), message, size);
 }
 
 int TFMS_IsEnabled() {
@@ -88,8 +92,8 @@ int TFMS_StreamStats(tensorflow::multistream::StreamGroupStats* stats,
 }
 
 // PlanTable for `bytes` bytes of a serialized GraphDef, with the options of the
-// environment, of GPU 0. Copies as much as fits, with a final 0, to `table`;
-// returns the length, or -1 - the length of an error message.
+// environment, of GPU 0. CopyText of the table, or -1 - that of an error
+// message.
 int TFMS_PlanTable(const char* graph, int bytes, const char* function, int home,
                    char* table, int size) {
   using namespace tensorflow::multistream;  // NOLINT
@@ -112,15 +116,10 @@ int TFMS_PlanTable(const char* graph, int bytes, const char* function, int home,
     plan.file = (*file)->get();
     return PlanTable(def, function, plan);
   }();
-  const std::string text =
-      made.ok() ? *made : std::string(made.status().message());
-  if (size > 0) {
-    const size_t n = std::min(text.size(), static_cast<size_t>(size) - 1);
-    std::memcpy(table, text.data(), n);
-    table[n] = 0;
+  if (!made.ok()) {
+    return -1 - CopyText(std::string(made.status().message()), table, size);
   }
-  const int length = static_cast<int>(text.size());
-  return made.ok() ? length : -1 - length;
+  return CopyText(*made, table, size);
 }
 
 int64_t TFMS_SanitizerReports() {

@@ -213,18 +213,13 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
                         : v == "log" ? SanitizerMode::kLog
                                      : SanitizerMode::kAbort;
   }
-  if (!options.node_level) {
-    for (const char* name :
-         {kForwardPropagationVariable, kStreamFileVariable}) {
-      const std::string v = value_of(name);
-      if (v.empty() || (name == kForwardPropagationVariable &&
-                        !options.forward_propagation)) {
-        continue;
-      }
-      options.without_effect.push_back(
-          absl::StrCat(name, " (without ", kNodeLevelVariable, "=true)"));
-    }
-  }
+  auto needs_node_level = [&options](bool is_set, const char* name) {
+    if (!is_set || options.node_level) return;
+    options.without_effect.push_back(
+        absl::StrCat(name, " (without ", kNodeLevelVariable, "=true)"));
+  };
+  needs_node_level(options.forward_propagation, kForwardPropagationVariable);
+  needs_node_level(!options.stream_file.empty(), kStreamFileVariable);
   absl::Status s = CheckOthers(get, &options);
   if (!s.ok()) return s;
   return options;
