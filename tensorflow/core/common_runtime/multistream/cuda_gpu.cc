@@ -278,7 +278,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
           absl::StrCat("TensorFlow made ", all.size(), " of ", specs_.size(),
                        " devices for the stream groups"));
     }
-    if (most > 1 && options_.spin_locks) SpinBeforeSleepInCudaDriver();
+    if (most > 1 && options_.spin_locks) ReplaceLocksInCudaDriver();
     for (size_t i = 0; i < all.size(); ++i) {
       auto* device = static_cast<CudaGroupDevice*>(all[i].release());
       std::unique_ptr<CudaGroupDevice> owned(device);

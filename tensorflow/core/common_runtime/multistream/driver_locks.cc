@@ -22,6 +22,7 @@ limitations under the License.
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -47,6 +48,9 @@ constexpr int kYields = 16;
 constexpr int kShortSleeps = 64;
 constexpr int64_t kShortSleepNanos = 20'000;
 constexpr int64_t kLongSleepNanos = 1'000'000;
+// How many pauses a reader stands back for. It may hold the lock already (a
+// read lock may be taken twice) and so be the one that the writer waits for.
+constexpr int kStandBack = kYields + 16;
 
 bool TryLock(pthread_mutex_t* mutex) {
   // A look does not take the cache line from the owner.
@@ -54,9 +58,13 @@ bool TryLock(pthread_mutex_t* mutex) {
          pthread_mutex_trylock(mutex) == 0;
 }
 
-bool IsMine(const pthread_mutex_t* mutex) {
+pid_t Self() {
   thread_local const pid_t self = static_cast<pid_t>(syscall(SYS_gettid));
-  return __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED) == self;
+  return self;
+}
+
+bool IsMine(const pthread_mutex_t* mutex) {
+  return __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED) == Self();
 }
 
 void Pause(int times) {
@@ -93,6 +101,68 @@ int SpinThenLock(pthread_mutex_t* mutex) {
   }
 }
 
+// How many threads wait for a lock in order to write. Locks that share a count
+// only make each other's readers stand back.
+std::atomic<int>& WaitingWriters(const pthread_rwlock_t* lock) {
+  struct alignas(64) Count {
+    std::atomic<int> threads{0};
+  };
+  static Count counts[64];
+  // As sparse as the locks may be: the golden ratio spreads them.
+  return counts[reinterpret_cast<uintptr_t>(lock) * 0x9E3779B97F4A7C15u >> 58]
+      .threads;
+}
+
+// pthread_rwlock_rdlock that lets waiting writers go first.
+int ReadLock(pthread_rwlock_t* lock) {
+  const int error = errno;
+  const std::atomic<int>& writers = WaitingWriters(lock);
+  for (int pauses = 0; pauses < kStandBack; Pause(++pauses)) {
+    for (int i = pauses == 0 ? kSpins : kSpinsLater; i > 0; --i) {
+      if (writers.load(std::memory_order_relaxed) == 0) {
+        errno = error;
+        return pthread_rwlock_rdlock(lock);
+      }
+      __builtin_ia32_pause();
+    }
+  }
+  errno = error;
+  return pthread_rwlock_rdlock(lock);
+}
+
+// pthread_rwlock_wrlock. It does not sleep in the lock either: readers would
+// have to wake it.
+int WriteLock(pthread_rwlock_t* lock) {
+  // EDEADLK is for pthread_rwlock_wrlock to say.
+  if (__atomic_load_n(&lock->__data.__cur_writer, __ATOMIC_RELAXED) == Self()) {
+    return pthread_rwlock_wrlock(lock);
+  }
+  const int error = errno;
+  std::atomic<int>& writers = WaitingWriters(lock);
+  writers.fetch_add(1, std::memory_order_relaxed);
+  for (int pauses = 0;; Pause(++pauses)) {
+    for (int i = pauses == 0 ? kSpins : kSpinsLater; i > 0; --i) {
+      const int result = pthread_rwlock_trywrlock(lock);
+      if (result != EBUSY) {
+        writers.fetch_sub(1, std::memory_order_relaxed);
+        errno = error;
+        return result;
+      }
+      __builtin_ia32_pause();
+    }
+  }
+}
+
+struct Replacement {
+  const char* name;
+  void* with;
+};
+const Replacement kReplacements[] = {
+    {"pthread_mutex_lock", reinterpret_cast<void*>(&SpinThenLock)},
+    {"pthread_rwlock_rdlock", reinterpret_cast<void*>(&ReadLock)},
+    {"pthread_rwlock_wrlock", reinterpret_cast<void*>(&WriteLock)},
+};
+
 struct Search {
   const std::string& library;
   bool found = false;
@@ -127,15 +197,16 @@ void SearchRelocations(const dl_phdr_info& info, const ElfW(Rela) * begin,
     const auto type = ELF64_R_TYPE(r->r_info);
     if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
     const char* name = names + symbols[ELF64_R_SYM(r->r_info)].st_name;
-    if (std::strcmp(name, "pthread_mutex_lock") != 0) continue;
-    auto** entry = reinterpret_cast<void**>(info.dlpi_addr + r->r_offset);
-    void* with = reinterpret_cast<void*>(&SpinThenLock);
-    if (*entry == with) {
-      ++search->already;
-    } else if (Replace(entry, with)) {
-      ++search->changed;
-    } else {
-      search->failed = true;
+    for (const Replacement& replacement : kReplacements) {
+      if (std::strcmp(name, replacement.name) != 0) continue;
+      auto** entry = reinterpret_cast<void**>(info.dlpi_addr + r->r_offset);
+      if (*entry == replacement.with) {
+        ++search->already;
+      } else if (Replace(entry, replacement.with)) {
+        ++search->changed;
+      } else {
+        search->failed = true;
+      }
     }
   }
 }
@@ -188,7 +259,7 @@ int SearchLibrary(dl_phdr_info* info, size_t, void* data) {
 
 }  // namespace
 
-absl::StatusOr<int> SpinBeforeSleepIn(const std::string& library) {
+absl::StatusOr<int> ReplaceLocksIn(const std::string& library) {
   Search search{library};
   dl_iterate_phdr(&SearchLibrary, &search);
   if (!search.found) {
@@ -201,15 +272,15 @@ absl::StatusOr<int> SpinBeforeSleepIn(const std::string& library) {
   return search.changed + search.already;
 }
 #else
-absl::StatusOr<int> SpinBeforeSleepIn(const std::string& library) {
+absl::StatusOr<int> ReplaceLocksIn(const std::string& library) {
   return absl::UnimplementedError("only on x86-64 with glibc");
 }
 #endif
 
-void SpinBeforeSleepInCudaDriver() {
-  const absl::StatusOr<int> entries = SpinBeforeSleepIn("libcuda.so");
+void ReplaceLocksInCudaDriver() {
+  const absl::StatusOr<int> entries = ReplaceLocksIn("libcuda.so");
   if (entries.ok() && *entries > 0) {
-    VLOG(1) << "Multi-stream: the CUDA driver's threads spin before they sleep";
+    VLOG(1) << "Multi-stream: the CUDA driver's locks spin and serve writers";
     return;
   }
   LOG(INFO) << "Multi-stream: the CUDA driver's locks stay as they are, which "

@@ -15,12 +15,18 @@ limitations under the License.
 
 // What does a thread do that finds a lock of the CUDA driver taken?
 //
-// Stock: it sleeps. Launches take about one microsecond of that lock, a wake-up
-// takes several, and the thread that wakes another pays for it, partly within a
-// further lock of the driver. So as soon as enough threads launch, all of them
-// sleep once a launch and stay so (a lock convoy: a quarter of the throughput
-// and idle cores, for as long as the load lasts), or a sleeping thread loses to
-// the running ones for seconds. Here: it spins for a while first.
+// Mutexes. Stock: it sleeps. Launches take about one microsecond of that lock,
+// a wake-up takes several, and the thread that wakes another pays for it,
+// partly within a further lock of the driver. So as soon as enough threads
+// launch, all of them sleep once a launch and stay so: a lock convoy, a quarter
+// of the throughput and idle cores, for as long as the load lasts. Here: it
+// spins for a while first.
+//
+// Read-write locks. Stock: readers go first. Each launch reads, making an event
+// writes (and TensorFlow makes one whenever it has none to spare), so under
+// load there is always a reader, and the step that wants an event stands still
+// until the load ends. Here: a reader that comes while a writer waits lets it
+// go first.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_DRIVER_LOCKS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_DRIVER_LOCKS_H_
@@ -32,16 +38,17 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-// From now on the calls of pthread_mutex_lock in the loaded shared library
-// whose file name begins with `library` ("libcuda.so") spin before they sleep;
-// no other library's do. Returns how many entries of its import table were
-// changed: 0 if it has none. NotFound if no such library is loaded,
-// Unimplemented on machines other than x86-64 with glibc. Idempotent.
-absl::StatusOr<int> SpinBeforeSleepIn(const std::string& library);
+// From now on the calls of pthread_mutex_lock and pthread_rwlock_{rd,wr}lock in
+// the loaded shared library whose file name begins with `library`
+// ("libcuda.so") do as said above; no other library's do. Returns how many
+// entries of its import table are so: 0 if it has none. NotFound if no such
+// library is loaded, Unimplemented on machines other than x86-64 with glibc.
+// Idempotent.
+absl::StatusOr<int> ReplaceLocksIn(const std::string& library);
 
 // The same for the CUDA driver, once it is loaded. Logs what it cannot do:
 // without it all is right, and slower under load.
-void SpinBeforeSleepInCudaDriver();
+void ReplaceLocksInCudaDriver();
 
 }  // namespace multistream
 }  // namespace tensorflow

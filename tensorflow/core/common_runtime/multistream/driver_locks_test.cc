@@ -19,6 +19,7 @@ limitations under the License.
 #include <errno.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,6 +40,7 @@ namespace {
 class DriverLocksTest : public ::testing::Test {
  protected:
   using Lock = int (*)(pthread_mutex_t*);
+  using ReadWriteLock = int (*)(pthread_rwlock_t*);
 
   void SetUp() override {
     library_ = std::string("driver_locks_test_") +
@@ -53,6 +55,12 @@ class DriverLocksTest : public ::testing::Test {
     ASSERT_NE(handle_, nullptr) << dlerror();
     lock_ = reinterpret_cast<Lock>(dlsym(handle_, "LockInLibrary"));
     ASSERT_NE(lock_, nullptr);
+    read_lock_ =
+        reinterpret_cast<ReadWriteLock>(dlsym(handle_, "ReadLockInLibrary"));
+    ASSERT_NE(read_lock_, nullptr);
+    write_lock_ =
+        reinterpret_cast<ReadWriteLock>(dlsym(handle_, "WriteLockInLibrary"));
+    ASSERT_NE(write_lock_, nullptr);
   }
   void TearDown() override {
     if (handle_ != nullptr) dlclose(handle_);
@@ -73,6 +81,36 @@ class DriverLocksTest : public ::testing::Test {
     return word;
   }
 
+  // In how many of `times` a writer that waits for a reader gets the lock
+  // before a reader that comes later.
+  int WriterIsFirst(int times) {
+    int first = 0;
+    for (int i = 0; i < times; ++i) {
+      pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+      std::atomic<int> order{0};
+      int writer = 0, reader = 0;
+      pthread_rwlock_rdlock(&lock);
+      std::thread writes([&] {
+        write_lock_(&lock);
+        writer = ++order;
+        pthread_rwlock_unlock(&lock);
+      });
+      absl::SleepFor(absl::Milliseconds(5));
+      std::thread reads([&] {
+        read_lock_(&lock);
+        reader = ++order;
+        pthread_rwlock_unlock(&lock);
+      });
+      // Long enough for a reader that does not stand back.
+      absl::SleepFor(absl::Microseconds(300));
+      pthread_rwlock_unlock(&lock);
+      writes.join();
+      reads.join();
+      first += writer < reader;
+    }
+    return first;
+  }
+
   struct Mutex {
     explicit Mutex(int kind) {
       pthread_mutexattr_t attributes;
@@ -88,10 +126,12 @@ class DriverLocksTest : public ::testing::Test {
   std::string library_;
   void* handle_ = nullptr;
   Lock lock_ = nullptr;
+  ReadWriteLock read_lock_ = nullptr;
+  ReadWriteLock write_lock_ = nullptr;
 };
 
 TEST_F(DriverLocksTest, NamesALibraryThatIsNotLoaded) {
-  const auto entries = SpinBeforeSleepIn("libnone.so");
+  const auto entries = ReplaceLocksIn("libnone.so");
   EXPECT_EQ(entries.status().code(), absl::StatusCode::kNotFound);
   EXPECT_NE(entries.status().message().find("libnone.so"), std::string::npos);
 }
@@ -101,9 +141,9 @@ TEST_F(DriverLocksTest, WhoWaitsNoLongerSleepsInTheLock) {
     Mutex mutex(kind);
     EXPECT_EQ(WordWhileWaiting(&mutex.mutex), 2) << kind;
   }
-  const auto entries = SpinBeforeSleepIn(library_);
+  const auto entries = ReplaceLocksIn(library_);
   ASSERT_TRUE(entries.ok()) << entries.status();
-  EXPECT_EQ(*entries, 1);
+  EXPECT_EQ(*entries, 3);
   for (int kind : {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE}) {
     Mutex mutex(kind);
     EXPECT_EQ(WordWhileWaiting(&mutex.mutex), 1) << kind;
@@ -111,23 +151,23 @@ TEST_F(DriverLocksTest, WhoWaitsNoLongerSleepsInTheLock) {
 }
 
 TEST_F(DriverLocksTest, OtherLibrariesStayAsTheyAre) {
-  ASSERT_TRUE(SpinBeforeSleepIn(library_).ok());
+  ASSERT_TRUE(ReplaceLocksIn(library_).ok());
   lock_ = &pthread_mutex_lock;
   Mutex mutex(PTHREAD_MUTEX_NORMAL);
   EXPECT_EQ(WordWhileWaiting(&mutex.mutex), 2);
 }
 
 TEST_F(DriverLocksTest, ASecondTimeChangesNothing) {
-  ASSERT_TRUE(SpinBeforeSleepIn(library_).ok());
-  const auto entries = SpinBeforeSleepIn(library_);
+  ASSERT_TRUE(ReplaceLocksIn(library_).ok());
+  const auto entries = ReplaceLocksIn(library_);
   ASSERT_TRUE(entries.ok());
-  EXPECT_EQ(*entries, 1);
+  EXPECT_EQ(*entries, 3);
   Mutex mutex(PTHREAD_MUTEX_NORMAL);
   EXPECT_EQ(WordWhileWaiting(&mutex.mutex), 1);
 }
 
 TEST_F(DriverLocksTest, StillExcludes) {
-  ASSERT_TRUE(SpinBeforeSleepIn(library_).ok());
+  ASSERT_TRUE(ReplaceLocksIn(library_).ok());
   for (int kind : {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
                    PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_MUTEX_ERRORCHECK}) {
     Mutex mutex(kind);
@@ -152,7 +192,7 @@ TEST_F(DriverLocksTest, StillExcludes) {
 }
 
 TEST_F(DriverLocksTest, SaysWhatTheLockSays) {
-  ASSERT_TRUE(SpinBeforeSleepIn(library_).ok());
+  ASSERT_TRUE(ReplaceLocksIn(library_).ok());
   Mutex checks(PTHREAD_MUTEX_ERRORCHECK);
   EXPECT_EQ(lock_(&checks.mutex), 0);
   EXPECT_EQ(lock_(&checks.mutex), EDEADLK);
@@ -169,6 +209,61 @@ TEST_F(DriverLocksTest, SaysWhatTheLockSays) {
   absl::SleepFor(absl::Milliseconds(50));
   pthread_mutex_unlock(&mutex.mutex);
   waits.join();
+}
+
+TEST_F(DriverLocksTest, WritersGoFirst) {
+  // The reader does not always come while the writer waits: a few may differ.
+  EXPECT_LE(WriterIsFirst(20), 5);
+  ASSERT_TRUE(ReplaceLocksIn(library_).ok());
+  EXPECT_GE(WriterIsFirst(20), 15);
+}
+
+// A thread that reads may read again, although a writer waits for it.
+TEST_F(DriverLocksTest, ReadLocksNest) {
+  ASSERT_TRUE(ReplaceLocksIn(library_).ok());
+  pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+  ASSERT_EQ(read_lock_(&lock), 0);
+  std::thread writes([&] {
+    EXPECT_EQ(write_lock_(&lock), 0);
+    pthread_rwlock_unlock(&lock);
+  });
+  absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_EQ(read_lock_(&lock), 0);
+  pthread_rwlock_unlock(&lock);
+  pthread_rwlock_unlock(&lock);
+  writes.join();
+}
+
+TEST_F(DriverLocksTest, ReadWriteLocksExcludeAndSayWhatTheLockSays) {
+  ASSERT_TRUE(ReplaceLocksIn(library_).ok());
+  pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+  int64_t a = 0, b = 0;
+  std::atomic<int> torn{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      for (int k = 0; k < 5'000; ++k) {
+        if (i < 3) {
+          write_lock_(&lock);
+          ++a;
+          ++b;
+        } else {
+          read_lock_(&lock);
+          torn += a != b;
+        }
+        pthread_rwlock_unlock(&lock);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(a, 3 * 5'000);
+  EXPECT_EQ(b, a);
+  EXPECT_EQ(torn, 0);
+
+  ASSERT_EQ(write_lock_(&lock), 0);
+  EXPECT_EQ(write_lock_(&lock), EDEADLK);
+  EXPECT_EQ(read_lock_(&lock), EDEADLK);
+  pthread_rwlock_unlock(&lock);
 }
 
 }  // namespace

@@ -20,3 +20,11 @@ limitations under the License.
 extern "C" int LockInLibrary(pthread_mutex_t* mutex) {
   return pthread_mutex_lock(mutex);
 }
+
+extern "C" int ReadLockInLibrary(pthread_rwlock_t* lock) {
+  return pthread_rwlock_rdlock(lock);
+}
+
+extern "C" int WriteLockInLibrary(pthread_rwlock_t* lock) {
+  return pthread_rwlock_wrlock(lock);
+}
