@@ -22,6 +22,7 @@ limitations under the License.
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/synchronization/mutex.h"
@@ -43,8 +44,9 @@ namespace {
 
 // The executor runs all inexpensive kernels that are ready in one thread, and
 // takes every kernel of a GPU for inexpensive: so one thread would launch all
-// branches. OpKernel has no way to say otherwise, but an explicit instantiation
-// may name a private member.
+// branches. A kernel that is expensive gets another thread, which goes on with
+// what it makes ready. OpKernel has no way to say so, but an explicit
+// instantiation may name a private member.
 template <bool OpKernel::*member>
 struct ExpensiveMember {
   friend void SetExpensive(OpKernel* kernel) { kernel->*member = true; }
@@ -320,19 +322,22 @@ class NodeLevelExecutor : public Executor {
                           const MakeStockExecutor& make_stock) {
     LocalExecutorParams ours = params;
     SharedKernels::Wrap(shared_->kernels, 0, &ours);
-    ours.create_kernel = [this, make = ours.create_kernel](
-                             const std::shared_ptr<const NodeProperties>& node,
-                             OpKernel** kernel) {
-      TF_RETURN_IF_ERROR(make(node, kernel));
-      SetExpensive(*kernel);
-      kernels_[node->node_def.name()] = *kernel;
-      return absl::OkStatus();
-    };
-    TF_RETURN_IF_ERROR(make_stock(ours, graph, &executor_));
+    // The plan needs kernels, and the executor looks at once which of them are
+    // expensive. It is then given the same ones.
+    auto release = absl::MakeCleanup([this, &ours] {
+      for (const auto& [name, kernel] : kernels_) ours.delete_kernel(kernel);
+    });
+    for (const Node* node : graph.op_nodes()) {
+      OpKernel* kernel = nullptr;
+      // The executor says it in its own words.
+      if (!ours.create_kernel(node->properties(), &kernel).ok()) break;
+      kernels_[node->name()] = kernel;
+    }
     // Plans for other homes than the leader are made when they are needed.
     graph_ = std::make_unique<Graph>(graph.flib_def());
     graph_->Copy(graph);
-    return Plan(0).status();
+    TF_RETURN_IF_ERROR(Plan(0).status());
+    return make_stock(ours, graph, &executor_);
   }
 
  private:
@@ -366,6 +371,7 @@ class NodeLevelExecutor : public Executor {
       for (int id : planned.events) launch.events.push_back(slot_of[id]);
       for (int id : planned.tails) launch.tails.push_back(slot_of[id]);
       launch.after_all = planned.after_all;
+      if (home == 0 && planned.starts) SetExpensive(kernel->second);
       launch.slot = slot_of[node->id()];
       launch.records = planned.records;
     }
@@ -433,9 +439,10 @@ class NodeLevelExecutor : public Executor {
     for (int group : (*launches)->groups) {
       used_[group].store(true, std::memory_order_release);
     }
-    auto step = nested ? outer->step
-                       : std::make_shared<Step>(gpu_, home,
-                                                /*changes_state=*/true);
+    auto step =
+        nested ? outer->step
+               : std::make_shared<Step>(gpu_, home,
+                                        /*changes_state=*/true, shared_->order);
     auto run = std::make_shared<GroupRun>(
         shared_, *launches, home, step,
         nested ? outer->run : StepThreads::RunnerFor(args));

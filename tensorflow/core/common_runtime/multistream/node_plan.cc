@@ -21,8 +21,10 @@ limitations under the License.
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/function_groups.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/algorithm.h"
@@ -83,6 +85,7 @@ class Planner {
     for (const Node* node : order_) {
       if (node->IsOp()) PlanWaits(node->id());
     }
+    FindStarts();
     return std::move(plan_);
   }
 
@@ -257,6 +260,50 @@ class Planner {
         planned.tails.insert(planned.tails.end(), nodes.begin(), nodes.end());
       }
       for (int from : nodes) plan_.nodes[from].noted = true;
+    }
+  }
+
+  // Nothing is launched for these, whoever's they are.
+  static bool OnlyHandsOn(const Node& node) {
+    static const auto* ops = new absl::flat_hash_set<absl::string_view>{
+        "_Arg",  "Const",          "ExpandDims", "Identity", "Reshape",
+        "Shape", "ReadVariableOp", "Squeeze",    "NoOp",     "VarHandleOp"};
+    return ops->contains(node.type_string()) || node.IsRecv();
+  }
+
+  // What a node needs last is what the longest path to it leads through.
+  void FindStarts() {
+    struct Last {
+      int depth = 0;  // launches on the longest path
+      std::vector<bool> groups;
+    };
+    std::vector<Last> lasts(graph_.num_node_ids());
+    for (const Node* node : order_) {
+      if (!node->IsOp()) continue;
+      const int id = node->id();
+      const int group = plan_.nodes[id].group;
+      Last last;
+      last.groups.resize(options_.group_count);
+      for (const Edge* edge : node->in_edges()) {
+        const Last& from = lasts[edge->src()->id()];
+        if (from.depth < last.depth || from.depth == 0) continue;
+        if (from.depth > last.depth) {
+          last.depth = from.depth;
+          last.groups.assign(options_.group_count, false);
+        }
+        for (int i = 0; i < options_.group_count; ++i) {
+          if (from.groups[i]) last.groups[i] = true;
+        }
+      }
+      if (OnlyHandsOn(*node) || !facts_[id].launched) {
+        lasts[id] = std::move(last);
+        continue;
+      }
+      plan_.nodes[id].starts =
+          group != options_.home && (last.depth == 0 || !last.groups[group]);
+      lasts[id].depth = last.depth + 1;
+      lasts[id].groups.resize(options_.group_count);
+      lasts[id].groups[group] = true;
     }
   }
 

@@ -78,6 +78,9 @@ struct NodePlan {
     // Some node waits for it: by `events`, or by either.
     bool records = false;
     bool noted = false;
+    // What it needs last comes from another group than its own: worth a thread
+    // of its own, which then launches what follows in its group.
+    bool starts = false;
   };
   std::vector<Node> nodes;  // by node id
   std::vector<bool> groups_used;

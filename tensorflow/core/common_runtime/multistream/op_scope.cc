@@ -18,6 +18,7 @@ limitations under the License.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/test_faults.h"
@@ -39,18 +40,26 @@ bool IsForeign(StreamGroup* group, const Tensor& tensor) {
   return owner != nullptr && owner != group;
 }
 
+absl::Span<const ResourceHandle> HandlesOf(const Tensor& tensor) {
+  const auto handles = tensor.flat<ResourceHandle>();
+  return absl::MakeConstSpan(handles.data(), handles.size());
+}
+
+bool IsVariable(const ResourceHandle& handle) {
+  static const uint64_t variable = TypeIndex::Make<Var>().hash_code();
+  return handle.hash_code() == variable;
+}
+
 // Whether the op is given a variable, and not some other resource.
 bool TakesVariable(OpKernelContext* context) {
-  static const uint64_t variable = TypeIndex::Make<Var>().hash_code();
   for (int i = 0; i < context->num_inputs(); ++i) {
     const TensorValue& value = context->params()->inputs[i];
     if (value.is_ref()) return true;
     if (value.tensor == nullptr || value.tensor->dtype() != DT_RESOURCE) {
       continue;
     }
-    const auto handles = value.tensor->flat<ResourceHandle>();
-    for (int64_t j = 0; j < handles.size(); ++j) {
-      if (handles(j).hash_code() == variable) return true;
+    for (const ResourceHandle& handle : HandlesOf(*value.tensor)) {
+      if (IsVariable(handle)) return true;
     }
   }
   return false;
@@ -85,7 +94,10 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
   if (leader_work_) {
     writes_ = MayWrite();
     adopts_ = writes_ || (traits != nullptr && traits->keeps_inputs);
-    if (writes_) gpu_->BeginWrite();
+    if (writes_) {
+      gpu_->BeginWrite();
+      if (traits_ != nullptr) LetGoOfVariables();
+    }
   } else if (!group->is_leader() && kernels != nullptr &&
              kernels->readers.contains(kernel)) {
     reads_ = true;
@@ -112,6 +124,29 @@ bool OpScope::MayWrite() const {
                             ? nullptr
                             : library->GetFunctionLibraryDefinition()) &&
          TakesVariable(context_);
+}
+
+void OpScope::LetGoOfVariables() {
+  for (int i = 0; i < context_->num_inputs(); ++i) {
+    if (!context_->has_input(i)) continue;
+    if (IsRefType(context_->input_dtype(i))) {
+      step_->LetGo(context_->params()->inputs[i].tensor->data());
+      continue;
+    }
+    if (context_->input_dtype(i) != DT_RESOURCE) continue;
+    for (const ResourceHandle& handle : HandlesOf(context_->input(i))) {
+      core::RefCountPtr<Var> var;
+      if (!IsVariable(handle) || !LookupResource(context_, handle, &var).ok()) {
+        continue;
+      }
+      const void* data;
+      {
+        tf_shared_lock lock(*var->mu());
+        data = var->tensor()->data();
+      }
+      step_->LetGo(data);
+    }
+  }
 }
 
 void OpScope::Hold(const Tensor& tensor) {

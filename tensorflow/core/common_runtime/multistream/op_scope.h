@@ -104,6 +104,7 @@ class OpScope {
  private:
   void FindForeignInputs(const KernelTraits* traits);
   bool MayWrite() const;
+  void LetGoOfVariables();
   void Hold(const Tensor& tensor);
 
   GpuGroups* const gpu_;

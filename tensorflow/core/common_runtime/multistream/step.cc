@@ -15,6 +15,7 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/step.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tensorflow/core/common_runtime/multistream/test_faults.h"
@@ -30,37 +31,56 @@ void Step::Hold(const Tensor& tensor) {
   const void* data = tensor.data();
   if (data == nullptr) return;
   absl::MutexLock lock(&mu_);
-  Held& held = held_by_[group_->index()];
-  if (held.data.insert(data).second) held.tensors.push_back(tensor);
+  held_by_[group_->index()].by_data.try_emplace(data, Kept{tensor});
 }
 
 void Step::Keep(StreamGroup* group, std::vector<Tensor> held) {
   if (held.empty()) return;
-  std::vector<Tensor> passed;
+  const int64_t position =
+      order_ == nullptr ? 0 : order_->Launched(group->index());
+  absl::flat_hash_map<const void*, Kept> passed;
   {
     absl::MutexLock lock(&mu_);
     Held& ours = held_by_[group->index()];
     for (Tensor& tensor : held) {
-      if (!ours.data.insert(tensor.data()).second) continue;
+      Kept& kept = ours.by_data[tensor.data()];
+      kept.position = std::max(kept.position, position);
+      if (kept.tensor.data() != nullptr) continue;
       ours.bytes += tensor.TotalBytes();
-      ours.tensors.push_back(std::move(tensor));
+      kept.tensor = std::move(tensor);
     }
     if (ours.bytes > kMostBytesKept) {
-      passed.swap(ours.tensors);
-      ours.data.clear();
+      passed.swap(ours.by_data);
       ours.bytes = 0;
     }
   }
   // A function that is copied keeps what it has until the last copy is gone.
   if (!passed.empty()) {
-    group->WhenPassed([passed = std::make_shared<std::vector<Tensor>>(
-                           std::move(passed))] { passed->clear(); });
+    group->WhenPassed(
+        [passed = std::make_shared<absl::flat_hash_map<const void*, Kept>>(
+             std::move(passed))] { passed->clear(); });
+  }
+}
+
+void Step::LetGo(const void* data) {
+  if (data == nullptr || order_ == nullptr) return;
+  for (int i = 1; i < gpu_->size(); ++i) {
+    Kept kept;
+    {
+      absl::MutexLock lock(&mu_);
+      auto found = held_by_[i].by_data.find(data);
+      if (found == held_by_[i].by_data.end()) continue;
+      kept = std::move(found->second);
+      held_by_[i].bytes -= kept.tensor.TotalBytes();
+      held_by_[i].by_data.erase(found);
+    }
+    order_->WaitForTail(0, i, kept.position);
   }
 }
 
 bool Step::HasHolds(StreamGroup* group) {
   absl::MutexLock lock(&mu_);
-  return !held_by_[group->index()].tensors.empty();
+  return !held_by_[group->index()].by_data.empty();
 }
 
 void Step::ReleaseWhenPassed(const std::shared_ptr<Step>& step,

@@ -26,9 +26,11 @@ limitations under the License.
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/stream_order.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 
@@ -47,10 +49,13 @@ struct KernelTraits {
 class Step {
  public:
   // `changes_state`: the step may change variables; it runs on the leader.
-  Step(GpuGroups* gpu, StreamGroup* group, bool changes_state)
+  // `order`: if its ops have groups of their own.
+  Step(GpuGroups* gpu, StreamGroup* group, bool changes_state,
+       StreamOrder* order = nullptr)
       : gpu_(gpu),
         group_(group),
         changes_state_(changes_state),
+        order_(order),
         held_by_(gpu->size()) {}
   ~Step();
 
@@ -70,6 +75,10 @@ class Step {
   // `kMostBytesKept` bytes, the group's stream lets go as soon as it has passed
   // them.
   void Keep(StreamGroup* group, std::vector<Tensor> held);
+  // The leader is about to change the variable whose memory `data` is: waits,
+  // on its stream, for what other groups keep it for, and lets go of it, or the
+  // change would have to make a copy. Only if the step has a StreamOrder.
+  void LetGo(const void* data);
   bool HasHolds(StreamGroup* group);
   // To be called when `group`'s stream has passed the step's last op there.
   void ReleaseHolds(StreamGroup* group);
@@ -82,15 +91,19 @@ class Step {
   static constexpr int64_t kMostBytesKept = int64_t{64} << 20;
 
  private:
+  struct Kept {
+    Tensor tensor;
+    int64_t position = 0;  // in `order_`, of the last op that uses it
+  };
   struct Held {
-    absl::flat_hash_set<const void*> data;
-    std::vector<Tensor> tensors;
+    absl::flat_hash_map<const void*, Kept> by_data;
     int64_t bytes = 0;
   };
 
   GpuGroups* const gpu_;
   StreamGroup* const group_;
   const bool changes_state_;
+  StreamOrder* const order_;
   std::atomic<bool> finished_{false};
   absl::Mutex mu_;
   std::vector<Held> held_by_ ABSL_GUARDED_BY(mu_);  // groups
