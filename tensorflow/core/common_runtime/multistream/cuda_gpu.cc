@@ -31,6 +31,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/driver_locks.h"
 #include "tensorflow/core/common_runtime/multistream/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/group_executors.h"
 #include "tensorflow/core/common_runtime/multistream/group_sizes.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/platform/logging.h"
@@ -197,30 +198,6 @@ MemoryInfo MemoryOf(int gpu) {
   return info;
 }
 
-// All groups of a GPU use one cuBLAS handle. Its pool of workspaces is made for
-// few streams, and a product that finds none free takes another algorithm, with
-// other last bits. One workspace of the default size for each group gives each
-// the algorithm that it has alone. Read by cuBLAS when the handle is made.
-void GiveEachGroupItsBlasWorkspace(const std::vector<GpuSizes>& sizes) {
-  int64_t kilobytes = 0;
-  int groups = 1;
-  for (const GpuSizes& size : sizes) {
-    groups = std::max(groups, size.groups);
-    auto executor = se::GPUMachineManager()->ExecutorForDevice(size.gpu);
-    if (!executor.ok()) continue;
-    const int major =
-        (*executor)->GetDeviceDescription().cuda_compute_capability().major;
-    // cuBLAS documentation, cublasSetWorkspace.
-    const int64_t own = major >= 9 && major < 12 ? 32768
-                        : major == 12            ? 12288
-                                                 : 4096;
-    kilobytes = std::max(kilobytes, own);
-  }
-  if (groups == 1 || kilobytes == 0) return;
-  setenv("CUBLAS_WORKSPACE_CONFIG",
-         absl::StrCat(":", kilobytes, ":", groups).c_str(), /*overwrite=*/0);
-}
-
 class CudaGpuFactory : public BaseGPUDeviceFactory {
  public:
   explicit CudaGpuFactory(const Options& options) : options_(options) {}
@@ -268,10 +245,10 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
             {gpu, gpu->group(i), absl::StrCat(name_prefix, "/device:GPU:", k)});
       }
     }
-    GiveEachGroupItsBlasWorkspace(*sizes);
     std::vector<std::unique_ptr<Device>> all;
     absl::Status status = BaseGPUDeviceFactory::CreateDevices(
         WithLogicalDevices(options, *sizes), name_prefix, &all);
+    ChooseExecutor(0, 0);
     if (!status.ok()) return status;
     if (all.size() != specs_.size()) {
       return absl::InternalError(
@@ -381,6 +358,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       Allocator* gpu_allocator, Allocator* cpu_allocator) override
       ABSL_NO_THREAD_SAFETY_ANALYSIS {  // called by CreateDevices, under mu_
     const Spec& spec = specs_[tf_device_id.value()];
+    ChooseExecutor(spec.group->gpu(), spec.group->index());
     if (spec.group->allocator() == nullptr) {
       auto region_of = [gpu = spec.group->gpu()](const void* address,
                                                  size_t bytes) {

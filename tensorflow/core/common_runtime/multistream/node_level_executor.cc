@@ -49,9 +49,11 @@ namespace {
 // instantiation may name a private member.
 template <bool OpKernel::*member>
 struct ExpensiveMember {
-  friend void SetExpensive(OpKernel* kernel) { kernel->*member = true; }
+  friend void SetExpensive(OpKernel* kernel, bool expensive) {
+    kernel->*member = expensive;
+  }
 };
-void SetExpensive(OpKernel* kernel);
+void SetExpensive(OpKernel* kernel, bool expensive);
 template struct ExpensiveMember<&OpKernel::expensive_>;
 
 StreamOrder* OrderOf(GpuGroups* gpu, bool reduce) {
@@ -371,7 +373,7 @@ class NodeLevelExecutor : public Executor {
       for (int id : planned.events) launch.events.push_back(slot_of[id]);
       for (int id : planned.tails) launch.tails.push_back(slot_of[id]);
       launch.after_all = planned.after_all;
-      if (home == 0 && planned.starts) SetExpensive(kernel->second);
+      if (home == 0) SetExpensive(kernel->second, planned.starts);
       launch.slot = slot_of[node->id()];
       launch.records = planned.records;
     }
@@ -403,6 +405,7 @@ class NodeLevelExecutor : public Executor {
     facts.keeps_scratch = KeepsScratch(node.type_string());
     auto kernel = kernels_.find(node.name());
     if (kernel == kernels_.end()) return facts;
+    facts.changes_state = MayChangeState(*kernel->second, library_);
     facts.launched = node.type_string() != "NoOp" &&
                      kernel->second->const_tensor() == nullptr;
     for (MemoryType type : kernel->second->output_memory_types()) {

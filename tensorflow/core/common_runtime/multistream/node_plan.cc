@@ -253,7 +253,7 @@ class Planner {
     }
     for (const auto& [group, nodes] : by_group) {
       ++plan_.waits;
-      if (nodes.size() == 1) {
+      if (nodes.size() == 1 && !facts_[id].changes_state) {
         planned.events.push_back(nodes[0]);
         plan_.nodes[nodes[0]].records = true;
       } else {

@@ -50,6 +50,9 @@ struct NodeFacts {
   std::vector<bool> on_host;
   // Empty, or why the node must run on the leader.
   std::string leader_reason;
+  // May change a variable, which others may have read after they made what the
+  // node takes.
+  bool changes_state = false;
   // Keeps scratch memory, so that it must always run on one group.
   bool keeps_scratch = false;
 };
@@ -70,8 +73,9 @@ struct NodePlan {
     // Nodes of other groups, by id, at most one of each group, whose event the
     // node's stream waits for.
     std::vector<int> events;
-    // Nodes of other groups, two or more of each of these groups, that are
-    // waited for by one wait for the end of their group's stream.
+    // Nodes of other groups that are waited for by one wait for the end of
+    // their group's stream: two or more of each of these groups, or those that
+    // a node that changes state needs.
     std::vector<int> tails;
     // Waits for the ends of all groups that the graph uses.
     bool after_all = false;

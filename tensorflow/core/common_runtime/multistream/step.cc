@@ -65,16 +65,23 @@ void Step::Keep(StreamGroup* group, std::vector<Tensor> held) {
 void Step::LetGo(const void* data) {
   if (data == nullptr || order_ == nullptr) return;
   for (int i = 1; i < gpu_->size(); ++i) {
-    Kept kept;
-    {
+    auto& by_data = held_by_[i].by_data;
+    for (int64_t waited_for = -1;;) {
+      Kept kept;  // let go of without the lock
       absl::MutexLock lock(&mu_);
-      auto found = held_by_[i].by_data.find(data);
-      if (found == held_by_[i].by_data.end()) continue;
-      kept = std::move(found->second);
-      held_by_[i].bytes -= kept.tensor.TotalBytes();
-      held_by_[i].by_data.erase(found);
+      auto found = by_data.find(data);
+      if (found == by_data.end()) break;
+      if (found->second.position == waited_for) {
+        kept = std::move(found->second);
+        held_by_[i].bytes -= kept.tensor.TotalBytes();
+        by_data.erase(found);
+        break;
+      }
+      waited_for = found->second.position;
+      mu_.Unlock();
+      order_->WaitForTail(0, i, waited_for);
+      mu_.Lock();
     }
-    order_->WaitForTail(0, i, kept.position);
   }
 }
 

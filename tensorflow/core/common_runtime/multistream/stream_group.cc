@@ -111,6 +111,28 @@ absl::Status StreamGroup::Block() {
   return status;
 }
 
+void TwoSidedLock::Enter(Side side) {
+  absl::MutexLock lock(&mu_);
+  Threads& ours = sides_[side];
+  const Threads& theirs = sides_[1 - side];
+  if (theirs.inside == 0 && theirs.waiting == 0) {
+    ++ours.inside;
+    return;
+  }
+  ++ours.waiting;
+  const int64_t before = ours.admissions;
+  while (ours.admissions == before) ours.admitted.Wait(&mu_);
+}
+
+void TwoSidedLock::Leave(Side side) {
+  absl::MutexLock lock(&mu_);
+  Threads& theirs = sides_[1 - side];
+  if (--sides_[side].inside > 0 || theirs.waiting == 0) return;
+  theirs.inside = std::exchange(theirs.waiting, 0);
+  ++theirs.admissions;
+  theirs.admitted.SignalAll();
+}
+
 GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups)
     : groups_(std::move(groups)), sanitizer_(NewSanitizer(size())) {
   for (const auto& group : groups_) group->sanitizer_ = sanitizer_.get();
@@ -169,17 +191,19 @@ void GpuGroups::OrderAfterLeader(StreamGroup* group) {
 }
 
 void GpuGroups::BeginRead(StreamGroup* group) {
-  state_mu_.ReaderLock();
+  state_lock_.Enter(TwoSidedLock::kReaders);
   OrderAfterLeader(group);
 }
 
 void GpuGroups::EndRead(StreamGroup* group) {
   group->has_read_.store(true, std::memory_order_release);
-  state_mu_.ReaderUnlock();
+  state_lock_.Leave(TwoSidedLock::kReaders);
 }
 
 void GpuGroups::BeginWrite() {
-  state_mu_.Lock();
+  state_lock_.Enter(TwoSidedLock::kWriters);
+  // Whoever sees that nobody has read launches after the waits.
+  absl::MutexLock lock(&waits_mu_);
   for (const auto& group : groups_) {
     if (group->has_read_.exchange(false, std::memory_order_acq_rel)) {
       leader()->OrderAfter(group.get());
@@ -189,7 +213,7 @@ void GpuGroups::BeginWrite() {
 
 void GpuGroups::EndWrite() {
   NoteLeaderWork();
-  state_mu_.Unlock();
+  state_lock_.Leave(TwoSidedLock::kWriters);
 }
 
 std::vector<StreamGroupStats> GpuGroups::Stats() {

@@ -132,6 +132,25 @@ class StreamGroup {
   int64_t steps_failed_ = 0;
 };
 
+// Any number of threads of one side may be inside, and none of the other one.
+// Fair: who comes while the other side waits, waits too. Not recursive.
+class TwoSidedLock {
+ public:
+  enum Side { kReaders, kWriters };
+  void Enter(Side side);
+  void Leave(Side side);
+
+ private:
+  struct Threads {
+    int inside = 0;
+    int waiting = 0;
+    int64_t admissions = 0;
+    absl::CondVar admitted;
+  };
+  absl::Mutex mu_;
+  Threads sides_[2] ABSL_GUARDED_BY(mu_);
+};
+
 // The stream groups of one visible GPU: their load, and rule 3.
 class GpuGroups {
  public:
@@ -155,12 +174,12 @@ class GpuGroups {
   void OrderAfterLeader(StreamGroup* group);
 
   // Around launching an op that reads state on a group other than the leader.
-  void BeginRead(StreamGroup* group) ABSL_SHARED_LOCK_FUNCTION(state_mu_);
-  void EndRead(StreamGroup* group) ABSL_UNLOCK_FUNCTION(state_mu_);
+  void BeginRead(StreamGroup* group);
+  void EndRead(StreamGroup* group);
 
   // Around launching an op that may change state, on the leader.
-  void BeginWrite() ABSL_EXCLUSIVE_LOCK_FUNCTION(state_mu_);
-  void EndWrite() ABSL_UNLOCK_FUNCTION(state_mu_);
+  void BeginWrite();
+  void EndWrite();
 
   std::vector<StreamGroupStats> Stats();
 
@@ -179,7 +198,8 @@ class GpuGroups {
 
   // Held while an op that touches state is launched, never while it runs: a
   // change and a read reach the streams whole, one after the other.
-  absl::Mutex state_mu_;
+  TwoSidedLock state_lock_;
+  absl::Mutex waits_mu_;  // while the leader is told to wait for readers
 };
 
 // The groups of /physical_device:GPU:`gpu`, or nullptr if there are none yet.
