@@ -275,6 +275,16 @@ bool MayChangeState(const OpKernel& kernel,
          !IsCall(kernel.def(), library);
 }
 
+bool MayKeepInputs(absl::string_view op) {
+  // Optimizers' steps, and what adds to or writes into a variable's buffer.
+  for (absl::string_view begin :
+       {"ResourceApply", "ResourceSparseApply", "Apply", "SparseApply",
+        "AssignAdd", "AssignSub", "ResourceScatter", "Scatter"}) {
+    if (absl::StartsWith(op, begin)) return false;
+  }
+  return true;
+}
+
 bool KeepsScratch(const std::string& op) {
   // CudnnRNN* cache dropout states and descriptors, FFT ops a plan with its
   // work area.

@@ -57,6 +57,10 @@ std::string LeaderReason(const Node& node,
 bool MayChangeState(const OpKernel& kernel,
                     const FunctionLibraryDefinition* library);
 
+// Whether an op that changes a variable may make one of its inputs the
+// variable's value, rather than compute a new one from it.
+bool MayKeepInputs(absl::string_view op);
+
 // Whether kernels of this op keep device memory between calls, so that groups
 // must not share one.
 bool KeepsScratch(const std::string& op);

@@ -93,7 +93,8 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
                                         step_->changes_state());
   if (leader_work_) {
     writes_ = MayWrite();
-    adopts_ = writes_ || (traits != nullptr && traits->keeps_inputs);
+    adopts_ = (writes_ && MayKeepInputs(kernel->type_string_view())) ||
+              (traits != nullptr && traits->keeps_inputs);
     if (writes_) {
       gpu_->BeginWrite();
       if (traits_ != nullptr) LetGoOfVariables();

@@ -15,31 +15,61 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/step_threads.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "tensorflow/core/common_runtime/multistream/options.h"
 #include "tensorflow/core/platform/cpu_info.h"
-#include "tensorflow/core/platform/env.h"
 
 namespace tensorflow {
 namespace multistream {
+namespace {
 
-StepThreads::StepThreads(int count)
-    : pool_(Env::Default(), "tf_multistream", count) {}
+constexpr absl::Duration kLookFor = absl::Milliseconds(1);
+constexpr int kLooksAtOnce = 64;
+
+}  // namespace
+
+StepThreads::StepThreads(int count, int most_looking)
+    : most_looking_(most_looking) {
+  for (int i = 0; i < count; ++i) {
+    threads_.emplace_back(Env::Default()->StartThread(
+        ThreadOptions(), "tf_multistream", [this] { Run(); }));
+  }
+}
+
+StepThreads::~StepThreads() {
+  {
+    absl::MutexLock lock(&mu_);
+    ends_.store(true, std::memory_order_release);
+    given_.SignalAll();
+  }
+  threads_.clear();  // waits for them
+}
 
 StepThreads* StepThreads::Get() {
-  // As many as can run: more of them only wait for a lock of the driver.
-  static StepThreads* threads =
-      new StepThreads(std::max(4, port::MaxParallelism()));
+  static StepThreads* threads = [] {
+    // As many as can run: more of them only wait for a lock of the driver.
+    const int count = std::max(4, port::MaxParallelism());
+    // A step on one group needs another thread now and then, one on several
+    // groups one for each of them at the same time.
+    const absl::StatusOr<Options>& options = EnvironmentOptions();
+    const bool node_level = options.ok() && options->node_level;
+    return new StepThreads(
+        count, node_level ? std::max(1, port::MaxParallelism() / 2) : 1);
+  }();
   return threads;
 }
 
 void StepThreads::Schedule(std::function<void()> closure) {
-  {
-    absl::MutexLock lock(&mu_);
-    closures_.push_back(std::move(closure));
-  }
-  pool_.Schedule([this] { RunOldest(); });
+  absl::MutexLock lock(&mu_);
+  closures_.push_back(std::move(closure));
+  waiting_.store(closures_.size(), std::memory_order_release);
+  if (sleeping_ > 0 && closures_.size() > looking_) given_.Signal();
 }
 
 Executor::Args::Runner StepThreads::RunnerFor(const Executor::Args& args) {
@@ -49,14 +79,52 @@ Executor::Args::Runner StepThreads::RunnerFor(const Executor::Args& args) {
   };
 }
 
-void StepThreads::RunOldest() {
-  std::function<void()> closure;
-  {
-    absl::MutexLock lock(&mu_);
-    closure = std::move(closures_.front());
-    closures_.pop_front();
+void StepThreads::Run() {
+  bool has_looked = false;
+  absl::MutexLock lock(&mu_);
+  while (true) {
+    if (!closures_.empty()) {
+      std::function<void()> closure = std::move(closures_.front());
+      closures_.pop_front();
+      waiting_.store(closures_.size(), std::memory_order_release);
+      mu_.Unlock();
+      closure();
+      closure = nullptr;
+      mu_.Lock();
+      has_looked = false;
+    } else if (ends_.load(std::memory_order_acquire)) {
+      return;
+    } else if (!has_looked && looking_ < static_cast<size_t>(most_looking_)) {
+      ++looking_;
+      mu_.Unlock();
+      const bool found = Look();
+      mu_.Lock();
+      --looking_;
+      has_looked = !found;
+    } else {
+      ++sleeping_;
+      given_.Wait(&mu_);
+      --sleeping_;
+      has_looked = false;
+    }
   }
-  closure();
+}
+
+bool StepThreads::Look() const {
+  const absl::Time end = absl::Now() + kLookFor;
+  do {
+    for (int i = 0; i < kLooksAtOnce; ++i) {
+      if (waiting_.load(std::memory_order_acquire) > 0 ||
+          ends_.load(std::memory_order_acquire)) {
+        return true;
+      }
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+    sched_yield();
+  } while (absl::Now() < end);
+  return false;
 }
 
 }  // namespace multistream

@@ -18,17 +18,26 @@ limitations under the License.
 // Not those of the session. A thread of TensorFlow's pools runs what it has
 // given itself last before all else: with as many clients as threads, what came
 // from outside waited for seconds. These threads take what came first.
+//
+// And they are awake where it counts. A step forks into its branches and joins
+// them some hundred microseconds later; to wake a thread that sleeps can take
+// as long. So some of the idle threads look for work for a while before they
+// sleep.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_THREADS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_THREADS_H_
 
+#include <atomic>
+#include <cstddef>
 #include <deque>
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/executor.h"
-#include "tensorflow/core/platform/threadpool.h"
+#include "tensorflow/core/platform/env.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -36,7 +45,10 @@ namespace multistream {
 // Threads that run closures in the order in which they were given.
 class StepThreads {
  public:
-  explicit StepThreads(int count);
+  // `most_looking`: of `count`, how many may look for work instead of sleeping.
+  StepThreads(int count, int most_looking);
+  // Runs all closures first.
+  ~StepThreads();
 
   // Those of the process. Never deleted.
   static StepThreads* Get();
@@ -48,13 +60,20 @@ class StepThreads {
   static Executor::Args::Runner RunnerFor(const Executor::Args& args);
 
  private:
-  void RunOldest();
+  void Run();
+  // Whether there may be something to do. False after a while.
+  bool Look() const;
 
+  const int most_looking_;
+  // Of closures_, for who looks without the lock.
+  std::atomic<size_t> waiting_{0};
   absl::Mutex mu_;
+  absl::CondVar given_;
   std::deque<std::function<void()>> closures_ ABSL_GUARDED_BY(mu_);
-  // Each of its tasks runs the oldest closure, so their own order is nothing
-  // to any closure. Last: it runs all tasks before it is gone.
-  thread::ThreadPool pool_;
+  size_t looking_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t sleeping_ ABSL_GUARDED_BY(mu_) = 0;
+  std::atomic<bool> ends_{false};
+  std::vector<std::unique_ptr<Thread>> threads_;
 };
 
 }  // namespace multistream

@@ -28,14 +28,14 @@ namespace {
 TEST(StepThreadsTest, RunsAllBeforeItEnds) {
   std::atomic<int> ran{0};
   {
-    StepThreads threads(3);
+    StepThreads threads(3, 1);
     for (int i = 0; i < 1000; ++i) threads.Schedule([&ran] { ++ran; });
   }
   EXPECT_EQ(ran, 1000);
 }
 
 TEST(StepThreadsTest, ClosuresRunAtTheSameTime) {
-  StepThreads threads(2);
+  StepThreads threads(2, 0);
   absl::BlockingCounter both(2);
   absl::Notification released;
   for (int i = 0; i < 2; ++i) {
@@ -51,7 +51,7 @@ TEST(StepThreadsTest, ClosuresRunAtTheSameTime) {
 // Work that always schedules its successor does not keep out what others give.
 TEST(StepThreadsTest, ChainsDoNotStarveNewcomers) {
   constexpr int kChains = 4;
-  StepThreads threads(1);
+  StepThreads threads(1, 1);
   std::atomic<int> links{0};
   std::atomic<bool> arrived{false};
   std::atomic<int> links_at_arrival{0};
