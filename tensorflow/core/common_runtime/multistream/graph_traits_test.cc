@@ -328,6 +328,34 @@ TEST(KeepsScratchTest, KernelsWithScratchBetweenCallsAreKnown) {
   }
 }
 
+// The leader's variable must not become memory of another group.
+TEST(MayKeepInputsTest, WhatMakesAnInputTheVariablesValueMayKeepIt) {
+  for (const char* op : {"Assign", "AssignVariableOp"}) {
+    EXPECT_TRUE(MayKeepInputs(op)) << op;
+  }
+}
+
+TEST(MayKeepInputsTest, AnOpThatNobodyKnowsMayKeepIt) {
+  for (const char* op : {"SomebodysAssign", "VariableApply", ""}) {
+    EXPECT_TRUE(MayKeepInputs(op)) << op;
+  }
+}
+
+TEST(MayKeepInputsTest, WhatComputesANewValueDoesNot) {
+  for (const char* op : {"ResourceApplyGradientDescent", "ResourceApplyAdam",
+                         "ResourceApplyMomentum", "ResourceSparseApplyAdagrad",
+                         "ApplyGradientDescent", "ApplyAdam", "SparseApplyFtrl",
+                         "AssignAddVariableOp", "AssignSubVariableOp",
+                         "AssignAdd", "AssignSub", "ResourceScatterAdd",
+                         "ResourceScatterUpdate", "ResourceScatterNdUpdate",
+                         "ScatterUpdate", "ScatterAdd", "ScatterNdUpdate"}) {
+    EXPECT_FALSE(MayKeepInputs(op)) << op;
+    // They are ops that change a variable, or the question is idle.
+    const OpDef* op_def = nullptr;
+    EXPECT_TRUE(OpRegistry::Global()->LookUpOpDef(op, &op_def).ok()) << op;
+  }
+}
+
 bool KernelMayChangeState(const NodeDefBuilder& builder) {
   NodeDef node;
   absl::Status status = NodeDefBuilder(builder).Finalize(&node);

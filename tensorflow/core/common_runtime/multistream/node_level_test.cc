@@ -17,6 +17,7 @@ limitations under the License.
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,15 +28,22 @@ limitations under the License.
 #include "tensorflow/cc/ops/const_op.h"
 #include "tensorflow/cc/ops/control_flow_ops.h"
 #include "tensorflow/cc/ops/math_ops.h"
+#include "tensorflow/cc/ops/no_op.h"
 #include "tensorflow/cc/ops/resource_variable_ops.h"
+#include "tensorflow/cc/ops/training_ops.h"
 #include "tensorflow/cc/ops/while_loop.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/common_runtime/multistream/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/emulated_session.h"
 #include "tensorflow/core/common_runtime/multistream/function_groups.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/test_faults.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_util.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -242,6 +250,145 @@ TEST_F(NodeLevelTest, VariablesAreReadByAllAndChangedByTheLeader) {
     const float all_squares = square + square + square + square;
     EXPECT_EQ(got[0].flat<float>()(17), all_squares) << i;
     wanted += all_squares;
+  }
+  EXPECT_EQ(NewReports(), 0);
+  EXPECT_EQ(NewViolations(), 0);
+}
+
+// A training step of four branches that meet in a loss, each with an optimizer
+// of its own. Their groups read the variables, and make the gradients.
+//
+//   group 1  read w1, x * w1, tanh --        -- gradient --
+//   group 2  read w2, x * w2, tanh --- loss --- gradient --- updates
+//   ...
+//
+// So all reads are before all updates, and no update needs to make a copy.
+Scope Training(bool grouped) {
+  Scope root = GpuScope();
+  Output x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  auto variable = [&](const std::string& name, int seed) {
+    Output handle = ops::VarHandleOp(root, DT_FLOAT, TensorShape({32, 32}),
+                                     ops::VarHandleOp::SharedName(name));
+    ops::AssignVariableOp(root.WithOpName("init_" + name), handle,
+                          ops::Const(root, Square(32, seed)));
+    return handle;
+  };
+  std::vector<std::string> names;
+  std::vector<Output> weights, ends;
+  for (int branch = 0; branch < kGroups; ++branch) {
+    names.push_back((grouped ? "g" : "n") + std::to_string(branch) + "_");
+    weights.push_back(variable("w" + std::to_string(branch), 50 + branch));
+    Output read = ops::ReadVariableOp(root.WithOpName(names.back() + "read"),
+                                      weights.back(), DT_FLOAT);
+    Output product =
+        ops::MatMul(root.WithOpName(names.back() + "product"), x, read);
+    ends.push_back(ops::Tanh(root.WithOpName(names.back() + "tanh"), product));
+  }
+  Output loss = ops::AddN(root.WithOpName("loss"), ends);
+  Output rate = ops::Const(root, 0.01f);
+  std::vector<Operation> updates;
+  for (int branch = 0; branch < kGroups; ++branch) {
+    Output back =
+        ops::Mul(root.WithOpName(names[branch] + "back"), loss, ends[branch]);
+    Output gradient = ops::MatMul(root.WithOpName(names[branch] + "gradient"),
+                                  x, back, ops::MatMul::TransposeA(true));
+    const Scope update = root.WithOpName("update" + std::to_string(branch));
+    const Output& w = weights[branch];
+    if (branch == 2) {
+      updates.push_back(
+          ops::ResourceApplyMomentum(update, w, variable("momentum", 60), rate,
+                                     gradient, ops::Const(root, 0.9f))
+              .operation);
+    } else if (branch == 3) {
+      updates.push_back(ops::AssignSubVariableOp(
+                            update, w,
+                            ops::Mul(root.WithOpName(names[branch] + "small"),
+                                     rate, gradient))
+                            .operation);
+    } else {
+      updates.push_back(
+          ops::ResourceApplyGradientDescent(update, w, rate, gradient)
+              .operation);
+    }
+  }
+  ops::NoOp(root.WithOpName("train").WithControlDependencies(updates));
+  return root;
+}
+
+const std::vector<std::string>& TrainedVariables() {
+  static const auto* names =
+      new std::vector<std::string>{"w0", "w1", "w2", "w3", "momentum"};
+  return *names;
+}
+
+// The variable's value, in its buffer.
+Tensor ValueOf(Session* session, const std::string& variable) {
+  const DeviceMgr* devices = nullptr;
+  EXPECT_TRUE(session->LocalDeviceManager(&devices).ok());
+  Device* gpu = nullptr;
+  EXPECT_TRUE(devices->LookupDevice("/device:GPU:0", &gpu).ok());
+  ResourceMgr* resources = gpu->resource_manager();
+  Var* var = nullptr;
+  const absl::Status status =
+      resources->Lookup(resources->default_container(), variable, &var);
+  EXPECT_TRUE(status.ok()) << status;
+  if (!status.ok()) return Tensor();
+  core::RefCountPtr<Var> found(var);
+  mutex_lock lock(*found->mu());
+  return *found->tensor();
+}
+
+std::unique_ptr<Session> StartedTraining(bool grouped) {
+  auto session = GroupedSession(Training(grouped));
+  std::vector<std::string> inits;
+  for (const std::string& name : TrainedVariables()) {
+    inits.push_back("init_" + name);
+  }
+  const absl::Status status = session->Run({}, {}, inits, nullptr);
+  EXPECT_TRUE(status.ok()) << status;
+  return session;
+}
+
+TEST_F(NodeLevelTest, TrainingInBranchesGivesWhatOneGroupGives) {
+  auto plain = StartedTraining(false);
+  auto grouped = StartedTraining(true);
+  const Tensor before = tensor::DeepCopy(ValueOf(plain.get(), "w1"));
+  for (int i = 0; i < 10; ++i) {
+    const Tensor x = Square(32, 7 + i);
+    std::vector<Tensor> wanted, got;
+    ASSERT_TRUE(plain->Run({{"x:0", x}}, {"loss:0"}, {"train"}, &wanted).ok());
+    ASSERT_TRUE(grouped->Run({{"x:0", x}}, {"loss:0"}, {"train"}, &got).ok());
+    EXPECT_TRUE(SameBits(wanted[0], got[0])) << i;
+    for (const std::string& name : TrainedVariables()) {
+      EXPECT_TRUE(
+          SameBits(ValueOf(plain.get(), name), ValueOf(grouped.get(), name)))
+          << name << " after step " << i;
+    }
+  }
+  EXPECT_FALSE(SameBits(before, ValueOf(plain.get(), "w1")));
+  EXPECT_EQ(NewReports(), 0);
+  EXPECT_EQ(NewViolations(), 0);
+}
+
+// What other groups hold of a variable until the step ends is let go of before
+// the change.
+TEST_F(NodeLevelTest, TrainingChangesVariablesInPlace) {
+  auto session = StartedTraining(true);
+  auto train = [&](int i) {
+    return session->Run({{"x:0", Square(32, i)}}, {}, {"train"}, nullptr);
+  };
+  // Until now their buffers may be those of the constants that they come from.
+  ASSERT_TRUE(train(0).ok());
+  std::map<std::string, const void*> buffers;
+  for (const std::string& name : TrainedVariables()) {
+    buffers[name] = ValueOf(session.get(), name).data();
+  }
+  for (int i = 1; i <= 10; ++i) {
+    ASSERT_TRUE(train(i).ok());
+    for (const std::string& name : TrainedVariables()) {
+      EXPECT_EQ(ValueOf(session.get(), name).data(), buffers[name])
+          << name << " after step " << i;
+    }
   }
   EXPECT_EQ(NewReports(), 0);
   EXPECT_EQ(NewViolations(), 0);

@@ -110,6 +110,23 @@ class NodePlanTest : public ::testing::Test {
     return Add(Transfer(NodeBuilder(name, op).Attr("tensor_type", DT_FLOAT)),
                group);
   }
+  Node* Arg(const std::string& name, Group group = {}) {
+    return Add(NodeBuilder(name, "_Arg").Attr("T", DT_FLOAT).Attr("index", 0),
+               group);
+  }
+  Node* Identity(const std::string& name, Group group, Node* input) {
+    return Add(NodeBuilder(name, "Identity").Input(input), group);
+  }
+  Node* ReadVariable(const std::string& name, Group group,
+                     const Nodes& controls = {}) {
+    Node* handle = Add(NodeBuilder(name + "_handle", "VarHandleOp")
+                           .Attr("dtype", DT_FLOAT)
+                           .Attr("shape", TensorShape({})));
+    return Add(NodeBuilder(name, "ReadVariableOp")
+                   .Input(handle)
+                   .Attr("dtype", DT_FLOAT),
+               group, controls);
+  }
   void AddSwitch(const std::string& name, Node* input) {
     Node* condition = HostOp(name + "_if", {}, {}, DT_BOOL);
     Add(NodeBuilder(name, "Switch").Input(input).Input(condition));
@@ -171,6 +188,14 @@ class NodePlanTest : public ::testing::Test {
     }
     if (Of(node).after_all) waits.push_back("all");
     return absl::StrJoin(waits, ", ");
+  }
+  // The nodes that start a branch, by name.
+  std::string Starts() const {
+    std::set<std::string> names;
+    for (const Node* node : graph_.op_nodes()) {
+      if (Of(node).starts) names.insert(node->name());
+    }
+    return absl::StrJoin(names, ", ");
   }
   // "", "noted" or "noted, records".
   std::string Noted(const Node* node) const {
@@ -550,6 +575,179 @@ TEST_F(NodePlanTest, AControlTriggerThatIsNotLaunchedHandsItsWaitOn) {
   EXPECT_EQ(Waits(b), "a, all");
 }
 
+// A change of a variable may come long after what it takes was made: others
+// that use the variable may have been launched in that group since.
+
+TEST_F(NodePlanTest, AChangeOfStateWaitsForTheTailEvenOfOneProducer) {
+  Node* a = Op("a", 1);
+  Node* change = Op("change", 0, {a});
+  facts_["change"].changes_state = true;
+  Plan();
+  EXPECT_EQ(Of(change).tails, std::vector<int>({a->id()}));
+  EXPECT_EQ(Of(change).events, std::vector<int>());
+  EXPECT_EQ(Noted(a), "noted");
+  EXPECT_EQ(plan_.waits, 1);
+}
+
+TEST_F(NodePlanTest, AChangeOfStateWaitsForTheTailOfEachGroup) {
+  Node* a = Op("a", 1);
+  Node* b = Op("b", 2);
+  Node* c = Op("c", 2);
+  Node* own = Op("own", 0);
+  Node* change = Op("change", 0, {own, c, b, a});
+  facts_["change"].changes_state = true;
+  Plan();
+  EXPECT_EQ(Of(change).tails, std::vector<int>({a->id(), b->id(), c->id()}));
+  EXPECT_EQ(Of(change).events, std::vector<int>());
+  EXPECT_EQ(plan_.waits, 2);
+}
+
+TEST_F(NodePlanTest, AProducerRecordsForOthersThanTheChangeOfState) {
+  Node* a = Op("a", 1);
+  Node* change = Op("change", 0, {a});
+  facts_["change"].changes_state = true;
+  Node* other = Op("other", 2, {a});
+  Plan();
+  EXPECT_EQ(Of(change).tails, std::vector<int>({a->id()}));
+  EXPECT_EQ(Waits(other), "a");
+  EXPECT_EQ(Noted(a), "noted, records");
+}
+
+TEST_F(NodePlanTest, WhoNeedsAChangeOfStateWaitsForItsEvent) {
+  Node* change = Op("change", 0);
+  facts_["change"].changes_state = true;
+  Node* b = Op("b", 1, {}, {change});
+  Plan();
+  EXPECT_EQ(Waits(b), "change");
+}
+
+// Where branches start.
+
+TEST_F(NodePlanTest, TheFirstNodeOfEachBranchStarts) {
+  Node* x = Op("x", {});
+  Node* a = Op("a1", 1, {x});
+  a = Op("a2", 1, {a});
+  Node* b = Op("b1", 2, {x});
+  b = Op("b2", 2, {b, b});
+  b = Op("b3", 2, {b});
+  Op("sum", {}, {a, b});
+  Plan();
+  EXPECT_EQ(Starts(), "a1, b1");
+}
+
+TEST_F(NodePlanTest, ABranchThatNeedsNothingStarts) {
+  Node* a = Op("a1", 1);
+  Op("a2", 1, {a});
+  Op("b1", 2, {Arg("arg", 2), ReadVariable("read", 2), Const("const", {})});
+  Plan();
+  EXPECT_EQ(Starts(), "a1, b1");
+}
+
+TEST_F(NodePlanTest, AChainIsOneBranchWhateverItIsGivenOnTheWay) {
+  Node* x = Op("x", {});
+  Node* a = Op("a1", 1, {x, Arg("arg_1")});
+  a = Op("a2", 1, {a, ReadVariable("weights", 1)});
+  a = Op("a3", 1, {a, ReadVariable("others", {})});
+  a = Op("a4", 1, {a, Arg("arg_2")});
+  a = Op("a5", 1, {Const("const", {}), a});
+  a = Op("a6", 1, {Identity("identity", 1, a)});
+  // Nothing is launched for it, so that no other group comes in between.
+  a = Op("a7", 1, {Identity("elsewhere", 2, a)});
+  a = Op("a8", 1, {a, Recv("recv", "_Recv", {})});
+  // As deep as the chain itself.
+  Node* late = Recv("late", "_Recv", {});
+  graph_.AddControlEdge(a, late);
+  Op("a9", 1, {late});
+  Plan();
+  EXPECT_EQ(Starts(), "a1");
+}
+
+TEST_F(NodePlanTest, WhatOnlyHandsOnDoesNotStart) {
+  Node* x = Op("x", {});
+  Node* identity = Identity("identity", 1, x);
+  Node* read = ReadVariable("read", 1, {x});
+  Op("a", 1, {identity, read});
+  Plan();
+  EXPECT_EQ(Starts(), "a");
+}
+
+TEST_F(NodePlanTest, ABranchThatIsEnteredAgainStartsAgain) {
+  Node* a = Op("a1", 1, {Op("x", {})});
+  Node* b = Op("b1", 2, {a});
+  a = Op("a2", 1, {b});
+  Op("a3", 1, {a});
+  Plan();
+  EXPECT_EQ(Starts(), "a1, a2, b1");
+}
+
+// Of each branch, the forward part's thread is long gone when the loss is
+// there.
+TEST_F(NodePlanTest, ABackwardPassStartsThoughItTakesItsBranchesActivations) {
+  Node* x = Arg("x");
+  std::vector<Node*> activations, ends;
+  for (int group : {1, 2}) {
+    const std::string name = absl::StrCat("g", group);
+    Node* w = ReadVariable(name + "_w", group);
+    Node* first = Op(name + "_forward1", group, {x, w});
+    activations.push_back(first);
+    ends.push_back(Op(name + "_forward2", group, {first, w}));
+  }
+  Node* loss = Op("loss", {}, {ends[0], ends[1]});
+  for (int group : {1, 2}) {
+    const std::string name = absl::StrCat("g", group);
+    Node* activation = activations[group - 1];
+    Node* last = Op(name + "_backward2", group, {activation, loss});
+    last = Op(name + "_backward1", group, {last, x, activation});
+    facts_[name + "_update"].changes_state = true;
+    Op(name + "_update", 0, {last});
+  }
+  Plan();
+  EXPECT_EQ(Starts(), "g1_backward2, g1_forward1, g2_backward2, g2_forward1");
+}
+
+TEST_F(NodePlanTest, ADeeperInputOfItsOwnGroupContinuesTheBranch) {
+  Node* x = Op("x", {});
+  Node* a = Op("a2", 1, {Op("a1", 1, {x})});
+  Op("a3", 1, {x, a, Op("b", 2, {x})});
+  Plan();
+  EXPECT_EQ(Starts(), "a1, b");
+}
+
+TEST_F(NodePlanTest, OfEquallyDeepInputsOneOfItsOwnGroupIsEnough) {
+  Node* a = Op("a1", 1);
+  Node* b = Op("b1", 2);
+  Op("a2", 1, {a, b});
+  Op("a3", 1, {b, a});
+  Op("c1", 3, {b, a});
+  Plan();
+  EXPECT_EQ(Starts(), "a1, b1, c1");
+}
+
+TEST_F(NodePlanTest, ControlInputsAreNeededToo) {
+  Node* a = Op("a1", 1);
+  Node* deep = Op("deep2", {}, {Op("deep1", {})});
+  Op("a2", 1, {a}, {deep});
+  Op("a3", 1, {a}, {NoOp("join", {deep})});
+  Op("a4", 1, {}, {NoOp("next", {a})});
+  Plan();
+  EXPECT_EQ(Starts(), "a1, a2, a3");
+}
+
+TEST_F(NodePlanTest, NodesOfHomeNeverStart) {
+  Node* a = Op("a", 1);
+  Node* leader = Op("leader", 0, {a});
+  Op("home", {}, {leader});
+  Op("alone", {});
+  Plan();
+  EXPECT_EQ(Starts(), "a");
+  options_.home = 2;
+  Plan();
+  EXPECT_EQ(Starts(), "a, leader");
+  options_.home = 1;
+  Plan();
+  EXPECT_EQ(Starts(), "leader");
+}
+
 // Which waits are left out.
 
 // The drawing in node_plan.h, where e needs a and c, too.
@@ -825,6 +1023,7 @@ struct RandomGraph {
     FixupSourceAndSinkEdges(&graph);
     numbers.assign(graph.num_node_ids(), -1);
     for (int i = 0; i < count; ++i) numbers[nodes[i]->id()] = i;
+    for (NodeFacts& fact : facts) fact.changes_state = percent(10);
     FindNeeds();
   }
 
@@ -1001,8 +1200,10 @@ TEST_F(RandomNodePlanTest, PlansAreConsistent) {
           EXPECT_EQ(count, 1) << "n" << i;
           EXPECT_EQ(of_tails.count(group), 0) << "n" << i;
         }
+        const bool changes = random->facts[i].changes_state;
+        EXPECT_FALSE(changes && !events.empty()) << "n" << i;
         for (const auto& [group, count] : of_tails) {
-          EXPECT_GT(count, 1) << "n" << i;
+          EXPECT_TRUE(count > 1 || changes) << "n" << i;
         }
         waits += events.size() + of_tails.size();
         tails += of_tails.size();
@@ -1022,6 +1223,31 @@ TEST_F(RandomNodePlanTest, PlansAreConsistent) {
     }
   });
   EXPECT_GT(tails, kSeeds);
+}
+
+TEST_F(RandomNodePlanTest, EachGroupButHomeStartsSomewhere) {
+  int starts = 0, goes_on = 0;
+  ForEachGraph([&](RandomGraph* random) {
+    const NodePlan plan = random->Plan(/*reduce=*/true);
+    std::vector<bool> started(random->options.group_count);
+    for (size_t i = 0; i < random->nodes.size(); ++i) {
+      const bool starts_here = plan.nodes[random->nodes[i]->id()].starts;
+      const int group = random->groups[i];
+      if (starts_here) {
+        started[group] = true;
+        EXPECT_NE(group, random->options.home) << "n" << i;
+        EXPECT_TRUE(random->facts[i].launched) << "n" << i;
+      } else if (random->facts[i].launched) {
+        // Numbers are in the order of the edges.
+        EXPECT_TRUE(group == random->options.home || started[group])
+            << "n" << i;
+      }
+      (starts_here ? starts : goes_on) += 1;
+    }
+  });
+  // Else the graphs would show little.
+  EXPECT_GT(starts, kSeeds);
+  EXPECT_GT(goes_on, kSeeds);
 }
 
 }  // namespace

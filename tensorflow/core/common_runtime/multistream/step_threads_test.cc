@@ -15,10 +15,18 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/step_threads.h"
 
+#include <time.h>
+
 #include <atomic>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
 
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 
 namespace tensorflow {
@@ -80,6 +88,138 @@ TEST(StepThreadsTest, ChainsDoNotStarveNewcomers) {
   given.Notify();
   ended.Wait();
   EXPECT_EQ(links_at_arrival, kChains);
+}
+
+constexpr int kRounds = 150;
+constexpr absl::Duration kLongEnough = absl::Seconds(10);  // on any machine
+
+// Pauses from none to three times as long as a thread looks.
+void PauseAtRandom(std::mt19937* random) {
+  const absl::Time end = absl::Now() + absl::Microseconds((*random)() % 3000);
+  // Now and then without a system call, which would wake this thread late.
+  if ((*random)() % 2 == 0) absl::SleepFor(end - absl::Now());
+  while (absl::Now() < end) {
+  }
+}
+
+struct ThreadCounts {
+  int count;
+  int most_looking;
+};
+
+class LookingTest : public ::testing::TestWithParam<ThreadCounts> {};
+
+TEST_P(LookingTest, AThreadTakesWhatItIsGivenAtAnyTime) {
+  std::mt19937 random(1);
+  StepThreads threads(GetParam().count, GetParam().most_looking);
+  for (int i = 0; i < kRounds; ++i) {
+    // Each is awaited: what is given next would hide that it was forgotten.
+    auto ran = std::make_shared<absl::Notification>();
+    threads.Schedule([ran] { ran->Notify(); });
+    ASSERT_TRUE(ran->WaitForNotificationWithTimeout(kLongEnough)) << i;
+    PauseAtRandom(&random);
+  }
+}
+
+TEST_P(LookingTest, ABurstRunsWhetherThreadsLookSleepOrFallAsleep) {
+  std::mt19937 random(2);
+  StepThreads threads(GetParam().count, GetParam().most_looking);
+  for (int i = 0; i < kRounds; ++i) {
+    const int size = 1 + random() % 6;
+    auto left = std::make_shared<std::atomic<int>>(size);
+    auto all_ran = std::make_shared<absl::Notification>();
+    for (int k = 0; k < size; ++k) {
+      threads.Schedule([left, all_ran] {
+        if (--*left == 0) all_ran->Notify();
+      });
+      if (random() % 4 == 0) PauseAtRandom(&random);
+    }
+    ASSERT_TRUE(all_ran->WaitForNotificationWithTimeout(kLongEnough))
+        << i << ": " << *left << " of " << size << " did not run";
+    PauseAtRandom(&random);
+  }
+}
+
+// A thread that has taken a closure cannot look for the next one: it must wake
+// another.
+TEST_P(LookingTest, AsManyRunAtTheSameTimeAsThereAreThreads) {
+  std::mt19937 random(3);
+  const int count = GetParam().count;
+  StepThreads threads(count, GetParam().most_looking);
+  for (int i = 0; i < kRounds; ++i) {
+    auto released = std::make_shared<absl::Notification>();
+    auto left = std::make_shared<std::atomic<int>>(count);
+    auto all_run = std::make_shared<absl::Notification>();
+    for (int k = 0; k < count; ++k) {
+      threads.Schedule([left, all_run, released] {
+        // Each needs the others to be there.
+        if (--*left == 0) all_run->Notify();
+        released->WaitForNotification();
+      });
+      if (random() % 4 == 0) PauseAtRandom(&random);
+    }
+    const bool ran = all_run->WaitForNotificationWithTimeout(kLongEnough);
+    const int missing = *left;
+    released->Notify();
+    ASSERT_TRUE(ran) << i << ": " << missing << " of " << count
+                     << " did not begin";
+    PauseAtRandom(&random);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Threads, LookingTest,
+    ::testing::Values(ThreadCounts{1, 1}, ThreadCounts{2, 0},
+                      ThreadCounts{2, 1}, ThreadCounts{3, 1},
+                      ThreadCounts{3, 3}),
+    [](const ::testing::TestParamInfo<ThreadCounts>& info) {
+      return std::to_string(info.param.most_looking) + "Of" +
+             std::to_string(info.param.count);
+    });
+
+// Two closures that need each other, as two branches of a step do that meet
+// again: one looker, and a third thread that need not know.
+TEST(StepThreadsTest, MoreClosuresThanLookersWakeSleepers) {
+  for (int count : {2, 3}) {
+    std::mt19937 random(count);
+    StepThreads threads(count, 1);
+    for (int i = 0; i < kRounds; ++i) {
+      auto first = std::make_shared<absl::Notification>();
+      auto second = std::make_shared<absl::Notification>();
+      auto met = std::make_shared<absl::BlockingCounter>(2);
+      auto missed = std::make_shared<std::atomic<bool>>(false);
+      auto meet = [met, missed](absl::Notification* mine,
+                                absl::Notification* other) {
+        mine->Notify();
+        if (!other->WaitForNotificationWithTimeout(kLongEnough)) {
+          *missed = true;
+        }
+        met->DecrementCount();
+      };
+      threads.Schedule([=] { meet(first.get(), second.get()); });
+      if (random() % 2 == 0) PauseAtRandom(&random);
+      threads.Schedule([=] { meet(second.get(), first.get()); });
+      met->Wait();
+      ASSERT_FALSE(*missed) << i << " with " << count << " threads";
+      PauseAtRandom(&random);
+    }
+  }
+}
+
+TEST(StepThreadsTest, ThreadsThatFindNothingSleep) {
+  auto processor_time = [] {
+    timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return absl::DurationFromTimespec(time);
+  };
+  StepThreads threads(4, 4);
+  absl::BlockingCounter ran(4);
+  for (int i = 0; i < 4; ++i) threads.Schedule([&] { ran.DecrementCount(); });
+  ran.Wait();
+  absl::SleepFor(absl::Milliseconds(200));
+  const absl::Duration before = processor_time();
+  absl::SleepFor(absl::Seconds(2));
+  EXPECT_LT(processor_time() - before, absl::Seconds(1));
 }
 
 }  // namespace

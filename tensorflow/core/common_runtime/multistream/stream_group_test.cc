@@ -27,6 +27,8 @@ limitations under the License.
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/multistream/fake_stream_group.h"
 
 namespace tensorflow {
@@ -351,6 +353,160 @@ TEST(StateOrderTest, EveryReadIsBehindEveryEarlierWrite) {
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(too_early, 0);
   EXPECT_EQ(together, 0);
+}
+
+// Threads on both sides of a lock.
+class TwoSidedLockTest : public ::testing::TestWithParam<TwoSidedLock::Side> {
+ protected:
+  static TwoSidedLock::Side Ours() { return GetParam(); }
+  static TwoSidedLock::Side Theirs() {
+    return Ours() == TwoSidedLock::kReaders ? TwoSidedLock::kWriters
+                                            : TwoSidedLock::kReaders;
+  }
+  static void PauseBriefly() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  // Starts threads of one side that leave once `count` of them are inside.
+  void StartTogether(TwoSidedLock::Side side, int count) {
+    all_inside_ = std::make_unique<absl::BlockingCounter>(count);
+    for (int i = 0; i < count; ++i) {
+      threads_.emplace_back([this, side] {
+        lock_.Enter(side);
+        all_inside_->DecrementCount();
+        released_.WaitForNotification();
+        lock_.Leave(side);
+      });
+    }
+  }
+  void JoinAll() {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+  TwoSidedLock lock_;
+  std::unique_ptr<absl::BlockingCounter> all_inside_;
+  absl::Notification released_;
+  std::vector<std::thread> threads_;
+};
+
+TEST_P(TwoSidedLockTest, ManyOfOneSideAreInsideAtOnce) {
+  StartTogether(Ours(), 4);
+  all_inside_->Wait();  // none has left
+  released_.Notify();
+  JoinAll();
+}
+
+TEST_P(TwoSidedLockTest, AllWhoWaitedAreInsideAtOnce) {
+  lock_.Enter(Theirs());
+  StartTogether(Ours(), 4);
+  PauseBriefly();
+  lock_.Leave(Theirs());
+  all_inside_->Wait();
+  released_.Notify();
+  JoinAll();
+}
+
+TEST_P(TwoSidedLockTest, TheOtherSideComesInWhenTheLastHasLeft) {
+  lock_.Enter(Ours());
+  lock_.Enter(Ours());
+  std::atomic<bool> inside{false};
+  std::thread other([&] {
+    lock_.Enter(Theirs());
+    inside = true;
+    lock_.Leave(Theirs());
+  });
+  PauseBriefly();
+  lock_.Leave(Ours());
+  PauseBriefly();
+  EXPECT_FALSE(inside);
+  lock_.Leave(Ours());
+  other.join();
+}
+
+// One of ours is always inside, unless those that come let the other side go
+// first.
+TEST_P(TwoSidedLockTest, WhoWaitsGetsInThoughTheOtherSideKeepsComing) {
+  constexpr int kTimes = 20;
+  std::atomic<bool> stop{false};
+  for (int i = 0; i < 4; ++i) {
+    threads_.emplace_back([&] {
+      while (!stop) {
+        lock_.Enter(Ours());
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        lock_.Leave(Ours());
+      }
+    });
+  }
+  std::atomic<int> times{0};
+  std::thread other([&] {
+    while (times < kTimes && !stop) {
+      lock_.Enter(Theirs());
+      if (!stop) ++times;
+      lock_.Leave(Theirs());
+    }
+  });
+  // Long enough on any machine.
+  for (int i = 0; i < 1000 && times < kTimes; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  stop = true;
+  other.join();
+  JoinAll();
+  EXPECT_EQ(times, kTimes);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sides, TwoSidedLockTest,
+    ::testing::Values(TwoSidedLock::kReaders, TwoSidedLock::kWriters),
+    [](const ::testing::TestParamInfo<TwoSidedLock::Side>& info) {
+      return info.param == TwoSidedLock::kReaders ? "Readers" : "Writers";
+    });
+
+// It hangs if a thread that waits is forgotten.
+TEST(TwoSidedLockThreadsTest, NeverAreBothSidesInside) {
+  constexpr int kThreads = 4;  // of each side
+  constexpr int kRounds = 100000;
+  TwoSidedLock lock;
+  std::atomic<int> inside[2] = {};
+  std::atomic<int> both{0}, together{0}, rounds{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2 * kThreads; ++t) {
+    const auto side = static_cast<TwoSidedLock::Side>(t % 2);
+    threads.emplace_back([&, side] {
+      while (rounds++ < kRounds) {
+        lock.Enter(side);
+        if (++inside[side] > 1) ++together;
+        if (rounds % 8 == 0) std::this_thread::yield();
+        if (inside[1 - side] > 0) ++both;
+        --inside[side];
+        lock.Leave(side);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(both, 0);
+  // Else the threads would show little.
+  EXPECT_GT(together, 0);
+}
+
+// Each side's only thread has to be woken in most of the rounds.
+TEST(TwoSidedLockThreadsTest, NobodyIsForgotten) {
+  constexpr int kRounds = 100000;
+  TwoSidedLock lock;
+  int changes = 0;  // guarded by the lock, as each side is one thread
+  std::vector<std::thread> threads;
+  for (TwoSidedLock::Side side :
+       {TwoSidedLock::kReaders, TwoSidedLock::kWriters}) {
+    threads.emplace_back([&, side] {
+      for (int i = 0; i < kRounds; ++i) {
+        lock.Enter(side);
+        ++changes;
+        lock.Leave(side);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(changes, 2 * kRounds);
 }
 
 TEST(GpuGroupsRegistryTest, TheFirstGroupsOfAGpuStay) {
