@@ -177,6 +177,8 @@ class LeaderAllocator : public GroupAllocator {
   GpuGroups* const gpu_;
 };
 
+constexpr int64_t kHandlesMegabytes = 16;
+
 MemoryInfo MemoryOf(int gpu) {
   MemoryInfo info = {0, 0, 0};
   auto executor = se::GPUMachineManager()->ExecutorForDevice(gpu);
@@ -194,6 +196,13 @@ MemoryInfo MemoryOf(int gpu) {
                      : major <= 8                         ? 1536
                                                           : 1800;
   info.reserved_bytes = mb << 20;
+  // cuBLAS's default workspace (its documentation, cublasSetWorkspace), and as
+  // much as the handles were seen to take beside it.
+  info.reserved_per_group_bytes = int64_t{major == 9 || major == 10 ? 32
+                                          : major >= 12             ? 12
+                                                                    : 4} +
+                                      kHandlesMegabytes
+                                  << 20;
   if (info.reserved_bytes >= info.free_bytes) info.reserved_bytes = 0;
   return info;
 }

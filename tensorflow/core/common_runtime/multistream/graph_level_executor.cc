@@ -105,8 +105,9 @@ class GraphLevelExecutor : public Executor {
     auto step = std::make_shared<Step>(gpu_, group, changes_state);
     auto rendezvous = Wrap(args.rendezvous, step.get());
     Args ours = args;
-    ours.runner = StepRunner{step, &kernels_->traits(),
-                             StepThreads::RunnerFor(args), nullptr, group};
+    ours.runner =
+        StepRunner{step, &kernels_->traits(),
+                   StepThreads::RunnerFor(args, group), nullptr, group};
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
     executors_[group->index()]->RunAsync(
         ours, [step, rendezvous, complete_on_stream, gpu = gpu_, group,

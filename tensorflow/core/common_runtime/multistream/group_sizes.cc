@@ -60,11 +60,13 @@ absl::StatusOr<std::vector<int>> VisibleGpus(const ConfigProto& config,
 }
 
 // The memory that TensorFlow would give one GPU, in bytes.
-int64_t MemoryOfGpu(const GPUOptions& options, const MemoryInfo& memory) {
+int64_t MemoryOfGpu(const GPUOptions& options, const MemoryInfo& memory,
+                    int groups) {
   const double fraction = options.per_process_gpu_memory_fraction();
   int64_t bytes = fraction > 0
                       ? static_cast<int64_t>(memory.total_bytes * fraction)
-                      : memory.free_bytes - memory.reserved_bytes;
+                      : memory.free_bytes - memory.reserved_bytes -
+                            (groups - 1) * memory.reserved_per_group_bytes;
   const auto reserve = [&](int64_t megabytes) {
     if (megabytes * kMegabyte <= memory.free_bytes) {
       bytes = memory.free_bytes - megabytes * kMegabyte;
@@ -133,7 +135,7 @@ absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
       bytes =
           static_cast<int64_t>(logical.Get(k).memory_limit_mb(0)) * kMegabyte;
     } else {
-      bytes = MemoryOfGpu(gpu_options, memory(gpu));
+      bytes = MemoryOfGpu(gpu_options, memory(gpu), groups);
     }
     // Whole megabytes: that is what a memory limit is given in.
     const int64_t group_bytes = bytes / groups / kMegabyte * kMegabyte;

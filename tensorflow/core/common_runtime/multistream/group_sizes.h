@@ -35,6 +35,8 @@ struct MemoryInfo {
   int64_t total_bytes;
   // What TensorFlow leaves to the driver and the CUDA libraries.
   int64_t reserved_bytes;
+  // The same for each group beyond the first: handles and workspaces.
+  int64_t reserved_per_group_bytes = 0;
 };
 
 // One visible GPU.

@@ -30,16 +30,17 @@ constexpr int64_t kMegabyte = 1 << 20;
 constexpr char kReserveVariable[] = "TF_DEVICE_MIN_SYS_MEMORY_IN_MB";
 
 // Three GPUs, of which GPU k has 1000 + 100k MiB: 900 + 100k free, 60 of them
-// reserved.
+// reserved, and per_group_ MiB more for each group beyond the first.
 class GroupSizesTest : public ::testing::Test {
  protected:
   GroupSizesTest() { unsetenv(kReserveVariable); }
   ~GroupSizesTest() override { unsetenv(kReserveVariable); }
 
   absl::StatusOr<std::vector<GpuSizes>> Plan() {
-    return PlanGroupSizes(options_, config_, physical_, [](int gpu) {
+    return PlanGroupSizes(options_, config_, physical_, [this](int gpu) {
       return MemoryInfo{(900 + 100 * gpu) * kMegabyte,
-                        (1000 + 100 * gpu) * kMegabyte, 60 * kMegabyte};
+                        (1000 + 100 * gpu) * kMegabyte, 60 * kMegabyte,
+                        per_group_ * kMegabyte};
     });
   }
 
@@ -72,10 +73,24 @@ class GroupSizesTest : public ::testing::Test {
     return config_.mutable_gpu_options()->mutable_experimental();
   }
 
+  int64_t per_group_ = 0;
   Options options_{/*group_counts=*/{4}};
   ConfigProto config_;
   std::vector<int> physical_ = {0, 1, 2};
 };
+
+// Each group has library handles of its own, beside TensorFlow's memory.
+TEST_F(GroupSizesTest, EachFurtherGroupReservesMemory) {
+  per_group_ = 40;
+  physical_ = {0};
+  EXPECT_EQ(Planned(), "0:4x180");  // (900 - 60 - 3 * 40) / 4
+  options_.group_counts = {1};
+  EXPECT_EQ(Planned(), "0:1x840");
+  // Who says how much to use has what is said.
+  options_.group_counts = {4};
+  config_.mutable_gpu_options()->set_per_process_gpu_memory_fraction(0.5);
+  EXPECT_EQ(Planned(), "0:4x125");
+}
 
 TEST_F(GroupSizesTest, GroupsShareTheFreeMemoryEvenly) {
   EXPECT_EQ(Planned(), "0:4x210 1:4x235 2:4x260");

@@ -448,7 +448,8 @@ class NodeLevelExecutor : public Executor {
                                         /*changes_state=*/true, shared_->order);
     auto run = std::make_shared<GroupRun>(
         shared_, *launches, home, step,
-        nested ? outer->run : StepThreads::RunnerFor(args));
+        nested ? outer->run
+               : StepThreads::RunnerFor(args, gpu_->leader(), gpu_->size()));
     std::shared_ptr<GroupRendezvous> rendezvous;
     if (args.rendezvous != nullptr) {
       rendezvous = std::make_shared<GroupRendezvous>(

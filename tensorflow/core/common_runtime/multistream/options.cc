@@ -113,14 +113,6 @@ absl::Status CheckOthers(const GetVariable& get, Options* options) {
       return true;
     };
   };
-  auto word = [](std::vector<std::string> words) {
-    return [words](const std::string& name,
-                   const std::string& value) -> absl::StatusOr<bool> {
-      absl::Status s = CheckWord(name, value, words);
-      if (!s.ok()) return s;
-      return absl::AsciiStrToLower(value) != words.front();
-    };
-  };
   auto anything = [](const std::string&,
                      const std::string&) -> absl::StatusOr<bool> {
     return true;
@@ -137,14 +129,37 @@ absl::Status CheckOthers(const GetVariable& get, Options* options) {
   s.Update(with_value("TF_GPU_STREAM_GROUP_PRIORITIES",
                       integers(-64, 64, /*list=*/true)));
   s.Update(with_value("TF_MULTI_STREAM_POLICY", anything));
-  // These two are stock TensorFlow's too, and its business without groups.
-  if (options->Enabled()) {
-    s.Update(with_value("TF_GPU_THREAD_MODE",
-                        word({"global", "gpu_private", "gpu_shared"})));
-    s.Update(with_value("TF_GPU_THREAD_COUNT",
-                        integers(1, INT32_MAX, /*list=*/false)));
-  }
   return s;
+}
+
+// These two are stock TensorFlow's too, and its business without groups.
+absl::Status ParseThreads(const GetVariable& get, Options* options) {
+  if (!options->Enabled()) return absl::OkStatus();
+  const std::string mode = get(kThreadModeVariable).value_or("");
+  if (!mode.empty()) {
+    absl::Status s = CheckWord(kThreadModeVariable, mode,
+                               {"global", "gpu_private", "gpu_shared"});
+    if (!s.ok()) return s;
+    const std::string lower = absl::AsciiStrToLower(mode);
+    options->thread_mode = lower == "global"       ? ThreadMode::kGlobal
+                           : lower == "gpu_shared" ? ThreadMode::kShared
+                                                   : ThreadMode::kPrivate;
+  }
+  const std::string count = get(kThreadCountVariable).value_or("");
+  if (!count.empty()) {
+    std::vector<int> parsed;
+    absl::Status s = ParseIntList(kThreadCountVariable, count, 1,
+                                  kMaxThreadCount, /*list=*/false, &parsed);
+    if (!s.ok()) return s;
+    options->thread_count = parsed[0];
+    if (options->thread_mode == ThreadMode::kProcess ||
+        options->thread_mode == ThreadMode::kGlobal) {
+      options->without_effect.push_back(
+          absl::StrCat(kThreadCountVariable, " (without ", kThreadModeVariable,
+                       "=gpu_private or gpu_shared)"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -221,6 +236,8 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
   needs_node_level(options.forward_propagation, kForwardPropagationVariable);
   needs_node_level(!options.stream_file.empty(), kStreamFileVariable);
   absl::Status s = CheckOthers(get, &options);
+  if (!s.ok()) return s;
+  s = ParseThreads(get, &options);
   if (!s.ok()) return s;
   return options;
 }

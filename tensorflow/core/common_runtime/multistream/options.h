@@ -40,10 +40,15 @@ inline constexpr char kForwardPropagationVariable[] =
     "TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION";
 inline constexpr char kStreamFileVariable[] = "TF_STREAM_FROM_FILE";
 inline constexpr char kSanitizerVariable[] = "TF_MULTI_STREAM_SANITIZER";
+inline constexpr char kThreadModeVariable[] = "TF_GPU_THREAD_MODE";
+inline constexpr char kThreadCountVariable[] = "TF_GPU_THREAD_COUNT";
+inline constexpr int kMaxThreadCount = 1024;
 inline constexpr int kMaxGroupCount = 64;
 inline constexpr int kMaxEmulatedGpus = 16;
 
 enum class SanitizerMode { kOff, kLog, kAbort };
+// Whose threads launch ops: see StepThreads::RunnerFor.
+enum class ThreadMode { kProcess, kGlobal, kShared, kPrivate };
 
 struct Options {
   // TF_GPU_STREAM_GROUP_COUNT: empty if unset; one entry stands for every GPU,
@@ -66,6 +71,10 @@ struct Options {
   std::string stream_file;
   // TF_MULTI_STREAM_SANITIZER.
   SanitizerMode sanitizer = SanitizerMode::kOff;
+  // TF_GPU_THREAD_MODE; kProcess if unset.
+  ThreadMode thread_mode = ThreadMode::kProcess;
+  // TF_GPU_THREAD_COUNT; the default is stock TensorFlow's.
+  int thread_count = 2;
   // Variables that are set and well-formed but have no effect yet.
   std::vector<std::string> without_effect;
 

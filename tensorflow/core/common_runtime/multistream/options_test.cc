@@ -178,10 +178,12 @@ TEST(OptionsTest, NumbersRefuseAnythingElse) {
   for (const char* value : {"abc", "65", "-65", "0,x", "1.5"}) {
     ExpectRefused("TF_GPU_STREAM_GROUP_PRIORITIES", value, "from -64 to 64");
   }
-  for (const char* name : {"TF_BFC_EXTEND_LIMIT_MB", "TF_GPU_THREAD_COUNT"}) {
-    for (const char* value : {"abc", "0", "-1", "1,2", "99999999999"}) {
-      ExpectRefused(name, value, "a whole number of at least 1");
-    }
+  for (const char* value : {"abc", "0", "-1", "1,2", "99999999999"}) {
+    ExpectRefused("TF_BFC_EXTEND_LIMIT_MB", value,
+                  "a whole number of at least 1");
+  }
+  for (const char* value : {"abc", "0", "-1", "1,2", "1025"}) {
+    ExpectRefused("TF_GPU_THREAD_COUNT", value, "from 1 to 1024");
   }
 }
 
@@ -227,6 +229,32 @@ TEST(OptionsTest, VariablesThatNeedNodeLevelAreNamedWithoutIt) {
     EXPECT_EQ(options->without_effect,
               std::vector<std::string>{
                   name + " (without TF_NODE_LEVEL_MULTISTREAM=true)"});
+  }
+}
+
+TEST(OptionsTest, ThreadsOfGroups) {
+  const auto parse = [](const std::string& mode, const std::string& count) {
+    const absl::StatusOr<Options> options =
+        Parse({{kGroupCountVariable, "4"},
+               {kThreadModeVariable, mode},
+               {kThreadCountVariable, count}});
+    EXPECT_TRUE(options.ok()) << options.status();
+    return *options;
+  };
+  EXPECT_EQ(parse("", "").thread_mode, ThreadMode::kProcess);
+  EXPECT_EQ(parse("global", "").thread_mode, ThreadMode::kGlobal);
+  EXPECT_EQ(parse("gpu_shared", "").thread_mode, ThreadMode::kShared);
+  EXPECT_EQ(parse("gpu_private", "").thread_mode, ThreadMode::kPrivate);
+  EXPECT_EQ(parse("GPU_Private", "").thread_mode, ThreadMode::kPrivate);
+  EXPECT_EQ(parse("gpu_private", "").thread_count, 2);
+  EXPECT_EQ(parse("gpu_private", "7").thread_count, 7);
+  EXPECT_TRUE(parse("gpu_private", "7").without_effect.empty());
+  // A count of threads that there are none of.
+  for (const char* mode : {"", "global"}) {
+    EXPECT_EQ(parse(mode, "7").without_effect,
+              std::vector<std::string>{
+                  "TF_GPU_THREAD_COUNT (without "
+                  "TF_GPU_THREAD_MODE=gpu_private or gpu_shared)"});
   }
 }
 

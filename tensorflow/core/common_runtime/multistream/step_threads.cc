@@ -20,6 +20,7 @@ limitations under the License.
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
@@ -72,9 +73,29 @@ void StepThreads::Schedule(std::function<void()> closure) {
   if (sleeping_ > 0 && closures_.size() > looking_) given_.Signal();
 }
 
-Executor::Args::Runner StepThreads::RunnerFor(const Executor::Args& args) {
-  if (args.run_all_kernels_inline) return args.runner;
-  return [threads = Get()](Executor::Args::Closure closure) {
+StepThreads* StepThreads::Of(const StreamGroup* group, int count) {
+  static absl::Mutex mu(absl::kConstInit);
+  static auto* all = new absl::flat_hash_map<const StreamGroup*, StepThreads*>;
+  absl::MutexLock lock(&mu);
+  StepThreads*& threads = (*all)[group];
+  if (threads == nullptr) threads = new StepThreads(count, 1);
+  return threads;
+}
+
+Executor::Args::Runner StepThreads::RunnerFor(const Executor::Args& args,
+                                              const StreamGroup* group,
+                                              int groups) {
+  const absl::StatusOr<Options>& options = EnvironmentOptions();
+  const ThreadMode mode =
+      options.ok() ? options->thread_mode : ThreadMode::kProcess;
+  if (args.run_all_kernels_inline || mode == ThreadMode::kGlobal) {
+    return args.runner;
+  }
+  StepThreads* threads = mode == ThreadMode::kProcess ? Get()
+                         : mode == ThreadMode::kShared
+                             ? Of(nullptr, options->thread_count)
+                             : Of(group, options->thread_count * groups);
+  return [threads](Executor::Args::Closure closure) {
     threads->Schedule(std::move(closure));
   };
 }

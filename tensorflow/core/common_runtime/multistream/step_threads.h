@@ -37,6 +37,7 @@ limitations under the License.
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/platform/env.h"
 
 namespace tensorflow {
@@ -55,11 +56,22 @@ class StepThreads {
 
   void Schedule(std::function<void()> closure);
 
-  // Where a step with these arguments runs its closures: on the threads of the
-  // process, unless the caller wants all kernels run in its own thread.
-  static Executor::Args::Runner RunnerFor(const Executor::Args& args);
+  // Where a step with these arguments on `group` runs its closures:
+  //   as the caller wants, if it wants all kernels run in its own thread, or
+  //   with TF_GPU_THREAD_MODE=global;
+  //   gpu_private: on TF_GPU_THREAD_COUNT threads of the group;
+  //   gpu_shared: on as many threads for all groups;
+  //   else on the threads of the process.
+  // `groups`: how many groups the step's ops have, of which `group` is the
+  // first.
+  static Executor::Args::Runner RunnerFor(const Executor::Args& args,
+                                          const StreamGroup* group,
+                                          int groups = 1);
 
  private:
+  // Those of a group, or of all groups (nullptr). Never deleted.
+  static StepThreads* Of(const StreamGroup* group, int count);
+
   void Run();
   // Whether there may be something to do. False after a while.
   bool Look() const;
