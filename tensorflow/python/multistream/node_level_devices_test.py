@@ -780,6 +780,20 @@ def stage_and_unstage(scoped: bool) -> Results:
 
 
 @case
+def unstage_before_stage(scoped: bool) -> Results:
+    """Nothing orders the two, and what takes blocks its thread until something is there."""
+    with tf.Graph().as_default(), tf.device("/GPU:0"):
+        x = tf1.placeholder(tf.float32, [8, 6])
+        name = f"unstage_{scoped}"
+        with on(2, scoped):
+            (taken,) = tf.raw_ops.Unstage(dtypes=[tf.float32], shared_name=name)
+            result = tf.sin(taken)
+        with on(1, scoped):
+            stage = tf.raw_ops.Stage(values=[tf.tanh(x)], shared_name=name)
+        return runs([result], [stage], x)
+
+
+@case
 def queue_of_a_function(scoped: bool) -> Results:
     queue = tf.queue.FIFOQueue(10, [tf.float32], [[8, 6]])
 

@@ -75,7 +75,10 @@ class GroupAllocator : public AllocatorWrapper {
     }
     if (Sanitizer* sanitizer = group_->sanitizer();
         sanitizer != nullptr && address != nullptr) {
-      sanitizer->Allocate(group_->index(), address, bytes);
+      // What nobody launches an op for is copied from the host, or from another
+      // GPU, to the visible device: TensorFlow waits for the end of the copy.
+      const bool for_copy = group_->is_leader() && *OpsOnThread() == 0;
+      sanitizer->Allocate(group_->index(), address, bytes, for_copy);
       NoteFreshMemory(address);
     }
     return address;

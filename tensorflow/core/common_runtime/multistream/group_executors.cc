@@ -85,7 +85,10 @@ absl::StatusOr<se::StreamExecutor*> ExecutorOfGroup(
   if (!chosen.learn && !chosen.group) return nullptr;
   GroupExecutors* all = All();
   absl::MutexLock lock(&all->mu);
-  if (chosen.learn) all->cache = cache;
+  if (chosen.learn) {
+    all->cache = cache;
+    chosen.learn = false;  // the factory may ask other caches
+  }
   if (!chosen.group || cache != all->cache || ordinal != chosen.group->first) {
     return nullptr;
   }

@@ -95,10 +95,10 @@ void LaunchLog::Launched() {
     accesses.push_back(
         {data, output->TotalBytes(), true, absl::StrCat("output ", i)});
   }
-  AddVariables(&accesses);
   if (!accesses.empty()) {
     sanitizer_->Launch(group_->index(), kernel_->name(), accesses);
   }
+  LogVariables();
 }
 
 void LaunchLog::Renew(const void* address, size_t bytes) const {
@@ -106,10 +106,11 @@ void LaunchLog::Renew(const void* address, size_t bytes) const {
   sanitizer_->Allocate(group_->index(), address, bytes);
 }
 
-void LaunchLog::AddVariables(std::vector<Access>* accesses) const {
-  // Others only hand the variable on.
-  if (!changes_state_ &&
-      (traits_ == nullptr || !traits_->readers.contains(kernel_))) {
+void LaunchLog::LogVariables() const {
+  // Others only hand the variable on. The leader's stream orders its own reads
+  // with its changes, whatever the host does at the same time.
+  if (!changes_state_ && (group_->is_leader() || traits_ == nullptr ||
+                          !traits_->readers.contains(kernel_))) {
     return;
   }
   static const uint64_t variable = TypeIndex::Make<Var>().hash_code();
@@ -124,14 +125,16 @@ void LaunchLog::AddVariables(std::vector<Access>* accesses) const {
         !LookupResource(context_, handle, &var).ok()) {
       continue;
     }
+    // Until it is logged: another op of the leader may change it, too.
     tf_shared_lock lock(*var->mu());
     const Tensor& tensor = *var->tensor();
     if (Skips(tensor)) continue;
     // One that others share was assigned, not written.
     const bool is_write = changes_state_ && tensor.RefCountIsOne();
     if (is_write) Renew(tensor.data(), tensor.TotalBytes());
-    accesses->push_back({tensor.data(), tensor.TotalBytes(), is_write,
-                         absl::StrCat("variable ", handle.name())});
+    sanitizer_->Launch(group_->index(), kernel_->name(),
+                       {{tensor.data(), tensor.TotalBytes(), is_write,
+                         absl::StrCat("variable ", handle.name())}});
   }
 }
 

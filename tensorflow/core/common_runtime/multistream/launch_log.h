@@ -53,7 +53,7 @@ class LaunchLog {
   // All who used memory of the group have let go of it: its lifetime may as
   // well begin anew.
   void Renew(const void* address, size_t bytes) const;
-  void AddVariables(std::vector<Access>* accesses) const;
+  void LogVariables() const;
 
   StreamGroup* const group_;
   Sanitizer* const sanitizer_;

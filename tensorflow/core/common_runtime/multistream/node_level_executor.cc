@@ -373,7 +373,9 @@ class NodeLevelExecutor : public Executor {
       for (int id : planned.events) launch.events.push_back(slot_of[id]);
       for (int id : planned.tails) launch.tails.push_back(slot_of[id]);
       launch.after_all = planned.after_all;
-      if (home == 0) SetExpensive(kernel->second, planned.starts);
+      if (home == 0) {
+        SetExpensive(kernel->second, planned.starts || MayBlock(*node));
+      }
       launch.slot = slot_of[node->id()];
       launch.records = planned.records;
     }
@@ -412,6 +414,15 @@ class NodeLevelExecutor : public Executor {
       facts.on_host.push_back(type == HOST_MEMORY);
     }
     return facts;
+  }
+
+  // Whether the op may wait in its thread for what another op of the step does,
+  // as taking from a staging area does.
+  bool MayBlock(const Node& node) const {
+    for (DataType type : node.input_types()) {
+      if (type == DT_RESOURCE || IsRefType(type)) return false;
+    }
+    return !LeaderReason(node, library_).empty();
   }
 
   OpTraits TraitsOf(const Node& node, const OpKernel& kernel,

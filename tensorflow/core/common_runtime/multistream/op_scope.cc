@@ -19,6 +19,7 @@ limitations under the License.
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/multistream/fresh_memory.h"
 #include "tensorflow/core/common_runtime/multistream/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/test_faults.h"
@@ -112,6 +113,7 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
   }
   if (group->sanitizer() != nullptr) {
     log_.emplace(group, kernel, context, kernels, writes_);
+    ++*OpsOnThread();
   }
 }
 
@@ -184,6 +186,7 @@ std::function<void()> OpScope::TakeHolds() {
 }
 
 OpScope::~OpScope() {
+  if (log_) --*OpsOnThread();
   if (adopted_ != nullptr) context_->params()->inputs = original_inputs_;
   if (writes_) {
     gpu_->EndWrite();

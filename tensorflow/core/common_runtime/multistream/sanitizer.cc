@@ -251,7 +251,8 @@ void Sanitizer::HostSynchronized(const Position& position) {
   for (Clock& known : known_) Join(position.clock_, &known);
 }
 
-void Sanitizer::Allocate(int owner, const void* address, size_t bytes) {
+void Sanitizer::Allocate(int owner, const void* address, size_t bytes,
+                         bool for_copy) {
   if (bytes == 0) return;
   std::vector<Report> found;
   {
@@ -263,6 +264,7 @@ void Sanitizer::Allocate(int owner, const void* address, size_t bytes) {
                        begin + bytes};
     Touches before = TakeBlocks(now, &found);
     SettleLifetimes(now, ReportKind::kHandedOutInUse, &before, &found);
+    if (for_copy) before.clear();
     blocks_[begin] = Block{now.end, owner, /*live=*/true, std::move(before)};
     Sweep();
   }

@@ -150,7 +150,10 @@ class Sanitizer {
 
   // The allocator of group `owner` hands out memory, to be used in the order
   // of `owner`'s stream: by other groups only after waiting for it.
-  void Allocate(int owner, const void* address, size_t bytes);
+  // `for_copy`: nobody uses it before the host has seen a copy into it end,
+  // which itself came after all that `owner`'s stream had been given.
+  void Allocate(int owner, const void* address, size_t bytes,
+                bool for_copy = false);
   // The allocator takes it back and may hand it out again at once. An address
   // that Allocate has not seen is ignored.
   void Free(const void* address);

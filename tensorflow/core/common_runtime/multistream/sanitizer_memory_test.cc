@@ -139,6 +139,34 @@ TEST_F(SanitizerMemoryTest, OthersUseMemoryHandedOutAgainOnlyAfterItsOwner) {
   ExpectNone();
 }
 
+// 1: allocate =x free, allocate for a copy
+// 2:                                         -y free, allocate =z
+// The host waited for the copy, which waited for x.
+TEST_F(SanitizerMemoryTest, OthersUseMemoryThatTheHostCopiedToAtOnce) {
+  Allocate(1);
+  Write(1, "x");
+  Free();
+  sanitizer_.Allocate(1, Address(kM), kBytes, /*for_copy=*/true);
+  Read(2, "y");
+  ExpectNone();
+  // What comes after the copy is followed as ever.
+  Free();
+  ExpectOne(ReportKind::kFreedInUse, "", 1, "y", 2);
+  Allocate(1);
+  Write(2, "z");
+  ExpectOne(ReportKind::kHandedOutInUse, "z", 2, "x", 1);
+}
+
+// 1: allocate               free, allocate for a copy
+// 2:            -y (still running)
+TEST_F(SanitizerMemoryTest, MemoryInUseElsewhereIsNotForACopyEither) {
+  Allocate(2);
+  Write(2, "y");
+  Free();
+  sanitizer_.Allocate(1, Address(kM), kBytes, /*for_copy=*/true);
+  ExpectOne(ReportKind::kHandedOutInUse, "", 1, "y", 2);
+}
+
 // 1: allocate, scratch of op s, free             (s is still running)
 // 2:                                 allocate
 TEST_F(SanitizerMemoryTest,
