@@ -36,6 +36,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/common_runtime/multistream/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/emulated_session.h"
+#include "tensorflow/core/common_runtime/multistream/fresh_memory.h"
 #include "tensorflow/core/common_runtime/multistream/function_groups.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
@@ -459,6 +460,32 @@ TEST_F(FaultTest, MemoryGivenBackTooEarlyIsReportedByName) {
   const std::string said = ReportsOf(TestFault::kReleaseTooEarly, 100);
   EXPECT_NE(said.find("g2_b"), std::string::npos) << said;
   EXPECT_NE(said.find("freed"), std::string::npos) << said;
+}
+
+// TensorFlow copies an eager tensor from the host to memory that no op asked
+// for, and waits for the copy, which comes after all of the leader's stream.
+TEST_F(FaultTest, MemoryForACopyFromTheHostIsUsedAtOnce) {
+  auto session = GroupedSession(HandOver("_copy"));
+  StreamGroup* leader = FindGpuGroups(0)->leader();
+  Sanitizer* sanitizer = leader->sanitizer();
+  constexpr size_t kSize = 4096;
+  auto use_again = [&](const std::string& op) {
+    void* first = leader->allocator()->AllocateRaw(64, kSize);
+    sanitizer->Launch(0, op + "_before", {{first, kSize, true, "m"}});
+    leader->allocator()->DeallocateRaw(first);
+    void* again = leader->allocator()->AllocateRaw(64, kSize);
+    EXPECT_EQ(again, first);
+    sanitizer->Launch(1, op, {{again, kSize, false, "m"}});
+    sanitizer->WaitForTail(0, 1);
+    leader->allocator()->DeallocateRaw(again);
+  };
+  use_again("copied");
+  EXPECT_EQ(NewReports(), 0);
+  // What an op asks for may be used by others only after that op.
+  ++*OpsOnThread();
+  use_again("computed");
+  --*OpsOnThread();
+  EXPECT_EQ(NewReports(), 1);
 }
 
 }  // namespace
