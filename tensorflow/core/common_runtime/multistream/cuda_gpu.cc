@@ -196,8 +196,8 @@ MemoryInfo MemoryOf(int gpu) {
                      : major <= 8                         ? 1536
                                                           : 1800;
   info.reserved_bytes = mb << 20;
-  // cuBLAS's default workspace (its documentation, cublasSetWorkspace), and some
-  // room for the handles, whose memory has not been measured.
+  // cuBLAS's default workspace (its documentation, cublasSetWorkspace), and
+  // some room for the handles, whose memory has not been measured.
   info.reserved_per_group_bytes = int64_t{major == 9 || major == 10 ? 32
                                           : major >= 12             ? 12
                                                                     : 4} +
