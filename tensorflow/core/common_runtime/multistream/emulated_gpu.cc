@@ -18,6 +18,7 @@ limitations under the License.
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -39,34 +40,60 @@ namespace {
 
 constexpr int64_t kEmulatedMemory = int64_t{4} << 30;
 
+// What a stream has been given of each group's uses of foreign memory, by
+// itself or through waits: the last one's number.
+using Known = std::array<int64_t, kMaxGroupCount>;
+
 // Uses of memory by groups that do not own it and whose streams have yet to
-// pass them.
+// pass them, and which of them the streams wait for.
 class ForeignUses {
  public:
   static ForeignUses* Get() {
     static ForeignUses* uses = new ForeignUses;
     return uses;
   }
-  void Add(const void* address) {
+  // Returns the use's number.
+  int64_t Add(const EmulatedStreamGroup* group, const void* address) {
     absl::MutexLock lock(&mu_);
-    ++pending_[address];
+    const int64_t number = ++last_;
+    pending_[address][number] = group->index();
+    known_[group][group->index()] = number;
+    return number;
   }
-  void Remove(const void* address) {
+  void Remove(const void* address, int64_t number) {
     absl::MutexLock lock(&mu_);
     auto found = pending_.find(address);
-    if (--found->second == 0) pending_.erase(found);
+    found->second.erase(number);
+    if (found->second.empty()) pending_.erase(found);
   }
-  void CheckFree(const void* begin, size_t bytes) {
+  // The owner may hand the memory out at once, to ops on its own stream.
+  void CheckFree(const StreamGroup* owner, const void* begin, size_t bytes) {
     absl::MutexLock lock(&mu_);
-    auto found = pending_.lower_bound(begin);
-    if (found == pending_.end() ||
-        found->first >= static_cast<const char*>(begin) + bytes) {
-      return;
+    const Known& known = known_[owner];
+    for (auto it = pending_.lower_bound(begin);
+         it != pending_.end() &&
+         it->first < static_cast<const char*>(begin) + bytes;
+         ++it) {
+      for (const auto& [number, group] : it->second) {
+        if (number <= known[group]) continue;
+        ++violations_;
+        LOG(ERROR) << "Memory at " << begin << " (" << bytes
+                   << " bytes) was freed while another stream group may still "
+                      "use it.";
+        return;
+      }
     }
-    ++violations_;
-    LOG(ERROR) << "Memory at " << begin << " (" << bytes
-               << " bytes) was freed while another stream group may still use "
-                  "it.";
+  }
+  Known Tail(const StreamGroup* group) {
+    absl::MutexLock lock(&mu_);
+    return known_[group];
+  }
+  void Wait(const StreamGroup* group, const Known& other) {
+    absl::MutexLock lock(&mu_);
+    Known& known = known_[group];
+    for (int i = 0; i < kMaxGroupCount; ++i) {
+      known[i] = std::max(known[i], other[i]);
+    }
   }
   int64_t violations() {
     absl::MutexLock lock(&mu_);
@@ -75,8 +102,15 @@ class ForeignUses {
 
  private:
   absl::Mutex mu_;
-  std::map<const void*, int> pending_ ABSL_GUARDED_BY(mu_);
+  int64_t last_ ABSL_GUARDED_BY(mu_) = 0;
+  // By address and number: the group.
+  std::map<const void*, std::map<int64_t, int>> pending_ ABSL_GUARDED_BY(mu_);
+  std::map<const StreamGroup*, Known> known_ ABSL_GUARDED_BY(mu_);
   int64_t violations_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+struct EmulatedEvent : public StreamEvent {
+  Known known = {};
 };
 
 // Address space that the system backs with memory as it is touched.
@@ -110,11 +144,12 @@ class CheckedAllocator : public GroupAllocator {
   CheckedAllocator(std::unique_ptr<Allocator> wrapped, StreamGroup* group,
                    RegionOf region_of)
       : GroupAllocator(wrapped.get(), group, std::move(region_of)),
+        group_(group),
         owned_(std::move(wrapped)) {}
 
   void DeallocateRaw(void* memory) override {
     const size_t bytes = RequestedSize(memory);
-    ForeignUses::Get()->CheckFree(memory, bytes);
+    ForeignUses::Get()->CheckFree(group_, memory, bytes);
     // A large tensor's ends show as well as all of it, and cost less.
     constexpr size_t kSpoiled = 4096;
     char* begin = static_cast<char*>(memory);
@@ -127,6 +162,7 @@ class CheckedAllocator : public GroupAllocator {
   }
 
  private:
+  StreamGroup* const group_;
   const std::unique_ptr<Allocator> owned_;
 };
 
@@ -236,6 +272,7 @@ struct EmulatedStreamGroup::Impl {
   int64_t passed ABSL_GUARDED_BY(mu) = 0;
   bool paused ABSL_GUARDED_BY(mu) = false;
   bool stopping ABSL_GUARDED_BY(mu) = false;
+  EmulatedEvent mark;
   std::thread thread;
 
   void Loop() {
@@ -271,15 +308,24 @@ EmulatedStreamGroup::~EmulatedStreamGroup() {
   impl_->thread.join();
 }
 
-// Ops run when they are launched, on the host, so order needs no waits.
-void EmulatedStreamGroup::WaitFor(StreamGroup*) {}
-void EmulatedStreamGroup::RecordMark() {}
-void EmulatedStreamGroup::WaitForMark(StreamGroup*) {}
-std::unique_ptr<StreamEvent> EmulatedStreamGroup::NewEvent() {
-  return std::make_unique<StreamEvent>();
+// Ops run when they are launched, on the host, so order needs no waits. What is
+// waited for only says which memory may be freed.
+void EmulatedStreamGroup::WaitFor(StreamGroup* other) {
+  ForeignUses::Get()->Wait(this, ForeignUses::Get()->Tail(other));
 }
-void EmulatedStreamGroup::Record(StreamEvent*) {}
-void EmulatedStreamGroup::WaitForEvent(StreamGroup*, StreamEvent*) {}
+void EmulatedStreamGroup::RecordMark() { Record(&impl_->mark); }
+void EmulatedStreamGroup::WaitForMark(StreamGroup* other) {
+  WaitForEvent(other, &static_cast<EmulatedStreamGroup*>(other)->impl_->mark);
+}
+std::unique_ptr<StreamEvent> EmulatedStreamGroup::NewEvent() {
+  return std::make_unique<EmulatedEvent>();
+}
+void EmulatedStreamGroup::Record(StreamEvent* event) {
+  static_cast<EmulatedEvent*>(event)->known = ForeignUses::Get()->Tail(this);
+}
+void EmulatedStreamGroup::WaitForEvent(StreamGroup*, StreamEvent* event) {
+  ForeignUses::Get()->Wait(this, static_cast<EmulatedEvent*>(event)->known);
+}
 
 void EmulatedStreamGroup::ThenExecute(std::function<void()> f) {
   absl::MutexLock lock(&impl_->mu);
@@ -299,8 +345,9 @@ absl::Status EmulatedStreamGroup::Synchronize() {
 }
 
 void EmulatedStreamGroup::NoteForeignUse(const void* address) {
-  ForeignUses::Get()->Add(address);
-  ThenExecute([address] { ForeignUses::Get()->Remove(address); });
+  const int64_t number = ForeignUses::Get()->Add(this, address);
+  ThenExecute(
+      [address, number] { ForeignUses::Get()->Remove(address, number); });
 }
 
 void EmulatedStreamGroup::Pause() {
