@@ -20,7 +20,8 @@ limitations under the License.
 //
 //   1. Memory of a group is written by that group's stream alone.
 //   2. Memory of another group that an op uses is held (see Step) until the
-//      op's stream has passed the op, so its owner cannot hand it out again.
+//      op's stream has passed the op, or its owner's stream waits for it, so
+//      that the owner cannot hand it out again too early.
 //   3. State that outlives a step (variables) belongs to the leader, and only
 //      the leader's stream changes it. A reader waits for the leader's last
 //      change; a change waits for every group that has read.
