@@ -40,13 +40,14 @@ void GroupRendezvous::StartAbort(const absl::Status& status) {
 void GroupRendezvous::RecvAsync(const ParsedKey& key, const Args& args,
                                 DoneCallback done) {
   const bool to_us = key.dst_device == leader_->name();
-  if (!to_us || args.alloc_attrs.on_host() ||
-      key.src_device == key.dst_device) {
+  if (!to_us || args.alloc_attrs.on_host()) {
     wrapped_->RecvAsync(key, args, std::move(done));
     return;
   }
   Args ours = args;
-  if (key.src.type != DEVICE_CPU) {
+  // From the visible device to itself is from the host, too: where an op leaves
+  // its output there and the next one wants it on the device.
+  if (key.src.type != DEVICE_CPU && key.src_device != key.dst_device) {
     // From another GPU: into the leader's memory, in the order of the leader's
     // stream. The copy is complete when `done` runs; the ops that use it hold
     // it as they do any foreign memory.
