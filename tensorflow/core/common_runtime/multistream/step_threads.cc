@@ -32,15 +32,27 @@ namespace {
 
 constexpr absl::Duration kLookFor = absl::Milliseconds(1);
 constexpr int kLooksAtOnce = 64;
+// One that launches, and one that has something to do on the host meanwhile.
+constexpr int kMostOfGroup = 2;
 
 }  // namespace
 
-StepThreads::StepThreads(int count, int most_looking)
-    : most_looking_(most_looking) {
-  for (int i = 0; i < count; ++i) {
+StepThreads::StepThreads(int count, int most_looking, int most_of_group,
+                         absl::Duration blocked)
+    : most_looking_(most_looking),
+      most_of_group_(most_of_group),
+      blocked_(blocked),
+      running_(count) {
+  auto start = [this](std::function<void()> run) {
     threads_.emplace_back(Env::Default()->StartThread(
-        ThreadOptions(), "tf_multistream", [this] { Run(); }));
+        ThreadOptions(), "tf_multistream", std::move(run)));
+  };
+  absl::MutexLock lock(&mu_);
+  for (Running& running : running_) {
+    start([this, &running] { Run(&running); });
   }
+  // With fewer threads no group can have too many.
+  if (most_of_group < count) start([this] { Watch(); });
 }
 
 StepThreads::~StepThreads() {
@@ -48,6 +60,7 @@ StepThreads::~StepThreads() {
     absl::MutexLock lock(&mu_);
     ends_.store(true, std::memory_order_release);
     given_.SignalAll();
+    watch_.Signal();
   }
   threads_.clear();  // waits for them
 }
@@ -61,15 +74,51 @@ StepThreads* StepThreads::Get() {
     const absl::StatusOr<Options>& options = EnvironmentOptions();
     const bool node_level = options.ok() && options->node_level;
     return new StepThreads(
-        count, node_level ? std::max(1, port::MaxParallelism() / 2) : 1);
+        count, node_level ? std::max(1, port::MaxParallelism() / 2) : 1,
+        kMostOfGroup);
   }();
   return threads;
 }
 
-void StepThreads::Schedule(std::function<void()> closure) {
+void StepThreads::Schedule(const StreamGroup* group, Closure closure) {
   absl::MutexLock lock(&mu_);
-  closures_.push_back(std::move(closure));
+  Lane* lane = nullptr;
+  if (group != nullptr && most_of_group_ < static_cast<int>(running_.size())) {
+    std::unique_ptr<Lane>& of_group = lanes_[group];
+    if (of_group == nullptr) of_group = std::make_unique<Lane>();
+    lane = of_group.get();
+  }
+  if (lane != nullptr && lane->admitted >= most_of_group_) {
+    lane->parked.push_back(std::move(closure));
+    ++parked_;
+    if (watcher_sleeps_) watch_.Signal();
+    return;
+  }
+  Admit(lane, std::move(closure));
+  WakeSleeper();
+}
+
+void StepThreads::Admit(Lane* lane, Closure closure) {
+  if (lane != nullptr) ++lane->admitted;
+  closures_.push_back({lane, std::move(closure)});
   waiting_.store(closures_.size(), std::memory_order_release);
+}
+
+void StepThreads::Leave(Lane* lane) {
+  --lane->admitted;
+  if (lane->parked.empty()) return;
+  // Behind what other groups have been given.
+  Closure next = std::move(lane->parked.front());
+  lane->parked.pop_front();
+  --parked_;
+  Admit(lane, std::move(next));
+  if (Ended()) {
+    given_.SignalAll();
+    watch_.Signal();
+  }
+}
+
+void StepThreads::WakeSleeper() {
   if (sleeping_ > 0 && closures_.size() > looking_) given_.Signal();
 }
 
@@ -78,7 +127,10 @@ StepThreads* StepThreads::Of(const StreamGroup* group, int count) {
   static auto* all = new absl::flat_hash_map<const StreamGroup*, StepThreads*>;
   absl::MutexLock lock(&mu);
   StepThreads*& threads = (*all)[group];
-  if (threads == nullptr) threads = new StepThreads(count, 1);
+  if (threads == nullptr) {
+    threads =
+        new StepThreads(count, 1, group == nullptr ? kMostOfGroup : count);
+  }
   return threads;
 }
 
@@ -95,25 +147,30 @@ Executor::Args::Runner StepThreads::RunnerFor(const Executor::Args& args,
                          : mode == ThreadMode::kShared
                              ? Of(nullptr, options->thread_count)
                              : Of(group, options->thread_count * groups);
-  return [threads](Executor::Args::Closure closure) {
-    threads->Schedule(std::move(closure));
+  const StreamGroup* only_group = groups == 1 ? group : nullptr;
+  return [threads, only_group](Executor::Args::Closure closure) {
+    threads->Schedule(only_group, std::move(closure));
   };
 }
 
-void StepThreads::Run() {
+void StepThreads::Run(Running* running) {
   bool has_looked = false;
   absl::MutexLock lock(&mu_);
   while (true) {
     if (!closures_.empty()) {
-      std::function<void()> closure = std::move(closures_.front());
+      auto [lane, closure] = std::move(closures_.front());
       closures_.pop_front();
       waiting_.store(closures_.size(), std::memory_order_release);
+      if (lane != nullptr) *running = {lane, absl::Now()};
       mu_.Unlock();
       closure();
       closure = nullptr;
       mu_.Lock();
+      if (running->lane != nullptr) {
+        Leave(std::exchange(running->lane, nullptr));
+      }
       has_looked = false;
-    } else if (ends_.load(std::memory_order_acquire)) {
+    } else if (Ended()) {
       return;
     } else if (!has_looked && looking_ < static_cast<size_t>(most_looking_)) {
       ++looking_;
@@ -127,6 +184,28 @@ void StepThreads::Run() {
       given_.Wait(&mu_);
       --sleeping_;
       has_looked = false;
+    }
+  }
+}
+
+void StepThreads::Watch() {
+  absl::MutexLock lock(&mu_);
+  while (!Ended()) {
+    if (parked_ == 0) {
+      watcher_sleeps_ = true;
+      watch_.Wait(&mu_);
+      watcher_sleeps_ = false;
+      continue;
+    }
+    watch_.WaitWithTimeout(&mu_, blocked_);
+    const absl::Time since = absl::Now() - blocked_;
+    for (Running& running : running_) {
+      if (running.lane == nullptr || running.since > since ||
+          running.lane->parked.empty()) {
+        continue;
+      }
+      Leave(std::exchange(running.lane, nullptr));
+      WakeSleeper();
     }
   }
 }

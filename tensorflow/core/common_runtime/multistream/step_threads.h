@@ -19,6 +19,11 @@ limitations under the License.
 // given itself last before all else: with as many clients as threads, what came
 // from outside waited for seconds. These threads take what came first.
 //
+// They do not all work for one group. Who gives work to a stream locks it: a
+// third thread there only waits for the other two, while other groups have
+// nobody. Where all threads came to stand behind one stream after another, that
+// halved the throughput until the load ended.
+//
 // And they are awake where it counts. A step forks into its branches and joins
 // them some hundred microseconds later; to wake a thread that sleeps can take
 // as long. So some of the idle threads look for work for a while before they
@@ -35,7 +40,9 @@ limitations under the License.
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/platform/env.h"
@@ -47,14 +54,19 @@ namespace multistream {
 class StepThreads {
  public:
   // `most_looking`: of `count`, how many may look for work instead of sleeping.
-  StepThreads(int count, int most_looking);
+  // `most_of_group`: how many run closures of the same group at the same time;
+  // one that has run for `blocked` no longer counts, as it may wait for
+  // another.
+  StepThreads(int count, int most_looking, int most_of_group,
+              absl::Duration blocked = absl::Milliseconds(5));
   // Runs all closures first.
   ~StepThreads();
 
   // Those of the process. Never deleted.
   static StepThreads* Get();
 
-  void Schedule(std::function<void()> closure);
+  // `group`: whose step it is part of; nullptr if it has ops of several groups.
+  void Schedule(const StreamGroup* group, std::function<void()> closure);
 
   // Where a step with these arguments on `group` runs its closures:
   //   as the caller wants, if it wants all kernels run in its own thread, or
@@ -69,19 +81,56 @@ class StepThreads {
                                           int groups = 1);
 
  private:
+  using Closure = std::function<void()>;
+
+  // The closures of a group. Those that are `admitted` are in `closures_`, or
+  // run and count.
+  struct Lane {
+    int admitted = 0;
+    std::deque<Closure> parked;
+  };
+  struct Given {
+    Lane* lane;  // or nullptr
+    Closure closure;
+  };
+  // What a thread runs, for as long as it counts.
+  struct Running {
+    Lane* lane = nullptr;
+    absl::Time since;
+  };
+
   // Those of a group, or of all groups (nullptr). Never deleted.
   static StepThreads* Of(const StreamGroup* group, int count);
 
-  void Run();
+  // To `closures_`, or it has to wait for others of its group.
+  void Admit(Lane* lane, Closure closure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // One of `lane` has run, or no longer counts.
+  void Leave(Lane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WakeSleeper() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return ends_.load(std::memory_order_acquire) && parked_ == 0;
+  }
+
+  void Run(Running* running);
+  // Lets closures in where others are blocked.
+  void Watch();
   // Whether there may be something to do. False after a while.
   bool Look() const;
 
   const int most_looking_;
+  const int most_of_group_;
+  const absl::Duration blocked_;
   // Of closures_, for who looks without the lock.
   std::atomic<size_t> waiting_{0};
   absl::Mutex mu_;
   absl::CondVar given_;
-  std::deque<std::function<void()>> closures_ ABSL_GUARDED_BY(mu_);
+  std::deque<Given> closures_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<const StreamGroup*, std::unique_ptr<Lane>> lanes_
+      ABSL_GUARDED_BY(mu_);
+  size_t parked_ ABSL_GUARDED_BY(mu_) = 0;             // of all lanes
+  std::vector<Running> running_ ABSL_GUARDED_BY(mu_);  // threads
+  absl::CondVar watch_;
+  bool watcher_sleeps_ ABSL_GUARDED_BY(mu_) = false;
   size_t looking_ ABSL_GUARDED_BY(mu_) = 0;
   size_t sleeping_ ABSL_GUARDED_BY(mu_) = 0;
   std::atomic<bool> ends_{false};

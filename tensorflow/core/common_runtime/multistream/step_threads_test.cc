@@ -17,17 +17,21 @@ limitations under the License.
 
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "tensorflow/core/common_runtime/multistream/fake_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/stream_group.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -36,18 +40,18 @@ namespace {
 TEST(StepThreadsTest, RunsAllBeforeItEnds) {
   std::atomic<int> ran{0};
   {
-    StepThreads threads(3, 1);
-    for (int i = 0; i < 1000; ++i) threads.Schedule([&ran] { ++ran; });
+    StepThreads threads(3, 1, 3);
+    for (int i = 0; i < 1000; ++i) threads.Schedule(nullptr, [&ran] { ++ran; });
   }
   EXPECT_EQ(ran, 1000);
 }
 
 TEST(StepThreadsTest, ClosuresRunAtTheSameTime) {
-  StepThreads threads(2, 0);
+  StepThreads threads(2, 0, 2);
   absl::BlockingCounter both(2);
   absl::Notification released;
   for (int i = 0; i < 2; ++i) {
-    threads.Schedule([&both, &released] {
+    threads.Schedule(nullptr, [&both, &released] {
       both.DecrementCount();
       released.WaitForNotification();
     });
@@ -59,7 +63,7 @@ TEST(StepThreadsTest, ClosuresRunAtTheSameTime) {
 // Work that always schedules its successor does not keep out what others give.
 TEST(StepThreadsTest, ChainsDoNotStarveNewcomers) {
   constexpr int kChains = 4;
-  StepThreads threads(1, 1);
+  StepThreads threads(1, 1, 1);
   std::atomic<int> links{0};
   std::atomic<bool> arrived{false};
   std::atomic<int> links_at_arrival{0};
@@ -69,19 +73,19 @@ TEST(StepThreadsTest, ChainsDoNotStarveNewcomers) {
     if (arrived) {
       ended.DecrementCount();
     } else {
-      threads.Schedule(link);
+      threads.Schedule(nullptr, link);
     }
   };
   absl::Notification begun;
   absl::Notification given;
   // The thread stands still until all are queued: the order is known.
-  threads.Schedule([&] {
+  threads.Schedule(nullptr, [&] {
     begun.Notify();
     given.WaitForNotification();
   });
   begun.WaitForNotification();
-  for (int i = 0; i < kChains; ++i) threads.Schedule(link);
-  threads.Schedule([&] {
+  for (int i = 0; i < kChains; ++i) threads.Schedule(nullptr, link);
+  threads.Schedule(nullptr, [&] {
     links_at_arrival = links.load();
     arrived = true;
   });
@@ -111,11 +115,12 @@ class LookingTest : public ::testing::TestWithParam<ThreadCounts> {};
 
 TEST_P(LookingTest, AThreadTakesWhatItIsGivenAtAnyTime) {
   std::mt19937 random(1);
-  StepThreads threads(GetParam().count, GetParam().most_looking);
+  StepThreads threads(GetParam().count, GetParam().most_looking,
+                      GetParam().count);
   for (int i = 0; i < kRounds; ++i) {
     // Each is awaited: what is given next would hide that it was forgotten.
     auto ran = std::make_shared<absl::Notification>();
-    threads.Schedule([ran] { ran->Notify(); });
+    threads.Schedule(nullptr, [ran] { ran->Notify(); });
     ASSERT_TRUE(ran->WaitForNotificationWithTimeout(kLongEnough)) << i;
     PauseAtRandom(&random);
   }
@@ -123,13 +128,14 @@ TEST_P(LookingTest, AThreadTakesWhatItIsGivenAtAnyTime) {
 
 TEST_P(LookingTest, ABurstRunsWhetherThreadsLookSleepOrFallAsleep) {
   std::mt19937 random(2);
-  StepThreads threads(GetParam().count, GetParam().most_looking);
+  StepThreads threads(GetParam().count, GetParam().most_looking,
+                      GetParam().count);
   for (int i = 0; i < kRounds; ++i) {
     const int size = 1 + random() % 6;
     auto left = std::make_shared<std::atomic<int>>(size);
     auto all_ran = std::make_shared<absl::Notification>();
     for (int k = 0; k < size; ++k) {
-      threads.Schedule([left, all_ran] {
+      threads.Schedule(nullptr, [left, all_ran] {
         if (--*left == 0) all_ran->Notify();
       });
       if (random() % 4 == 0) PauseAtRandom(&random);
@@ -145,13 +151,13 @@ TEST_P(LookingTest, ABurstRunsWhetherThreadsLookSleepOrFallAsleep) {
 TEST_P(LookingTest, AsManyRunAtTheSameTimeAsThereAreThreads) {
   std::mt19937 random(3);
   const int count = GetParam().count;
-  StepThreads threads(count, GetParam().most_looking);
+  StepThreads threads(count, GetParam().most_looking, count);
   for (int i = 0; i < kRounds; ++i) {
     auto released = std::make_shared<absl::Notification>();
     auto left = std::make_shared<std::atomic<int>>(count);
     auto all_run = std::make_shared<absl::Notification>();
     for (int k = 0; k < count; ++k) {
-      threads.Schedule([left, all_run, released] {
+      threads.Schedule(nullptr, [left, all_run, released] {
         // Each needs the others to be there.
         if (--*left == 0) all_run->Notify();
         released->WaitForNotification();
@@ -182,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(StepThreadsTest, MoreClosuresThanLookersWakeSleepers) {
   for (int count : {2, 3}) {
     std::mt19937 random(count);
-    StepThreads threads(count, 1);
+    StepThreads threads(count, 1, count);
     for (int i = 0; i < kRounds; ++i) {
       auto first = std::make_shared<absl::Notification>();
       auto second = std::make_shared<absl::Notification>();
@@ -196,13 +202,149 @@ TEST(StepThreadsTest, MoreClosuresThanLookersWakeSleepers) {
         }
         met->DecrementCount();
       };
-      threads.Schedule([=] { meet(first.get(), second.get()); });
+      threads.Schedule(nullptr, [=] { meet(first.get(), second.get()); });
       if (random() % 2 == 0) PauseAtRandom(&random);
-      threads.Schedule([=] { meet(second.get(), first.get()); });
+      threads.Schedule(nullptr, [=] { meet(second.get(), first.get()); });
       met->Wait();
       ASSERT_FALSE(*missed) << i << " with " << count << " threads";
       PauseAtRandom(&random);
     }
+  }
+}
+
+// Where so many threads wait for each other.
+class Meeting {
+ public:
+  explicit Meeting(int threads) : missing_(threads) {}
+  void Meet() {
+    if (--missing_ == 0) all_.Notify();
+    all_.WaitForNotification();
+  }
+
+ private:
+  std::atomic<int> missing_;
+  absl::Notification all_;
+};
+
+// How long a closure runs before it is taken to be blocked, where a thread that
+// the machine forgets for a while must not be.
+constexpr absl::Duration kNever = absl::Hours(1);
+
+class GroupsTest : public ::testing::Test {
+ protected:
+  const StreamGroup* group(int i) const { return groups_->group(i); }
+
+ private:
+  StreamRecord record_;
+  const std::unique_ptr<GpuGroups> groups_ = NewFakeGroups(0, 3, &record_);
+};
+
+TEST_F(GroupsTest, NoMoreOfAGroupRunThanMay) {
+  constexpr int kEach = 300;
+  constexpr int kMost = 2;
+  std::mt19937 random(4);
+  std::atomic<int> running[3] = {}, most[3] = {}, ran{0};
+  {
+    StepThreads threads(8, 1, kMost, kNever);
+    for (int i = 0; i < kEach; ++i) {
+      for (int g = 0; g < 3; ++g) {
+        threads.Schedule(group(g), [&, g, time = random() % 200] {
+          const int now = ++running[g];
+          int before = most[g];
+          while (before < now && !most[g].compare_exchange_weak(before, now)) {
+          }
+          absl::SleepFor(absl::Microseconds(time));
+          --running[g];
+          ++ran;
+        });
+      }
+      if (random() % 16 == 0) PauseAtRandom(&random);
+    }
+  }
+  EXPECT_EQ(ran, 3 * kEach);
+  for (int g = 0; g < 3; ++g) EXPECT_EQ(most[g], kMost);
+}
+
+// Closures of no group in particular have all threads.
+TEST_F(GroupsTest, OthersHaveNoSuchLimit) {
+  Meeting all(4);
+  StepThreads threads(4, 1, 1);
+  for (int i = 0; i < 4; ++i) threads.Schedule(nullptr, [&] { all.Meet(); });
+}
+
+TEST_F(GroupsTest, AGroupWithMuchToDoKeepsNobodyWaiting) {
+  StepThreads threads(2, 1, 1, kNever);
+  absl::Notification begun, released, other_ran;
+  std::atomic<int> ran{0};
+  threads.Schedule(group(0), [&] {
+    begun.Notify();
+    released.WaitForNotification();
+  });
+  begun.WaitForNotification();
+  for (int i = 0; i < 100; ++i) threads.Schedule(group(0), [&] { ++ran; });
+  threads.Schedule(group(1), [&] { other_ran.Notify(); });
+  EXPECT_TRUE(other_ran.WaitForNotificationWithTimeout(kLongEnough));
+  released.Notify();
+}
+
+TEST_F(GroupsTest, AGroupsClosuresRunInOrder) {
+  constexpr int kCount = 1000;
+  std::vector<int> order;  // one at a time
+  {
+    StepThreads threads(2, 1, 1, kNever);
+    for (int i = 0; i < kCount; ++i) {
+      threads.Schedule(group(0), [&order, i] { order.push_back(i); });
+    }
+  }
+  ASSERT_EQ(order.size(), kCount);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+// Such as calls of Python that wait for each other.
+TEST_F(GroupsTest, ClosuresThatWaitForOthersOfTheirGroupLetThemIn) {
+  constexpr int kCount = 6;
+  StepThreads threads(kCount, 1, 2);
+  for (int round = 0; round < 3; ++round) {
+    Meeting all(kCount);
+    absl::BlockingCounter ended(kCount);
+    for (int i = 0; i < kCount; ++i) {
+      threads.Schedule(group(round), [&] {
+        all.Meet();
+        ended.DecrementCount();
+      });
+    }
+    ended.Wait();
+  }
+}
+
+// A closure that let another in does not let in one more at its end.
+TEST_F(GroupsTest, WhoWasBlockedCountsOnce) {
+  constexpr int kCount = 20;
+  StepThreads threads(6, 1, 1, /*blocked=*/absl::Milliseconds(300));
+  for (int round = 0; round < 3; ++round) {
+    absl::Notification inside;
+    absl::BlockingCounter ended(2 + kCount);
+    std::atomic<int> running{0}, most{0};
+    threads.Schedule(group(0), [&] {
+      inside.WaitForNotification();
+      ended.DecrementCount();
+    });
+    threads.Schedule(group(0), [&] {
+      inside.Notify();
+      ended.DecrementCount();
+    });
+    inside.WaitForNotification();
+    for (int i = 0; i < kCount; ++i) {
+      threads.Schedule(group(0), [&] {
+        const int now = ++running;
+        if (most < now) most = now;
+        absl::SleepFor(absl::Microseconds(100));
+        --running;
+        ended.DecrementCount();
+      });
+    }
+    ended.Wait();
+    EXPECT_EQ(most, 1);
   }
 }
 
@@ -212,9 +354,10 @@ TEST(StepThreadsTest, ThreadsThatFindNothingSleep) {
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
     return absl::DurationFromTimespec(time);
   };
-  StepThreads threads(4, 4);
+  StepThreads threads(4, 4, 2);  // and who watches
   absl::BlockingCounter ran(4);
-  for (int i = 0; i < 4; ++i) threads.Schedule([&] { ran.DecrementCount(); });
+  for (int i = 0; i < 4; ++i)
+    threads.Schedule(nullptr, [&] { ran.DecrementCount(); });
   ran.Wait();
   absl::SleepFor(absl::Milliseconds(200));
   const absl::Duration before = processor_time();
