@@ -59,11 +59,22 @@ def get_stream(i: int) -> Stream:
       TypeError: `i` is not an int.
       ValueError: there is no such group.
     """
-    _check_group(i, f"get_stream({i!r})", "i")
+    check_group(i, f"get_stream({i!r})", "i")
     return Stream(i)
 
 
-def _check_group(group: object, call: str, name: str) -> None:
+def check_group(group: object, call: str, name: str) -> None:
+    """Checks the number of a stream group that a caller gave.
+
+    Args:
+      group: the number.
+      call: what the caller called, as it is to appear in an error, without `tf.cuda.`.
+      name: of the argument.
+
+    Raises:
+      TypeError: it is not an int.
+      ValueError: there is no such group.
+    """
     if not isinstance(group, int) or isinstance(group, bool):
         raise TypeError(f"tf.cuda.{call}: {name} must be an int, the number of a stream group")
     enabled = cuda.multi_stream_is_enabled()
@@ -128,7 +139,7 @@ def stream_scope(stream: Stream | None = None, include_grad: bool = True) -> "St
             raise TypeError(
                 f"tf.cuda.stream_scope: stream={stream!r} is not a tf.cuda.Stream: {hint}"
             )
-        _check_group(stream.group, f"stream_scope({stream!r})", "the stream's group")
+        check_group(stream.group, f"stream_scope({stream!r})", "the stream's group")
     return StreamScope(stream, include_grad)
 
 

@@ -199,11 +199,10 @@ MemoryInfo MemoryOf(int gpu) {
   info.reserved_bytes = mb << 20;
   // cuBLAS's default workspace (its documentation, cublasSetWorkspace), and
   // the handles.
-  info.reserved_per_group_bytes = int64_t{major == 9 || major == 10 ? 32
-                                          : major >= 12             ? 12
-                                                                    : 4} +
-                                      kHandlesMegabytes
-                                  << 20;
+  const int64_t workspace_mb = major == 9 || major == 10 ? 32
+                               : major >= 12             ? 12
+                                                         : 4;
+  info.reserved_per_group_bytes = (workspace_mb + kHandlesMegabytes) << 20;
   if (info.reserved_bytes >= info.free_bytes) info.reserved_bytes = 0;
   return info;
 }

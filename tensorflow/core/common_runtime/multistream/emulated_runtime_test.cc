@@ -20,12 +20,16 @@ limitations under the License.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/cc/framework/scope.h"
 #include "tensorflow/cc/ops/array_ops.h"
@@ -500,6 +504,49 @@ TEST_F(EmulatedRuntimeTest, StepsThatChangeStateRunOnTheLeader) {
   for (int i = 1; i < kGroups; ++i) {
     EXPECT_EQ(after[i].steps_started, before[i].steps_started) << i;
   }
+}
+
+TEST_F(EmulatedRuntimeTest, StepsOfAPinnedThreadRunOnItsGroup) {
+  constexpr int kSteps = 6;
+  const std::unique_ptr<Session> session = SessionOf(DenseLayers(2));
+  auto run = [&session] {
+    std::vector<Tensor> outputs;
+    return session->Run({{"x", Input(0)}}, {"y:0"}, {}, &outputs);
+  };
+  // Steps of each group that `steps` are.
+  auto started = [](const std::function<void()>& steps) {
+    std::vector<int64_t> counts;
+    for (const auto& group : StreamStats()) {
+      counts.push_back(-group.steps_started);
+    }
+    steps();
+    const std::vector<StreamGroupStats> after = StreamStats();
+    for (int i = 0; i < kGroups; ++i) counts[i] += after[i].steps_started;
+    return counts;
+  };
+  for (int group = 0; group < kGroups; ++group) {
+    const std::vector<int64_t> counts = started([&] {
+      const ScopedStreamGroup other((group + 1) % kGroups);
+      const ScopedStreamGroup pinned(group);
+      for (int i = 0; i < kSteps; ++i) EXPECT_TRUE(run().ok());
+    });
+    for (int i = 0; i < kGroups; ++i) {
+      EXPECT_EQ(counts[i], i == group ? kSteps : 0) << i << " of " << group;
+    }
+  }
+  const std::vector<int64_t> counts = started([&] {
+    for (int i = 0; i < kGroups; ++i) EXPECT_TRUE(run().ok());
+  });
+  EXPECT_EQ(counts, std::vector<int64_t>(kGroups, 1));
+
+  for (int group : {-2, kGroups, 1000}) {
+    const ScopedStreamGroup pinned(group);
+    const absl::Status status = run();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), absl::StrCat(group)))
+        << status;
+  }
+  EXPECT_TRUE(run().ok());
 }
 
 TEST_F(EmulatedRuntimeTest, ConstantsExistOnceWithTheLeader) {

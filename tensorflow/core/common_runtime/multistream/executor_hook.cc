@@ -21,6 +21,7 @@ limitations under the License.
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/common_runtime/device_factory.h"
@@ -33,6 +34,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
+#include "tensorflow/core/common_runtime/multistream/pinned_group.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {
@@ -109,6 +111,9 @@ absl::Status NewExecutor(const std::string& executor_type,
           multistream::EnvironmentStreamFile()->get(), make_stock,
           out_executor);
     }
+    TF_RETURN_IF_ERROR(factory->NewExecutor(params, graph, out_executor));
+    *out_executor = multistream::KeepPinnedGroup(std::move(*out_executor));
+    return absl::OkStatus();
   }
   return factory->NewExecutor(params, graph, out_executor);
 }

@@ -18,9 +18,12 @@ limitations under the License.
 #include <atomic>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/compat.h"
 #include "tensorflow/core/common_runtime/multistream/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/group_rendezvous.h"
+#include "tensorflow/core/common_runtime/multistream/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/shared_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/common_runtime/multistream/step_threads.h"
@@ -77,8 +80,18 @@ class GraphLevelExecutor : public Executor {
     StreamGroup* group = gpu_->leader();
     if (changes_state) {
       gpu_->StartStepOn(group);
-    } else {
+    } else if (const int pinned = PinnedGroup(args);
+               pinned == kAnyGroup) {
       group = gpu_->StartStep();
+    } else if (pinned >= 0 && pinned < gpu_->size()) {
+      group = gpu_->group(pinned);
+      gpu_->StartStepOn(group);
+    } else {
+      done(absl::InvalidArgumentError(
+          absl::StrCat("A call was to run on stream group ", pinned, ", and ",
+                       leader_->group_device(0)->name(), " has ", gpu_->size(),
+                       " stream groups, numbered from 0")));
+      return;
     }
     // Arguments that the leader's stream is still making.
     gpu_->OrderAfterLeader(group);

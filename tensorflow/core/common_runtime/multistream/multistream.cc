@@ -21,6 +21,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
+#include "tensorflow/core/common_runtime/multistream/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/plan_table.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/test_faults.h"
@@ -46,6 +47,9 @@ std::vector<StreamGroupStats> StreamStats() {
   }
   return stats;
 }
+
+ScopedStreamGroup::ScopedStreamGroup(int group) : before_(PinThread(group)) {}
+ScopedStreamGroup::~ScopedStreamGroup() { PinThread(before_); }
 
 std::string CheckEnvironment() {
   const auto& options = EnvironmentOptions();
@@ -89,6 +93,18 @@ int TFMS_StreamStats(tensorflow::multistream::StreamGroupStats* stats,
   std::copy_n(all.begin(), std::min<size_t>(all.size(), std::max(size, 0)),
               stats);
   return static_cast<int>(all.size());
+}
+
+// Calls of this thread run on `group`, or on any if it is -1. Returns what was
+// said before.
+int TFMS_PinThread(int group) {
+  return tensorflow::multistream::PinThread(group);
+}
+
+// Whether nodes have groups, rather than steps.
+int TFMS_IsNodeLevel() {
+  const auto& options = tensorflow::multistream::EnvironmentOptions();
+  return options.ok() && options->node_level ? 1 : 0;
 }
 
 // PlanTable for `bytes` bytes of a serialized GraphDef, with the options of the

@@ -53,6 +53,27 @@ int StreamGroupCount(int gpu = 0);
 // multi-stream is not enabled.
 std::vector<StreamGroupStats> StreamStats();
 
+// While it lives, the steps that its thread begins (Session::Run, calls of
+// functions) run on stream group `group` of their GPU, and so do the functions
+// that these call: to keep tenants of one model apart. In place of a field of
+// RunOptions, which functions do not have. The innermost one counts; -1 is the
+// least loaded group, as without any.
+//
+// A step that may change variables runs on the leader all the same. If the GPU
+// has no such group, the step ends with INVALID_ARGUMENT. With
+// TF_NODE_LEVEL_MULTISTREAM=true, where nodes have groups, and if multi-stream
+// is not enabled, this has no effect.
+class ScopedStreamGroup {
+ public:
+  explicit ScopedStreamGroup(int group);
+  ~ScopedStreamGroup();
+  ScopedStreamGroup(const ScopedStreamGroup&) = delete;
+  ScopedStreamGroup& operator=(const ScopedStreamGroup&) = delete;
+
+ private:
+  const int before_;
+};
+
 // Races between stream groups that the sanitizer (TF_MULTI_STREAM_SANITIZER)
 // has reported. Anything but 0 is a bug in the runtime.
 int64_t SanitizerReports();

@@ -17,6 +17,7 @@
 from tensorflow.python.multistream.cuda import multi_stream_is_enabled
 from tensorflow.python.multistream.cuda import stream_group_count
 from tensorflow.python.multistream.cuda import stream_stats
+from tensorflow.python.multistream.pinned import stream_group
 from tensorflow.python.multistream.stream_table import stream_groups_of
 from tensorflow.python.multistream.streams import Stream
 from tensorflow.python.multistream.streams import get_stream

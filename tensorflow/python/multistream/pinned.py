@@ -1,0 +1,104 @@
+"""`tf.cuda.stream_group`: runs calls on a stream group of the caller's choice."""
+
+import contextlib
+import threading
+from types import TracebackType
+
+from tensorflow.python.eager import context
+from tensorflow.python.framework import ops
+from tensorflow.python.multistream import loader, streams
+
+_ANY = -1
+
+
+class _Entered(threading.local):
+    """What this thread's groups were before it entered those that it is in."""
+
+    def __init__(self) -> None:
+        self.before: list[int] = []
+
+
+_entered = _Entered()
+
+
+def stream_group(i: int | None) -> "PinnedGroup":
+    """Runs the calls that are made in it on one stream group.
+
+    A server keeps tenants apart with it, or leaves a group to calls that must not wait:
+
+    ```python
+    with tf.cuda.stream_group(1):
+      model(urgent)          # a tf.function; session.run, Keras predict and SavedModels as well
+    ```
+
+    Without it, each call runs on the group that has the least to do; pinned calls count in that.
+    It counts for calls that the thread itself makes, and for the functions that these call, but not
+    for calls made by Python code that TensorFlow runs (`tf.py_function`, data sets). A call that may
+    change variables runs on group 0, the leader, all the same, and so do single eager ops. The
+    innermost one counts.
+
+    The result is a context manager and a decorator (each call of the function is then pinned).
+
+    Args:
+      i: number of the group, from 0 to `tf.cuda.stream_group_count() - 1`; a call on another GPU
+        that has no such group ends with `tf.errors.InvalidArgumentError`. If multi-stream is not
+        enabled, any number from 0 to 63, without effect. None: the group with the least to do.
+
+    Returns:
+      The context manager.
+
+    Raises:
+      TypeError: `i` is neither an int nor None.
+      ValueError: there is no such group.
+    """
+    if i is not None:
+        streams.check_group(i, f"stream_group({i!r})", "i")
+    return PinnedGroup(i)
+
+
+class PinnedGroup(contextlib.ContextDecorator):
+    """A context manager and decorator; see `tf.cuda.stream_group`, which makes it.
+
+    Args:
+      group: number of the group, or None for any.
+
+    Raises:
+      RuntimeError: on entry, where it would have no effect: while a function is traced, in eager
+        code that other threads execute, or if nodes have groups.
+    """
+
+    def __init__(self, group: int | None) -> None:
+        self._group = _ANY if group is None else group
+
+    def __enter__(self) -> None:
+        _check_that_it_counts()
+        if loader.library is not None:
+            _entered.before.append(loader.library.TFMS_PinThread(self._group))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if loader.library is not None:
+            loader.library.TFMS_PinThread(_entered.before.pop())
+
+
+def _check_that_it_counts() -> None:
+    if not context.executing_eagerly() and ops.get_default_graph().building_function:
+        raise RuntimeError(
+            "tf.cuda.stream_group was entered while a function is traced. It says where calls run: "
+            "enter it where the function is called. Parts of a function have groups with "
+            "tf.cuda.stream_scope and TF_NODE_LEVEL_MULTISTREAM=true."
+        )
+    if context.is_async():
+        raise RuntimeError(
+            "tf.cuda.stream_group was entered where eager calls are made by another thread: "
+            "it works with tf.config.experimental.set_synchronous_execution(True)."
+        )
+    if loader.library is not None and loader.library.TFMS_IsNodeLevel():
+        raise RuntimeError(
+            "tf.cuda.stream_group was entered with TF_NODE_LEVEL_MULTISTREAM=true, where nodes "
+            "have groups, and calls have not. Unset the variable, or use tf.cuda.stream_scope."
+        )

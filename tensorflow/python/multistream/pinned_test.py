@@ -1,0 +1,245 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""`tf.cuda.stream_scope`: puts the ops that a program builds, and their gradients, on streams."""
+"""`tf.cuda.stream_group` puts a thread's calls, and no others, on a group.
+
+The tests with groups run in processes of their own, as in concurrency_test.py.
+"""
+
+import pytest
+import tensorflow as tf
+
+from multistream import concurrency_test as base
+
+HELPERS = """
+def started():
+    return [s.steps_started for s in tf.cuda.stream_stats()]
+
+def groups_of(call, times=5):
+    '''The groups on which calls ran, each with how many.'''
+    call()  # traces
+    before = started() or [0] * tf.cuda.stream_group_count()
+    for _ in range(times): call()
+    ran = [now - then for now, then in zip(started(), before)]
+    return {i: n for i, n in enumerate(ran) if n}
+
+x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+
+@tf.function
+def f(x):
+    with tf.device(GPU):
+        return tf.linalg.matmul(tf.tanh(x), x)
+"""
+
+
+def run(code: str, **environment: str) -> None:
+    """Runs code after HELPERS in a process with four groups."""
+    base.run(HELPERS + base.textwrap.dedent(code), groups=4, **environment)
+
+
+def test_calls_run_on_the_group() -> None:
+    """Functions, sessions, Keras, and again on any group after it."""
+    run("""
+        expected = f(x).numpy()
+        for i in range(4):
+            with tf.cuda.stream_group(i):
+                check(groups_of(lambda: f(x)) == {i: 5}, f"function on {i}")
+                check((f(x).numpy() == expected).all(), "result")
+        check(len(groups_of(lambda: f(x), 8)) == 4, "any group")
+
+        with tf.Graph().as_default(), tf.device(GPU):
+            y = tf.tanh(tf1.placeholder(tf.float32, [2, 2], "p"))
+            session = tf1.Session()
+            with tf.cuda.stream_group(2):
+                check(groups_of(lambda: session.run(y, {"p:0": x0})) == {2: 5}, "session")
+            session.close()
+
+        with tf.device(GPU):
+            model = tf.keras.Sequential([tf.keras.Input([2]), tf.keras.layers.Dense(3)])
+            model.compile(jit_compile=False)
+        with tf.cuda.stream_group(3):
+            ran = groups_of(lambda: model.predict(x0, verbose=0), 2)
+        check(ran.get(3, 0) >= 2 and not {1, 2} & set(ran), f"Keras {ran}")
+    """.replace("x0", "x.numpy()"))
+
+
+def test_innermost_counts() -> None:
+    """Nested, None in between, as a decorator, after an error, and the same one twice."""
+    run("""
+        group = tf.cuda.stream_group(1)
+        with group:
+            check(groups_of(lambda: f(x)) == {1: 5}, "outer")
+            with tf.cuda.stream_group(2), group, tf.cuda.stream_group(3):
+                check(groups_of(lambda: f(x)) == {3: 5}, "inner")
+            check(groups_of(lambda: f(x)) == {1: 5}, "outer again")
+            with tf.cuda.stream_group(None):
+                check(len(groups_of(lambda: f(x), 8)) == 4, "any inside")
+            with group:
+                check(groups_of(lambda: f(x)) == {1: 5}, "itself inside")
+
+        @tf.cuda.stream_group(2)
+        def call():
+            return f(x)
+
+        check(groups_of(call) == {2: 5}, "decorator")
+        try:
+            with group:
+                raise KeyError
+        except KeyError:
+            pass
+        check(len(groups_of(lambda: f(x), 8)) == 4, "after an error")
+    """)
+
+
+def test_threads_are_apart() -> None:
+    """Tenants: each thread's calls stay on its group, whatever the others do."""
+    run("""
+        f(x)
+        before = started()
+        group = tf.cuda.stream_group(3)  # one object for all its threads
+
+        def tenant(i):
+            def calls():
+                for _ in range(STEPS):
+                    with group if i == 3 else tf.cuda.stream_group(i):
+                        f(x)
+            return calls
+
+        run_threads([tenant(i) for i in (1, 1, 2, 3, 3, 3)])
+        ran = [now - then for now, then in zip(started(), before)]
+        check(ran == [0, 2 * STEPS, STEPS, 3 * STEPS], f"tenants {ran}")
+    """)
+
+
+def test_calls_that_calls_make_follow() -> None:
+    """Also those that the CPU part of a function makes, on threads of TensorFlow."""
+    run("""
+        inner = tf.function(f.python_function, autograph=False, experimental_attributes={"_noinline": True})
+
+        @tf.function
+        def outer(x):
+            with tf.device("/CPU:0"):
+                x = tf.reverse(x, [0])
+            return tf.reduce_sum(inner(x) + inner(x + 1))
+
+        @tf.function
+        def looping(x):
+            return tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, inner(x)), [0, x])[1]
+
+        for call in outer, looping:
+            with tf.cuda.stream_group(2):
+                ran = groups_of(lambda: call(x))
+            check(set(ran) == {2}, f"{call} {ran}")
+    """)
+
+
+def test_changes_of_variables_stay_on_the_leader() -> None:
+    """Such calls are right, pinned or not."""
+    run("""
+        with tf.device(GPU):
+            v = tf.Variable(tf.zeros([SIZE]))
+
+        @tf.function
+        def add():
+            v.assign_add(tf.ones([SIZE]))
+
+        with tf.cuda.stream_group(2):
+            check(groups_of(add) == {0: 5}, "changes")
+            check((v.numpy() == 6).all(), "value")
+            check(groups_of(tf.function(lambda: v + 1)) == {2: 5}, "reads")
+    """)
+
+
+def test_a_gpu_without_the_group_ends_the_call() -> None:
+    """The error names the group and the GPU; other calls go on."""
+    run(
+        """
+        @tf.function
+        def second(x):
+            with tf.device("/GPU:1"):
+                return tf.tanh(x)
+
+        with tf.cuda.stream_group(3):
+            try:
+                second(x)
+                check(False, "no error")
+            except tf.errors.InvalidArgumentError as error:
+                check("stream group 3" in str(error) and "GPU:1 has 2" in str(error), str(error))
+            f(x)
+        with tf.cuda.stream_group(1):
+            check(np.allclose(second(x), np.tanh(x)), "second GPU")
+        """,
+        TF_MULTI_STREAM_EMULATED_GPUS="2",
+        TF_GPU_STREAM_GROUP_COUNT="4,2",
+    )
+
+
+def test_where_it_would_have_no_effect_is_an_error() -> None:
+    """While a function is traced, and for calls that another thread makes."""
+    run("""
+        @tf.function
+        def scoped(x):
+            with tf.cuda.stream_group(1):
+                return f(x)
+
+        for setting, call, says in (
+            (True, lambda: scoped(x), "while a function is traced"),
+            (False, lambda: tf.cuda.stream_group(1).__enter__(), "set_synchronous_execution"),
+        ):
+            tf.config.experimental.set_synchronous_execution(setting)
+            try:
+                call()
+                check(False, says)
+            except RuntimeError as error:
+                check(says in str(error), str(error))
+        tf.config.experimental.set_synchronous_execution(True)
+        check(len(groups_of(lambda: f(x), 8)) == 4, "any group")
+    """)
+
+
+def test_node_level_is_an_error() -> None:
+    """There nodes have groups."""
+    run(
+        """
+        try:
+            with tf.cuda.stream_group(1):
+                check(False, "no error")
+        except RuntimeError as error:
+            check("TF_NODE_LEVEL_MULTISTREAM" in str(error), str(error))
+        """,
+        TF_NODE_LEVEL_MULTISTREAM="true",
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "error", "says"),
+    [
+        (-1, ValueError, "from 0 to 63"),
+        (64, ValueError, "from 0 to 63"),
+        ("1", TypeError, "must be an int"),
+        (True, TypeError, "must be an int"),
+        (1.0, TypeError, "must be an int"),
+    ],
+)
+def test_bad_groups(group: object, error: type[Exception], says: str) -> None:
+    """The error says what is allowed."""
+    with pytest.raises(error, match=says):
+        tf.cuda.stream_group(group)
+
+
+def test_without_multi_stream_it_has_no_effect() -> None:
+    """The same program runs on stock TensorFlow's one stream."""
+    with tf.cuda.stream_group(5), tf.cuda.stream_group(None):
+        assert tf.function(lambda: tf.constant(1.0) + 1)().numpy() == 2
