@@ -1,3 +1,17 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
 """`tf.cuda.stream_group`: runs calls on a stream group of the caller's choice."""
 
 import contextlib
@@ -33,8 +47,8 @@ def stream_group(i: int | None) -> "PinnedGroup":
 
     Without it, each call runs on the group that has the least to do; pinned calls count in that.
     It counts for calls that the thread itself makes, and for the functions that these call, but not
-    for calls made by Python code that TensorFlow runs (`tf.py_function`, data sets). A call that may
-    change variables runs on group 0, the leader, all the same, and so do single eager ops. The
+    for calls made by Python code that TensorFlow runs (`tf.py_function`, data sets). A call that
+    may change variables runs on group 0, the leader, all the same, and so do single eager ops. The
     innermost one counts.
 
     The result is a context manager and a decorator (each call of the function is then pinned).

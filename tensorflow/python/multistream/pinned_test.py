@@ -12,7 +12,6 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-"""`tf.cuda.stream_scope`: puts the ops that a program builds, and their gradients, on streams."""
 """`tf.cuda.stream_group` puts a thread's calls, and no others, on a group.
 
 The tests with groups run in processes of their own, as in concurrency_test.py.
@@ -51,7 +50,8 @@ def run(code: str, **environment: str) -> None:
 
 def test_calls_run_on_the_group() -> None:
     """Functions, sessions, Keras, and again on any group after it."""
-    run("""
+    run(
+        """
         expected = f(x).numpy()
         for i in range(4):
             with tf.cuda.stream_group(i):
@@ -72,7 +72,8 @@ def test_calls_run_on_the_group() -> None:
         with tf.cuda.stream_group(3):
             ran = groups_of(lambda: model.predict(x0, verbose=0), 2)
         check(ran.get(3, 0) >= 2 and not {1, 2} & set(ran), f"Keras {ran}")
-    """.replace("x0", "x.numpy()"))
+    """.replace("x0", "x.numpy()")
+    )
 
 
 def test_innermost_counts() -> None:
@@ -126,7 +127,7 @@ def test_threads_are_apart() -> None:
 def test_calls_that_calls_make_follow() -> None:
     """Also those that the CPU part of a function makes, on threads of TensorFlow."""
     run("""
-        inner = tf.function(f.python_function, autograph=False, experimental_attributes={"_noinline": True})
+        inner = tf.function(f.python_function, experimental_attributes={"_noinline": True})
 
         @tf.function
         def outer(x):
