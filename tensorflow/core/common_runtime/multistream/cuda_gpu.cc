@@ -265,6 +265,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
                        " devices for the stream groups"));
     }
     if (most > 1 && options_.spin_locks) ReplaceLocksInCudaDriver();
+    const auto threads = SessionThreads::Of(options.config);
     for (size_t i = 0; i < all.size(); ++i) {
       auto* device = static_cast<CudaGroupDevice*>(all[i].release());
       std::unique_ptr<CudaGroupDevice> owned(device);
@@ -272,6 +273,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       status = group->Bind(device);
       if (!status.ok()) return status;
       if (group->is_leader()) {
+        owned->set_session_threads(threads);
         devices->push_back(std::move(owned));
       } else {
         const size_t k = LeaderOf(specs_[i], devices->size(), sizes->size());

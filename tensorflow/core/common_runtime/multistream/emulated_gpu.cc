@@ -234,6 +234,7 @@ class EmulatedGpuFactory : public DeviceFactory {
           return MemoryInfo{kEmulatedMemory, kEmulatedMemory, 0};
         });
     if (!sizes.ok()) return sizes.status();
+    const auto threads = SessionThreads::Of(options.config);
     const bool allow_growth = options.config.gpu_options().allow_growth();
     for (int k = 0; k < static_cast<int>(sizes->size()); ++k) {
       const GpuSizes& size = (*sizes)[k];
@@ -248,6 +249,7 @@ class EmulatedGpuFactory : public DeviceFactory {
             gpu, group, options, absl::StrCat(name_prefix, "/device:GPU:", k),
             Bytes(size.group_bytes * gpu->size()), DeviceLocality(), allocator);
         if (i == 0) {
+          device->set_session_threads(threads);
           leader = std::move(device);
         } else {
           leader->AddHidden(std::move(device));

@@ -14,6 +14,8 @@ limitations under the License.
 ==============================================================================*/
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -94,6 +96,24 @@ class CountedIdentity : public OpKernel {
 };
 REGISTER_KERNEL_BUILDER(Name("CountedIdentity").Device(DEVICE_CPU),
                         CountedIdentity);
+
+// The id of the thread that launches it.
+REGISTER_OP("LaunchingThread")
+    .Input("x: float")
+    .Output("id: int64")
+    .SetShapeFn(shape_inference::ScalarShape);
+
+class LaunchingThread : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    Tensor* id = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, TensorShape({}), &id));
+    id->scalar<int64_t>()() = syscall(SYS_gettid);
+  }
+};
+REGISTER_KERNEL_BUILDER(Name("LaunchingThread").Device(DEVICE_CPU),
+                        LaunchingThread);
 
 // x [8, 64] through dense layers; "y:0" is [8, 64].
 Scope DenseLayers(int layers) {
@@ -547,6 +567,51 @@ TEST_F(EmulatedRuntimeTest, StepsOfAPinnedThreadRunOnItsGroup) {
         << status;
   }
   EXPECT_TRUE(run().ok());
+}
+
+// Group i launches on pool i mod n of the session's.
+TEST_F(EmulatedRuntimeTest, GroupsHaveThreadsOfTheirSessionsPools) {
+  Scope root = Scope::NewRootScope().WithDevice("/device:GPU:0");
+  auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  Node* node = nullptr;
+  ASSERT_TRUE(NodeBuilder("id", "LaunchingThread")
+                  .Input(x.node())
+                  .Device("/device:GPU:0")
+                  .Finalize(root.graph(), &node)
+                  .ok());
+  auto thread_of = [](Session* session, int group) -> int64_t {
+    const ScopedStreamGroup pinned(group);
+    std::vector<Tensor> outputs;
+    const absl::Status status =
+        session->Run({{"x", Tensor(1.0f)}}, {"id:0"}, {}, &outputs);
+    EXPECT_TRUE(status.ok()) << status;
+    return status.ok() ? outputs[0].scalar<int64_t>()() : -1;
+  };
+  auto session_with = [&root](const std::vector<std::string>& names) {
+    SessionOptions options = PlainOptions();
+    for (const std::string& name : names) {
+      auto* pool = options.config.add_session_inter_op_thread_pool();
+      pool->set_num_threads(1);
+      pool->set_global_name(name);
+    }
+    return SessionOf(root, options);
+  };
+  const std::unique_ptr<Session> own = session_with({"", ""});
+  const int64_t even = thread_of(own.get(), 0);
+  const int64_t odd = thread_of(own.get(), 1);
+  EXPECT_NE(even, odd);
+  for (int i = 0; i < 3 * kGroups; ++i) {
+    EXPECT_EQ(thread_of(own.get(), i % kGroups), i % 2 == 0 ? even : odd) << i;
+  }
+  // Pools with a name are the same in all sessions.
+  const std::unique_ptr<Session> named = session_with({"a", "b", ""});
+  EXPECT_EQ(thread_of(named.get(), 0), thread_of(named.get(), 3));
+  EXPECT_NE(thread_of(named.get(), 0), thread_of(own.get(), 0));
+  const int64_t b = thread_of(named.get(), 1);
+  const std::unique_ptr<Session> other = session_with({"b", ""});
+  EXPECT_EQ(thread_of(other.get(), 0), b);
+  EXPECT_EQ(thread_of(other.get(), 2), b);
+  EXPECT_NE(thread_of(other.get(), 1), thread_of(named.get(), 2));
 }
 
 TEST_F(EmulatedRuntimeTest, ConstantsExistOnceWithTheLeader) {

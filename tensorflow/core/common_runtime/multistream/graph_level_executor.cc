@@ -80,8 +80,7 @@ class GraphLevelExecutor : public Executor {
     StreamGroup* group = gpu_->leader();
     if (changes_state) {
       gpu_->StartStepOn(group);
-    } else if (const int pinned = PinnedGroup(args);
-               pinned == kAnyGroup) {
+    } else if (const int pinned = PinnedGroup(args); pinned == kAnyGroup) {
       group = gpu_->StartStep();
     } else if (pinned >= 0 && pinned < gpu_->size()) {
       group = gpu_->group(pinned);
@@ -118,9 +117,10 @@ class GraphLevelExecutor : public Executor {
     auto step = std::make_shared<Step>(gpu_, group, changes_state);
     auto rendezvous = Wrap(args.rendezvous, step.get());
     Args ours = args;
-    ours.runner =
-        StepRunner{step, &kernels_->traits(),
-                   StepThreads::RunnerFor(args, group), nullptr, group};
+    ours.runner = StepRunner{step, &kernels_->traits(),
+                             StepThreads::RunnerFor(args, group, /*groups=*/1,
+                                                    SessionThreadsOf(group)),
+                             nullptr, group};
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
     executors_[group->index()]->RunAsync(
         ours, [step, rendezvous, complete_on_stream, gpu = gpu_, group,
@@ -157,6 +157,11 @@ class GraphLevelExecutor : public Executor {
         ours, [rendezvous, done = std::move(done)](const absl::Status& status) {
           done(status);
         });
+  }
+
+  std::shared_ptr<StepThreads> SessionThreadsOf(StreamGroup* group) const {
+    const SessionThreads* session = leader_->session_threads();
+    return session == nullptr ? nullptr : session->OfGroup(group->index());
   }
 
   std::shared_ptr<GroupRendezvous> Wrap(RendezvousInterface* rendezvous,

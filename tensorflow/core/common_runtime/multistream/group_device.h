@@ -28,6 +28,7 @@ limitations under the License.
 #include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/multistream/op_scope.h"
+#include "tensorflow/core/common_runtime/multistream/session_threads.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -45,6 +46,8 @@ class GroupMember {
   virtual StreamGroup* stream_group() const = 0;
   // Of the leader: the device of group `i`, itself for 0.
   virtual Device* group_device(int i) = 0;
+  // Of the leader: the session's, or nullptr.
+  virtual const SessionThreads* session_threads() const = 0;
 
   // Device::Compute and ComputeAsync on this device's own group. `traits`: as
   // for OpScope.
@@ -85,6 +88,13 @@ class GroupDevice : public Base, public GroupMember {
   StreamGroup* stream_group() const override { return group_; }
   Device* group_device(int i) override {
     return i == 0 ? this : hidden_[i - 1].get();
+  }
+
+  const SessionThreads* session_threads() const override {
+    return session_threads_.get();
+  }
+  void set_session_threads(std::shared_ptr<const SessionThreads> threads) {
+    session_threads_ = std::move(threads);
   }
 
   // Gives the leader the device of the next hidden group.
@@ -216,6 +226,7 @@ class GroupDevice : public Base, public GroupMember {
   StreamGroup* const group_;
   GroupDevice* leader_ = nullptr;  // of a hidden group's device
   std::vector<std::unique_ptr<GroupDevice>> hidden_;
+  std::shared_ptr<const SessionThreads> session_threads_;
 };
 
 }  // namespace multistream

@@ -32,8 +32,8 @@ namespace {
 
 constexpr absl::Duration kLookFor = absl::Milliseconds(1);
 constexpr int kLooksAtOnce = 64;
-// One that launches, and one that has something to do on the host meanwhile.
-constexpr int kMostOfGroup = 2;
+
+thread_local const StepThreads* of_this_thread = nullptr;
 
 }  // namespace
 
@@ -134,26 +134,35 @@ StepThreads* StepThreads::Of(const StreamGroup* group, int count) {
   return threads;
 }
 
-Executor::Args::Runner StepThreads::RunnerFor(const Executor::Args& args,
-                                              const StreamGroup* group,
-                                              int groups) {
+Executor::Args::Runner StepThreads::RunnerFor(
+    const Executor::Args& args, const StreamGroup* group, int groups,
+    std::shared_ptr<StepThreads> of_session) {
   const absl::StatusOr<Options>& options = EnvironmentOptions();
   const ThreadMode mode =
       options.ok() ? options->thread_mode : ThreadMode::kProcess;
-  if (args.run_all_kernels_inline || mode == ThreadMode::kGlobal) {
-    return args.runner;
+  if (args.run_all_kernels_inline) return args.runner;
+  const StreamGroup* only_group = groups == 1 ? group : nullptr;
+  if (of_session != nullptr &&
+      (mode == ThreadMode::kProcess || mode == ThreadMode::kGlobal)) {
+    return [threads = std::move(of_session),
+            only_group](Executor::Args::Closure closure) {
+      threads->Schedule(only_group, std::move(closure));
+    };
   }
+  if (mode == ThreadMode::kGlobal) return args.runner;
   StepThreads* threads = mode == ThreadMode::kProcess ? Get()
                          : mode == ThreadMode::kShared
                              ? Of(nullptr, options->thread_count)
                              : Of(group, options->thread_count * groups);
-  const StreamGroup* only_group = groups == 1 ? group : nullptr;
   return [threads, only_group](Executor::Args::Closure closure) {
     threads->Schedule(only_group, std::move(closure));
   };
 }
 
+bool StepThreads::RunThisThread() const { return of_this_thread == this; }
+
 void StepThreads::Run(Running* running) {
+  of_this_thread = this;
   bool has_looked = false;
   absl::MutexLock lock(&mu_);
   while (true) {

@@ -68,17 +68,25 @@ class StepThreads {
   // `group`: whose step it is part of; nullptr if it has ops of several groups.
   void Schedule(const StreamGroup* group, std::function<void()> closure);
 
+  // Whether the calling thread is one of these.
+  bool RunThisThread() const;
+
+  // One that launches, and one that has something to do on the host meanwhile.
+  static constexpr int kMostOfGroup = 2;
+
   // Where a step with these arguments on `group` runs its closures:
-  //   as the caller wants, if it wants all kernels run in its own thread, or
-  //   with TF_GPU_THREAD_MODE=global;
-  //   gpu_private: on TF_GPU_THREAD_COUNT threads of the group;
+  //   as the caller wants, if it wants all kernels run in its own thread;
+  //   with TF_GPU_THREAD_MODE=gpu_private: on TF_GPU_THREAD_COUNT threads of
+  //   the group;
   //   gpu_shared: on as many threads for all groups;
+  //   else on `of_session`, if the session has threads for the group;
+  //   global: as the caller wants;
   //   else on the threads of the process.
   // `groups`: how many groups the step's ops have, of which `group` is the
   // first.
-  static Executor::Args::Runner RunnerFor(const Executor::Args& args,
-                                          const StreamGroup* group,
-                                          int groups = 1);
+  static Executor::Args::Runner RunnerFor(
+      const Executor::Args& args, const StreamGroup* group, int groups,
+      std::shared_ptr<StepThreads> of_session);
 
  private:
   using Closure = std::function<void()>;
