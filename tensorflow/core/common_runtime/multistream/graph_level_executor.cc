@@ -124,7 +124,9 @@ class GraphLevelExecutor : public Executor {
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
     executors_[group->index()]->RunAsync(
         ours, [step, rendezvous, complete_on_stream, gpu = gpu_, group,
-               done = std::move(done)](const absl::Status& status) {
+               failures = gpu_->memory_failures(),
+               done = std::move(done)](const absl::Status& result) {
+          const absl::Status status = gpu->WithMemoryOfGroups(result, failures);
           step->Finish();
           if (complete_on_stream) {
             group->WhenPassed(

@@ -68,6 +68,9 @@ class GroupAllocator : public AllocatorWrapper {
 
  private:
   void* Own(void* address, size_t bytes) {
+    if (address == nullptr && bytes > 0) {
+      group_->NoteNoMemory(bytes, wrapped()->GetStats());
+    }
     MemoryOwner* owner = MemoryOwner::Get();
     if (address != nullptr && owner->Find(address) != group_) {
       const auto [begin, size] = region_of_(address, bytes);

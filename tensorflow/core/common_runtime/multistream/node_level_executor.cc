@@ -475,20 +475,23 @@ class NodeLevelExecutor : public Executor {
     ours.runner = run->Runner(home);
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
     if (!nested) gpu_->StartStepOn(home);
-    executor_->RunAsync(ours,
-                        [nested, step, run, rendezvous, gpu = gpu_, home,
-                         done = std::move(done)](const absl::Status& status) {
-                          run->Join();
-                          if (!nested) {
-                            step->Finish();
-                            for (int i = 0; i < gpu->size(); ++i) {
-                              Step::ReleaseWhenPassed(step, gpu->group(i));
-                            }
-                            gpu->NoteLeaderWork();
-                            gpu->EndStep(home, status.ok());
-                          }
-                          done(status);
-                        });
+    executor_->RunAsync(
+        ours, [nested, step, run, rendezvous, gpu = gpu_, home,
+               failures = gpu_->memory_failures(),
+               done = std::move(done)](const absl::Status& result) {
+          const absl::Status status =
+              nested ? result : gpu->WithMemoryOfGroups(result, failures);
+          run->Join();
+          if (!nested) {
+            step->Finish();
+            for (int i = 0; i < gpu->size(); ++i) {
+              Step::ReleaseWhenPassed(step, gpu->group(i));
+            }
+            gpu->NoteLeaderWork();
+            gpu->EndStep(home, status.ok());
+          }
+          done(status);
+        });
   }
 
   GroupMember* const leader_;

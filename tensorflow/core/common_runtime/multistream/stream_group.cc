@@ -17,11 +17,15 @@ limitations under the License.
 
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
 #include "tensorflow/core/common_runtime/multistream/test_faults.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/numbers.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -135,7 +139,41 @@ void TwoSidedLock::Leave(Side side) {
 
 GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups)
     : groups_(std::move(groups)), sanitizer_(NewSanitizer(size())) {
-  for (const auto& group : groups_) group->sanitizer_ = sanitizer_.get();
+  for (const auto& group : groups_) {
+    group->sanitizer_ = sanitizer_.get();
+    group->memory_failures_ = &memory_failures_;
+  }
+}
+
+void StreamGroup::NoteNoMemory(size_t bytes,
+                               const std::optional<AllocatorStats>& stats) {
+  std::string text =
+      absl::StrCat("Stream group ", index_, " of GPU ", gpu_, " had no ",
+                   strings::HumanReadableNumBytes(bytes));
+  if (stats) {
+    absl::StrAppend(&text, ": ",
+                    strings::HumanReadableNumBytes(stats->bytes_in_use),
+                    " in use");
+    if (stats->bytes_limit) {
+      absl::StrAppend(&text, ", of at most ",
+                      strings::HumanReadableNumBytes(*stats->bytes_limit));
+    }
+  }
+  absl::MutexLock lock(&memory_mu_);
+  no_memory_ = std::move(text);
+  last_memory_failure_ =
+      memory_failures_->fetch_add(1, std::memory_order_acq_rel) + 1;
+}
+
+absl::Status GpuGroups::WithMemoryOfGroups(absl::Status status,
+                                           int64_t failures_before) {
+  if (!absl::IsResourceExhausted(status)) return status;
+  for (const auto& group : groups_) {
+    absl::MutexLock lock(&group->memory_mu_);
+    if (group->last_memory_failure_ <= failures_before) continue;
+    errors::AppendToMessage(&status, group->no_memory_);
+  }
+  return status;
 }
 
 StreamGroup* GpuGroups::StartStep() {

@@ -39,6 +39,8 @@ limitations under the License.
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -107,6 +109,9 @@ class StreamGroup {
   // check rule 2.
   virtual void NoteForeignUse(const void* address) {}
 
+  // The group's allocator, of which `stats` are, had no `bytes` bytes.
+  void NoteNoMemory(size_t bytes, const std::optional<AllocatorStats>& stats);
+
   // The allocator of the group's memory, or nullptr before there is a device.
   Allocator* allocator() const {
     return allocator_.load(std::memory_order_acquire);
@@ -120,13 +125,20 @@ class StreamGroup {
 
   const int gpu_;
   const int index_;
-  Sanitizer* sanitizer_ = nullptr;  // of the GPU
+  Sanitizer* sanitizer_ = nullptr;                   // of the GPU
+  std::atomic<int64_t>* memory_failures_ = nullptr;  // of the GPU
   std::atomic<Allocator*> allocator_{nullptr};
 
   // Leader marks that this group's stream has waited for.
   std::atomic<int64_t> marks_seen_{0};
   // True if this group has read state since the leader last waited for it.
   std::atomic<bool> has_read_{false};
+
+  // The last time that there was no memory: which failure of the GPU's, and a
+  // sentence for people.
+  absl::Mutex memory_mu_;
+  int64_t last_memory_failure_ ABSL_GUARDED_BY(memory_mu_) = 0;
+  std::string no_memory_ ABSL_GUARDED_BY(memory_mu_);
 
   int64_t steps_started_ = 0;  // these three are guarded by GpuGroups::load_mu_
   int64_t steps_running_ = 0;
@@ -184,11 +196,20 @@ class GpuGroups {
 
   std::vector<StreamGroupStats> Stats();
 
+  // How often a group had not the memory that it was asked for.
+  int64_t memory_failures() const {
+    return memory_failures_.load(std::memory_order_acquire);
+  }
+  // `status` of a step, which began after `failures_before` such failures: if
+  // it ran out of memory, says which groups had none, their use and limit.
+  absl::Status WithMemoryOfGroups(absl::Status status, int64_t failures_before);
+
  private:
   void CountStart(StreamGroup* group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(load_mu_);
 
   const std::vector<std::unique_ptr<StreamGroup>> groups_;
   const std::unique_ptr<Sanitizer> sanitizer_;
+  std::atomic<int64_t> memory_failures_{0};
 
   absl::Mutex load_mu_;
   int next_ ABSL_GUARDED_BY(load_mu_) = 0;

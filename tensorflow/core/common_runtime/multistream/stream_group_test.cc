@@ -27,6 +27,7 @@ limitations under the License.
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/multistream/fake_stream_group.h"
@@ -507,6 +508,35 @@ TEST(TwoSidedLockThreadsTest, NobodyIsForgotten) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(changes, 2 * kRounds);
+}
+
+TEST_F(GpuGroupsTest, ErrorsSayWhichGroupHadNoMemory) {
+  const absl::Status error = absl::ResourceExhaustedError("no tensor");
+  const int64_t start = groups_->memory_failures();
+  EXPECT_EQ(groups_->WithMemoryOfGroups(error, start), error);
+  AllocatorStats stats;
+  stats.bytes_in_use = 3 << 20;
+  stats.bytes_limit = 4 << 20;
+  groups_->group(3)->NoteNoMemory(2 << 20, stats);
+  const int64_t middle = groups_->memory_failures();
+  groups_->group(1)->NoteNoMemory(1 << 10, std::nullopt);
+
+  const std::string third =
+      "Stream group 3 of GPU 2 had no 2.00MiB: 3.00MiB in use, of at most "
+      "4.00MiB";
+  const std::string first = "Stream group 1 of GPU 2 had no 1.0KiB";
+  absl::Status status = groups_->WithMemoryOfGroups(error, start);
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_EQ(status.message(), "no tensor\n\t" + first + "\n\t" + third);
+  // Of a step that began later.
+  status = groups_->WithMemoryOfGroups(error, middle);
+  EXPECT_EQ(status.message(), "no tensor\n\t" + first);
+  EXPECT_EQ(groups_->WithMemoryOfGroups(error, groups_->memory_failures()),
+            error);
+  // Where the memory was not missed, or the step did not fail.
+  const absl::Status other = absl::InternalError("another");
+  EXPECT_EQ(groups_->WithMemoryOfGroups(other, start), other);
+  EXPECT_TRUE(groups_->WithMemoryOfGroups(absl::OkStatus(), start).ok());
 }
 
 TEST(GpuGroupsRegistryTest, TheFirstGroupsOfAGpuStay) {
