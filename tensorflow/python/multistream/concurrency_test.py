@@ -69,6 +69,11 @@ stats = tf.cuda.stream_stats()
 assert sum(checked.values()) > 0
 assert not wrong, f"wrong: {dict(wrong)} of {dict(checked)}"
 assert all(s.steps_running == 0 for s in stats), stats
+for _ in range(200):  # streams let go once they have passed
+    if not any(s.tensors_held for s in tf.cuda.stream_stats()): break
+    time.sleep(0.05)
+else:
+    raise AssertionError(f"held: {tf.cuda.stream_stats()}")
 assert loader.library is None or loader.library.TFMS_EmulatedMemoryViolations() == 0
 print("passed", sum(checked.values()), "checks")
 """

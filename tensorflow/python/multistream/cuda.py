@@ -33,6 +33,12 @@ class StreamGroupStats:
       bytes_in_use: memory that the group's allocator has handed out, in bytes.
       peak_bytes_in_use: the most that `bytes_in_use` has been.
       bytes_limit: memory that the group's allocator may hand out, in bytes.
+      waits: how often the group's stream has been told to wait for another one's.
+      events: how many events the group's stream has been given for others to wait for.
+      tensors_held: tensors of other groups' memory that are kept until this group's stream has
+        passed their last use.
+      bytes_held: their size, in bytes.
+      peak_bytes_held: the most that `bytes_held` has been.
     """
 
     gpu: int
@@ -43,6 +49,11 @@ class StreamGroupStats:
     bytes_in_use: int
     peak_bytes_in_use: int
     bytes_limit: int
+    waits: int
+    events: int
+    tensors_held: int
+    bytes_held: int
+    peak_bytes_held: int
 
 
 class _CStats(ctypes.Structure):
@@ -56,6 +67,11 @@ class _CStats(ctypes.Structure):
         ("bytes_in_use", ctypes.c_int64),
         ("peak_bytes_in_use", ctypes.c_int64),
         ("bytes_limit", ctypes.c_int64),
+        ("waits", ctypes.c_int64),
+        ("events", ctypes.c_int64),
+        ("tensors_held", ctypes.c_int64),
+        ("bytes_held", ctypes.c_int64),
+        ("peak_bytes_held", ctypes.c_int64),
     )
 
 

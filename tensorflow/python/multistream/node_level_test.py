@@ -93,6 +93,12 @@ jobs.check_process()
 def check_process() -> None:
     """What must hold at the end of each job."""
     assert all(s.steps_running == 0 for s in tf.cuda.stream_stats()), tf.cuda.stream_stats()
+    for _ in range(200):  # streams let go once they have passed
+        if not any(s.tensors_held for s in tf.cuda.stream_stats()):
+            break
+        time.sleep(0.05)
+    else:
+        raise AssertionError(f"held: {tf.cuda.stream_stats()}")
     assert loader.library is not None
     assert loader.library.TFMS_EmulatedMemoryViolations() == 0
 

@@ -37,6 +37,15 @@ struct StreamGroupStats {
   int64_t bytes_in_use = 0;       // of the group's allocator
   int64_t peak_bytes_in_use = 0;  // of the group's allocator
   int64_t bytes_limit = 0;        // of the group's allocator
+  // Work that the group's stream has been given to keep order: waits for other
+  // groups, and events for others to wait for.
+  int64_t waits = 0;
+  int64_t events = 0;
+  // Tensors that are kept until the group's stream has passed their last use,
+  // because their memory is another group's.
+  int64_t tensors_held = 0;
+  int64_t bytes_held = 0;
+  int64_t peak_bytes_held = 0;
 };
 
 // True if the environment asks for more than one stream group, or for

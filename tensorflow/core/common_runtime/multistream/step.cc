@@ -31,7 +31,8 @@ void Step::Hold(const Tensor& tensor) {
   const void* data = tensor.data();
   if (data == nullptr) return;
   absl::MutexLock lock(&mu_);
-  held_by_[group_->index()].by_data.try_emplace(data, Kept{tensor});
+  auto& by_data = held_by_[group_->index()].by_data;
+  if (!by_data.contains(data)) by_data.emplace(data, Kept(group_, tensor));
 }
 
 void Step::Keep(StreamGroup* group, std::vector<Tensor> held) {
@@ -43,11 +44,13 @@ void Step::Keep(StreamGroup* group, std::vector<Tensor> held) {
     absl::MutexLock lock(&mu_);
     Held& ours = held_by_[group->index()];
     for (Tensor& tensor : held) {
-      Kept& kept = ours.by_data[tensor.data()];
-      kept.position = std::max(kept.position, position);
-      if (kept.tensor.data() != nullptr) continue;
-      ours.bytes += tensor.TotalBytes();
-      kept.tensor = std::move(tensor);
+      const void* data = tensor.data();
+      auto kept = ours.by_data.find(data);
+      if (kept == ours.by_data.end()) {
+        kept = ours.by_data.emplace(data, Kept(group, std::move(tensor))).first;
+        ours.bytes += kept->second.bytes();
+      }
+      kept->second.position = std::max(kept->second.position, position);
     }
     if (ours.bytes > kMostBytesKept) {
       passed.swap(ours.by_data);
@@ -73,7 +76,7 @@ void Step::LetGo(const void* data) {
       if (found == by_data.end()) break;
       if (found->second.position == waited_for) {
         kept = std::move(found->second);
-        held_by_[i].bytes -= kept.tensor.TotalBytes();
+        held_by_[i].bytes -= kept.bytes();
         by_data.erase(found);
         break;
       }

@@ -91,9 +91,31 @@ class Step {
   static constexpr int64_t kMostBytesKept = int64_t{64} << 20;
 
  private:
-  struct Kept {
-    Tensor tensor;
+  // Counts while it has a tensor (StreamGroup::NoteHeld).
+  class Kept {
+   public:
+    Kept() = default;
+    Kept(StreamGroup* group, Tensor tensor)
+        : group_(group), tensor_(std::move(tensor)) {
+      group_->NoteHeld(1, bytes());
+    }
+    Kept(Kept&& other) { *this = std::move(other); }
+    Kept& operator=(Kept&& other) {
+      std::swap(position, other.position);
+      std::swap(group_, other.group_);
+      std::swap(tensor_, other.tensor_);
+      return *this;
+    }
+    ~Kept() {
+      if (group_ != nullptr) group_->NoteHeld(-1, -bytes());
+    }
+    int64_t bytes() const { return tensor_.TotalBytes(); }
+
     int64_t position = 0;  // in `order_`, of the last op that uses it
+
+   private:
+    StreamGroup* group_ = nullptr;
+    Tensor tensor_;
   };
   struct Held {
     absl::flat_hash_map<const void*, Kept> by_data;

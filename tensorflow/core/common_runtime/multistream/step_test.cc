@@ -82,6 +82,12 @@ class StepTest : public ::testing::Test {
   void Keep(int group, const std::vector<Tensor>& tensors) {
     step_->Keep(gpu_->group(group), tensors);
   }
+  // Tensors, bytes, and the most bytes at a time.
+  using Held = std::vector<int64_t>;
+  Held Counted(int group) {
+    const StreamGroupStats stats = gpu_->Stats()[group];
+    return {stats.tensors_held, stats.bytes_held, stats.peak_bytes_held};
+  }
   bool HasHolds(int group) { return step_->HasHolds(gpu_->group(group)); }
 
   StreamRecord record_;
@@ -305,6 +311,32 @@ TEST_F(StepTest, WhatIsLetGoDoesNotCountAnyMore) {
     EXPECT_FALSE(IsHeld(a)) << i;
   }
   EXPECT_TRUE(slow_[1]->to_do.empty());
+}
+
+// What the statistics say of a group.
+TEST_F(StepTest, WhatIsHeldIsCounted) {
+  const Tensor a = Bytes(8);
+  const Tensor b = Bytes(24);
+  Keep(1, {a, b});
+  Keep(1, {a});
+  Keep(2, {b});
+  EXPECT_EQ(Counted(1), Held({2, 32, 32}));
+  EXPECT_EQ(Counted(2), Held({1, 24, 24}));
+  EXPECT_EQ(Counted(3), Held({0, 0, 0}));
+  step_->LetGo(b.data());
+  EXPECT_EQ(Counted(1), Held({1, 8, 32}));
+  EXPECT_EQ(Counted(2), Held({0, 0, 24}));
+  step_->ReleaseHolds(gpu_->group(1));
+  EXPECT_EQ(Counted(1), Held({0, 0, 32}));
+}
+
+TEST_F(StepTest, WhatTheStreamHasYetToPassIsCounted) {
+  Keep(1, {Bytes(kMost), Bytes(8)});
+  EXPECT_EQ(Counted(1), Held({2, kMost + 8, kMost + 8}));
+  step_->ReleaseHolds(gpu_->group(1));
+  EXPECT_EQ(Counted(1), Held({2, kMost + 8, kMost + 8}));
+  slow_[1]->Pass();
+  EXPECT_EQ(Counted(1), Held({0, 0, kMost + 8}));
 }
 
 TEST_F(StepTest, EachGroupKeepsTheMost) {

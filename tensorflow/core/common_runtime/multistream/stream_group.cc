@@ -56,38 +56,58 @@ std::unique_ptr<Sanitizer> NewSanitizer(int groups) {
   });
 }
 
+void Count(std::atomic<int64_t>* counter) {
+  counter->fetch_add(1, std::memory_order_relaxed);
+}
+
 EventId IdOf(const void* event) { return reinterpret_cast<EventId>(event); }
 
 }  // namespace
 
 int64_t SanitizerReports() { return sanitizer_reports.load(); }
 
+void StreamGroup::NoteHeld(int64_t tensors, int64_t bytes) {
+  tensors_held_.fetch_add(tensors, std::memory_order_relaxed);
+  const int64_t now =
+      bytes_held_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  int64_t peak = peak_bytes_held_.load(std::memory_order_relaxed);
+  while (now > peak && !peak_bytes_held_.compare_exchange_weak(
+                           peak, now, std::memory_order_relaxed)) {
+  }
+}
+
 void StreamGroup::OrderAfter(StreamGroup* other) {
   if (TakeTestFault(TestFault::kDropWait)) return;
   WaitFor(other);
+  Count(&other->events_);
+  Count(&waits_);
   if (sanitizer_ != nullptr) sanitizer_->WaitForTail(index_, other->index_);
 }
 
 // The address of a group is the name of its mark.
 void StreamGroup::Mark() {
   RecordMark();
+  Count(&events_);
   if (sanitizer_ != nullptr) sanitizer_->Record(IdOf(this), index_);
 }
 
 void StreamGroup::OrderAfterMark(StreamGroup* other) {
   if (TakeTestFault(TestFault::kDropWait)) return;
   WaitForMark(other);
+  Count(&waits_);
   if (sanitizer_ != nullptr) sanitizer_->Wait(index_, IdOf(other));
 }
 
 void StreamGroup::RecordEvent(StreamEvent* event) {
   Record(event);
+  Count(&events_);
   if (sanitizer_ != nullptr) sanitizer_->Record(IdOf(event), index_);
 }
 
 void StreamGroup::OrderAfterEvent(StreamGroup* other, StreamEvent* event) {
   if (TakeTestFault(TestFault::kDropWait)) return;
   WaitForEvent(other, event);
+  Count(&waits_);
   if (sanitizer_ != nullptr) sanitizer_->Wait(index_, IdOf(event));
 }
 
@@ -273,6 +293,12 @@ std::vector<StreamGroupStats> GpuGroups::Stats() {
         stats.bytes_limit = memory->bytes_limit.value_or(0);
       }
     }
+    stats.waits = group->waits_.load(std::memory_order_relaxed);
+    stats.events = group->events_.load(std::memory_order_relaxed);
+    stats.tensors_held = group->tensors_held_.load(std::memory_order_relaxed);
+    stats.bytes_held = group->bytes_held_.load(std::memory_order_relaxed);
+    stats.peak_bytes_held =
+        group->peak_bytes_held_.load(std::memory_order_relaxed);
     all.push_back(stats);
   }
   return all;

@@ -112,6 +112,10 @@ class StreamGroup {
   // The group's allocator, of which `stats` are, had no `bytes` bytes.
   void NoteNoMemory(size_t bytes, const std::optional<AllocatorStats>& stats);
 
+  // `tensors` more of another group's memory, `bytes` in all, are held for this
+  // one, or fewer.
+  void NoteHeld(int64_t tensors, int64_t bytes);
+
   // The allocator of the group's memory, or nullptr before there is a device.
   Allocator* allocator() const {
     return allocator_.load(std::memory_order_acquire);
@@ -133,6 +137,12 @@ class StreamGroup {
   std::atomic<int64_t> marks_seen_{0};
   // True if this group has read state since the leader last waited for it.
   std::atomic<bool> has_read_{false};
+
+  std::atomic<int64_t> waits_{0};
+  std::atomic<int64_t> events_{0};
+  std::atomic<int64_t> tensors_held_{0};
+  std::atomic<int64_t> bytes_held_{0};
+  std::atomic<int64_t> peak_bytes_held_{0};
 
   // The last time that there was no memory: which failure of the GPU's, and a
   // sentence for people.

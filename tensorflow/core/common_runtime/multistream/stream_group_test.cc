@@ -510,6 +510,30 @@ TEST(TwoSidedLockThreadsTest, NobodyIsForgotten) {
   EXPECT_EQ(changes, 2 * kRounds);
 }
 
+// What the statistics say of each group.
+TEST_F(GpuGroupsTest, WaitsAndEventsAreCounted) {
+  using Counts = std::vector<std::pair<int64_t, int64_t>>;
+  auto counts = [this] {
+    Counts all;
+    for (const StreamGroupStats& group : groups_->Stats()) {
+      all.emplace_back(group.waits, group.events);
+    }
+    return all;
+  };
+  EXPECT_EQ(counts(), Counts({{0, 0}, {0, 0}, {0, 0}, {0, 0}}));
+  groups_->group(1)->OrderAfter(groups_->group(2));
+  EXPECT_EQ(counts(), Counts({{0, 0}, {1, 0}, {0, 1}, {0, 0}}));
+  const auto event = groups_->group(2)->NewEvent();
+  groups_->group(2)->RecordEvent(event.get());
+  groups_->group(3)->OrderAfterEvent(groups_->group(2), event.get());
+  EXPECT_EQ(counts(), Counts({{0, 0}, {1, 0}, {0, 2}, {1, 0}}));
+  groups_->NoteLeaderWork();
+  OrderAfterLeader(1);
+  OrderAfterLeader(1);
+  OrderAfterLeader(3);
+  EXPECT_EQ(counts(), Counts({{0, 1}, {2, 0}, {0, 2}, {2, 0}}));
+}
+
 TEST_F(GpuGroupsTest, ErrorsSayWhichGroupHadNoMemory) {
   const absl::Status error = absl::ResourceExhaustedError("no tensor");
   const int64_t start = groups_->memory_failures();
