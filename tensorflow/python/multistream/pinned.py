@@ -38,14 +38,14 @@ _entered = _Entered()
 def stream_group(i: int | None) -> "PinnedGroup":
     """Runs the calls that are made in it on one stream group.
 
-    A server keeps tenants apart with it, or leaves a group to calls that must not wait:
+    A server keeps tenants apart with it, each on groups of its own:
 
     ```python
     with tf.cuda.stream_group(1):
-      model(urgent)          # a tf.function; session.run, Keras predict and SavedModels as well
+      model(x)               # a tf.function; session.run, Keras predict and SavedModels as well
     ```
 
-    Without it, each call runs on the group that has the least to do; pinned calls count in that.
+    Without it, each call runs on the group that has the least to do, whoever is pinned there.
     It counts for calls that the thread itself makes, and for the functions that these call, but not
     for calls made by Python code that TensorFlow runs (`tf.py_function`, data sets). A call that
     may change variables runs on group 0, the leader, all the same, and so do single eager ops. The
