@@ -167,6 +167,7 @@ GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups)
 
 void StreamGroup::NoteNoMemory(size_t bytes,
                                const std::optional<AllocatorStats>& stats) {
+  if (memory_failures_ == nullptr) return;  // no GPU's, so no step's
   std::string text =
       absl::StrCat("Stream group ", index_, " of GPU ", gpu_, " had no ",
                    strings::HumanReadableNumBytes(bytes));
