@@ -41,9 +41,9 @@ def in_use():
     return [s.bytes_in_use for s in tf.cuda.stream_stats()]
 
 def settled(before):
-    # Streams let go of memory once they have passed their work.
+    # Streams let go of memory once they have passed their work, also of what `before` still had.
     for _ in range(200):
-        if in_use() == before: return True
+        if all(now <= then for now, then in zip(in_use(), before)): return True
         time.sleep(0.05)
     return False
 """
