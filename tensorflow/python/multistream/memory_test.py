@@ -14,10 +14,12 @@
 # ==============================================================================
 """Memory of stream groups: what happens when a group has none.
 
-Each test runs in a process of its own, as in concurrency_test.py.
+Each test runs in a process of its own, with the helpers of pinned_test.py.
 """
 
-from multistream import concurrency_test as base
+import textwrap
+
+from multistream import pinned_test as base
 
 HELPERS = """
 @tf.function
@@ -30,28 +32,18 @@ def tiles(row, megabytes):
 row = tf.ones([1, 1 << 18])  # 1 MiB
 fill = lambda megabytes: tiles(row, tf.constant(megabytes))
 
-x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
-
-@tf.function
-def f(x):
-    with tf.device(GPU):
-        return tf.linalg.matmul(tf.tanh(x), x)
-
 def in_use():
     return [s.bytes_in_use for s in tf.cuda.stream_stats()]
 
 def settled(before):
-    # Streams let go of memory once they have passed their work, also of what `before` still had.
-    for _ in range(200):
-        if all(now <= then for now, then in zip(in_use(), before)): return True
-        time.sleep(0.05)
-    return False
+    # Less if `before` still had what a stream has let go of since.
+    return eventually(lambda: all(now <= then for now, then in zip(in_use(), before)))
 """
 
 
 def run(code: str, **environment: str) -> None:
     """Runs code after HELPERS in a process with four groups."""
-    base.run(HELPERS + base.textwrap.dedent(code), groups=4, **environment)
+    base.run(HELPERS + textwrap.dedent(code), **environment)
 
 
 def test_a_group_without_memory_fails_alone() -> None:

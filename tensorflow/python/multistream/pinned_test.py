@@ -17,6 +17,8 @@
 The tests with groups run in processes of their own, as in concurrency_test.py.
 """
 
+import textwrap
+
 import pytest
 import tensorflow as tf
 
@@ -45,7 +47,7 @@ def f(x):
 
 def run(code: str, **environment: str) -> None:
     """Runs code after HELPERS in a process with four groups."""
-    base.run(HELPERS + base.textwrap.dedent(code), groups=4, **environment)
+    base.run(HELPERS + textwrap.dedent(code), groups=4, **environment)
 
 
 def test_calls_run_on_the_group() -> None:

@@ -144,12 +144,11 @@ class CheckedAllocator : public GroupAllocator {
   CheckedAllocator(std::unique_ptr<Allocator> wrapped, StreamGroup* group,
                    RegionOf region_of)
       : GroupAllocator(wrapped.get(), group, std::move(region_of)),
-        group_(group),
         owned_(std::move(wrapped)) {}
 
   void DeallocateRaw(void* memory) override {
     const size_t bytes = RequestedSize(memory);
-    ForeignUses::Get()->CheckFree(group_, memory, bytes);
+    ForeignUses::Get()->CheckFree(group(), memory, bytes);
     // A large tensor's ends show as well as all of it, and cost less.
     constexpr size_t kSpoiled = 4096;
     char* begin = static_cast<char*>(memory);
@@ -162,7 +161,6 @@ class CheckedAllocator : public GroupAllocator {
   }
 
  private:
-  StreamGroup* const group_;
   const std::unique_ptr<Allocator> owned_;
 };
 

@@ -117,10 +117,11 @@ class GraphLevelExecutor : public Executor {
     auto step = std::make_shared<Step>(gpu_, group, changes_state);
     auto rendezvous = Wrap(args.rendezvous, step.get());
     Args ours = args;
-    ours.runner = StepRunner{step, &kernels_->traits(),
-                             StepThreads::RunnerFor(args, group, /*groups=*/1,
-                                                    SessionThreadsOf(group)),
-                             nullptr, group};
+    ours.runner = StepRunner{
+        step, &kernels_->traits(),
+        StepThreads::RunnerFor(args, group, /*groups=*/1,
+                               leader_->session_threads(group->index())),
+        nullptr, group};
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
     executors_[group->index()]->RunAsync(
         ours, [step, rendezvous, complete_on_stream, gpu = gpu_, group,
@@ -159,11 +160,6 @@ class GraphLevelExecutor : public Executor {
         ours, [rendezvous, done = std::move(done)](const absl::Status& status) {
           done(status);
         });
-  }
-
-  std::shared_ptr<StepThreads> SessionThreadsOf(StreamGroup* group) const {
-    const SessionThreads* session = leader_->session_threads();
-    return session == nullptr ? nullptr : session->OfGroup(group->index());
   }
 
   std::shared_ptr<GroupRendezvous> Wrap(RendezvousInterface* rendezvous,

@@ -66,6 +66,9 @@ class GroupAllocator : public AllocatorWrapper {
     wrapped()->SetStreamAndPreallocateMemory(stream);
   }
 
+ protected:
+  StreamGroup* group() const { return group_; }
+
  private:
   void* Own(void* address, size_t bytes) {
     if (address == nullptr && bytes > 0) {

@@ -46,8 +46,8 @@ class GroupMember {
   virtual StreamGroup* stream_group() const = 0;
   // Of the leader: the device of group `i`, itself for 0.
   virtual Device* group_device(int i) = 0;
-  // Of the leader: the session's, or nullptr.
-  virtual const SessionThreads* session_threads() const = 0;
+  // Of the leader: the session's threads for group `i`, or nullptr.
+  virtual std::shared_ptr<StepThreads> session_threads(int i) const = 0;
 
   // Device::Compute and ComputeAsync on this device's own group. `traits`: as
   // for OpScope.
@@ -90,8 +90,8 @@ class GroupDevice : public Base, public GroupMember {
     return i == 0 ? this : hidden_[i - 1].get();
   }
 
-  const SessionThreads* session_threads() const override {
-    return session_threads_.get();
+  std::shared_ptr<StepThreads> session_threads(int i) const override {
+    return session_threads_ == nullptr ? nullptr : session_threads_->OfGroup(i);
   }
   void set_session_threads(std::shared_ptr<const SessionThreads> threads) {
     session_threads_ = std::move(threads);

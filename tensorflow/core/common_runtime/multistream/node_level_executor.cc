@@ -457,14 +457,12 @@ class NodeLevelExecutor : public Executor {
         nested ? outer->step
                : std::make_shared<Step>(gpu_, home,
                                         /*changes_state=*/true, shared_->order);
-    const SessionThreads* session = leader_->session_threads();
     auto run = std::make_shared<GroupRun>(
         shared_, *launches, home, step,
-        nested ? outer->run
-               : StepThreads::RunnerFor(args, home, gpu_->size(),
-                                        session == nullptr
-                                            ? nullptr
-                                            : session->OfGroup(home->index())));
+        nested
+            ? outer->run
+            : StepThreads::RunnerFor(args, home, gpu_->size(),
+                                     leader_->session_threads(home->index())));
     std::shared_ptr<GroupRendezvous> rendezvous;
     if (args.rendezvous != nullptr) {
       rendezvous = std::make_shared<GroupRendezvous>(

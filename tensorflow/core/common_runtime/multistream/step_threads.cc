@@ -142,21 +142,21 @@ Executor::Args::Runner StepThreads::RunnerFor(
       options.ok() ? options->thread_mode : ThreadMode::kProcess;
   if (args.run_all_kernels_inline) return args.runner;
   const StreamGroup* only_group = groups == 1 ? group : nullptr;
-  if (of_session != nullptr &&
-      (mode == ThreadMode::kProcess || mode == ThreadMode::kGlobal)) {
-    return [threads = std::move(of_session),
-            only_group](Executor::Args::Closure closure) {
+  // `threads`: a pointer, shared if they are not there for ever.
+  const auto on = [only_group](auto threads) -> Executor::Args::Runner {
+    return [threads, only_group](Executor::Args::Closure closure) {
       threads->Schedule(only_group, std::move(closure));
     };
+  };
+  if (of_session != nullptr &&
+      (mode == ThreadMode::kProcess || mode == ThreadMode::kGlobal)) {
+    return on(std::move(of_session));
   }
   if (mode == ThreadMode::kGlobal) return args.runner;
-  StepThreads* threads = mode == ThreadMode::kProcess ? Get()
-                         : mode == ThreadMode::kShared
-                             ? Of(nullptr, options->thread_count)
-                             : Of(group, options->thread_count * groups);
-  return [threads, only_group](Executor::Args::Closure closure) {
-    threads->Schedule(only_group, std::move(closure));
-  };
+  return on(mode == ThreadMode::kProcess ? Get()
+            : mode == ThreadMode::kShared
+                ? Of(nullptr, options->thread_count)
+                : Of(group, options->thread_count * groups));
 }
 
 bool StepThreads::RunThisThread() const { return of_this_thread == this; }
