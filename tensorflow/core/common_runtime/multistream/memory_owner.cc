@@ -16,15 +16,14 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/memory_owner.h"
 
 #include <algorithm>
-#include <utility>
+
+#include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {
 namespace multistream {
 
-MemoryOwner::MemoryOwner() {
-  tables_.push_back(std::make_unique<const Table>());
-  table_ = tables_.back().get();
-}
+MemoryOwner::MemoryOwner()
+    : parts_(new std::atomic<Parts*>[kEnd >> kPartsBits]()) {}
 
 MemoryOwner::~MemoryOwner() = default;
 
@@ -33,37 +32,65 @@ MemoryOwner* MemoryOwner::Get() {
   return owner;
 }
 
-void MemoryOwner::Add(const void* address, size_t bytes, StreamGroup* group) {
-  Region added{reinterpret_cast<uintptr_t>(address),
-               reinterpret_cast<uintptr_t>(address) + bytes, group};
-  if (bytes == 0) return;
-  absl::MutexLock lock(&mu_);
-  auto next = std::make_unique<Table>();
-  auto append = [&next](const Region& r) {
-    if (r.begin >= r.end) return;
-    if (!next->empty() && next->back().end == r.begin &&
-        next->back().group == r.group) {
-      next->back().end = r.end;
-    } else {
-      next->push_back(r);
-    }
-  };
-  bool placed = false;
-  for (const Region& r : *table_.load(std::memory_order_relaxed)) {
-    if (r.end <= added.begin) {
-      append(r);
-      continue;
-    }
-    append({r.begin, std::min(r.end, added.begin), r.group});
-    if (!placed) {
-      append(added);
-      placed = true;
-    }
-    append({std::max(r.begin, added.end), r.end, r.group});
+uint16_t MemoryOwner::PlaceOf(StreamGroup* group) {
+  if (group == nullptr) return 0;
+  auto [place, added] = places_.try_emplace(group, places_.size() + 1);
+  if (added) {
+    CHECK_LT(place->second, kMostGroups);
+    groups_[place->second].store(group, std::memory_order_relaxed);
   }
-  if (!placed) append(added);
-  tables_.push_back(std::move(next));
-  table_.store(tables_.back().get(), std::memory_order_release);
+  return place->second;
+}
+
+void MemoryOwner::Add(const void* address, size_t bytes, StreamGroup* group) {
+  if (bytes == 0) return;
+  uintptr_t begin = reinterpret_cast<uintptr_t>(address) & ~(kGranule - 1);
+  const uintptr_t end =
+      (reinterpret_cast<uintptr_t>(address) + bytes + kGranule - 1) &
+      ~(kGranule - 1);
+  absl::MutexLock lock(&mu_);
+  for (uintptr_t next; begin < end; begin = next) {
+    next = std::min(end, (begin | (kPartBytes - 1)) + 1);
+    std::atomic<Parts*>& table = parts_[begin >> kPartsBits];
+    if (table.load(std::memory_order_relaxed) == nullptr) {
+      all_parts_.push_back(std::make_unique<Parts>());
+      table.store(all_parts_.back().get(), std::memory_order_release);
+    }
+    std::atomic<uintptr_t>& entry = (*table.load(
+        std::memory_order_relaxed))[begin >> kPartBits & (kPartsInTable - 1)];
+    uintptr_t part = entry.load(std::memory_order_relaxed);
+    if ((part & kIsTable) == 0) {
+      if (part == reinterpret_cast<uintptr_t>(group)) continue;
+      if (next - begin == kPartBytes) {
+        entry.store(reinterpret_cast<uintptr_t>(group),
+                    std::memory_order_release);
+        continue;
+      }
+      all_granules_.push_back(std::make_unique<Granules>());
+      const uint16_t before = PlaceOf(reinterpret_cast<StreamGroup*>(part));
+      for (auto& granule : *all_granules_.back()) {
+        granule.store(before, std::memory_order_relaxed);
+      }
+      part = reinterpret_cast<uintptr_t>(all_granules_.back().get()) | kIsTable;
+      entry.store(part, std::memory_order_release);
+    }
+    Granules& granules = *reinterpret_cast<Granules*>(part & ~kIsTable);
+    const uint16_t place = PlaceOf(group);
+    for (uintptr_t a = begin; a < next; a += kGranule) {
+      granules[a / kGranule & (kGranulesInPart - 1)].store(
+          place, std::memory_order_relaxed);
+    }
+  }
+}
+
+bool MemoryOwner::Owns(const void* address, size_t bytes,
+                       StreamGroup* group) const {
+  const auto begin = reinterpret_cast<uintptr_t>(address) & ~(kGranule - 1);
+  const uintptr_t end = reinterpret_cast<uintptr_t>(address) + bytes;
+  for (uintptr_t a = begin; a < end; a += kGranule) {
+    if (Find(reinterpret_cast<const void*>(a)) != group) return false;
+  }
+  return true;
 }
 
 }  // namespace multistream

@@ -15,13 +15,16 @@ limitations under the License.
 
 // Which stream group owns the memory at an address?
 //
-// A group's allocator reports each region that it takes from the GPU. An op
-// asks for every input, so asking takes no lock: the table of regions is
-// immutable, and a report publishes a new one.
+// An op asks for every input, so asking takes no lock: the answer is in a table
+// of the address space with two levels and an optional third.
+//
+//   1 GiB of addresses -> its 512 parts of 2 MiB -> a group, for all of a part,
+//                                                   or one for each 256 bytes
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_OWNER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_OWNER_H_
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +32,7 @@ limitations under the License.
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 
 namespace tensorflow {
@@ -38,47 +42,65 @@ class StreamGroup;
 
 class MemoryOwner {
  public:
+  // What allocators round sizes to: no two groups share one.
+  static constexpr size_t kGranule = 256;
+
   MemoryOwner();
   ~MemoryOwner();
 
   // The table of this process. Never deleted.
   static MemoryOwner* Get();
 
-  // From now on [address, address + bytes) is `group`'s. A part of it that was
-  // another group's has been given back by that group's allocator, and moves.
+  // From now on [address, address + bytes), both rounded outwards to kGranule,
+  // is `group`'s. A part of it that was another group's has been given back by
+  // that group, and moves.
   void Add(const void* address, size_t bytes, StreamGroup* group);
+
+  // Whether all of it is `group`'s.
+  bool Owns(const void* address, size_t bytes, StreamGroup* group) const;
 
   // nullptr if no group owns the address, as with host memory.
   StreamGroup* Find(const void* address) const {
     const uintptr_t a = reinterpret_cast<uintptr_t>(address);
-    const std::vector<Region>& regions =
-        *table_.load(std::memory_order_acquire);
-    size_t low = 0, high = regions.size();
-    while (low < high) {
-      const size_t middle = (low + high) / 2;
-      if (regions[middle].end <= a) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low < regions.size() && regions[low].begin <= a ? regions[low].group
-                                                           : nullptr;
+    if (a >= kEnd) return nullptr;
+    const Parts* parts =
+        parts_[a >> kPartsBits].load(std::memory_order_acquire);
+    if (parts == nullptr) return nullptr;
+    const uintptr_t part = (*parts)[a >> kPartBits & (kPartsInTable - 1)].load(
+        std::memory_order_acquire);
+    if ((part & kIsTable) == 0) return reinterpret_cast<StreamGroup*>(part);
+    const Granules& granules = *reinterpret_cast<Granules*>(part & ~kIsTable);
+    return groups_[granules[a / kGranule & (kGranulesInPart - 1)].load(
+                       std::memory_order_relaxed)]
+        .load(std::memory_order_relaxed);
   }
 
  private:
-  struct Region {
-    uintptr_t begin;
-    uintptr_t end;
-    StreamGroup* group;
-  };
-  using Table = std::vector<Region>;  // sorted, disjoint
+  static constexpr int kPartsBits = 30;
+  static constexpr int kPartBits = 21;
+  static constexpr uintptr_t kEnd = uintptr_t{1} << 47;  // of user addresses
+  static constexpr size_t kPartsInTable = size_t{1} << (kPartsBits - kPartBits);
+  static constexpr size_t kPartBytes = size_t{1} << kPartBits;
+  static constexpr size_t kGranulesInPart = kPartBytes / kGranule;
+  // In the entry of a part: not a group, but its Granules.
+  static constexpr uintptr_t kIsTable = 1;
 
-  std::atomic<const Table*> table_;
+  // More groups than a process can have.
+  static constexpr size_t kMostGroups = 1 << 11;
+
+  // Places in groups_, of which 0 is nobody's. Who may ask has the memory from
+  // its owner, so no order is needed here.
+  using Granules = std::array<std::atomic<uint16_t>, kGranulesInPart>;
+  using Parts = std::array<std::atomic<uintptr_t>, kPartsInTable>;
+
+  uint16_t PlaceOf(StreamGroup* group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const std::unique_ptr<std::atomic<Parts*>[]> parts_;
+  std::array<std::atomic<StreamGroup*>, kMostGroups> groups_ = {};
   absl::Mutex mu_;
-  // Every table ever published: a reader may still hold an old one. Regions
-  // are few (one a group, or a handful each where memory grows).
-  std::vector<std::unique_ptr<const Table>> tables_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<StreamGroup*, uint16_t> places_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::unique_ptr<Parts>> all_parts_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::unique_ptr<Granules>> all_granules_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace multistream

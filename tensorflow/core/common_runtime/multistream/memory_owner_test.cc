@@ -34,10 +34,17 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-const void* Address(uintptr_t a) { return reinterpret_cast<const void*>(a); }
+// The tests count in granules.
+const void* Address(uintptr_t granule) {
+  return reinterpret_cast<const void*>(granule * MemoryOwner::kGranule);
+}
 
 class MemoryOwnerTest : public ::testing::Test {
  protected:
+  void Add(uintptr_t granule, size_t granules, StreamGroup* group) {
+    owner_.Add(Address(granule), granules * MemoryOwner::kGranule, group);
+  }
+
   StreamRecord record_;
   FakeStreamGroup a_{0, 0, &record_};
   FakeStreamGroup b_{0, 1, &record_};
@@ -50,7 +57,7 @@ TEST_F(MemoryOwnerTest, NobodyOwnsWhatNobodyAdded) {
 }
 
 TEST_F(MemoryOwnerTest, ARegionIsItsGroupsFromFirstToLastByte) {
-  owner_.Add(Address(0x1000), 0x100, &a_);
+  Add(0x1000, 0x100, &a_);
   EXPECT_EQ(owner_.Find(Address(0xfff)), nullptr);
   EXPECT_EQ(owner_.Find(Address(0x1000)), &a_);
   EXPECT_EQ(owner_.Find(Address(0x10ff)), &a_);
@@ -60,7 +67,7 @@ TEST_F(MemoryOwnerTest, ARegionIsItsGroupsFromFirstToLastByte) {
 TEST_F(MemoryOwnerTest, FindsTheRightOneOfManyRegionsAddedInAnyOrder) {
   std::vector<int> order = {7, 0, 9, 3, 1, 8, 2, 6, 4, 5};
   for (int i : order) {
-    owner_.Add(Address(0x1000 + i * 0x100), 0x80, i % 2 == 0 ? &a_ : &b_);
+    Add(0x1000 + i * 0x100, 0x80, i % 2 == 0 ? &a_ : &b_);
   }
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ(owner_.Find(Address(0x1000 + i * 0x100)), i % 2 == 0 ? &a_ : &b_);
@@ -70,16 +77,16 @@ TEST_F(MemoryOwnerTest, FindsTheRightOneOfManyRegionsAddedInAnyOrder) {
 }
 
 TEST_F(MemoryOwnerTest, AnEmptyRegionIsNobodys) {
-  owner_.Add(Address(0x1000), 0, &a_);
+  Add(0x1000, 0, &a_);
   EXPECT_EQ(owner_.Find(Address(0x1000)), nullptr);
-  owner_.Add(Address(0x1000), 0x100, &b_);
-  owner_.Add(Address(0x1010), 0, &a_);
+  Add(0x1000, 0x100, &b_);
+  Add(0x1010, 0, &a_);
   EXPECT_EQ(owner_.Find(Address(0x1010)), &b_);
 }
 
 TEST_F(MemoryOwnerTest, TheMiddleOfARegionMovesToTheGroupAddedLast) {
-  owner_.Add(Address(0x1000), 0x300, &a_);
-  owner_.Add(Address(0x1100), 0x100, &b_);
+  Add(0x1000, 0x300, &a_);
+  Add(0x1100, 0x100, &b_);
   EXPECT_EQ(owner_.Find(Address(0x10ff)), &a_);
   EXPECT_EQ(owner_.Find(Address(0x1100)), &b_);
   EXPECT_EQ(owner_.Find(Address(0x11ff)), &b_);
@@ -89,9 +96,9 @@ TEST_F(MemoryOwnerTest, TheMiddleOfARegionMovesToTheGroupAddedLast) {
 }
 
 TEST_F(MemoryOwnerTest, EitherEndOfARegionMoves) {
-  owner_.Add(Address(0x1000), 0x200, &a_);
-  owner_.Add(Address(0xf00), 0x180, &b_);
-  owner_.Add(Address(0x1180), 0x100, &b_);
+  Add(0x1000, 0x200, &a_);
+  Add(0xf00, 0x180, &b_);
+  Add(0x1180, 0x100, &b_);
   EXPECT_EQ(owner_.Find(Address(0x107f)), &b_);
   EXPECT_EQ(owner_.Find(Address(0x1080)), &a_);
   EXPECT_EQ(owner_.Find(Address(0x117f)), &a_);
@@ -101,9 +108,9 @@ TEST_F(MemoryOwnerTest, EitherEndOfARegionMoves) {
 
 TEST_F(MemoryOwnerTest, ARegionOverSeveralTakesThemAll) {
   for (int i = 0; i < 4; ++i) {
-    owner_.Add(Address(0x1000 + i * 0x100), 0x80, i % 2 == 0 ? &a_ : &b_);
+    Add(0x1000 + i * 0x100, 0x80, i % 2 == 0 ? &a_ : &b_);
   }
-  owner_.Add(Address(0x1040), 0x300, &b_);
+  Add(0x1040, 0x300, &b_);
   EXPECT_EQ(owner_.Find(Address(0x103f)), &a_);
   for (uintptr_t a = 0x1040; a < 0x1340; a += 0x20) {
     EXPECT_EQ(owner_.Find(Address(a)), &b_) << a;
@@ -113,16 +120,16 @@ TEST_F(MemoryOwnerTest, ARegionOverSeveralTakesThemAll) {
 }
 
 TEST_F(MemoryOwnerTest, NeighboursOfOneGroupHaveNoGap) {
-  owner_.Add(Address(0x1000), 0x100, &a_);
-  owner_.Add(Address(0x1200), 0x100, &a_);
-  owner_.Add(Address(0x1100), 0x100, &a_);
-  owner_.Add(Address(0x1080), 0x100, &a_);
+  Add(0x1000, 0x100, &a_);
+  Add(0x1200, 0x100, &a_);
+  Add(0x1100, 0x100, &a_);
+  Add(0x1080, 0x100, &a_);
   for (uintptr_t a = 0x1000; a < 0x1300; a += 0x40) {
     EXPECT_EQ(owner_.Find(Address(a)), &a_) << a;
   }
   EXPECT_EQ(owner_.Find(Address(0x1300)), nullptr);
   // Merged or not, a part moves and the rest stays.
-  owner_.Add(Address(0x10c0), 0x80, &b_);
+  Add(0x10c0, 0x80, &b_);
   EXPECT_EQ(owner_.Find(Address(0x10bf)), &a_);
   EXPECT_EQ(owner_.Find(Address(0x10c0)), &b_);
   EXPECT_EQ(owner_.Find(Address(0x1140)), &a_);
@@ -130,7 +137,7 @@ TEST_F(MemoryOwnerTest, NeighboursOfOneGroupHaveNoGap) {
 
 TEST_F(MemoryOwnerTest, ReadersNeverMissARegionWhileOthersAreAdded) {
   constexpr uintptr_t kKnown = 0x100000;
-  owner_.Add(Address(kKnown), 0x100, &a_);
+  Add(kKnown, 0x100, &a_);
   std::atomic<bool> stop{false};
   std::atomic<int> added{0};
   std::atomic<int> wrong{0};
@@ -148,12 +155,58 @@ TEST_F(MemoryOwnerTest, ReadersNeverMissARegionWhileOthersAreAdded) {
     });
   }
   for (int i = 0; i < 500; ++i) {
-    owner_.Add(Address(0x1000 + i * 0x20), 0x10, &b_);
+    Add(0x1000 + i * 0x20, 0x10, &b_);
     added.store(i + 1);
   }
   stop.store(true);
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST_F(MemoryOwnerTest, PartsOfAGranuleAreAllOfIt) {
+  const auto* inside = static_cast<const char*>(Address(5)) + 17;
+  owner_.Add(inside, 1, &a_);
+  EXPECT_EQ(owner_.Find(Address(5)), &a_);
+  EXPECT_EQ(owner_.Find(inside + 100), &a_);
+  EXPECT_EQ(owner_.Find(Address(6)), nullptr);
+  owner_.Add(inside, MemoryOwner::kGranule, &b_);
+  EXPECT_EQ(owner_.Find(Address(6)), &b_);
+  EXPECT_EQ(owner_.Find(Address(7)), nullptr);
+}
+
+// 2 MiB are 0x2000 granules, 1 GiB 0x400000.
+TEST_F(MemoryOwnerTest, LargeRegionsAndPartsOfThem) {
+  Add(0x3ff000, 0x10000, &a_);  // over a GiB's end, not in whole parts
+  for (uintptr_t a : {0x3ff000, 0x3fffff, 0x400000, 0x401fff, 0x40efff}) {
+    EXPECT_EQ(owner_.Find(Address(a)), &a_) << a;
+  }
+  EXPECT_EQ(owner_.Find(Address(0x3fefff)), nullptr);
+  EXPECT_EQ(owner_.Find(Address(0x40f000)), nullptr);
+  Add(0x402010, 3, &b_);  // in a part that was one group's
+  EXPECT_EQ(owner_.Find(Address(0x40200f)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x402010)), &b_);
+  EXPECT_EQ(owner_.Find(Address(0x402013)), &a_);
+  Add(0x402000, 0x4000, &b_);  // all of that part, and of the next
+  for (uintptr_t a : {0x402000, 0x402013, 0x403fff, 0x404000, 0x405fff}) {
+    EXPECT_EQ(owner_.Find(Address(a)), &b_) << a;
+  }
+  EXPECT_EQ(owner_.Find(Address(0x401fff)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x406000)), &a_);
+}
+
+TEST_F(MemoryOwnerTest, OwnsIsTrueOfAllGranulesOnly) {
+  Add(0x100, 0x10, &a_);
+  const size_t bytes = 0x10 * MemoryOwner::kGranule;
+  EXPECT_TRUE(owner_.Owns(Address(0x100), bytes, &a_));
+  EXPECT_FALSE(owner_.Owns(Address(0x100), bytes + 1, &a_));
+  EXPECT_FALSE(owner_.Owns(Address(0x100), bytes, &b_));
+  Add(0x108, 1, &b_);
+  EXPECT_FALSE(owner_.Owns(Address(0x100), bytes, &a_));
+  EXPECT_TRUE(owner_.Owns(Address(0x100), bytes / 2, &a_));
+}
+
+TEST_F(MemoryOwnerTest, AddressesThatNoProcessHasAreNobodys) {
+  EXPECT_EQ(owner_.Find(reinterpret_cast<const void*>(~uintptr_t{0})), nullptr);
 }
 
 // Hands out a region from its start, again and again. The process's table
@@ -178,7 +231,7 @@ class RegionAllocator : public Allocator {
   void SetSafeFrontier(uint64_t count) override { frontier_ = count; }
 
   static constexpr size_t kBytes = 4096;
-  char* const memory_ = static_cast<char*>(std::aligned_alloc(64, kBytes));
+  char* const memory_ = static_cast<char*>(std::aligned_alloc(256, kBytes));
   int clears_ = 0;
   uint64_t frontier_ = 0;
 };
@@ -225,6 +278,18 @@ TEST_F(GroupAllocatorTest, ARegionThatAnotherGroupGaveBackMoves) {
   first.AllocateRaw(64, 16);
   second.AllocateRaw(64, 16);
   EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_), &b_);
+}
+
+TEST_F(GroupAllocatorTest, WithoutRegionsWhatIsHandedOutIsTheGroups) {
+  GroupAllocator first(&region_, &a_, GroupAllocator::RegionOf());
+  GroupAllocator second(&region_, &b_, GroupAllocator::RegionOf());
+  first.AllocateRaw(64, 4096);
+  second.AllocateRaw(64, 512);
+  EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_), &b_);
+  EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_ + 512), &a_);
+  // Its first part is there already.
+  second.AllocateRaw(64, 4096);
+  EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_ + 512), &b_);
 }
 
 TEST_F(GroupAllocatorTest, AFailedAllocationReportsNothing) {
