@@ -32,7 +32,13 @@ class StreamGroupStats:
       steps_failed: those that ended with an error.
       bytes_in_use: memory that the group's allocator has handed out, in bytes.
       peak_bytes_in_use: the most that `bytes_in_use` has been.
-      bytes_limit: memory that the group's allocator may hand out, in bytes.
+      bytes_limit: memory that the group's allocator may hand out, in bytes; where the groups of a
+        GPU share one pool, what they may all together.
+      bytes_reserved: what the allocator, or the pool, has taken from the GPU, in bytes.
+      host_bytes_in_use: pinned host memory of the group's own that is in use, in bytes; 0 without
+        `TF_PER_STREAM_HOST_ALLOCATOR`.
+      peak_host_bytes_in_use: the most that `host_bytes_in_use` has been.
+      priority: of the group's streams, as CUDA counts: the lower, the sooner they are served.
       waits: how often the group's stream has been told to wait for another one's.
       events: how many events the group's stream has been given for others to wait for.
       tensors_held: tensors of other groups' memory that are kept until this group's stream has
@@ -49,6 +55,10 @@ class StreamGroupStats:
     bytes_in_use: int
     peak_bytes_in_use: int
     bytes_limit: int
+    bytes_reserved: int
+    host_bytes_in_use: int
+    peak_host_bytes_in_use: int
+    priority: int
     waits: int
     events: int
     tensors_held: int
@@ -67,6 +77,10 @@ class _CStats(ctypes.Structure):
         ("bytes_in_use", ctypes.c_int64),
         ("peak_bytes_in_use", ctypes.c_int64),
         ("bytes_limit", ctypes.c_int64),
+        ("bytes_reserved", ctypes.c_int64),
+        ("host_bytes_in_use", ctypes.c_int64),
+        ("peak_host_bytes_in_use", ctypes.c_int64),
+        ("priority", ctypes.c_int64),
         ("waits", ctypes.c_int64),
         ("events", ctypes.c_int64),
         ("tensors_held", ctypes.c_int64),

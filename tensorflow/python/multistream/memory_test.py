@@ -12,13 +12,16 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-"""Memory of stream groups: what happens when a group has none.
+"""Memory of stream groups: whose it is, and what happens when a group has none.
 
 Each test runs in a process of its own, with the helpers of pinned_test.py.
 """
 
 import textwrap
 
+import pytest
+
+from multistream import concurrency_test as concurrency
 from multistream import pinned_test as base
 
 HELPERS = """
@@ -99,3 +102,163 @@ def test_a_node_without_memory_fails_its_step() -> None:
         """,
         TF_NODE_LEVEL_MULTISTREAM="true",
     )
+
+
+# 256 MiB in all, 64 for each group, unless they share them.
+LIMITED = """
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("GPU")[0],
+    [tf.config.LogicalDeviceConfiguration(memory_limit=256)])
+"""
+
+
+def run_limited(code: str, **environment: str) -> None:
+    """Runs code after HELPERS in a process with four groups of 64 MiB."""
+    concurrency.run(
+        LIMITED + base.HELPERS + HELPERS + textwrap.dedent(code), groups=4, **environment
+    )
+
+
+UNBALANCED = """
+def needs(group, megabytes):
+    with tf.cuda.stream_group(group):
+        return fill(megabytes).numpy()
+one = fill(1).numpy()
+"""
+
+
+def test_without_a_pool_each_group_has_its_share() -> None:
+    """What one group of four cannot have, it cannot have though all else is free."""
+    run_limited(
+        UNBALANCED
+        + """
+check(np.isclose(needs(2, 50), 50 * one), "its share")
+try:
+    needs(2, 150)
+    check(False, "no error")
+except tf.errors.ResourceExhaustedError as error:
+    check("of at most 64.00MiB" in str(error), str(error))
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    "switch", ["TF_GPU_STREAM_GROUP_SHARE_MEM_POOL", "TF_GPU_STREAM_AWARE_BFC"]
+)
+def test_a_pool_gives_memory_to_who_needs_it(switch: str) -> None:
+    """One group may use nearly all, the next one the same memory after it, with a wait."""
+    run_limited(
+        UNBALANCED
+        + """
+for group in (2, 0, 3, 2):
+    check(np.isclose(needs(group, 200), 200 * one), f"group {group}")
+stats = tf.cuda.stream_stats()
+check(all(s.bytes_limit == 256 << 20 for s in stats), "limit")
+check(all(s.bytes_reserved == 256 << 20 for s in stats), "reserved")
+check(sum(s.waits for s in stats) >= 3, f"waits {stats}")
+check([s.peak_bytes_in_use >> 20 for s in stats][2] >= 200, "peak")
+try:
+    needs(1, 300)
+    check(False, "no error")
+except tf.errors.ResourceExhaustedError as error:
+    text = str(error)
+    check("Stream group 1 of GPU 0 had no 300.00MiB" in text, text)
+    check("of at most 256.00MiB by all groups together" in text, text)
+check(np.isclose(needs(1, 200), 200 * one), "after the error")
+""",
+        **{switch: "true"},
+    )
+
+
+@pytest.mark.parametrize("node_level", ["false", "true"])
+def test_a_pool_under_load_is_never_shared_by_two(node_level: str) -> None:
+    """Tensors of all sizes from many threads: results are one thread's, and memory comes back."""
+    run_limited(
+        UNBALANCED
+        + """
+sizes = [1, 3, 7, 12, 20, 31]
+expected = {n: fill(n).numpy() for n in sizes}
+before = in_use()
+
+def calls(thread):
+    def run():
+        for step in range(STEPS // 2):
+            n = sizes[(thread + step) % len(sizes)]
+            check(fill(n).numpy() == expected[n], f"{n} MiB")
+    return run
+
+run_threads([calls(i) for i in range(THREADS)])
+check(settled(before), f"memory {in_use()} {before}")
+""",
+        TF_GPU_STREAM_AWARE_BFC="true",
+        TF_FORCE_GPU_ALLOW_GROWTH="true",
+        TF_NODE_LEVEL_MULTISTREAM=node_level,
+    )
+
+
+def test_a_stream_aware_pool_stays_near_what_one_stream_needs() -> None:
+    """Calls in turn on four groups take at most 1.1 times the memory of one stream's peak."""
+    program = """
+@tf.function
+def keeps_all(x):
+    with tf.device(GPU):
+        kept = [x]
+        for _ in range(12): kept.append(tf.tanh(kept[-1]) * 1.5)
+        return tf.reduce_sum(tf.concat(kept, 0))
+
+x = tf.random.stateless_normal([1024, 1024], seed=(1, 2))
+results = {keeps_all(x).numpy() for _ in range(20)}
+check(len(results) == 1, f"results {results}")
+stats = tf.cuda.stream_stats()
+check(len(stats) == 1 or all(s.steps_started >= 5 for s in stats), f"groups {stats}")
+print("result", float(results.pop()))
+print("reserved", stats[0].bytes_reserved if POOL else sum(s.bytes_reserved for s in stats))
+print("peak", stats[0].peak_bytes_in_use)
+"""
+
+    def figures(groups: int, pool: bool) -> dict[str, float]:
+        variables = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}
+        if pool:
+            variables["TF_GPU_STREAM_AWARE_BFC"] = "true"
+        out = concurrency.run(f"POOL = {pool}\n" + program, groups=groups, **variables)
+        lines = (line.split(" ") for line in out.splitlines())
+        return {line[0]: float(line[1]) for line in lines if line[0] in "result reserved peak"}
+
+    one, even, aware = figures(1, False), figures(4, False), figures(4, True)
+    assert one["result"] == even["result"] == aware["result"]
+    assert aware["reserved"] <= 1.1 * one["peak"]
+    assert even["reserved"] >= 3 * one["peak"]
+
+
+def test_groups_have_pinned_memory_of_their_own() -> None:
+    """What a session is fed goes through its group's pinned memory, if asked for."""
+    code = """
+with tf.Graph().as_default(), tf.device(GPU):
+    fed = tf1.placeholder(tf.float32, [256, 256])
+    out = tf.linalg.matmul(tf.tanh(fed), fed)
+    with tf1.Session() as session:
+        for group in (1, 3):
+            with tf.cuda.stream_group(group):
+                value = np.random.RandomState(group).randn(256, 256).astype(np.float32)
+                session.run(out, {fed: value})
+peaks = [s.peak_host_bytes_in_use for s in tf.cuda.stream_stats()]
+check([p > 0 for p in peaks] == OWN, f"peaks {peaks}")
+check(eventually(lambda: not any(s.host_bytes_in_use for s in tf.cuda.stream_stats())), "in use")
+"""
+    concurrency.run("OWN = [False] * 4\n" + code)
+    concurrency.run(
+        "OWN = [False, True, False, True]\n" + code, TF_PER_STREAM_HOST_ALLOCATOR="true"
+    )
+
+
+def test_priorities_are_each_groups_own() -> None:
+    """The statistics name them; a list that does not fit the groups is an error."""
+    concurrency.run(
+        """
+        tf.constant(1.0)
+        check([s.priority for s in tf.cuda.stream_stats()] == [-1, 0, 0, -2], "priorities")
+        """,
+        TF_GPU_STREAM_GROUP_PRIORITIES="-1,0,0,-2",
+    )
+    with pytest.raises(AssertionError, match="has 2 numbers, and a GPU has 4 stream groups"):
+        concurrency.run("tf.constant(1.0)", TF_GPU_STREAM_GROUP_PRIORITIES="-1,0")

@@ -28,12 +28,16 @@ limitations under the License.
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/common_runtime/gpu/gpu_device.h"
 #include "tensorflow/core/common_runtime/gpu/gpu_process_state.h"
+#include "tensorflow/core/common_runtime/gpu_device_context.h"
+#include "tensorflow/core/common_runtime/multistream/cuda_memory.h"
 #include "tensorflow/core/common_runtime/multistream/driver_locks.h"
 #include "tensorflow/core/common_runtime/multistream/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/group_executors.h"
 #include "tensorflow/core/common_runtime/multistream/group_sizes.h"
+#include "tensorflow/core/common_runtime/multistream/stream_aware_pool.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/stream_executor.h"
 #include "xla/stream_executor/gpu/gpu_init.h"
@@ -107,22 +111,54 @@ class CudaStreamGroup : public StreamGroup {
   std::unique_ptr<se::Event> mark_;
 };
 
+// TensorFlow with merged streams calls a copy from the host done when the
+// compute stream has been given it, and other groups would use what is not
+// there yet. Here it is done when the stream has passed it.
+class MergedContext : public GPUDeviceContext {
+ public:
+  MergedContext(const GPUDeviceContext& stock, StreamGroup* group)
+      : GPUDeviceContext(
+            stock.stream_id(), stock.stream(), stock.host_to_device_stream(),
+            stock.device_to_host_stream(), {stock.device_to_device_stream(0)},
+            stock.host_memory_allocator()),
+        group_(group) {}
+
+  void CopyCPUTensorToDevice(const Tensor* from, Device* device, Tensor* to,
+                             StatusCallback done,
+                             bool sync_dst_compute) const override {
+    GPUDeviceContext::CopyCPUTensorToDevice(
+        from, device, to,
+        [group = group_, done = std::move(done)](const absl::Status& status) {
+          group->WhenPassed([done, status] { done(status); },
+                            /*host_waits=*/true);
+        },
+        sync_dst_compute);
+  }
+
+ private:
+  StreamGroup* const group_;
+};
+
 // The GPU device that TensorFlow makes, which no header declares.
 class CudaDevice : public BaseGPUDevice {
  public:
+  // `pinned`: host memory for copies; nullptr: what all devices share.
   CudaDevice(const SessionOptions& options, const std::string& name,
              Bytes memory_limit, const DeviceLocality& locality,
              tsl::TfDeviceId tf_device_id, const std::string& description,
-             Allocator* gpu_allocator, Allocator* cpu_allocator)
+             Allocator* gpu_allocator, Allocator* cpu_allocator,
+             Allocator* pinned)
       : BaseGPUDevice(options, name, memory_limit, locality, tf_device_id,
                       description, gpu_allocator, cpu_allocator,
                       /*sync_every_op=*/false),
         force_gpu_compatible_(
-            options.config.gpu_options().force_gpu_compatible()) {}
+            options.config.gpu_options().force_gpu_compatible()),
+        pinned_(pinned) {}
 
   Allocator* GetAllocator(AllocatorAttributes attributes) override {
     if (!attributes.on_host()) return gpu_allocator_;
     if (attributes.gpu_compatible() || force_gpu_compatible_) {
+      if (pinned_ != nullptr) return pinned_;
       return GPUProcessState::singleton()->GetGpuHostAllocator(
           /*options=*/{}, /*numa_node=*/0);
     }
@@ -134,78 +170,38 @@ class CudaDevice : public BaseGPUDevice {
     return nullptr;
   }
 
+  // To be called if streams are merged, once the device and `group`, which is
+  // the device's, are ready.
+  void CompleteMergedCopies(multistream::StreamGroup* group) {
+    merged_group_ = group;
+    merged_info_ = *tensorflow_accelerator_device_info();
+    merged_context_.reset(new MergedContext(
+        *static_cast<GPUDeviceContext*>(merged_info_.default_context), group));
+    merged_info_.default_context = merged_context_.get();
+    set_tensorflow_accelerator_device_info(&merged_info_);
+  }
+
+  // Copies in a context that TensorFlow has for itself.
+  absl::Status MakeTensorFromProto(const TensorProto& proto,
+                                   AllocatorAttributes attributes,
+                                   Tensor* tensor) override {
+    absl::Status status =
+        BaseGPUDevice::MakeTensorFromProto(proto, attributes, tensor);
+    if (merged_group_ != nullptr && !attributes.on_host()) {
+      status.Update(merged_group_->Block());
+    }
+    return status;
+  }
+
  private:
   const bool force_gpu_compatible_;
+  Allocator* const pinned_;
+  DeviceBase::AcceleratorDeviceInfo merged_info_;
+  core::RefCountPtr<DeviceContext> merged_context_;
+  multistream::StreamGroup* merged_group_ = nullptr;
 };
 
 using CudaGroupDevice = GroupDevice<CudaDevice>;
-
-// The memory of the visible device, to those who ask for its use: all groups'.
-class LeaderAllocator : public GroupAllocator {
- public:
-  LeaderAllocator(Allocator* wrapped, GpuGroups* gpu, RegionOf region_of)
-      : GroupAllocator(wrapped, gpu->leader(), std::move(region_of)),
-        gpu_(gpu) {}
-
-  std::optional<AllocatorStats> GetStats() override {
-    std::optional<AllocatorStats> sum = GroupAllocator::GetStats();
-    for (int i = 1; sum && i < gpu_->size(); ++i) {
-      Allocator* allocator = gpu_->group(i)->allocator();
-      if (allocator == nullptr) continue;
-      std::optional<AllocatorStats> stats = allocator->GetStats();
-      if (!stats) continue;
-      sum->num_allocs += stats->num_allocs;
-      sum->bytes_in_use += stats->bytes_in_use;
-      sum->peak_bytes_in_use += stats->peak_bytes_in_use;
-      if (sum->bytes_limit && stats->bytes_limit) {
-        *sum->bytes_limit += *stats->bytes_limit;
-      }
-    }
-    return sum;
-  }
-  bool ClearStats() override {
-    bool cleared = GroupAllocator::ClearStats();
-    for (int i = 1; i < gpu_->size(); ++i) {
-      if (Allocator* allocator = gpu_->group(i)->allocator()) {
-        cleared &= allocator->ClearStats();
-      }
-    }
-    return cleared;
-  }
-
- private:
-  GpuGroups* const gpu_;
-};
-
-// An H200 had 50 to 60 MiB less for each group, with cuBLAS's workspace.
-constexpr int64_t kHandlesMegabytes = 28;
-
-MemoryInfo MemoryOf(int gpu) {
-  MemoryInfo info = {0, 0, 0};
-  auto executor = se::GPUMachineManager()->ExecutorForDevice(gpu);
-  if (!executor.ok() ||
-      !(*executor)->DeviceMemoryUsage(&info.free_bytes, &info.total_bytes)) {
-    return info;
-  }
-  // The reserve that TensorFlow's documentation of GPU memory describes: it
-  // grows with the size of the CUDA libraries for newer chips.
-  const int major =
-      (*executor)->GetDeviceDescription().cuda_compute_capability().major;
-  const int64_t mb = info.free_bytes < (int64_t{1} << 31) ? 225
-                     : major <= 6                         ? 500
-                     : major <= 7                         ? 1050
-                     : major <= 8                         ? 1536
-                                                          : 1800;
-  info.reserved_bytes = mb << 20;
-  // cuBLAS's default workspace (its documentation, cublasSetWorkspace), and
-  // the handles.
-  const int64_t workspace_mb = major == 9 || major == 10 ? 32
-                               : major >= 12             ? 12
-                                                         : 4;
-  info.reserved_per_group_bytes = (workspace_mb + kHandlesMegabytes) << 20;
-  if (info.reserved_bytes >= info.free_bytes) info.reserved_bytes = 0;
-  return info;
-}
 
 class CudaGpuFactory : public BaseGPUDeviceFactory {
  public:
@@ -258,6 +254,13 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     absl::Status status = BaseGPUDeviceFactory::CreateDevices(
         WithLogicalDevices(options, *sizes), name_prefix, &all);
     ChooseExecutor(0, 0);
+    if (!memory_status_.ok()) return memory_status_;
+    if (!status.ok() && !options_.priorities.empty()) {
+      // TensorFlow checks them, as the priorities of virtual devices.
+      errors::AppendToMessage(
+          &status, absl::StrCat("This is with ", kPrioritiesVariable, "=",
+                                absl::StrJoin(options_.priorities, ",")));
+    }
     if (!status.ok()) return status;
     if (all.size() != specs_.size()) {
       return absl::InternalError(
@@ -272,6 +275,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       auto* group = static_cast<CudaStreamGroup*>(specs_[i].group);
       status = group->Bind(device);
       if (!status.ok()) return status;
+      if (options_.merge_streams) owned->CompleteMergedCopies(group);
       if (group->is_leader()) {
         owned->set_session_threads(threads);
         devices->push_back(std::move(owned));
@@ -329,12 +333,12 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
   // sessions share these allocators.
   MemoryInfo FirstMemoryOf(int gpu) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     auto [found, added] = memory_.try_emplace(gpu);
-    if (added) found->second = MemoryOf(gpu);
+    if (added) found->second = CudaMemoryInfo(gpu);
     return found->second;
   }
 
-  static SessionOptions WithLogicalDevices(const SessionOptions& options,
-                                           const std::vector<GpuSizes>& sizes) {
+  SessionOptions WithLogicalDevices(const SessionOptions& options,
+                                    const std::vector<GpuSizes>& sizes) const {
     SessionOptions split = options;
     GPUOptions* gpu_options = split.config.mutable_gpu_options();
     // More memory than the GPU has means unified memory, which the fraction
@@ -354,7 +358,17 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
         devices->add_memory_limit_mb(
             static_cast<float>(size.group_bytes >> 20));
         devices->add_device_ordinal(i);
+        if (!options_.priorities.empty()) {
+          devices->add_priority(options_.Priority(i));
+        }
       }
+    }
+    if (options_.merge_streams) {
+      auto* merge =
+          gpu_options->mutable_experimental()->mutable_stream_merge_options();
+      merge->set_merge_host_to_device_stream(true);
+      merge->set_merge_device_to_host_stream(true);
+      merge->set_merge_device_to_device_stream(true);
     }
     gpu_options->set_visible_device_list(absl::StrJoin(visible, ","));
     (*split.config.mutable_device_count())["GPU"] =
@@ -370,38 +384,75 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       ABSL_NO_THREAD_SAFETY_ANALYSIS {  // called by CreateDevices, under mu_
     const Spec& spec = specs_[tf_device_id.value()];
     ChooseExecutor(spec.group->gpu(), spec.group->index());
+    const auto bytes_of_gpu =
+        static_cast<int64_t>(memory_limit.value()) * spec.gpu->size();
     if (spec.group->allocator() == nullptr) {
-      auto region_of = [gpu = spec.group->gpu()](const void* address,
-                                                 size_t bytes) {
-        return RegionOf(gpu, address, bytes);
-      };
-      spec.group->set_allocator(
-          new GroupAllocator(gpu_allocator, spec.group, region_of));
-      if (spec.group->is_leader()) {
-        visible_allocators_[spec.group] =
-            new LeaderAllocator(gpu_allocator, spec.gpu, region_of);
-      }
+      memory_status_.Update(MakeAllocators(spec, options.config.gpu_options(),
+                                           bytes_of_gpu, gpu_allocator));
     }
     Allocator* allocator = spec.group->is_leader()
                                ? visible_allocators_[spec.group]
                                : spec.group->allocator();
-    const auto bytes =
-        static_cast<Bytes>(memory_limit.value() *
-                           (spec.group->is_leader() ? spec.gpu->size() : 1));
     return std::make_unique<CudaGroupDevice>(
-        spec.gpu, spec.group, options, spec.device_name, bytes, locality,
-        tf_device_id, description, allocator, cpu_allocator);
+        spec.gpu, spec.group, options, spec.device_name,
+        spec.group->is_leader() ? Bytes(bytes_of_gpu) : memory_limit, locality,
+        tf_device_id, description, allocator, cpu_allocator,
+        spec.group->host_allocator());
   }
 
-  static std::pair<const void*, size_t> RegionOf(int gpu, const void* address,
-                                                 size_t bytes) {
-    auto executor = se::GPUMachineManager()->ExecutorForDevice(gpu);
-    if (executor.ok()) {
-      auto range = (*executor)->GetMemoryRange(
-          se::DeviceAddressBase(const_cast<void*>(address), bytes));
-      if (range.ok()) return {range->opaque(), range->size()};
+  // For the first device of a group. `stock`: what TensorFlow made for it. On
+  // an error, what the group has still does for a device.
+  absl::Status MakeAllocators(const Spec& spec, const GPUOptions& gpu_options,
+                              int64_t bytes_of_gpu, Allocator* stock)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    StreamGroup* group = spec.group;
+    auto set = [&](Allocator* wrapped, auto memory) {
+      mu_.AssertHeld();
+      group->set_allocator(new GroupAllocator(wrapped, group, memory));
+      if (group->is_leader()) {
+        visible_allocators_[group] =
+            new LeaderAllocator(wrapped, spec.gpu, memory);
+      }
+    };
+    group->set_priority(options_.Priority(group->index()));
+    absl::Status status;
+    StreamAwarePool* pool = nullptr;
+    if (options_.has_pool()) {
+      absl::StatusOr<StreamAwarePool*> made =
+          PoolOf(spec.gpu, gpu_options, bytes_of_gpu);
+      if (made.ok()) pool = *made;
+      status = made.status();
     }
-    return {address, bytes};
+    if (pool != nullptr) {
+      set(new PoolAllocator(pool, group), pool);
+    } else if (options_.cuda_malloc_async) {
+      set(stock, GroupAllocator::RegionOf());
+    } else {
+      set(stock, GroupAllocator::RegionOf(
+                     [gpu = group->gpu()](const void* address, size_t bytes) {
+                       return CudaRegionOf(gpu, address, bytes);
+                     }));
+    }
+    if (options_.host_allocators) {
+      auto pinned = NewPinnedMemory(*group);
+      if (!pinned.ok()) return pinned.status();
+      group->set_host_allocator(pinned->release());
+    }
+    return status;
+  }
+
+  absl::StatusOr<StreamAwarePool*> PoolOf(GpuGroups* gpu,
+                                          const GPUOptions& gpu_options,
+                                          int64_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    std::unique_ptr<StreamAwarePool>& pool = pools_[gpu];
+    if (pool != nullptr) return pool.get();
+    auto memory = NewCudaMemory(
+        gpu->leader()->gpu(), gpu_options.experimental().use_unified_memory());
+    if (!memory.ok()) return memory.status();
+    pool = NewStreamAwarePool(*std::move(memory), gpu, options_, bytes,
+                              AllowGrowth(gpu_options), /*allow_retry=*/true);
+    return pool.get();
   }
 
   const Options options_;
@@ -410,6 +461,10 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
   std::map<int, MemoryInfo> memory_ ABSL_GUARDED_BY(mu_);
   // Never deleted, as TensorFlow's own allocators are.
   std::map<StreamGroup*, Allocator*> visible_allocators_ ABSL_GUARDED_BY(mu_);
+  std::map<GpuGroups*, std::unique_ptr<StreamAwarePool>> pools_
+      ABSL_GUARDED_BY(mu_);
+  // What CreateGPUDevice cannot return.
+  absl::Status memory_status_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

@@ -113,7 +113,8 @@ struct EmulatedEvent : public StreamEvent {
   Known known = {};
 };
 
-// Address space that the system backs with memory as it is touched.
+// Address space that the system backs with memory as it is touched. `group`'s,
+// unless that is nullptr.
 class MappedMemory : public SubAllocator {
  public:
   explicit MappedMemory(StreamGroup* group)
@@ -125,7 +126,9 @@ class MappedMemory : public SubAllocator {
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     *bytes_received = memory == MAP_FAILED ? 0 : num_bytes;
     if (memory == MAP_FAILED) return nullptr;
-    MemoryOwner::Get()->Add(memory, num_bytes, group_);
+    if (group_ != nullptr) {
+      MemoryOwner::Get()->Add(memory, num_bytes, group_);
+    }
     return memory;
   }
   void Free(void* memory, size_t num_bytes) override {
@@ -141,9 +144,11 @@ class MappedMemory : public SubAllocator {
 // after the end shows.
 class CheckedAllocator : public GroupAllocator {
  public:
+  // `memory`: as GroupAllocator's.
+  template <typename Memory>
   CheckedAllocator(std::unique_ptr<Allocator> wrapped, StreamGroup* group,
-                   RegionOf region_of)
-      : GroupAllocator(wrapped.get(), group, std::move(region_of)),
+                   Memory memory)
+      : GroupAllocator(wrapped.get(), group, std::move(memory)),
         owned_(std::move(wrapped)) {}
 
   void DeallocateRaw(void* memory) override {
@@ -169,9 +174,16 @@ class HostAndGroupMemory : public ThreadPoolDevice {
  public:
   using ThreadPoolDevice::ThreadPoolDevice;
   Allocator* GetAllocator(AllocatorAttributes attributes) override {
-    return attributes.on_host() ? cpu_allocator()
-                                : ThreadPoolDevice::GetAllocator(attributes);
+    if (!attributes.on_host())
+      return ThreadPoolDevice::GetAllocator(attributes);
+    return attributes.gpu_compatible() && pinned_ != nullptr ? pinned_
+                                                             : cpu_allocator();
   }
+  // Host memory for copies.
+  void set_pinned(Allocator* pinned) { pinned_ = pinned; }
+
+ private:
+  Allocator* pinned_ = nullptr;
 };
 
 using EmulatedDevice = GroupDevice<HostAndGroupMemory>;
@@ -184,24 +196,52 @@ std::unique_ptr<GpuGroups> NewEmulatedGroups(int gpu, int count) {
   return std::make_unique<GpuGroups>(std::move(groups));
 }
 
-// Makes the group's allocator when its first device is made.
-Allocator* GetOrCreateAllocator(StreamGroup* group, int64_t bytes,
-                                bool allow_growth) {
-  static absl::Mutex* mu = new absl::Mutex;
-  absl::MutexLock lock(mu);
-  if (group->allocator() != nullptr) return group->allocator();
+std::unique_ptr<Allocator> NewBfc(const StreamGroup& group, const char* kind,
+                                  StreamGroup* owner, int64_t bytes,
+                                  bool allow_growth) {
   BFCAllocator::Options options;
   options.allow_growth = allow_growth;
   options.allow_retry_on_failure = false;
-  auto bfc = std::make_unique<BFCAllocator>(
-      std::make_unique<MappedMemory>(group), bytes,
-      absl::StrCat("emulated_gpu_", group->gpu(), "_group_", group->index()),
+  return std::make_unique<BFCAllocator>(
+      std::make_unique<MappedMemory>(owner), bytes,
+      absl::StrCat("emulated_gpu_", group.gpu(), "_group_", group.index(),
+                   kind),
       options);
-  group->set_allocator(new CheckedAllocator(
-      std::move(bfc), group, [](const void* address, size_t size) {
-        return std::make_pair(address, size);
-      }));
-  return group->allocator();
+}
+
+// Makes the groups' allocators when their first devices are made.
+void MakeAllocators(GpuGroups* gpu, const Options& options,
+                    const GpuSizes& size, bool allow_growth) {
+  static absl::Mutex* mu = new absl::Mutex;
+  absl::MutexLock lock(mu);
+  if (gpu->leader()->allocator() != nullptr) return;
+  StreamAwarePool* pool = nullptr;
+  if (options.has_pool()) {
+    // Never deleted, as the allocators are.
+    pool = NewStreamAwarePool(std::make_unique<MappedMemory>(nullptr), gpu,
+                              options, size.group_bytes * gpu->size(),
+                              allow_growth, /*allow_retry=*/false)
+               .release();
+  }
+  for (int i = 0; i < gpu->size(); ++i) {
+    StreamGroup* group = gpu->group(i);
+    if (pool != nullptr) {
+      group->set_allocator(new CheckedAllocator(
+          std::make_unique<PoolAllocator>(pool, group), group, pool));
+    } else {
+      group->set_allocator(new CheckedAllocator(
+          NewBfc(*group, "", group, size.group_bytes, allow_growth), group,
+          [](const void* address, size_t bytes) {
+            return std::make_pair(address, bytes);
+          }));
+    }
+    if (options.host_allocators) {
+      group->set_host_allocator(NewBfc(*group, "_host", nullptr,
+                                       kEmulatedMemory, /*allow_growth=*/true)
+                                    .release());
+    }
+    group->set_priority(options.Priority(i));
+  }
 }
 
 class EmulatedGpuFactory : public DeviceFactory {
@@ -233,19 +273,20 @@ class EmulatedGpuFactory : public DeviceFactory {
         });
     if (!sizes.ok()) return sizes.status();
     const auto threads = SessionThreads::Of(options.config);
-    const bool allow_growth = options.config.gpu_options().allow_growth();
+    const bool allow_growth = AllowGrowth(options.config.gpu_options());
     for (int k = 0; k < static_cast<int>(sizes->size()); ++k) {
       const GpuSizes& size = (*sizes)[k];
       GpuGroups* gpu =
           RegisterGpuGroups(size.gpu, NewEmulatedGroups(size.gpu, size.groups));
+      MakeAllocators(gpu, options_, size, allow_growth);
       std::unique_ptr<EmulatedDevice> leader;
       for (int i = 0; i < gpu->size(); ++i) {
         StreamGroup* group = gpu->group(i);
-        Allocator* allocator =
-            GetOrCreateAllocator(group, size.group_bytes, allow_growth);
         auto device = std::make_unique<EmulatedDevice>(
             gpu, group, options, absl::StrCat(name_prefix, "/device:GPU:", k),
-            Bytes(size.group_bytes * gpu->size()), DeviceLocality(), allocator);
+            Bytes(size.group_bytes * gpu->size()), DeviceLocality(),
+            group->allocator());
+        device->set_pinned(group->host_allocator());
         if (i == 0) {
           device->set_session_threads(threads);
           leader = std::move(device);

@@ -25,6 +25,7 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/fresh_memory.h"
 #include "tensorflow/core/common_runtime/multistream/memory_owner.h"
+#include "tensorflow/core/common_runtime/multistream/stream_aware_pool.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
 
@@ -38,10 +39,16 @@ class GroupAllocator : public AllocatorWrapper {
   using RegionOf = std::function<std::pair<const void*, size_t>(
       const void* address, size_t bytes)>;
 
+  // `region_of`: none if `wrapped` gives groups memory that was another one's,
+  // in the order of their streams, as cudaMallocAsync does.
   GroupAllocator(Allocator* wrapped, StreamGroup* group, RegionOf region_of)
       : AllocatorWrapper(wrapped),
         group_(group),
         region_of_(std::move(region_of)) {}
+
+  // `wrapped` is the group's part of `pool`.
+  GroupAllocator(Allocator* wrapped, StreamGroup* group, StreamAwarePool* pool)
+      : AllocatorWrapper(wrapped), group_(group), pool_(pool) {}
 
   void* AllocateRaw(size_t alignment, size_t num_bytes) override {
     return Own(AllocatorWrapper::AllocateRaw(alignment, num_bytes), num_bytes);
@@ -68,22 +75,31 @@ class GroupAllocator : public AllocatorWrapper {
 
  protected:
   StreamGroup* group() const { return group_; }
+  StreamAwarePool* pool() const { return pool_; }
 
  private:
   void* Own(void* address, size_t bytes) {
     if (address == nullptr && bytes > 0) {
-      group_->NoteNoMemory(bytes, wrapped()->GetStats());
+      std::optional<AllocatorStats> all;
+      if (pool_ != nullptr) all = pool_->Stats();
+      group_->NoteNoMemory(bytes, wrapped()->GetStats(), all);
     }
+    if (address == nullptr) return nullptr;
+    const bool moves = pool_ == nullptr && region_of_ == nullptr;
     MemoryOwner* owner = MemoryOwner::Get();
-    if (address != nullptr && owner->Find(address) != group_) {
+    if (moves) {
+      if (!owner->Owns(address, bytes, group_)) {
+        owner->Add(address, bytes, group_);
+      }
+    } else if (pool_ == nullptr && owner->Find(address) != group_) {
       const auto [begin, size] = region_of_(address, bytes);
       owner->Add(begin, size, group_);
     }
-    if (Sanitizer* sanitizer = group_->sanitizer();
-        sanitizer != nullptr && address != nullptr) {
+    if (Sanitizer* sanitizer = group_->sanitizer()) {
       // What nobody launches an op for is copied from the host, or from another
       // GPU, to the visible device: TensorFlow waits for the end of the copy.
       const bool for_copy = group_->is_leader() && *OpsOnThread() == 0;
+      if (moves) sanitizer->Forget(address, bytes);
       sanitizer->Allocate(group_->index(), address, bytes, for_copy);
       NoteFreshMemory(address);
     }
@@ -92,6 +108,7 @@ class GroupAllocator : public AllocatorWrapper {
 
   StreamGroup* const group_;
   const RegionOf region_of_;
+  StreamAwarePool* const pool_ = nullptr;
 };
 
 }  // namespace multistream

@@ -100,20 +100,14 @@ void GroupRendezvous::CopyToGroup(const ParsedKey& key, const Args& send_args,
       return;
     }
   }
-  if (device_->device_type() == DEVICE_CPU) {  // an emulated GPU
-    if (memcpyable) {
-      if (value.TotalBytes() > 0) {
-        std::memcpy(copy->data(), value.data(), value.TotalBytes());
-      }
-    } else {
-      *copy = value;
-    }
-    done(absl::OkStatus(), send_args, args, *copy, false);
+  const bool emulated = device_->device_type() == DEVICE_CPU;
+  if (emulated && !memcpyable) {
+    done(absl::OkStatus(), send_args, args, value, false);
     return;
   }
   se::Stream* stream =
       args.device_context == nullptr ? nullptr : args.device_context->stream();
-  if (memcpyable && stream != nullptr) {
+  if (memcpyable && (emulated || stream != nullptr)) {
     // On the compute stream itself: what uses the copy comes after it there, so
     // the step goes on without waiting for the copy.
     done(EnqueueCopy(stream, value, copy.get()), send_args, args, *copy, false);
@@ -149,10 +143,13 @@ absl::Status GroupRendezvous::EnqueueCopy(se::Stream* stream,
                      " bytes for a copy to ", leader_->name()));
   }
   std::memcpy(staging.data(), from.data(), bytes);
-  se::DeviceAddressBase destination(to->data(), bytes);
-  absl::Status status = stream->Memcpy(&destination, staging.data(), bytes);
   step_->Keep(group_, {staging});
-  return status;
+  if (stream == nullptr) {  // an emulated GPU
+    std::memcpy(to->data(), staging.data(), bytes);
+    return absl::OkStatus();
+  }
+  se::DeviceAddressBase destination(to->data(), bytes);
+  return stream->Memcpy(&destination, staging.data(), bytes);
 }
 
 }  // namespace multistream

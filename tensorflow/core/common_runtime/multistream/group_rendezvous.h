@@ -57,8 +57,8 @@ class GroupRendezvous : public RendezvousInterface {
   void CopyToGroup(const ParsedKey& key, const Args& send_args,
                    const Args& args, const Tensor& value, DoneCallback done);
 
-  // Gives `stream` a copy of `from`, on the host, to `to`. `from` is read
-  // before this returns.
+  // Gives `stream` (nullptr: of an emulated GPU) a copy of `from`, on the host,
+  // to `to`. `from` is read before this returns.
   absl::Status EnqueueCopy(se::Stream* stream, const Tensor& from, Tensor* to);
 
   RendezvousInterface* const wrapped_;

@@ -57,8 +57,11 @@ class FakeDevice : public Device {
  public:
   FakeDevice() : Device(Env::Default(), Attributes()) {}
   absl::Status Sync() override { return absl::OkStatus(); }
-  Allocator* GetAllocator(AllocatorAttributes) override { return &memory; }
+  Allocator* GetAllocator(AllocatorAttributes attributes) override {
+    return attributes.on_host() ? &host : &memory;
+  }
   NotingAllocator memory;
+  NotingAllocator host;
 
  private:
   static DeviceAttributes Attributes() {
@@ -148,6 +151,9 @@ TEST_F(GroupRendezvousTest, FromTheHostIntoMemoryOfTheGroup) {
   EXPECT_EQ(received.tensor.scalar<float>()(), 7.0f);
   EXPECT_EQ(received.tensor.data(), device_.memory.last);
   EXPECT_EQ(leader_.memory.last, nullptr);
+  // By way of the group's pinned memory.
+  EXPECT_NE(device_.host.last, nullptr);
+  EXPECT_EQ(leader_.host.last, nullptr);
 }
 
 // Such as the result of an int32 op, which stays on the host, for an op on the

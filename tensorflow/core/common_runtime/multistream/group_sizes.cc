@@ -122,6 +122,8 @@ absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
   for (int k = 0; k < static_cast<int>(visible->size()); ++k) {
     const int gpu = (*visible)[k];
     const int groups = options.GroupCount(k);
+    absl::Status prioritized = options.CheckPriorities(groups);
+    if (!prioritized.ok()) return prioritized;
     int64_t bytes;
     if (k < logical.size() && logical.Get(k).memory_limit_mb_size() > 1) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -147,6 +149,14 @@ absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
     sizes.push_back({gpu, groups, group_bytes});
   }
   return sizes;
+}
+
+bool AllowGrowth(const GPUOptions& options) {
+  const char* forced = std::getenv("TF_FORCE_GPU_ALLOW_GROWTH");
+  const std::string value = forced == nullptr ? "" : forced;
+  if (value == "true") return true;
+  if (value == "false") return false;
+  return options.allow_growth();
 }
 
 }  // namespace multistream

@@ -63,6 +63,9 @@ absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
     const std::vector<int>& physical,
     const std::function<MemoryInfo(int gpu)>& memory);
 
+// As TensorFlow reads allow_growth and TF_FORCE_GPU_ALLOW_GROWTH.
+bool AllowGrowth(const GPUOptions& options);
+
 }  // namespace multistream
 }  // namespace tensorflow
 

@@ -20,6 +20,7 @@ limitations under the License.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tensorflow {
@@ -236,6 +237,28 @@ TEST_F(GroupSizesTest, LessThanAMegabyteForEachGroupIsRefused) {
                 {"GPU 0", "64 stream groups", "at least 1 MiB"});
   experimental()->mutable_virtual_devices(0)->set_memory_limit_mb(0, 64);
   EXPECT_EQ(Planned(), "0:64x1");
+}
+
+TEST_F(GroupSizesTest, PrioritiesThatDoNotFitTheGroupsAreRefused) {
+  physical_ = {0};
+  options_.priorities = {-1, 0};
+  ExpectRefused(absl::StatusCode::kInvalidArgument,
+                {"TF_GPU_STREAM_GROUP_PRIORITIES", "has 4 stream groups"});
+}
+
+TEST(AllowGrowthTest, TheVariableIsStrongerThanTheConfiguration) {
+  for (bool configured : {false, true}) {
+    GPUOptions options;
+    options.set_allow_growth(configured);
+    for (const auto& [value, expected] :
+         std::vector<std::pair<const char*, bool>>{
+             {"true", true}, {"false", false}, {"perhaps", configured}}) {
+      setenv("TF_FORCE_GPU_ALLOW_GROWTH", value, 1);
+      EXPECT_EQ(AllowGrowth(options), expected) << value;
+    }
+    unsetenv("TF_FORCE_GPU_ALLOW_GROWTH");
+    EXPECT_EQ(AllowGrowth(options), configured);
+  }
 }
 
 }  // namespace

@@ -36,7 +36,16 @@ struct StreamGroupStats {
   int64_t steps_failed = 0;
   int64_t bytes_in_use = 0;       // of the group's allocator
   int64_t peak_bytes_in_use = 0;  // of the group's allocator
-  int64_t bytes_limit = 0;        // of the group's allocator
+  // Of the group's allocator; of the pool, where the groups of a GPU share one.
+  int64_t bytes_limit = 0;
+  // What that allocator, or pool, has taken from the GPU.
+  int64_t bytes_reserved = 0;
+  // Pinned host memory of the group's own; 0 without
+  // TF_PER_STREAM_HOST_ALLOCATOR.
+  int64_t host_bytes_in_use = 0;
+  int64_t peak_host_bytes_in_use = 0;
+  // CUDA's priority of the group's streams: the lower, the sooner.
+  int64_t priority = 0;
   // Work that the group's stream has been given to keep order: waits for other
   // groups, and events for others to wait for.
   int64_t waits = 0;

@@ -30,23 +30,29 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
+constexpr char kOfGpus[] = "visible GPU";
+constexpr int kMaxPriority = 64;  // what a GPU has is less
+
 absl::Status Bad(const std::string& name, const std::string& value,
                  const std::string& allowed) {
   return absl::InvalidArgumentError(
       absl::StrCat(name, "=\"", value, "\" is not valid: ", allowed));
 }
 
+// A list, if `of_each` says of what, or a single number.
 absl::Status ParseIntList(const std::string& name, const std::string& value,
-                          int lowest, int highest, bool list,
+                          int lowest, int highest, const std::string& of_each,
                           std::vector<int>* out) {
+  const bool list = !of_each.empty();
   const std::string number =
       highest == INT32_MAX
           ? absl::StrCat("a whole number of at least ", lowest)
           : absl::StrCat("a whole number from ", lowest, " to ", highest);
   const std::string allowed =
       absl::StrCat("it takes ", number,
-                   list ? ", or a comma list of such numbers, one for each "
-                          "visible GPU"
+                   list ? absl::StrCat(", or a comma list of such numbers, "
+                                       "one for each ",
+                                       of_each)
                         : "");
   for (absl::string_view part : absl::StrSplit(value, ',')) {
     int n;
@@ -93,22 +99,12 @@ absl::Status CheckOthers(const GetVariable& get, Options* options) {
     if (*changes) options->without_effect.push_back(name);
     return absl::OkStatus();
   };
-  // A boolean at its default asks for nothing, so there is nothing to say.
-  auto boolean = [](bool default_value) {
-    return [default_value](const std::string& name,
-                           const std::string& value) -> absl::StatusOr<bool> {
-      bool parsed;
-      absl::Status s = ParseBool(name, value, &parsed);
-      if (!s.ok()) return s;
-      return parsed != default_value;
-    };
-  };
-  auto integers = [](int lowest, int highest, bool list) {
+  auto integers = [](int lowest, int highest, const char* of_each) {
     return [=](const std::string& name,
                const std::string& value) -> absl::StatusOr<bool> {
       std::vector<int> parsed;
       absl::Status s =
-          ParseIntList(name, value, lowest, highest, list, &parsed);
+          ParseIntList(name, value, lowest, highest, of_each, &parsed);
       if (!s.ok()) return s;
       return true;
     };
@@ -118,18 +114,44 @@ absl::Status CheckOthers(const GetVariable& get, Options* options) {
     return true;
   };
   absl::Status s;
-  s.Update(with_value("TF_GPU_STREAM_MERGE", boolean(false)));
-  s.Update(with_value("TF_GPU_CONTEXT_COUNT",
-                      integers(1, kMaxGroupCount, /*list=*/true)));
-  s.Update(with_value("TF_PER_STREAM_HOST_ALLOCATOR", boolean(false)));
-  s.Update(with_value("TF_GPU_STREAM_GROUP_SHARE_MEM_POOL", boolean(false)));
-  s.Update(with_value("TF_GPU_STREAM_AWARE_BFC", boolean(false)));
-  s.Update(with_value("TF_BFC_EXTEND_LIMIT_MB",
-                      integers(1, INT32_MAX, /*list=*/false)));
-  s.Update(with_value("TF_GPU_STREAM_GROUP_PRIORITIES",
-                      integers(-64, 64, /*list=*/true)));
+  s.Update(
+      with_value("TF_GPU_CONTEXT_COUNT", integers(1, kMaxGroupCount, kOfGpus)));
   s.Update(with_value("TF_MULTI_STREAM_POLICY", anything));
   return s;
+}
+
+absl::Status ParseResources(const GetVariable& get, Options* options) {
+  if (const std::string v = get(kPrioritiesVariable).value_or(""); !v.empty()) {
+    absl::Status s =
+        ParseIntList(kPrioritiesVariable, v, -kMaxPriority, kMaxPriority,
+                     "stream group", &options->priorities);
+    if (!s.ok()) return s;
+  }
+  if (const std::string v = get(kExtendLimitVariable).value_or("");
+      !v.empty()) {
+    std::vector<int> parsed;
+    absl::Status s = ParseIntList(kExtendLimitVariable, v, 1, INT32_MAX,
+                                  /*of_each=*/"", &parsed);
+    if (!s.ok()) return s;
+    options->extend_limit_mb = parsed[0];
+    if (!options->share_pool && !options->stream_aware) {
+      options->without_effect.push_back(
+          absl::StrCat(kExtendLimitVariable, " (without ", kStreamAwareVariable,
+                       "=true or ", kSharePoolVariable, "=true)"));
+    }
+  }
+  options->cuda_malloc_async =
+      get(kGpuAllocatorVariable).value_or("") == "cuda_malloc_async";
+  if (!options->cuda_malloc_async) return absl::OkStatus();
+  for (auto [is_set, name] :
+       {std::pair<bool, const char*>(options->share_pool, kSharePoolVariable),
+        {options->stream_aware, kStreamAwareVariable}}) {
+    if (!is_set) continue;
+    options->without_effect.push_back(absl::StrCat(
+        name, " (with ", kGpuAllocatorVariable,
+        "=cuda_malloc_async, whose pool the groups of a GPU share anyway)"));
+  }
+  return absl::OkStatus();
 }
 
 // These two are stock TensorFlow's too, and its business without groups.
@@ -149,7 +171,7 @@ absl::Status ParseThreads(const GetVariable& get, Options* options) {
   if (!count.empty()) {
     std::vector<int> parsed;
     absl::Status s = ParseIntList(kThreadCountVariable, count, 1,
-                                  kMaxThreadCount, /*list=*/false, &parsed);
+                                  kMaxThreadCount, /*of_each=*/"", &parsed);
     if (!s.ok()) return s;
     options->thread_count = parsed[0];
     if (options->thread_mode == ThreadMode::kProcess ||
@@ -176,6 +198,16 @@ int Options::GroupCount(int gpu) const {
   return gpu < static_cast<int>(group_counts.size()) ? group_counts[gpu] : 1;
 }
 
+absl::Status Options::CheckPriorities(int groups) const {
+  const int entries = static_cast<int>(priorities.size());
+  if (entries <= 1 || entries == groups) return absl::OkStatus();
+  return Bad(
+      kPrioritiesVariable, absl::StrJoin(priorities, ","),
+      absl::StrCat("the list has ", entries, " numbers, and a GPU has ", groups,
+                   " stream groups; give one number for each, "
+                   "or a single one for all"));
+}
+
 absl::Status Options::CheckGroupCounts(int visible, int physical) const {
   const int entries = static_cast<int>(group_counts.size());
   if (entries <= 1 || (entries >= visible && entries <= physical)) {
@@ -197,13 +229,13 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
   };
   if (std::string v = value_of(kGroupCountVariable); !v.empty()) {
     absl::Status s = ParseIntList(kGroupCountVariable, v, 1, kMaxGroupCount,
-                                  /*list=*/true, &options.group_counts);
+                                  kOfGpus, &options.group_counts);
     if (!s.ok()) return s;
   }
   if (std::string v = value_of(kEmulatedGpusVariable); !v.empty()) {
     std::vector<int> parsed;
     absl::Status s = ParseIntList(kEmulatedGpusVariable, v, 0, kMaxEmulatedGpus,
-                                  /*list=*/false, &parsed);
+                                  /*of_each=*/"", &parsed);
     if (!s.ok()) return s;
     options.emulated_gpus = parsed[0];
   }
@@ -213,7 +245,11 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
         {kSpinLocksVariable, &options.spin_locks},
         {kNodeLevelVariable, &options.node_level},
         {kReduceStreamWaitVariable, &options.reduce_stream_wait},
-        {kForwardPropagationVariable, &options.forward_propagation}}) {
+        {kForwardPropagationVariable, &options.forward_propagation},
+        {kSharePoolVariable, &options.share_pool},
+        {kStreamAwareVariable, &options.stream_aware},
+        {kMergeVariable, &options.merge_streams},
+        {kHostAllocatorVariable, &options.host_allocators}}) {
     const std::string v = value_of(name);
     if (v.empty()) continue;
     absl::Status s = ParseBool(name, v, out);
@@ -236,6 +272,8 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
   needs_node_level(options.forward_propagation, kForwardPropagationVariable);
   needs_node_level(!options.stream_file.empty(), kStreamFileVariable);
   absl::Status s = CheckOthers(get, &options);
+  if (!s.ok()) return s;
+  s = ParseResources(get, &options);
   if (!s.ok()) return s;
   s = ParseThreads(get, &options);
   if (!s.ok()) return s;

@@ -42,6 +42,14 @@ inline constexpr char kStreamFileVariable[] = "TF_STREAM_FROM_FILE";
 inline constexpr char kSanitizerVariable[] = "TF_MULTI_STREAM_SANITIZER";
 inline constexpr char kThreadModeVariable[] = "TF_GPU_THREAD_MODE";
 inline constexpr char kThreadCountVariable[] = "TF_GPU_THREAD_COUNT";
+inline constexpr char kSharePoolVariable[] =
+    "TF_GPU_STREAM_GROUP_SHARE_MEM_POOL";
+inline constexpr char kStreamAwareVariable[] = "TF_GPU_STREAM_AWARE_BFC";
+inline constexpr char kExtendLimitVariable[] = "TF_BFC_EXTEND_LIMIT_MB";
+inline constexpr char kGpuAllocatorVariable[] = "TF_GPU_ALLOCATOR";
+inline constexpr char kPrioritiesVariable[] = "TF_GPU_STREAM_GROUP_PRIORITIES";
+inline constexpr char kMergeVariable[] = "TF_GPU_STREAM_MERGE";
+inline constexpr char kHostAllocatorVariable[] = "TF_PER_STREAM_HOST_ALLOCATOR";
 inline constexpr int kMaxThreadCount = 1024;
 inline constexpr int kMaxGroupCount = 64;
 inline constexpr int kMaxEmulatedGpus = 16;
@@ -75,14 +83,45 @@ struct Options {
   ThreadMode thread_mode = ThreadMode::kProcess;
   // TF_GPU_THREAD_COUNT; the default is stock TensorFlow's.
   int thread_count = 2;
-  // Variables that are set and well-formed but have no effect yet.
+  // TF_GPU_STREAM_GROUP_SHARE_MEM_POOL: one pool of memory for all groups.
+  bool share_pool = false;
+  // TF_GPU_STREAM_AWARE_BFC: the same, and it hardly grows beyond its use.
+  bool stream_aware = false;
+  // TF_BFC_EXTEND_LIMIT_MB; 0: no limit.
+  int extend_limit_mb = 0;
+  // TF_GPU_ALLOCATOR=cuda_malloc_async, a variable of stock TensorFlow.
+  bool cuda_malloc_async = false;
+  // TF_GPU_STREAM_GROUP_PRIORITIES: of each group, or empty.
+  std::vector<int> priorities;
+  // TF_GPU_STREAM_MERGE: a group copies on its compute stream.
+  bool merge_streams = false;
+  // TF_PER_STREAM_HOST_ALLOCATOR: pinned host memory of each group's own.
+  bool host_allocators = false;
+  // Variables that are set and well-formed but have no effect, and why.
   std::vector<std::string> without_effect;
 
   // True if any GPU gets more than one group, or if GPUs are emulated.
   bool Enabled() const;
 
+  // Whether the groups of a GPU have one pool of memory.
+  bool has_pool() const {
+    return (share_pool || stream_aware) && !cuda_malloc_async;
+  }
+
   // Number of groups of the `gpu`-th visible GPU; 1 if unset.
   int GroupCount(int gpu) const;
+
+  // CUDA's priority of `group`'s streams: the lower, the sooner they are
+  // served.
+  int Priority(int group) const {
+    return priorities.empty()       ? 0
+           : priorities.size() == 1 ? priorities[0]
+                                    : priorities[group];
+  }
+
+  // InvalidArgument if `priorities` is a list that does not fit `groups`
+  // groups.
+  absl::Status CheckPriorities(int groups) const;
 
   // InvalidArgument if group_counts is a list that does not fit `visible` GPUs
   // out of `physical`.

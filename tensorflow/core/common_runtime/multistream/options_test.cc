@@ -260,18 +260,71 @@ TEST(OptionsTest, ThreadsOfGroups) {
 
 TEST(OptionsTest, VariablesAwayFromTheirDefaultAreNamed) {
   for (const auto& [name, value] :
-       Variables{{"TF_GPU_STREAM_MERGE", "true"},
-                 {"TF_GPU_CONTEXT_COUNT", "2,4"},
-                 {"TF_PER_STREAM_HOST_ALLOCATOR", "true"},
-                 {"TF_GPU_STREAM_GROUP_SHARE_MEM_POOL", "true"},
-                 {"TF_GPU_STREAM_AWARE_BFC", "true"},
-                 {"TF_BFC_EXTEND_LIMIT_MB", "64"},
-                 {"TF_GPU_STREAM_GROUP_PRIORITIES", "-1,0"},
+       Variables{{"TF_GPU_CONTEXT_COUNT", "2,4"},
                  {"TF_MULTI_STREAM_POLICY", "manual"}}) {
     const absl::StatusOr<Options> options = Parse({{name, value}});
     ASSERT_TRUE(options.ok()) << options.status();
     EXPECT_EQ(options->without_effect, std::vector<std::string>{name});
   }
+}
+
+TEST(OptionsTest, ResourcesOfGroups) {
+  const absl::StatusOr<Options> unset = Parse({});
+  EXPECT_FALSE(unset->has_pool());
+  EXPECT_FALSE(unset->merge_streams);
+  EXPECT_FALSE(unset->host_allocators);
+  EXPECT_EQ(unset->extend_limit_mb, 0);
+  EXPECT_EQ(unset->Priority(3), 0);
+  EXPECT_TRUE(unset->CheckPriorities(4).ok());
+
+  const absl::StatusOr<Options> options =
+      Parse({{kMergeVariable, "true"},
+             {kHostAllocatorVariable, "true"},
+             {kStreamAwareVariable, "true"},
+             {kExtendLimitVariable, "64"},
+             {kPrioritiesVariable, "-2, 0,0,1"}});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_TRUE(options->merge_streams);
+  EXPECT_TRUE(options->host_allocators);
+  EXPECT_TRUE(options->stream_aware);
+  EXPECT_FALSE(options->share_pool);
+  EXPECT_TRUE(options->has_pool());
+  EXPECT_EQ(options->extend_limit_mb, 64);
+  EXPECT_EQ(options->Priority(0), -2);
+  EXPECT_EQ(options->Priority(3), 1);
+  EXPECT_TRUE(options->without_effect.empty());
+
+  EXPECT_TRUE(Parse({{kSharePoolVariable, "true"}})->has_pool());
+  EXPECT_EQ(Parse({{kPrioritiesVariable, "-3"}})->Priority(7), -3);
+}
+
+TEST(OptionsTest, PrioritiesFitTheGroups) {
+  const Options options = *Parse({{kPrioritiesVariable, "-1,0"}});
+  EXPECT_TRUE(options.CheckPriorities(2).ok());
+  const absl::Status status = options.CheckPriorities(4);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  for (const char* part : {"TF_GPU_STREAM_GROUP_PRIORITIES=\"-1,0\"",
+                           "has 2 numbers", "has 4 stream groups"}) {
+    EXPECT_NE(status.message().find(part), std::string::npos) << status;
+  }
+  EXPECT_TRUE(Parse({{kPrioritiesVariable, "-1"}})->CheckPriorities(4).ok());
+}
+
+TEST(OptionsTest, SwitchesOfMemoryThatExcludeOthers) {
+  EXPECT_EQ(Parse({{kExtendLimitVariable, "64"}})->without_effect,
+            std::vector<std::string>{
+                "TF_BFC_EXTEND_LIMIT_MB (without TF_GPU_STREAM_AWARE_BFC=true "
+                "or TF_GPU_STREAM_GROUP_SHARE_MEM_POOL=true)"});
+  const absl::StatusOr<Options> async =
+      Parse({{kStreamAwareVariable, "true"},
+             {kGpuAllocatorVariable, "cuda_malloc_async"}});
+  ASSERT_TRUE(async.ok()) << async.status();
+  EXPECT_TRUE(async->cuda_malloc_async);
+  EXPECT_FALSE(async->has_pool());
+  ASSERT_EQ(async->without_effect.size(), 1);
+  EXPECT_EQ(async->without_effect[0].find(
+                "TF_GPU_STREAM_AWARE_BFC (with TF_GPU_ALLOCATOR=cuda_malloc"),
+            0);
 }
 
 TEST(OptionsTest, VariablesWithEffectAreNotNamed) {

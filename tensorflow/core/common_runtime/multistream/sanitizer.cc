@@ -271,6 +271,15 @@ void Sanitizer::Allocate(int owner, const void* address, size_t bytes,
   for (const Report& report : found) on_report_(report);
 }
 
+void Sanitizer::Forget(const void* address, size_t bytes) {
+  absl::MutexLock lock(&mu_);
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  for (auto it = FirstPart(&blocks_, begin);
+       it != blocks_.end() && it->first < begin + bytes; ++it) {
+    if (!it->second.live) it->second.before.clear();
+  }
+}
+
 void Sanitizer::Free(const void* address) {
   std::vector<Report> found;
   {

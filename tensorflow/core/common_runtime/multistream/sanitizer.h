@@ -154,6 +154,9 @@ class Sanitizer {
   // which itself came after all that `owner`'s stream had been given.
   void Allocate(int owner, const void* address, size_t bytes,
                 bool for_copy = false);
+  // Whoever hands out memory there next has put it after all earlier uses, in
+  // ways that this does not see.
+  void Forget(const void* address, size_t bytes);
   // The allocator takes it back and may hand it out again at once. An address
   // that Allocate has not seen is ignored.
   void Free(const void* address);

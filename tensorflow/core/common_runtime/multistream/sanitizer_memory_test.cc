@@ -157,6 +157,21 @@ TEST_F(SanitizerMemoryTest, OthersUseMemoryThatTheHostCopiedToAtOnce) {
   ExpectOne(ReportKind::kHandedOutInUse, "z", 2, "x", 1);
 }
 
+// 1: allocate =x free
+// 2:                  forget, allocate =y       (x is still running)
+TEST_F(SanitizerMemoryTest, WhatOthersPutInOrderIsNotFollowed) {
+  Allocate(1);
+  Write(1, "x");
+  Free();
+  sanitizer_.Forget(Address(kM), kBytes);
+  Allocate(2);
+  Write(2, "y");
+  ExpectNone();
+  // What comes after it is.
+  Read(1, "z");
+  ExpectOne(ReportKind::kReadAfterWrite, "z", 1, "y", 2);
+}
+
 // 1: allocate               free, allocate for a copy
 // 2:            -y (still running)
 TEST_F(SanitizerMemoryTest, MemoryInUseElsewhereIsNotForACopyEither) {

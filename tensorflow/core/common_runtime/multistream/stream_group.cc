@@ -166,7 +166,8 @@ GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups)
 }
 
 void StreamGroup::NoteNoMemory(size_t bytes,
-                               const std::optional<AllocatorStats>& stats) {
+                               const std::optional<AllocatorStats>& stats,
+                               const std::optional<AllocatorStats>& all) {
   if (memory_failures_ == nullptr) return;  // no GPU's, so no step's
   std::string text =
       absl::StrCat("Stream group ", index_, " of GPU ", gpu_, " had no ",
@@ -175,7 +176,12 @@ void StreamGroup::NoteNoMemory(size_t bytes,
     absl::StrAppend(&text, ": ",
                     strings::HumanReadableNumBytes(stats->bytes_in_use),
                     " in use");
-    if (stats->bytes_limit) {
+    if (all && all->bytes_limit) {
+      absl::StrAppend(
+          &text, ", and ", strings::HumanReadableNumBytes(all->bytes_in_use),
+          " of at most ", strings::HumanReadableNumBytes(*all->bytes_limit),
+          " by all groups together");
+    } else if (stats->bytes_limit) {
       absl::StrAppend(&text, ", of at most ",
                       strings::HumanReadableNumBytes(*stats->bytes_limit));
     }
@@ -292,8 +298,16 @@ std::vector<StreamGroupStats> GpuGroups::Stats() {
         stats.bytes_in_use = memory->bytes_in_use;
         stats.peak_bytes_in_use = memory->peak_bytes_in_use;
         stats.bytes_limit = memory->bytes_limit.value_or(0);
+        stats.bytes_reserved = memory->pool_bytes.value_or(0);
       }
     }
+    if (Allocator* allocator = group->host_allocator()) {
+      if (std::optional<AllocatorStats> memory = allocator->GetStats()) {
+        stats.host_bytes_in_use = memory->bytes_in_use;
+        stats.peak_host_bytes_in_use = memory->peak_bytes_in_use;
+      }
+    }
+    stats.priority = group->priority();
     stats.waits = group->waits_.load(std::memory_order_relaxed);
     stats.events = group->events_.load(std::memory_order_relaxed);
     stats.tensors_held = group->tensors_held_.load(std::memory_order_relaxed);

@@ -18,7 +18,8 @@ limitations under the License.
 //
 // Three rules make concurrent groups return what one stream would:
 //
-//   1. Memory of a group is written by that group's stream alone.
+//   1. Memory of a group is written by that group's stream alone. Free memory
+//      may change hands: the new group's stream then waits for the old one's.
 //   2. Memory of another group that an op uses is held (see Step) until the
 //      op's stream has passed the op, or its owner's stream waits for it, so
 //      that the owner cannot hand it out again too early.
@@ -109,8 +110,10 @@ class StreamGroup {
   // check rule 2.
   virtual void NoteForeignUse(const void* address) {}
 
-  // The group's allocator, of which `stats` are, had no `bytes` bytes.
-  void NoteNoMemory(size_t bytes, const std::optional<AllocatorStats>& stats);
+  // The group's allocator, of which `stats` are, had no `bytes` bytes. `all`:
+  // of the pool that it is a part of.
+  void NoteNoMemory(size_t bytes, const std::optional<AllocatorStats>& stats,
+                    const std::optional<AllocatorStats>& all = std::nullopt);
 
   // `tensors` more of another group's memory, `bytes` in all, are held for this
   // one, or fewer.
@@ -124,6 +127,19 @@ class StreamGroup {
     allocator_.store(allocator, std::memory_order_release);
   }
 
+  // The group's own pinned host memory; nullptr: it has none of its own.
+  Allocator* host_allocator() const {
+    return host_allocator_.load(std::memory_order_acquire);
+  }
+  void set_host_allocator(Allocator* allocator) {
+    host_allocator_.store(allocator, std::memory_order_release);
+  }
+
+  int priority() const { return priority_.load(std::memory_order_relaxed); }
+  void set_priority(int priority) {
+    priority_.store(priority, std::memory_order_relaxed);
+  }
+
  private:
   friend class GpuGroups;
 
@@ -132,6 +148,8 @@ class StreamGroup {
   Sanitizer* sanitizer_ = nullptr;                   // of the GPU
   std::atomic<int64_t>* memory_failures_ = nullptr;  // of the GPU
   std::atomic<Allocator*> allocator_{nullptr};
+  std::atomic<Allocator*> host_allocator_{nullptr};
+  std::atomic<int> priority_{0};
 
   // Leader marks that this group's stream has waited for.
   std::atomic<int64_t> marks_seen_{0};
