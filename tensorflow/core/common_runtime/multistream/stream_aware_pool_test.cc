@@ -215,27 +215,23 @@ TEST_F(StreamAwarePoolTest, WhatNeedsNoWaitIsTakenFirst) {
   EXPECT_EQ(record_.Take(), Calls());
 }
 
-// 3 waits for 2, which then waits for 1: what 2 got from 1 without another wait
-// is not what 3 has waited for.
+// 3 waits for 2, which then waits for 1: what 2 has from 1 since is not what 3
+// has waited for.
 TEST_F(StreamAwarePoolTest, WaitsOfOthersSinceAWaitDoNotCount) {
-  MakePool(8 * kMegabyte);
-  std::vector<char*> of_1 = {Get(1, 2 * kMegabyte), Get(1, 2 * kMegabyte)};
-  std::vector<char*> of_2 = {Get(2, 2 * kMegabyte), Get(2, 2 * kMegabyte)};
-  Free(of_1[0]);
-  Free(of_2[0]);
-  // 3 waits for 2.
-  ASSERT_EQ(Get(3, 2 * kMegabyte), of_1[0]);
-  ASSERT_EQ(Get(3, 2 * kMegabyte), of_2[0]);
-  EXPECT_EQ(record_.Take(), Calls({"3 waits for 1", "3 waits for 2"}));
-  char* last_of_1 = of_1[1];
-  Free(last_of_1);
-  Free(of_2[1]);
-  ASSERT_NE(Get(2, 2 * kMegabyte), nullptr);  // its own
-  char* from_1 = Get(2, 2 * kMegabyte);
-  ASSERT_EQ(from_1, last_of_1);
+  MakePool(256 * kMegabyte);
+  char* of_1 = Get(1, 128 * kMegabyte);
+  char* of_2 = Get(2, 64 * kMegabyte);
+  Get(3, 64 * kMegabyte);
+  Free(of_1);
+  Free(of_2);
+  ASSERT_EQ(Get(3, 64 * kMegabyte), of_2);
+  EXPECT_EQ(record_.Take(), Calls({"3 waits for 2"}));
+  // Takes more than it uses.
+  ASSERT_EQ(Get(2, 1024), of_1);
   EXPECT_EQ(record_.Take(), Calls({"2 waits for 1"}));
-  Free(from_1);
-  ASSERT_EQ(Get(3, 2 * kMegabyte), from_1);
+  ASSERT_EQ(MemoryOwner::Get()->Find(of_1 + 2 * kMegabyte - 1),
+            groups_[2].get());
+  EXPECT_EQ(Get(3, kMegabyte), of_1 + 1024);
   EXPECT_EQ(record_.Take(), Calls({"3 waits for 2"}));
 }
 
