@@ -101,6 +101,8 @@ class Programs:
         self._environment["TF_MULTI_STREAM_SANITIZER"] = arguments.sanitizer
         if not arguments.gpu:
             self._environment["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
+        elif arguments.jobs > 1:  # one run would take all memory
+            self._environment["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
 
     def _run(self, name: str, arguments: list[str], environment: dict[str, str]) -> str:
         """Output of a run; what went wrong, in upper case, if anything did."""
