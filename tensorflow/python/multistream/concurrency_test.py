@@ -425,3 +425,41 @@ def test_saved_model_signature(tmp_path: str, groups: int) -> None:
     """,
         groups=groups,
     )
+
+
+def test_convolutions() -> None:
+    """A network's outputs and gradients on any group are those of the first call."""
+    run("""
+        tf.keras.utils.set_random_seed(1)
+        tf.config.experimental.enable_op_determinism()
+        x = tf.constant(np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32))
+        with tf.device(GPU):
+            kernels = [tf.Variable(tf.random.stateless_normal(shape, [i, 7]) * 0.2)
+                       for i, shape in enumerate([[3, 3, 3, 16], [3, 3, 16, 16]])]
+            biases = [tf.Variable(tf.fill([16], 0.1 * i)) for i in range(2)]
+
+        @tf.function
+        def network(x):
+            with tf.device(GPU):
+                for kernel, bias in zip(kernels, biases):
+                    x = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, kernel, 2, "SAME"), bias))
+                return tf.reduce_mean(x, [1, 2])
+
+        @tf.function
+        def gradients(x):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(network(x) ** 2)
+            return tape.gradient(loss, kernels)
+
+        expected = [network(x).numpy()] + [g.numpy() for g in gradients(x)]
+        check(all(np.abs(e).max() > 0 for e in expected), "nothing")
+
+        def client(i):
+            for _ in range(STEPS // 3 + 1):
+                with tf.cuda.stream_group(i % 4):
+                    found = [network(x).numpy()] + [g.numpy() for g in gradients(x)]
+                for e, f in zip(expected, found):
+                    check(np.array_equal(e, f), "bits")
+
+        run_threads([lambda i=i: client(i) for i in range(THREADS)])
+    """)
