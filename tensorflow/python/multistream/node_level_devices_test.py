@@ -28,7 +28,6 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from multistream import node_level_test as base
 
@@ -257,8 +256,6 @@ def session_of_towers(scoped: bool, old_control_flow: bool, reference: bool) -> 
     finally:
         tf1.enable_control_flow_v2()
     config = tf1.ConfigProto(allow_soft_placement=True)
-    # Grappler would add the summands of some gradients in another order.
-    config.graph_options.rewrite_options.arithmetic_optimization = RewriterConfig.OFF
     with tf1.Session(graph=graph, config=config) as session:
         session.run(initializer)
         results = []
@@ -270,7 +267,6 @@ def session_of_towers(scoped: bool, old_control_flow: bool, reference: bool) -> 
 
 def towers(reference: bool) -> None:
     """Each without scopes, then each with them."""
-    tf.config.optimizer.set_experimental_options({"arithmetic_optimization": False})
     models: dict[str, Callable[[bool], list[Any]]] = {
         "function": function_of_towers,
         "session": lambda scoped: session_of_towers(scoped, False, not reference),

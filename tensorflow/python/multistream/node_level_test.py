@@ -747,6 +747,54 @@ def test_training_gives_the_same_weights() -> None:
     run(training)
 
 
+def sums() -> None:
+    """AddN of tensors of several groups, written by hand and made by gradients."""
+    x = tf.constant(np.random.RandomState(0).randn(48, 192).astype(np.float32))
+    w = tf.constant(np.random.RandomState(1).randn(192, 192).astype(np.float32))
+
+    def summed(scoped: bool, order: Sequence[int], last: int) -> Any:
+        @tf.function(autograph=False)
+        def function() -> Any:
+            with tf.device(GPU):
+                parts = []
+                for i, group in enumerate(order):
+                    with on(group, scoped):
+                        parts.append(tf.tanh(tf.roll(x, i, 1) * (i + 1.0)))
+                with on(last, scoped):
+                    return tf.add_n(parts)
+
+        return function
+
+    def differentiated(scoped: bool, order: Sequence[int], last: int) -> Any:
+        @tf.function(autograph=False)
+        def function() -> Any:
+            with tf.device(GPU), tf.GradientTape() as tape:
+                tape.watch(w)
+                with on(last, scoped):
+                    shared = tf.tanh(tf.matmul(x, w))
+                parts = []
+                for i, group in enumerate(order):
+                    with on(group, scoped):
+                        parts.append(tf.reduce_sum(tf.sin(shared * (i + 1.0))))
+                loss = parts[0] + parts[1] + parts[2]
+                return tape.gradient(loss, w)
+
+        return function
+
+    for make in (summed, differentiated):
+        for order, last in (([0, 1, 2, 3], 0), ([1, 2, 3, 0], 0), ([1, 2, 3], 3), ([3, 2, 1], 0)):
+            expected = make(False, order, last)().numpy()
+            function = make(True, order, last)
+            for _ in range(5):
+                assert same(function().numpy(), expected), (make.__name__, order, last)
+    assert groups_used() == set(range(GROUPS))
+
+
+def test_sums_begin_where_they_do_without_scopes() -> None:
+    """AddN takes the first input's memory that it may; which that is changes the last bits."""
+    run(sums)
+
+
 # Where nodes go.
 
 

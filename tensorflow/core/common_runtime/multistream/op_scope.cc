@@ -19,6 +19,7 @@ limitations under the License.
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/common_runtime/multistream/fresh_memory.h"
 #include "tensorflow/core/common_runtime/multistream/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/memory_owner.h"
@@ -39,6 +40,11 @@ bool IsForeign(StreamGroup* group, const Tensor& tensor) {
   if (data == nullptr) return false;
   StreamGroup* owner = MemoryOwner::Get()->Find(data);
   return owner != nullptr && owner != group;
+}
+
+int64_t ReferencesTo(const Tensor& tensor) {
+  const TensorBuffer* buffer = DMAHelper::buffer(&tensor);
+  return buffer == nullptr ? 0 : buffer->RefCount();
 }
 
 absl::Span<const ResourceHandle> HandlesOf(const Tensor& tensor) {
@@ -200,6 +206,9 @@ OpScope::~OpScope() {
 }
 
 void OpScope::FindForeignInputs(const KernelTraits* traits) {
+  // Of two summands the order changes nothing.
+  const bool adds =
+      context_->num_inputs() > 2 && kernel_->type_string_view() == "AddN";
   for (int i = 0; i < context_->num_inputs(); ++i) {
     const TensorValue& value = context_->params()->inputs[i];
     // A dead input has no tensor, a reference's buffer may change under us:
@@ -212,7 +221,14 @@ void OpScope::FindForeignInputs(const KernelTraits* traits) {
       Hold(tensor);
       continue;
     }
-    if (!IsForeign(group_, tensor)) continue;
+    const bool is_foreign = IsForeign(group_, tensor);
+    if (adds) {
+      const int holds = step_ == nullptr ? 0 : step_->HoldsOf(tensor.data());
+      if (ReferencesTo(tensor) <= 1 + holds && (is_foreign || holds > 0)) {
+        taken_over_.push_back(i);
+      }
+    }
+    if (!is_foreign) continue;
     if (traits != nullptr && traits->constants.contains(tensor.data())) {
       continue;
     }
@@ -265,16 +281,18 @@ absl::Status OpScope::AdoptForeignInputs(Allocator* allocator,
   original_inputs_ = context_->params()->inputs;
   adopted_inputs_.assign(original_inputs_.begin(), original_inputs_.end());
   adopted_ = std::make_unique<std::vector<Tensor>>();
-  adopted_->reserve(foreign_.size());
-  for (int i : foreign_) {
+  const std::vector<int>& inputs = adopts_ ? foreign_ : taken_over_;
+  adopted_->reserve(inputs.size());
+  for (int i : inputs) {
     const Tensor& from = *original_inputs_[i].tensor;
     if (!DataTypeCanUseMemcpy(from.dtype())) continue;
     Tensor to(allocator, from.dtype(), from.shape());
     if (!to.IsInitialized()) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "Out of memory: stream group 0 of /device:GPU:", group_->gpu(),
-          " has no ", from.TotalBytes(), " bytes for a copy of input ", i,
-          " of ", context_->op_kernel().name()));
+      return absl::ResourceExhaustedError(
+          absl::StrCat("Out of memory: stream group ", group_->index(),
+                       " of /device:GPU:", group_->gpu(), " has no ",
+                       from.TotalBytes(), " bytes for a copy of input ", i,
+                       " of ", context_->op_kernel().name()));
     }
     absl::Status status = copy(from, &to);
     if (!status.ok()) return status;

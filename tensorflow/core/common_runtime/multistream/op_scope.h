@@ -56,8 +56,10 @@ class OpScope {
   ~OpScope();
 
   // An op that may keep an input in a variable must not keep memory of another
-  // group (rule 3). Replaces such inputs by copies in `allocator`'s memory for
-  // the time of the scope. Synchronous ops only.
+  // group (rule 3); one that adds begins with the first input whose memory it
+  // may take for the sum, and must begin where it would on one stream. Replaces
+  // such inputs by copies in `allocator`'s memory for the time of the scope.
+  // Synchronous ops only.
   absl::Status AdoptForeignInputs(Allocator* allocator,
                                   const CopyOnStream& copy);
 
@@ -76,7 +78,9 @@ class OpScope {
   }
 
   // True if AdoptForeignInputs has something to do.
-  bool must_adopt() const { return adopts_ && !foreign_.empty(); }
+  bool must_adopt() const {
+    return (adopts_ && !foreign_.empty()) || !taken_over_.empty();
+  }
 
   // Whether the op runs outside any read-only step, so that other groups may
   // depend on it.
@@ -118,6 +122,8 @@ class OpScope {
   bool writes_ = false;
   bool adopts_ = false;
   std::vector<int> foreign_;  // inputs in other groups' memory
+  // Inputs whose memory the op would take for its output if nobody held it.
+  std::vector<int> taken_over_;
   // Without a step to hold them, until the stream has passed the op.
   std::vector<TensorReference> held_;
   std::optional<LaunchLog> log_;

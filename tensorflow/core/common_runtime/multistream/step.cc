@@ -88,6 +88,13 @@ void Step::LetGo(const void* data) {
   }
 }
 
+int Step::HoldsOf(const void* data) {
+  absl::MutexLock lock(&mu_);
+  return static_cast<int>(std::count_if(
+      held_by_.begin(), held_by_.end(),
+      [data](const Held& held) { return held.by_data.contains(data); }));
+}
+
 bool Step::HasHolds(StreamGroup* group) {
   absl::MutexLock lock(&mu_);
   return !held_by_[group->index()].by_data.empty();

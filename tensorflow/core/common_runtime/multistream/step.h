@@ -79,6 +79,8 @@ class Step {
   // on its stream, for what other groups keep it for, and lets go of it, or the
   // change would have to make a copy. Only if the step has a StreamOrder.
   void LetGo(const void* data);
+  // How many groups `data` is held for.
+  int HoldsOf(const void* data);
   bool HasHolds(StreamGroup* group);
   // To be called when `group`'s stream has passed the step's last op there.
   void ReleaseHolds(StreamGroup* group);
