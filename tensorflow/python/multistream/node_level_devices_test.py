@@ -983,8 +983,7 @@ def nested_maps(scoped: bool) -> Results:
         with on(1, scoped):
             c = tf.vectorized_map(lambda r: tf.sin(r) * 2.0, x)
             d = tf.foldl(lambda total, r: total * r + 1.0, x)
-        # Without a's gradient, whose summands Grappler would add in another order.
-        return a, b, c, d, tf.gradients(tf.reduce_sum(b), x)
+        return a, b, c, d, tf.gradients(tf.reduce_sum(a * b), x)
 
     return calls(scoped, body)
 
