@@ -85,10 +85,22 @@ void MemoryOwner::Add(const void* address, size_t bytes, StreamGroup* group) {
 
 bool MemoryOwner::Owns(const void* address, size_t bytes,
                        StreamGroup* group) const {
-  const auto begin = reinterpret_cast<uintptr_t>(address) & ~(kGranule - 1);
-  const uintptr_t end = reinterpret_cast<uintptr_t>(address) + bytes;
-  for (uintptr_t a = begin; a < end; a += kGranule) {
-    if (Find(reinterpret_cast<const void*>(a)) != group) return false;
+  auto at = reinterpret_cast<uintptr_t>(address);
+  const uintptr_t end = at + bytes;
+  if (end > kEnd) return false;
+  while (at < end) {
+    const Parts* parts =
+        parts_[at >> kPartsBits].load(std::memory_order_acquire);
+    if (parts == nullptr) return false;
+    const uintptr_t part = (*parts)[at >> kPartBits & (kPartsInTable - 1)].load(
+        std::memory_order_acquire);
+    if ((part & kIsTable) == 0) {
+      if (part != reinterpret_cast<uintptr_t>(group)) return false;
+      at = (at | (kPartBytes - 1)) + 1;
+      continue;
+    }
+    if (Find(reinterpret_cast<const void*>(at)) != group) return false;
+    at = (at | (kGranule - 1)) + 1;
   }
   return true;
 }

@@ -205,6 +205,18 @@ TEST_F(MemoryOwnerTest, OwnsIsTrueOfAllGranulesOnly) {
   EXPECT_TRUE(owner_.Owns(Address(0x100), bytes / 2, &a_));
 }
 
+TEST_F(MemoryOwnerTest, OwnsLargeRegions) {
+  Add(0x3ff000, 0x10000, &a_);
+  const size_t bytes = 0x10000 * MemoryOwner::kGranule;
+  EXPECT_TRUE(owner_.Owns(Address(0x3ff000), bytes, &a_));
+  EXPECT_FALSE(owner_.Owns(Address(0x3fefff), bytes, &a_));
+  EXPECT_FALSE(owner_.Owns(Address(0x3ff001), bytes, &a_));
+  Add(0x404000, 1, &b_);
+  EXPECT_FALSE(owner_.Owns(Address(0x3ff000), bytes, &a_));
+  EXPECT_TRUE(owner_.Owns(Address(0x404001), MemoryOwner::kGranule, &a_));
+  EXPECT_FALSE(owner_.Owns(Address(0x10000000), 1, &a_));
+}
+
 TEST_F(MemoryOwnerTest, AddressesThatNoProcessHasAreNobodys) {
   EXPECT_EQ(owner_.Find(reinterpret_cast<const void*>(~uintptr_t{0})), nullptr);
 }

@@ -50,8 +50,8 @@ struct StreamGroupStats {
   // groups, and events for others to wait for.
   int64_t waits = 0;
   int64_t events = 0;
-  // Tensors that are kept until the group's stream has passed their last use,
-  // because their memory is another group's.
+  // Tensors that are kept until the group's stream has passed their last use:
+  // memory of other groups, and of the host for copies to the GPU.
   int64_t tensors_held = 0;
   int64_t bytes_held = 0;
   int64_t peak_bytes_held = 0;
