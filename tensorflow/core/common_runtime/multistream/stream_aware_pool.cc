@@ -71,7 +71,8 @@ StreamAwarePool::~StreamAwarePool() {
 }
 
 void* StreamAwarePool::Allocate(int group, size_t bytes, bool retry) {
-  if (bytes == 0) return nullptr;
+  // More than the limit will not be there later either.
+  if (bytes == 0 || bytes > static_cast<size_t>(options_.limit)) return nullptr;
   if (!retry || !options_.allow_retry) return AllocateOnce(group, bytes);
   return retry_.AllocateRaw(
       [this, group](size_t, size_t n, bool) { return AllocateOnce(group, n); },

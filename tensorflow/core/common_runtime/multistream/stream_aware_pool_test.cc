@@ -187,6 +187,17 @@ TEST_F(StreamAwarePoolTest, OneGroupMayUseAllAndAllAreOneLimit) {
   EXPECT_EQ(extensions_, std::vector<int64_t>({8 * kMegabyte}));
 }
 
+TEST_F(StreamAwarePoolTest, NothingAndMoreThanTheLimitAreRefusedAtOnce) {
+  StreamAwarePool::Options options;
+  options.allow_retry = true;
+  MakePool(8 * kMegabyte, options);
+  for (size_t bytes :
+       {size_t{0}, size_t{8 * kMegabyte + 1}, SIZE_MAX - 100, SIZE_MAX}) {
+    EXPECT_EQ(pool_->Allocate(0, bytes, /*retry=*/true), nullptr) << bytes;
+  }
+  EXPECT_EQ(pool_->Stats().num_allocs, 0);
+}
+
 TEST_F(StreamAwarePoolTest, AWaitServesAllThatWasFreedBefore) {
   MakePool(8 * kMegabyte);
   std::vector<char*> of_1;
