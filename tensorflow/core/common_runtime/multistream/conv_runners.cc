@@ -12,6 +12,7 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
+
 #include "tensorflow/core/common_runtime/multistream/conv_runners.h"
 
 #include <dlfcn.h>
@@ -28,36 +29,42 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Those of one kind of operation.
+// What the groups have of one kind of operation.
 template <typename Op>
-class RunnersOfGroups {
+class EntriesOfGroups {
  public:
   using Runner = se::dnn::LazyOpRunner<Op>;
 
-  static RunnersOfGroups* Get() {
-    static auto* runners = new RunnersOfGroups;
-    return runners;
+  static EntriesOfGroups* Get() {
+    static auto* entries = new EntriesOfGroups;
+    return entries;
   }
 
-  // For the algorithm of `stock`, on the executor of this thread's group.
-  std::shared_ptr<Runner> Of(const std::shared_ptr<Runner>& stock) {
-    if (stock == nullptr) return nullptr;
+  // The algorithms of `stock`, with runners for the executor of this thread's
+  // group.
+  AutotuneEntry<Op> Of(const AutotuneEntry<Op>& stock) {
+    const auto& runners = stock.GetOpRunners();
     absl::MutexLock lock(&mu_);
-    Own& own = runners_[{stock.get(), GroupOnThread::Get()}];
-    if (own.runner == nullptr) {
-      own.stock = stock;
-      own.runner = std::make_shared<Runner>(stock->ToAlgorithmDesc());
+    auto [own, added] =
+        entries_.try_emplace({runners.primary.get(), GroupOnThread::Get()});
+    if (added) {
+      const Runner* fallback = runners.no_scratch_fallback.get();
+      own->second.primary = runners.primary;
+      own->second.entry = AutotuneEntry<Op>(
+          runners.primary->ToAlgorithmDesc(),
+          fallback == nullptr ? absl::optional<se::dnn::AlgorithmDesc>()
+                              : fallback->ToAlgorithmDesc());
     }
-    return own.runner;
+    return own->second.entry;
   }
 
  private:
   struct Own {
-    std::shared_ptr<Runner> stock;  // its address is not another one's
-    std::shared_ptr<Runner> runner;
+    std::shared_ptr<Runner> primary;  // its address is not another one's
+    AutotuneEntry<Op> entry;
   };
   absl::Mutex mu_;
-  absl::flat_hash_map<std::pair<const Runner*, StreamGroup*>, Own> runners_
+  absl::flat_hash_map<std::pair<const Runner*, StreamGroup*>, Own> entries_
       ABSL_GUARDED_BY(mu_);
 };
 
@@ -70,11 +77,9 @@ bool FindForGroup(const char* stock_name,
   static const auto stock =
       reinterpret_cast<Find>(dlsym(RTLD_NEXT, stock_name));
   if (!stock(table, parameters, entry)) return false;
-  if (entry->is_algorithm_config()) return true;
-  const auto& runners = entry->GetOpRunners();
-  *entry = AutotuneEntry<Op>(
-      RunnersOfGroups<Op>::Get()->Of(runners.primary),
-      RunnersOfGroups<Op>::Get()->Of(runners.no_scratch_fallback));
+  if (!entry->is_algorithm_config()) {
+    *entry = EntriesOfGroups<Op>::Get()->Of(*entry);
+  }
   return true;
 }
 

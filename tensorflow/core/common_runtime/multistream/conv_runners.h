@@ -12,6 +12,7 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
+
 // TensorFlow keeps what it has found out about a convolution, and the runner
 // that cuDNN made for it, in tables of the process. A runner belongs to one
 // StreamExecutor, and each group has its own: with this, every group gets a

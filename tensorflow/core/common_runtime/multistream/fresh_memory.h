@@ -29,12 +29,6 @@ inline std::vector<const void*>* FreshMemory() {
   return &fresh;
 }
 
-// How many ops this thread is launching, one inside the other.
-inline int* OpsOnThread() {
-  thread_local int ops = 0;
-  return &ops;
-}
-
 inline void NoteFreshMemory(const void* address) {
   // Memory that no op asks for must not pile up.
   constexpr size_t kMost = 4096;

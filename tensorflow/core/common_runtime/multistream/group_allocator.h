@@ -24,6 +24,7 @@ limitations under the License.
 #include <utility>
 
 #include "tensorflow/core/common_runtime/multistream/fresh_memory.h"
+#include "tensorflow/core/common_runtime/multistream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/stream_aware_pool.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
@@ -98,7 +99,8 @@ class GroupAllocator : public AllocatorWrapper {
     if (Sanitizer* sanitizer = group_->sanitizer()) {
       // What nobody launches an op for is copied from the host, or from another
       // GPU, to the visible device: TensorFlow waits for the end of the copy.
-      const bool for_copy = group_->is_leader() && *OpsOnThread() == 0;
+      const bool for_copy =
+          group_->is_leader() && GroupOnThread::Get() == nullptr;
       if (moves) sanitizer->Forget(address, bytes);
       sanitizer->Allocate(group_->index(), address, bytes, for_copy);
       NoteFreshMemory(address);

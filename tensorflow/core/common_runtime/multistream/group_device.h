@@ -27,7 +27,6 @@ limitations under the License.
 
 #include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/device.h"
-#include "tensorflow/core/common_runtime/multistream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/op_scope.h"
 #include "tensorflow/core/common_runtime/multistream/session_threads.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
@@ -157,10 +156,7 @@ class GroupDevice : public Base, public GroupMember {
         return;
       }
     }
-    {
-      GroupOnThread on(group_);
-      Base::Compute(kernel, context);
-    }
+    Base::Compute(kernel, context);
     scope.Launched();
   }
 
@@ -172,7 +168,6 @@ class GroupDevice : public Base, public GroupMember {
     auto scope = std::make_shared<std::optional<OpScope>>(
         std::in_place, gpu_, group_, kernel, context, traits);
     const bool leader_work = (*scope)->is_leader_work();
-    GroupOnThread on(group_);
     Base::ComputeAsync(
         kernel, context,
         [this, scope, let_go = (*scope)->TakeHolds(), leader_work,

@@ -12,6 +12,7 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
+
 // Which group is this thread launching an op on? For code that TensorFlow calls
 // from inside an op and that has no other way to know.
 

@@ -36,8 +36,8 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/common_runtime/multistream/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/emulated_session.h"
-#include "tensorflow/core/common_runtime/multistream/fresh_memory.h"
 #include "tensorflow/core/common_runtime/multistream/function_groups.h"
+#include "tensorflow/core/common_runtime/multistream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/test_faults.h"
@@ -482,9 +482,10 @@ TEST_F(FaultTest, MemoryForACopyFromTheHostIsUsedAtOnce) {
   use_again("copied");
   EXPECT_EQ(NewReports(), 0);
   // What an op asks for may be used by others only after that op.
-  ++*OpsOnThread();
-  use_again("computed");
-  --*OpsOnThread();
+  {
+    GroupOnThread on(leader);
+    use_again("computed");
+  }
   EXPECT_EQ(NewReports(), 1);
 }
 

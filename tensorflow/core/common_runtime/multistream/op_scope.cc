@@ -83,7 +83,8 @@ void ReleaseWhenPassed(StreamGroup* group, std::vector<TensorReference> held) {
 
 OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
                  OpKernelContext* context, const OpTraits* traits)
-    : gpu_(gpu),
+    : on_thread_(group),
+      gpu_(gpu),
       group_(group),
       kernel_(kernel),
       context_(context),
@@ -119,7 +120,6 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
   }
   if (group->sanitizer() != nullptr) {
     log_.emplace(group, kernel, context, kernels, writes_);
-    ++*OpsOnThread();
   }
 }
 
@@ -192,7 +192,6 @@ std::function<void()> OpScope::TakeHolds() {
 }
 
 OpScope::~OpScope() {
-  if (log_) --*OpsOnThread();
   if (adopted_ != nullptr) context_->params()->inputs = original_inputs_;
   if (writes_) {
     gpu_->EndWrite();

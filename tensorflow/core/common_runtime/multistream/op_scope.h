@@ -26,6 +26,7 @@ limitations under the License.
 #include <utility>
 #include <vector>
 
+#include "tensorflow/core/common_runtime/multistream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/launch_log.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
@@ -111,6 +112,7 @@ class OpScope {
   void LetGoOfVariables();
   void Hold(const Tensor& tensor);
 
+  const GroupOnThread on_thread_;
   GpuGroups* const gpu_;
   StreamGroup* const group_;
   OpKernel* const kernel_;

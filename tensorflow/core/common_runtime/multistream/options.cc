@@ -91,33 +91,19 @@ absl::Status CheckWord(const std::string& name, const std::string& value,
 
 // Checks the variables that later parts of multi-stream give meaning to.
 absl::Status CheckOthers(const GetVariable& get, Options* options) {
-  auto with_value = [&](const char* name, auto&& check) -> absl::Status {
-    const std::optional<std::string> value = get(name);
-    if (!value || value->empty()) return absl::OkStatus();
-    absl::StatusOr<bool> changes = check(name, *value);
-    if (!changes.ok()) return changes.status();
-    if (*changes) options->without_effect.push_back(name);
-    return absl::OkStatus();
-  };
-  auto integers = [](int lowest, int highest, const char* of_each) {
-    return [=](const std::string& name,
-               const std::string& value) -> absl::StatusOr<bool> {
-      std::vector<int> parsed;
-      absl::Status s =
-          ParseIntList(name, value, lowest, highest, of_each, &parsed);
-      if (!s.ok()) return s;
-      return true;
-    };
-  };
-  auto anything = [](const std::string&,
-                     const std::string&) -> absl::StatusOr<bool> {
-    return true;
-  };
-  absl::Status s;
-  s.Update(
-      with_value("TF_GPU_CONTEXT_COUNT", integers(1, kMaxGroupCount, kOfGpus)));
-  s.Update(with_value("TF_MULTI_STREAM_POLICY", anything));
-  return s;
+  constexpr char kContextCount[] = "TF_GPU_CONTEXT_COUNT";
+  constexpr char kPolicy[] = "TF_MULTI_STREAM_POLICY";
+  if (const std::string v = get(kContextCount).value_or(""); !v.empty()) {
+    std::vector<int> parsed;
+    absl::Status s =
+        ParseIntList(kContextCount, v, 1, kMaxGroupCount, kOfGpus, &parsed);
+    if (!s.ok()) return s;
+    options->without_effect.push_back(kContextCount);
+  }
+  if (!get(kPolicy).value_or("").empty()) {
+    options->without_effect.push_back(kPolicy);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ParseResources(const GetVariable& get, Options* options) {

@@ -12,6 +12,7 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
+
 #include "tensorflow/core/common_runtime/multistream/stream_aware_pool.h"
 
 #include <algorithm>
@@ -262,7 +263,6 @@ void StreamAwarePool::Take(Chunk* chunk, int group, size_t size) {
     // this group, waits for this wait, too.
     groups_[group]->OrderAfter(groups_[part->group]);
     waited_[group][part->group] = frees_;
-    ++waits_;
   };
   take(chunk, 0);
   while (chunk->size < size) {
@@ -410,15 +410,10 @@ void StreamAwarePool::ClearStats() {
   }
 }
 
-int64_t StreamAwarePool::waits() const {
-  absl::MutexLock lock(&mu_);
-  return waits_;
-}
-
 std::unique_ptr<StreamAwarePool> NewStreamAwarePool(
     std::unique_ptr<SubAllocator> memory, GpuGroups* gpu,
-    const tensorflow::multistream::Options& options, int64_t limit,
-    bool allow_growth, bool allow_retry) {
+    const Options& options, int64_t limit, bool allow_growth,
+    bool allow_retry) {
   StreamAwarePool::Options of_pool;
   of_pool.limit = limit;
   of_pool.allow_growth = allow_growth;

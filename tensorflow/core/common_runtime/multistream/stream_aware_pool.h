@@ -12,6 +12,7 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
+
 // One pool of memory for all stream groups of a GPU, so that a group that needs
 // much finds it where others need little. It knows whose each chunk was last:
 //
@@ -85,9 +86,6 @@ class StreamAwarePool {
   AllocatorStats Stats() const;
   void ClearStats();
 
-  // How often a group was made to wait for another one's stream.
-  int64_t waits() const;
-
  private:
   struct Chunk {
     char* begin;
@@ -158,7 +156,6 @@ class StreamAwarePool {
   int64_t next_extension_ ABSL_GUARDED_BY(mu_);
   int64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t frees_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t waits_ ABSL_GUARDED_BY(mu_) = 0;
   // waited_[i][j]: group i's stream waits for what j had freed by then.
   std::vector<std::vector<int64_t>> waited_ ABSL_GUARDED_BY(mu_);
   std::vector<AllocatorStats> stats_ ABSL_GUARDED_BY(mu_);  // groups, then all
@@ -168,8 +165,7 @@ class StreamAwarePool {
 // TF_BFC_EXTEND_LIMIT_MB say.
 std::unique_ptr<StreamAwarePool> NewStreamAwarePool(
     std::unique_ptr<SubAllocator> memory, GpuGroups* gpu,
-    const tensorflow::multistream::Options& options, int64_t limit,
-    bool allow_growth, bool allow_retry);
+    const Options& options, int64_t limit, bool allow_growth, bool allow_retry);
 
 // The pool as one group sees it.
 class PoolAllocator : public Allocator {
