@@ -71,15 +71,18 @@ SWITCHES: dict[str, dict[str, dict[str, str]]] = {
         },
     },
 }
-# On a GPU only.
-ON_GPU = {"async": {"TF_GPU_ALLOCATOR": "cuda_malloc_async"}}
+# On a GPU only: an emulated one has no such allocator, and nothing in its contexts.
+ON_GPU: dict[str, dict[str, dict[str, str]]] = {
+    "memory": {"async": {"TF_GPU_ALLOCATOR": "cuda_malloc_async"}},
+    "contexts": {"one": {}, "two": {"TF_GPU_CONTEXT_COUNT": "2"}},
+}
 
 
 def combinations(gpu: bool) -> Iterator[tuple[str, dict[str, str]]]:
     """Yields the name of each combination and its environment."""
     switches = dict(SWITCHES)
-    if gpu:
-        switches["memory"] = {**switches["memory"], **ON_GPU}
+    for switch, more in ON_GPU.items() if gpu else ():
+        switches[switch] = switches.get(switch, {}) | more
     for names in itertools.product(*switches.values()):
         environment: dict[str, str] = {}
         for switch, name in zip(switches, names, strict=True):

@@ -38,6 +38,7 @@ class StreamGroupStats:
       host_bytes_in_use: pinned host memory of the group's own that is in use, in bytes; 0 without
         `TF_PER_STREAM_HOST_ALLOCATOR`.
       peak_host_bytes_in_use: the most that `host_bytes_in_use` has been.
+      context: number of the CUDA context that has the group's streams; 0 is the GPU's primary one.
       priority: of the group's streams, as CUDA counts: the lower, the sooner they are served.
       waits: how often the group's stream has been told to wait for another one's.
       events: how many events the group's stream has been given for others to wait for.
@@ -58,6 +59,7 @@ class StreamGroupStats:
     bytes_reserved: int
     host_bytes_in_use: int
     peak_host_bytes_in_use: int
+    context: int
     priority: int
     waits: int
     events: int
@@ -80,6 +82,7 @@ class _CStats(ctypes.Structure):
         ("bytes_reserved", ctypes.c_int64),
         ("host_bytes_in_use", ctypes.c_int64),
         ("peak_host_bytes_in_use", ctypes.c_int64),
+        ("context", ctypes.c_int64),
         ("priority", ctypes.c_int64),
         ("waits", ctypes.c_int64),
         ("events", ctypes.c_int64),

@@ -178,12 +178,12 @@ def test_variables_without_effect_are_named() -> None:
     """What is recognised and has no effect says so, once."""
     done = run(
         "import tensorflow as tf; tf.constant(1.0)",
-        TF_GPU_CONTEXT_COUNT="2",
+        TF_MULTI_STREAM_POLICY="manual",
         TF_STREAM_FROM_FILE="groups.txt",
         TF_GPU_STREAM_GROUP_COUNT="2",
         TF_CPP_MIN_LOG_LEVEL="1",
         **EMULATED,
     )
     assert done.returncode == 0, done.stderr
-    assert "TF_GPU_CONTEXT_COUNT" in done.stderr and "have no effect" in done.stderr
+    assert "TF_MULTI_STREAM_POLICY" in done.stderr and "have no effect" in done.stderr
     assert "TF_STREAM_FROM_FILE (without TF_NODE_LEVEL_MULTISTREAM=true)" in done.stderr

@@ -262,3 +262,18 @@ def test_priorities_are_each_groups_own() -> None:
     )
     with pytest.raises(AssertionError, match="has 2 numbers, and a GPU has 4 stream groups"):
         concurrency.run("tf.constant(1.0)", TF_GPU_STREAM_GROUP_PRIORITIES="-1,0")
+
+
+def test_groups_take_contexts_in_turn() -> None:
+    """The statistics name them; there are no more than groups."""
+    for counts, expected in {"": [0] * 4, "3": [0, 1, 2, 0], "64": [0, 1, 2, 3]}.items():
+        concurrency.run(
+            f"""
+            tf.constant(1.0)
+            contexts = [s.context for s in tf.cuda.stream_stats()]
+            check(contexts == {expected}, f"contexts {{contexts}}")
+            """,
+            TF_GPU_CONTEXT_COUNT=counts,
+        )
+    with pytest.raises(AssertionError, match='"2,2,2" is not valid: the list has 3 numbers'):
+        concurrency.run("tf.constant(1.0)", TF_GPU_CONTEXT_COUNT="2,2,2")

@@ -32,6 +32,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/cuda_memory.h"
 #include "tensorflow/core/common_runtime/multistream/driver_locks.h"
 #include "tensorflow/core/common_runtime/multistream/group_allocator.h"
+#include "tensorflow/core/common_runtime/multistream/group_contexts.h"
 #include "tensorflow/core/common_runtime/multistream/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/group_executors.h"
 #include "tensorflow/core/common_runtime/multistream/group_sizes.h"
@@ -170,15 +171,23 @@ class CudaDevice : public BaseGPUDevice {
     return nullptr;
   }
 
-  // To be called if streams are merged, once the device and `group`, which is
-  // the device's, are ready.
+  // To be called once the device and `group`, which is the device's, are ready.
+  void SetContext(multistream::StreamGroup* group) {
+    if (group->context() == 0) return;
+    own_info_ = *tensorflow_accelerator_device_info();
+    // TensorFlow keeps FFT plans, which belong to a context, by this number.
+    own_info_.gpu_id = NumberOfContext(own_info_.gpu_id, group->context());
+    set_tensorflow_accelerator_device_info(&own_info_);
+  }
+
+  // The same, if streams are merged.
   void CompleteMergedCopies(multistream::StreamGroup* group) {
     merged_group_ = group;
-    merged_info_ = *tensorflow_accelerator_device_info();
+    own_info_ = *tensorflow_accelerator_device_info();
     merged_context_.reset(new MergedContext(
-        *static_cast<GPUDeviceContext*>(merged_info_.default_context), group));
-    merged_info_.default_context = merged_context_.get();
-    set_tensorflow_accelerator_device_info(&merged_info_);
+        *static_cast<GPUDeviceContext*>(own_info_.default_context), group));
+    own_info_.default_context = merged_context_.get();
+    set_tensorflow_accelerator_device_info(&own_info_);
   }
 
   // Copies in a context that TensorFlow has for itself.
@@ -196,7 +205,7 @@ class CudaDevice : public BaseGPUDevice {
  private:
   const bool force_gpu_compatible_;
   Allocator* const pinned_;
-  DeviceBase::AcceleratorDeviceInfo merged_info_;
+  DeviceBase::AcceleratorDeviceInfo own_info_;
   core::RefCountPtr<DeviceContext> merged_context_;
   multistream::StreamGroup* merged_group_ = nullptr;
 };
@@ -246,6 +255,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
               ". Groups are made once per process: list the visible GPUs in "
               "one order in all sessions."));
         }
+        gpu->group(i)->set_context((*sizes)[k].contexts[i]);
         specs_.push_back(
             {gpu, gpu->group(i), absl::StrCat(name_prefix, "/device:GPU:", k)});
       }
@@ -268,6 +278,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
                        " devices for the stream groups"));
     }
     if (most > 1 && options_.spin_locks) ReplaceLocksInCudaDriver();
+    WarnOfContextsInTurn();
     const auto threads = SessionThreads::Of(options.config);
     for (size_t i = 0; i < all.size(); ++i) {
       auto* device = static_cast<CudaGroupDevice*>(all[i].release());
@@ -275,6 +286,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       auto* group = static_cast<CudaStreamGroup*>(specs_[i].group);
       status = group->Bind(device);
       if (!status.ok()) return status;
+      owned->SetContext(group);
       if (options_.merge_streams) owned->CompleteMergedCopies(group);
       if (group->is_leader()) {
         owned->set_session_threads(threads);
@@ -294,6 +306,23 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     StreamGroup* group;
     std::string device_name;
   };
+
+  void WarnOfContextsInTurn() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    for (const Spec& spec : specs_) {
+      if (spec.group->context() == 0 ||
+          ContextsRunSideBySide(spec.group->gpu()).value_or(true)) {
+        continue;
+      }
+      LOG_FIRST_N(WARNING, 1)
+          << kContextCountVariable << "="
+          << absl::StrJoin(options_.context_counts, ",")
+          << " spreads the stream groups of GPU " << spec.group->gpu()
+          << " over several CUDA contexts, and without NVIDIA's Multi-Process "
+             "Service only one of them runs at a time, which is slower than "
+             "one context. Start it with: nvidia-cuda-mps-control -d";
+      return;
+    }
+  }
 
   static std::unique_ptr<GpuGroups> NewGroups(const GpuSizes& size) {
     std::vector<std::unique_ptr<StreamGroup>> groups;
@@ -383,7 +412,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       Allocator* gpu_allocator, Allocator* cpu_allocator) override
       ABSL_NO_THREAD_SAFETY_ANALYSIS {  // called by CreateDevices, under mu_
     const Spec& spec = specs_[tf_device_id.value()];
-    ChooseExecutor(spec.group->gpu(), spec.group->index());
+    ChooseExecutor(spec.group->gpu(), spec.group->index(),
+                   spec.group->context());
     const auto bytes_of_gpu =
         static_cast<int64_t>(memory_limit.value()) * spec.gpu->size();
     if (spec.group->allocator() == nullptr) {

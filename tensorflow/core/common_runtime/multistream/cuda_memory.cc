@@ -34,6 +34,9 @@ namespace {
 
 // An H200 had 50 to 60 MiB less for each group, with cuBLAS's workspace.
 constexpr int64_t kHandlesMegabytes = 28;
+// An H200 had 524 MiB less for each context, before TensorFlow's kernels are
+// loaded into it.
+constexpr int64_t kContextMegabytes = 800;
 
 absl::StatusOr<std::unique_ptr<SubAllocator>> NewMemory(int gpu,
                                                         se::MemorySpace space) {
@@ -71,6 +74,7 @@ MemoryInfo CudaMemoryInfo(int gpu) {
                                : major >= 12             ? 12
                                                          : 4;
   info.reserved_per_group_bytes = (workspace_mb + kHandlesMegabytes) << 20;
+  info.reserved_per_context_bytes = kContextMegabytes << 20;
   if (info.reserved_bytes >= info.free_bytes) info.reserved_bytes = 0;
   return info;
 }

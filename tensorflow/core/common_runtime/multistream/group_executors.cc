@@ -17,6 +17,8 @@ limitations under the License.
 
 #include <dlfcn.h>
 
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,10 +30,16 @@ limitations under the License.
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/device/device_event_mgr.h"
+#include "tensorflow/core/common_runtime/multistream/group_contexts.h"
 #include "tensorflow/core/platform/stream_executor.h"
 #include "xla/stream_executor/executor_cache.h"
 #include "xla/stream_executor/gpu/gpu_init.h"
+#include "xla/stream_executor/stream.h"
 #include "xla/stream_executor/stream_executor.h"
+
+#define TFMS_THEN_EXECUTE                                             \
+  "_ZN10tensorflow8EventMgr11ThenExecuteEPN15stream_executor6StreamE" \
+  "St8functionIFvvEE"
 
 namespace tensorflow {
 namespace multistream {
@@ -41,6 +49,7 @@ namespace {
 struct Chosen {
   bool learn = false;  // which cache is asked for a GPU's executor?
   std::optional<std::pair<int, int>> group;  // GPU and group
+  int context = 0;                           // of the group
 };
 thread_local Chosen chosen;
 
@@ -50,9 +59,16 @@ struct GroupExecutors {
   const se::ExecutorCache* cache ABSL_GUARDED_BY(mu) = nullptr;
   std::map<std::pair<int, int>, std::unique_ptr<se::StreamExecutor>> by_group
       ABSL_GUARDED_BY(mu);
-  // TensorFlow's executor of the same GPU.
-  absl::flat_hash_map<const se::StreamExecutor*, se::StreamExecutor*> stock
+  // Whose event manager an executor has: TensorFlow's of the same GPU or, since
+  // events belong to a context, the first one of another context.
+  absl::flat_hash_map<const se::StreamExecutor*, se::StreamExecutor*> events_of
       ABSL_GUARDED_BY(mu);
+  std::map<std::pair<int, int>, se::StreamExecutor*> first_of_context
+      ABSL_GUARDED_BY(mu);
+  absl::flat_hash_map<const se::StreamExecutor*, EventMgr*> events
+      ABSL_GUARDED_BY(mu);
+  // Whether any group has a context other than its GPU's first.
+  std::atomic<bool> contexts{false};
 };
 
 GroupExecutors* All() {
@@ -62,7 +78,7 @@ GroupExecutors* All() {
 
 }  // namespace
 
-void ChooseExecutor(int gpu, int group) {
+void ChooseExecutor(int gpu, int group, int context) {
   chosen = Chosen();
   if (group == 0) return;
   chosen.learn = true;
@@ -71,10 +87,16 @@ void ChooseExecutor(int gpu, int group) {
   // Whoever asks next is told.
   if (!stock.ok()) return;
   chosen.group = std::make_pair(gpu, group);
+  chosen.context = context;
+  if (context != 0) All()->contexts.store(true, std::memory_order_release);
   auto own = se::GPUMachineManager()->ExecutorForDevice(gpu);
   if (!own.ok()) return;
   absl::MutexLock lock(&All()->mu);
-  All()->stock[*own] = *stock;
+  All()->events_of[*own] =
+      context == 0 ? *stock
+                   : All()
+                         ->first_of_context.try_emplace({gpu, context}, *own)
+                         .first->second;
 }
 
 // Not in the anonymous namespace: for the functions below.
@@ -97,7 +119,10 @@ absl::StatusOr<se::StreamExecutor*> ExecutorOfGroup(
   if (own == nullptr) {
     // It may ask for executors itself.
     const Chosen before = std::exchange(chosen, Chosen());
-    auto made = factory();
+    auto made = [&] {
+      ContextOnThread on(before.context);
+      return factory();
+    }();
     chosen = before;
     if (!made.ok()) return made.status();
     own = *std::move(made);
@@ -105,17 +130,47 @@ absl::StatusOr<se::StreamExecutor*> ExecutorOfGroup(
   return own.get();
 }
 
-se::StreamExecutor* StockExecutorOf(se::StreamExecutor* executor) {
+se::StreamExecutor* ExecutorOfEvents(se::StreamExecutor* executor) {
   GroupExecutors* all = All();
   absl::MutexLock lock(&all->mu);
-  auto found = all->stock.find(executor);
-  return found == all->stock.end() ? executor : found->second;
+  auto found = all->events_of.find(executor);
+  return found == all->events_of.end() ? executor : found->second;
+}
+
+void SetEventsOf(const se::StreamExecutor* executor, EventMgr* events) {
+  GroupExecutors* all = All();
+  absl::MutexLock lock(&all->mu);
+  all->events[executor] = events;
+}
+
+// `asked`, unless `stream` has another context than its events.
+EventMgr* EventsOf(se::Stream* stream, EventMgr* asked) {
+  GroupExecutors* all = All();
+  if (!all->contexts.load(std::memory_order_acquire)) return asked;
+  absl::MutexLock lock(&all->mu);
+  auto executor = all->events_of.find(stream->parent());
+  if (executor == all->events_of.end()) return asked;
+  auto events = all->events.find(executor->second);
+  return events == all->events.end() ? asked : events->second;
+}
+
+// In TensorFlow's place; the function is inline there, so that it has this name
+// for the linker only. TensorFlow asks the manager of the visible device, whose
+// events cannot be recorded on a stream of another context, and takes an event
+// that was not recorded for one that has happened.
+void ThenExecute(EventMgr* events, se::Stream* stream,
+                 std::function<void()> f) __asm__(TFMS_THEN_EXECUTE);
+void ThenExecute(EventMgr* events, se::Stream* stream,
+                 std::function<void()> f) {
+  static const auto stock = reinterpret_cast<decltype(&ThenExecute)>(
+      dlsym(RTLD_NEXT, TFMS_THEN_EXECUTE));
+  stock(EventsOf(stream, events), stream, std::move(f));
 }
 
 }  // namespace multistream
 
 // In TensorFlow's place. Each event manager polls in a thread of its own, and
-// one is enough for all groups of a GPU.
+// one is enough for all groups of a context.
 EventMgr* EventMgrFactory::GetEventMgr(se::StreamExecutor* executor,
                                        const GPUOptions& options) {
   static const auto stock = reinterpret_cast<
@@ -124,7 +179,10 @@ EventMgr* EventMgrFactory::GetEventMgr(se::StreamExecutor* executor,
           RTLD_NEXT,
           "_ZN10tensorflow15EventMgrFactory11GetEventMgrEPN15stream_executor14"
           "StreamExecutorERKNS_10GPUOptionsE"));
-  return stock(this, multistream::StockExecutorOf(executor), options);
+  executor = multistream::ExecutorOfEvents(executor);
+  EventMgr* events = stock(this, executor, options);
+  multistream::SetEventsOf(executor, events);
+  return events;
 }
 
 }  // namespace tensorflow

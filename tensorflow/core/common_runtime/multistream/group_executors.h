@@ -18,8 +18,9 @@ limitations under the License.
 // TensorFlow makes one for each GPU, with one cuBLAS, cuDNN and cuFFT handle
 // behind one lock each: a matrix product holds it for 10 microseconds, so that
 // groups which launch at the same time queue for it. Here each group has its
-// own, all on the GPU's one CUDA context. TensorFlow asks a cache for the
-// executor; this file's source defines that function in its place.
+// own, all on the GPU's one CUDA context unless they are spread over several
+// (group_contexts.h). TensorFlow asks a cache for the executor; this file's
+// source defines that function in its place.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GROUP_EXECUTORS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GROUP_EXECUTORS_H_
@@ -29,8 +30,9 @@ namespace multistream {
 
 // From now on, who asks for a GPU's executor in this thread gets that of group
 // `group`, if it is the GPU with CUDA's number `gpu`. 0: TensorFlow's own
-// executor. It is made when it is chosen first, and never deleted.
-void ChooseExecutor(int gpu, int group);
+// executor. It is made when it is chosen first, on context `context` of the
+// GPU, and never deleted.
+void ChooseExecutor(int gpu, int group, int context = 0);
 
 }  // namespace multistream
 }  // namespace tensorflow

@@ -22,6 +22,7 @@ limitations under the License.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <set>
@@ -31,15 +32,18 @@ limitations under the License.
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/device/device_event_mgr.h"
 #include "tensorflow/core/platform/stream_executor.h"
 #include "tensorflow/core/protobuf/config.pb.h"
+#include "xla/stream_executor/event.h"
 #include "xla/stream_executor/executor_cache.h"
 #include "xla/stream_executor/gpu/gpu_init.h"
 #include "xla/stream_executor/host/host_executor.h"
 #include "xla/stream_executor/host/host_platform.h"
 #include "xla/stream_executor/platform.h"
 #include "xla/stream_executor/platform_manager.h"
+#include "xla/stream_executor/stream.h"
 #include "xla/stream_executor/stream_executor.h"
 
 namespace stream_executor {
@@ -61,13 +65,28 @@ Platform* GPUMachineManager() {
 
 namespace tensorflow {
 namespace multistream {
+
+// As TensorFlow calls it, where it was not inlined.
+void ThenExecute(EventMgr* events, se::Stream* stream, std::function<void()> f) __asm__(
+    "_ZN10tensorflow8EventMgr11ThenExecuteEPN15stream_executor6StreamE"
+    "St8functionIFvvEE");
+
 namespace {
 
 using Made = absl::StatusOr<std::unique_ptr<se::StreamExecutor>>;
 
+class Executor : public se::host::HostExecutor {
+ public:
+  using HostExecutor::HostExecutor;
+  absl::StatusOr<std::unique_ptr<se::Event>> CreateEvent() override {
+    ++events;
+    return HostExecutor::CreateEvent();
+  }
+  std::atomic<int> events{0};
+};
+
 Made NewExecutor(int ordinal) {
-  return std::make_unique<se::host::HostExecutor>(/*platform=*/nullptr,
-                                                  ordinal);
+  return std::make_unique<Executor>(/*platform=*/nullptr, ordinal);
 }
 
 se::Platform* Host() {
@@ -192,8 +211,8 @@ class GroupExecutorsTest : public ::testing::Test {
   }
 
   // What one who asks in this thread after the choice gets.
-  se::StreamExecutor* Chosen(int gpu, int group) {
-    ChooseExecutor(gpu, group);
+  se::StreamExecutor* Chosen(int gpu, int group, int context = 0) {
+    ChooseExecutor(gpu, group, context);
     return ExecutorOf(gpus_, gpu);
   }
 
@@ -311,6 +330,48 @@ TEST_F(GroupExecutorsTest, AllGroupsOfAGpuHaveOneEventManager) {
   EXPECT_EQ(factory->GetEventMgr(Chosen(gpu_, 2), options), manager);
   EXPECT_EQ(factory->GetEventMgr(Chosen(gpu_, 0), options), manager);
   EXPECT_NE(factory->GetEventMgr(Chosen(gpu_ + 1, 1), options), manager);
+}
+
+// An event is recorded on streams of its own context only.
+TEST_F(GroupExecutorsTest, EachContextHasAnEventManager) {
+  EventMgrFactory* factory = EventMgrFactory::Singleton();
+  const GPUOptions options;
+  EventMgr* of_first = factory->GetEventMgr(Chosen(gpu_, 0), options);
+  EXPECT_EQ(factory->GetEventMgr(Chosen(gpu_, 4, 0), options), of_first);
+  EventMgr* of_second = factory->GetEventMgr(Chosen(gpu_, 1, 1), options);
+  EXPECT_NE(of_second, of_first);
+  EXPECT_EQ(factory->GetEventMgr(Chosen(gpu_, 3, 1), options), of_second);
+  EventMgr* of_third = factory->GetEventMgr(Chosen(gpu_, 2, 2), options);
+  EXPECT_NE(of_third, of_first);
+  EXPECT_NE(of_third, of_second);
+}
+
+// TensorFlow asks that of the visible device for copies of all groups.
+TEST_F(GroupExecutorsTest, AStreamsContextSaysWhoseEventIsRecorded) {
+  EventMgrFactory* factory = EventMgrFactory::Singleton();
+  auto* stock = static_cast<Executor*>(Chosen(gpu_, 0));
+  auto* first = static_cast<Executor*>(Chosen(gpu_, 1, 1));
+  auto* second = static_cast<Executor*>(Chosen(gpu_, 3, 1));
+  auto* beside = static_cast<Executor*>(Chosen(gpu_, 2, 0));
+  EventMgr* visible = factory->GetEventMgr(stock, GPUOptions());
+  for (auto* executor : {first, second, beside}) {
+    factory->GetEventMgr(executor, GPUOptions());
+  }
+  const auto run_on = [&](Executor* executor) {
+    auto stream = executor->CreateStream(/*priority=*/std::nullopt);
+    ASSERT_TRUE(stream.ok()) << stream.status();
+    absl::Notification done;
+    ThenExecute(visible, stream->get(), [&] { done.Notify(); });
+    done.WaitForNotification();
+  };
+  run_on(second);
+  EXPECT_EQ(first->events, 1);
+  EXPECT_EQ(second->events, 0);
+  EXPECT_EQ(stock->events, 0);
+  run_on(beside);
+  EXPECT_EQ(stock->events, 1);
+  EXPECT_EQ(beside->events, 0);
+  EXPECT_EQ(first->events, 1);
 }
 
 }  // namespace

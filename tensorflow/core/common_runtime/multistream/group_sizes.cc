@@ -18,6 +18,7 @@ limitations under the License.
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -61,12 +62,13 @@ absl::StatusOr<std::vector<int>> VisibleGpus(const ConfigProto& config,
 
 // The memory that TensorFlow would give one GPU, in bytes.
 int64_t MemoryOfGpu(const GPUOptions& options, const MemoryInfo& memory,
-                    int groups) {
+                    int groups, int contexts) {
   const double fraction = options.per_process_gpu_memory_fraction();
   int64_t bytes = fraction > 0
                       ? static_cast<int64_t>(memory.total_bytes * fraction)
                       : memory.free_bytes - memory.reserved_bytes -
-                            (groups - 1) * memory.reserved_per_group_bytes;
+                            (groups - 1) * memory.reserved_per_group_bytes -
+                            (contexts - 1) * memory.reserved_per_context_bytes;
   const auto reserve = [&](int64_t megabytes) {
     if (megabytes * kMegabyte <= memory.free_bytes) {
       bytes = memory.free_bytes - megabytes * kMegabyte;
@@ -124,6 +126,8 @@ absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
     const int groups = options.GroupCount(k);
     absl::Status prioritized = options.CheckPriorities(groups);
     if (!prioritized.ok()) return prioritized;
+    std::vector<int> contexts;
+    for (int i = 0; i < groups; ++i) contexts.push_back(options.Context(k, i));
     int64_t bytes;
     if (k < logical.size() && logical.Get(k).memory_limit_mb_size() > 1) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -137,7 +141,9 @@ absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
       bytes =
           static_cast<int64_t>(logical.Get(k).memory_limit_mb(0)) * kMegabyte;
     } else {
-      bytes = MemoryOfGpu(gpu_options, memory(gpu), groups);
+      bytes =
+          MemoryOfGpu(gpu_options, memory(gpu), groups,
+                      1 + *std::max_element(contexts.begin(), contexts.end()));
     }
     // Whole megabytes: that is what a memory limit is given in.
     const int64_t group_bytes = bytes / groups / kMegabyte * kMegabyte;
@@ -146,7 +152,7 @@ absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
           "GPU ", gpu, " has ", bytes, " bytes to give, too little for ",
           groups, " stream groups of at least 1 MiB each."));
     }
-    sizes.push_back({gpu, groups, group_bytes});
+    sizes.push_back({gpu, groups, group_bytes, std::move(contexts)});
   }
   return sizes;
 }

@@ -37,13 +37,16 @@ struct MemoryInfo {
   int64_t reserved_bytes;
   // The same for each group beyond the first: handles and workspaces.
   int64_t reserved_per_group_bytes = 0;
+  // And for each CUDA context beyond the first.
+  int64_t reserved_per_context_bytes = 0;
 };
 
 // One visible GPU.
 struct GpuSizes {
   int gpu;  // as the platform numbers it
   int groups;
-  int64_t group_bytes;  // memory limit of each group
+  int64_t group_bytes;             // memory limit of each group
+  std::vector<int> contexts = {};  // of each group, the CUDA context's number
 };
 
 // FailedPrecondition: groups are asked for where there is no GPU.

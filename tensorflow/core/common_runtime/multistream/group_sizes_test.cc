@@ -31,7 +31,8 @@ constexpr int64_t kMegabyte = 1 << 20;
 constexpr char kReserveVariable[] = "TF_DEVICE_MIN_SYS_MEMORY_IN_MB";
 
 // Three GPUs, of which GPU k has 1000 + 100k MiB: 900 + 100k free, 60 of them
-// reserved, and per_group_ MiB more for each group beyond the first.
+// reserved, and per_group_ and per_context_ MiB more for each group and each
+// context beyond the first.
 class GroupSizesTest : public ::testing::Test {
  protected:
   GroupSizesTest() { unsetenv(kReserveVariable); }
@@ -41,7 +42,7 @@ class GroupSizesTest : public ::testing::Test {
     return PlanGroupSizes(options_, config_, physical_, [this](int gpu) {
       return MemoryInfo{(900 + 100 * gpu) * kMegabyte,
                         (1000 + 100 * gpu) * kMegabyte, 60 * kMegabyte,
-                        per_group_ * kMegabyte};
+                        per_group_ * kMegabyte, per_context_ * kMegabyte};
     });
   }
 
@@ -75,6 +76,7 @@ class GroupSizesTest : public ::testing::Test {
   }
 
   int64_t per_group_ = 0;
+  int64_t per_context_ = 0;
   Options options_{/*group_counts=*/{4}};
   ConfigProto config_;
   std::vector<int> physical_ = {0, 1, 2};
@@ -91,6 +93,19 @@ TEST_F(GroupSizesTest, EachFurtherGroupReservesMemory) {
   options_.group_counts = {4};
   config_.mutable_gpu_options()->set_per_process_gpu_memory_fraction(0.5);
   EXPECT_EQ(Planned(), "0:4x125");
+}
+
+TEST_F(GroupSizesTest, EachFurtherContextReservesMemory) {
+  per_context_ = 80;
+  physical_ = {0, 1};
+  options_.context_counts = {1, 3};
+  EXPECT_EQ(Planned(), "0:4x210 1:4x195");  // (1000 - 60 - 2 * 80) / 4
+  EXPECT_EQ((*Plan())[0].contexts, (std::vector<int>{0, 0, 0, 0}));
+  EXPECT_EQ((*Plan())[1].contexts, (std::vector<int>{0, 1, 2, 0}));
+  // No more than there are groups.
+  options_.context_counts = {64};
+  options_.group_counts = {2};
+  EXPECT_EQ(Planned(), "0:2x380 1:2x430");
 }
 
 TEST_F(GroupSizesTest, GroupsShareTheFreeMemoryEvenly) {

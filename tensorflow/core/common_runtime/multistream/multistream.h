@@ -44,6 +44,9 @@ struct StreamGroupStats {
   // TF_PER_STREAM_HOST_ALLOCATOR.
   int64_t host_bytes_in_use = 0;
   int64_t peak_host_bytes_in_use = 0;
+  // Number of the CUDA context that has the group's streams; 0 is the GPU's
+  // primary one.
+  int64_t context = 0;
   // CUDA's priority of the group's streams: the lower, the sooner.
   int64_t priority = 0;
   // Work that the group's stream has been given to keep order: waits for other

@@ -91,15 +91,7 @@ absl::Status CheckWord(const std::string& name, const std::string& value,
 
 // Checks the variables that later parts of multi-stream give meaning to.
 absl::Status CheckOthers(const GetVariable& get, Options* options) {
-  constexpr char kContextCount[] = "TF_GPU_CONTEXT_COUNT";
   constexpr char kPolicy[] = "TF_MULTI_STREAM_POLICY";
-  if (const std::string v = get(kContextCount).value_or(""); !v.empty()) {
-    std::vector<int> parsed;
-    absl::Status s =
-        ParseIntList(kContextCount, v, 1, kMaxGroupCount, kOfGpus, &parsed);
-    if (!s.ok()) return s;
-    options->without_effect.push_back(kContextCount);
-  }
   if (!get(kPolicy).value_or("").empty()) {
     options->without_effect.push_back(kPolicy);
   }
@@ -178,10 +170,10 @@ bool Options::Enabled() const {
                      [](int n) { return n > 1; });
 }
 
-int Options::GroupCount(int gpu) const {
-  if (group_counts.empty()) return 1;
-  if (group_counts.size() == 1) return group_counts[0];
-  return gpu < static_cast<int>(group_counts.size()) ? group_counts[gpu] : 1;
+int Options::OfGpu(const std::vector<int>& list, int gpu) {
+  if (list.empty()) return 1;
+  if (list.size() == 1) return list[0];
+  return gpu < static_cast<int>(list.size()) ? list[gpu] : 1;
 }
 
 absl::Status Options::CheckPriorities(int groups) const {
@@ -195,17 +187,21 @@ absl::Status Options::CheckPriorities(int groups) const {
 }
 
 absl::Status Options::CheckGroupCounts(int visible, int physical) const {
-  const int entries = static_cast<int>(group_counts.size());
-  if (entries <= 1 || (entries >= visible && entries <= physical)) {
-    return absl::OkStatus();
+  for (const auto& [name, list] :
+       {std::pair<const char*, const std::vector<int>&>(kGroupCountVariable,
+                                                        group_counts),
+        {kContextCountVariable, context_counts}}) {
+    const int entries = static_cast<int>(list.size());
+    if (entries <= 1 || (entries >= visible && entries <= physical)) continue;
+    return Bad(name, absl::StrJoin(list, ","),
+               absl::StrCat("the list has ", entries, " numbers, and there ",
+                            visible == 1 ? "is 1 visible GPU"
+                                         : absl::StrCat("are ", visible,
+                                                        " visible GPUs"),
+                            "; give one number for each, or a single one for "
+                            "all"));
   }
-  return Bad(kGroupCountVariable, absl::StrJoin(group_counts, ","),
-             absl::StrCat("the list has ", entries, " numbers, and there ",
-                          visible == 1
-                              ? "is 1 visible GPU"
-                              : absl::StrCat("are ", visible, " visible GPUs"),
-                          "; give one number for each, or a single one for "
-                          "all"));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
@@ -216,6 +212,11 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
   if (std::string v = value_of(kGroupCountVariable); !v.empty()) {
     absl::Status s = ParseIntList(kGroupCountVariable, v, 1, kMaxGroupCount,
                                   kOfGpus, &options.group_counts);
+    if (!s.ok()) return s;
+  }
+  if (std::string v = value_of(kContextCountVariable); !v.empty()) {
+    absl::Status s = ParseIntList(kContextCountVariable, v, 1, kMaxGroupCount,
+                                  kOfGpus, &options.context_counts);
     if (!s.ok()) return s;
   }
   if (std::string v = value_of(kEmulatedGpusVariable); !v.empty()) {
@@ -257,6 +258,14 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
   };
   needs_node_level(options.forward_propagation, kForwardPropagationVariable);
   needs_node_level(!options.stream_file.empty(), kStreamFileVariable);
+  const bool several =
+      std::any_of(options.context_counts.begin(), options.context_counts.end(),
+                  [](int count) { return count > 1; });
+  if (several && !options.Enabled()) {
+    options.without_effect.push_back(absl::StrCat(
+        kContextCountVariable,
+        " (without several stream groups: ", kGroupCountVariable, ")"));
+  }
   absl::Status s = CheckOthers(get, &options);
   if (!s.ok()) return s;
   s = ParseResources(get, &options);

@@ -50,6 +50,7 @@ inline constexpr char kGpuAllocatorVariable[] = "TF_GPU_ALLOCATOR";
 inline constexpr char kPrioritiesVariable[] = "TF_GPU_STREAM_GROUP_PRIORITIES";
 inline constexpr char kMergeVariable[] = "TF_GPU_STREAM_MERGE";
 inline constexpr char kHostAllocatorVariable[] = "TF_PER_STREAM_HOST_ALLOCATOR";
+inline constexpr char kContextCountVariable[] = "TF_GPU_CONTEXT_COUNT";
 inline constexpr int kMaxThreadCount = 1024;
 inline constexpr int kMaxGroupCount = 64;
 inline constexpr int kMaxEmulatedGpus = 16;
@@ -93,6 +94,8 @@ struct Options {
   bool cuda_malloc_async = false;
   // TF_GPU_STREAM_GROUP_PRIORITIES: of each group, or empty.
   std::vector<int> priorities;
+  // TF_GPU_CONTEXT_COUNT: as group_counts.
+  std::vector<int> context_counts;
   // TF_GPU_STREAM_MERGE: a group copies on its compute stream.
   bool merge_streams = false;
   // TF_PER_STREAM_HOST_ALLOCATOR: pinned host memory of each group's own.
@@ -109,7 +112,7 @@ struct Options {
   }
 
   // Number of groups of the `gpu`-th visible GPU; 1 if unset.
-  int GroupCount(int gpu) const;
+  int GroupCount(int gpu) const { return OfGpu(group_counts, gpu); }
 
   // CUDA's priority of `group`'s streams: the lower, the sooner they are
   // served.
@@ -123,9 +126,18 @@ struct Options {
   // groups.
   absl::Status CheckPriorities(int groups) const;
 
-  // InvalidArgument if group_counts is a list that does not fit `visible` GPUs
-  // out of `physical`.
+  // The CUDA context of `group` of the `gpu`-th visible GPU, from 0.
+  int Context(int gpu, int group) const {
+    return group % OfGpu(context_counts, gpu);
+  }
+
+  // InvalidArgument if group_counts or context_counts is a list that does not
+  // fit `visible` GPUs out of `physical`.
   absl::Status CheckGroupCounts(int visible, int physical) const;
+
+ private:
+  // The `gpu`-th entry of a list, or its only one; 1 if there is none.
+  static int OfGpu(const std::vector<int>& list, int gpu);
 };
 
 // Reads a variable; nullopt if it is not set.

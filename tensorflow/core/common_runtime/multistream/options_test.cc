@@ -260,8 +260,7 @@ TEST(OptionsTest, ThreadsOfGroups) {
 
 TEST(OptionsTest, VariablesAwayFromTheirDefaultAreNamed) {
   for (const auto& [name, value] :
-       Variables{{"TF_GPU_CONTEXT_COUNT", "2,4"},
-                 {"TF_MULTI_STREAM_POLICY", "manual"}}) {
+       Variables{{"TF_MULTI_STREAM_POLICY", "manual"}}) {
     const absl::StatusOr<Options> options = Parse({{name, value}});
     ASSERT_TRUE(options.ok()) << options.status();
     EXPECT_EQ(options->without_effect, std::vector<std::string>{name});
@@ -296,6 +295,34 @@ TEST(OptionsTest, ResourcesOfGroups) {
 
   EXPECT_TRUE(Parse({{kSharePoolVariable, "true"}})->has_pool());
   EXPECT_EQ(Parse({{kPrioritiesVariable, "-3"}})->Priority(7), -3);
+}
+
+TEST(OptionsTest, GroupsTakeContextsInTurn) {
+  EXPECT_EQ(Parse({})->Context(0, 5), 0);
+  const Options one = *Parse({{kContextCountVariable, "3"}});
+  EXPECT_EQ(one.Context(0, 0), 0);
+  EXPECT_EQ(one.Context(7, 2), 2);
+  EXPECT_EQ(one.Context(7, 3), 0);
+  const Options list = *Parse({{kContextCountVariable, "1,2"}});
+  EXPECT_EQ(list.Context(0, 3), 0);
+  EXPECT_EQ(list.Context(1, 3), 1);
+  EXPECT_TRUE(list.CheckGroupCounts(2, 2).ok());
+  const absl::Status status = list.CheckGroupCounts(1, 1);
+  EXPECT_NE(status.message().find("TF_GPU_CONTEXT_COUNT=\"1,2\""),
+            std::string::npos)
+      << status;
+}
+
+TEST(OptionsTest, ContextsAreForSeveralGroups) {
+  EXPECT_EQ(Parse({{kContextCountVariable, "2"}})->without_effect,
+            std::vector<std::string>{
+                "TF_GPU_CONTEXT_COUNT (without several stream groups: "
+                "TF_GPU_STREAM_GROUP_COUNT)"});
+  for (const Variables& variables :
+       {Variables{{kContextCountVariable, "1"}},
+        Variables{{kContextCountVariable, "2"}, {kGroupCountVariable, "4"}}}) {
+    EXPECT_TRUE(Parse(variables)->without_effect.empty());
+  }
 }
 
 TEST(OptionsTest, PrioritiesFitTheGroups) {

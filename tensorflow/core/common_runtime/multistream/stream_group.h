@@ -135,6 +135,11 @@ class StreamGroup {
     host_allocator_.store(allocator, std::memory_order_release);
   }
 
+  int context() const { return context_.load(std::memory_order_relaxed); }
+  void set_context(int context) {
+    context_.store(context, std::memory_order_relaxed);
+  }
+
   int priority() const { return priority_.load(std::memory_order_relaxed); }
   void set_priority(int priority) {
     priority_.store(priority, std::memory_order_relaxed);
@@ -149,6 +154,7 @@ class StreamGroup {
   std::atomic<int64_t>* memory_failures_ = nullptr;  // of the GPU
   std::atomic<Allocator*> allocator_{nullptr};
   std::atomic<Allocator*> host_allocator_{nullptr};
+  std::atomic<int> context_{0};
   std::atomic<int> priority_{0};
 
   // Leader marks that this group's stream has waited for.

@@ -1,0 +1,135 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/generated_kernels.h"
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/group_on_thread.h"
+#include "tensorflow/core/common_runtime/multistream/stream_group.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/op_requires.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "xla/stream_executor/stream.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+absl::Status Checked(const char* call, CUresult result) {
+  if (result == CUDA_SUCCESS) return absl::OkStatus();
+  const char* name = nullptr;
+  cuGetErrorName(result, &name);
+  return absl::InternalError(absl::StrCat(
+      call, " failed with ",
+      name == nullptr ? absl::StrCat(static_cast<int>(result)) : name));
+}
+
+}  // namespace
+
+GeneratedKernels::~GeneratedKernels() {
+  for (const auto& [data, module] : modules_) cuModuleUnload(module);
+}
+
+absl::StatusOr<CUfunction> GeneratedKernels::Get(void* module,
+                                                 absl::string_view name) {
+  absl::MutexLock lock(&mu_);
+  CUmodule loaded = nullptr;
+  if (auto found = modules_.find(module); found != modules_.end()) {
+    loaded = found->second;
+  } else {
+    absl::Status s =
+        Checked("cuModuleLoadData", cuModuleLoadData(&loaded, module));
+    if (!s.ok()) return s;
+    modules_.emplace(module, loaded);
+  }
+  std::pair<CUmodule, std::string> key(loaded, name);
+  if (auto found = kernels_.find(key); found != kernels_.end()) {
+    return found->second;
+  }
+  CUfunction kernel = nullptr;
+  absl::Status s =
+      Checked("cuModuleGetFunction",
+              cuModuleGetFunction(&kernel, loaded, key.second.c_str()));
+  if (!s.ok()) return s;
+  kernels_.emplace(std::move(key), kernel);
+  return kernel;
+}
+
+std::string GeneratedKernels::DebugString() const {
+  return "generated kernels of a CUDA context";
+}
+
+// Not in the anonymous namespace: for the function below.
+void LaunchGenerated(OpKernelContext* context, int number, void* module,
+                     const char* name, const unsigned (&grid)[3],
+                     const unsigned (&block)[3], void** params) {
+  ResourceMgr* resources = context->resource_manager();
+  GeneratedKernels* kernels = nullptr;
+  OP_REQUIRES_OK(context,
+                 resources->LookupOrCreate<GeneratedKernels>(
+                     resources->default_container(),
+                     absl::StrCat("multistream-kernels-of-context-", number),
+                     &kernels, [](GeneratedKernels** made) {
+                       *made = new GeneratedKernels;
+                       return absl::OkStatus();
+                     }));
+  core::ScopedUnref unref(kernels);
+  auto kernel = kernels->Get(module, name);
+  OP_REQUIRES_OK(context, kernel.status());
+  auto stream = static_cast<CUstream>(context->op_device_context()
+                                          ->stream()
+                                          ->platform_specific_handle()
+                                          .stream);
+  OP_REQUIRES_OK(
+      context,
+      Checked("cuLaunchKernel",
+              cuLaunchKernel(*kernel, grid[0], grid[1], grid[2], block[0],
+                             block[1], block[2], /*sharedMemBytes=*/0, stream,
+                             params, /*extra=*/nullptr)));
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+// In TensorFlow's place.
+extern "C" void _mlir_ciface_tf_launch_kernel(void* context, void* module,
+                                              char* name, intptr_t grid_x,
+                                              intptr_t grid_y, intptr_t grid_z,
+                                              intptr_t block_x,
+                                              intptr_t block_y,
+                                              intptr_t block_z, void** params) {
+  const auto* group = tensorflow::multistream::GroupOnThread::Get();
+  if (group == nullptr || group->context() == 0) {
+    static const auto stock =
+        reinterpret_cast<decltype(&_mlir_ciface_tf_launch_kernel)>(
+            dlsym(RTLD_NEXT, "_mlir_ciface_tf_launch_kernel"));
+    return stock(context, module, name, grid_x, grid_y, grid_z, block_x,
+                 block_y, block_z, params);
+  }
+  if (grid_x == 0 || grid_y == 0 || grid_z == 0) return;
+  const auto u = [](intptr_t size) { return static_cast<unsigned>(size); };
+  tensorflow::multistream::LaunchGenerated(
+      static_cast<tensorflow::OpKernelContext*>(context), group->context(),
+      module, name, {u(grid_x), u(grid_y), u(grid_z)},
+      {u(block_x), u(block_y), u(block_z)}, params);
+}
