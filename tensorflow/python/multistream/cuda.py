@@ -38,6 +38,8 @@ class StreamGroupStats:
       host_bytes_in_use: pinned host memory of the group's own that is in use, in bytes; 0 without
         `TF_PER_STREAM_HOST_ALLOCATOR`.
       peak_host_bytes_in_use: the most that `host_bytes_in_use` has been.
+      executor: the StreamExecutor that has the group's cuBLAS, cuDNN and cuFFT handles, as the
+        number of the first group that has it, too.
       context: number of the CUDA context that has the group's streams; 0 is the GPU's primary one.
       priority: of the group's streams, as CUDA counts: the lower, the sooner they are served.
       waits: how often the group's stream has been told to wait for another one's.
@@ -59,6 +61,7 @@ class StreamGroupStats:
     bytes_reserved: int
     host_bytes_in_use: int
     peak_host_bytes_in_use: int
+    executor: int
     context: int
     priority: int
     waits: int
@@ -82,6 +85,7 @@ class _CStats(ctypes.Structure):
         ("bytes_reserved", ctypes.c_int64),
         ("host_bytes_in_use", ctypes.c_int64),
         ("peak_host_bytes_in_use", ctypes.c_int64),
+        ("executor", ctypes.c_int64),
         ("context", ctypes.c_int64),
         ("priority", ctypes.c_int64),
         ("waits", ctypes.c_int64),

@@ -271,6 +271,7 @@ def test_groups_take_contexts_in_turn() -> None:
             f"""
             tf.constant(1.0)
             contexts = [s.context for s in tf.cuda.stream_stats()]
+            check([s.executor for s in tf.cuda.stream_stats()] == [0, 1, 2, 3], "executors")
             check(contexts == {expected}, f"contexts {{contexts}}")
             """,
             TF_GPU_CONTEXT_COUNT=counts,

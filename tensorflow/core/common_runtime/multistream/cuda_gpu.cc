@@ -280,12 +280,16 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     if (most > 1 && options_.spin_locks) ReplaceLocksInCudaDriver();
     WarnOfContextsInTurn();
     const auto threads = SessionThreads::Of(options.config);
+    std::map<const se::StreamExecutor*, int> first_with;
     for (size_t i = 0; i < all.size(); ++i) {
       auto* device = static_cast<CudaGroupDevice*>(all[i].release());
       std::unique_ptr<CudaGroupDevice> owned(device);
       auto* group = static_cast<CudaStreamGroup*>(specs_[i].group);
       status = group->Bind(device);
       if (!status.ok()) return status;
+      group->set_executor(
+          first_with.try_emplace(device->executor(), group->index())
+              .first->second);
       owned->SetContext(group);
       if (options_.merge_streams) owned->CompleteMergedCopies(group);
       if (group->is_leader()) {

@@ -240,6 +240,7 @@ void MakeAllocators(GpuGroups* gpu, const Options& options,
                                        kEmulatedMemory, /*allow_growth=*/true)
                                     .release());
     }
+    group->set_executor(i);
     group->set_context(size.contexts[i]);
     group->set_priority(options.Priority(i));
   }

@@ -44,6 +44,9 @@ struct StreamGroupStats {
   // TF_PER_STREAM_HOST_ALLOCATOR.
   int64_t host_bytes_in_use = 0;
   int64_t peak_host_bytes_in_use = 0;
+  // The StreamExecutor that has the group's cuBLAS, cuDNN and cuFFT handles, as
+  // the number of the first group that has it, too.
+  int64_t executor = 0;
   // Number of the CUDA context that has the group's streams; 0 is the GPU's
   // primary one.
   int64_t context = 0;

@@ -37,12 +37,22 @@ constexpr int64_t kSlab = 64;
 // Of each group's free chunks, for one that costs no wait.
 constexpr int kMostLookedAt = 8;
 
+// A group keeps chunks for tensors up to this size, and so much in all.
+constexpr size_t kMostKept = size_t{256} << 10;
+constexpr size_t kMostKeptInAll = size_t{4} << 20;
+
 // As stock TensorFlow.
 constexpr int kMostMillisToWait = 10000;
 
 template <typename T>
 T RoundUp(T n, T to) {
   return (n + to - 1) / to * to;
+}
+
+void RaiseTo(int64_t value, std::atomic<int64_t>* peak) {
+  int64_t before = peak->load();
+  while (before < value && !peak->compare_exchange_weak(before, value)) {
+  }
 }
 
 }  // namespace
@@ -55,12 +65,9 @@ StreamAwarePool::StreamAwarePool(std::unique_ptr<SubAllocator> memory,
       options_(options),
       free_(groups_.size() + 1),
       next_extension_(kPage),
-      waited_(groups_.size(), std::vector<int64_t>(groups_.size(), 0)),
-      stats_(groups_.size() + 1) {
-  for (AllocatorStats& stats : stats_) {
-    stats.bytes_limit = options_.limit;
-    stats.pool_bytes = 0;
-    stats.peak_pool_bytes = 0;
+      waited_(groups_.size(), std::vector<int64_t>(groups_.size(), 0)) {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    holdings_.push_back(std::make_unique<Holdings>());
   }
 }
 
@@ -74,63 +81,124 @@ StreamAwarePool::~StreamAwarePool() {
 void* StreamAwarePool::Allocate(int group, size_t bytes, bool retry) {
   // More than the limit will not be there later either.
   if (bytes == 0 || bytes > static_cast<size_t>(options_.limit)) return nullptr;
-  if (!retry || !options_.allow_retry) return AllocateOnce(group, bytes);
-  return retry_.AllocateRaw(
+  if (void* memory = TakeKept(group, bytes)) return memory;
+  if (void* memory = AllocateOnce(group, bytes)) return memory;
+  if (!retry || !options_.allow_retry) return nullptr;
+  waiting_.fetch_add(1);
+  void* memory = retry_.AllocateRaw(
       [this, group](size_t, size_t n, bool) { return AllocateOnce(group, n); },
       kMostMillisToWait, kGranule, bytes);
+  waiting_.fetch_sub(1);
+  return memory;
+}
+
+void* StreamAwarePool::TakeKept(int group, size_t bytes) {
+  if (bytes > kMostKept) return nullptr;
+  Holdings* holdings = holdings_[group].get();
+  absl::MutexLock lock(&holdings->mu);
+  auto kept = holdings->kept.find(RoundUp(bytes, kGranule));
+  if (kept == holdings->kept.end() || kept->second.empty()) return nullptr;
+  Chunk* chunk = kept->second.back();
+  kept->second.pop_back();
+  holdings->kept_bytes -= chunk->size;
+  return HandOut(chunk, bytes, holdings);
+}
+
+void* StreamAwarePool::HandOut(Chunk* chunk, size_t bytes, Holdings* holdings) {
+  const auto size = static_cast<int64_t>(chunk->size);
+  holdings->in_use[chunk->begin] = {chunk, bytes, ++holdings->last_id};
+  AllocatorStats& stats = holdings->stats;
+  ++stats.num_allocs;
+  stats.bytes_in_use += size;
+  stats.peak_bytes_in_use =
+      std::max(stats.peak_bytes_in_use, stats.bytes_in_use);
+  stats.largest_alloc_size = std::max(stats.largest_alloc_size, size);
+  RaiseTo(bytes_in_use_.fetch_add(size) + size, &peak_bytes_in_use_);
+  return chunk->begin;
 }
 
 void* StreamAwarePool::AllocateOnce(int group, size_t bytes) {
   const size_t size = RoundUp(bytes, kGranule);
   do {
-    absl::MutexLock lock(&mu_);
-    Chunk* chunk = Smallest(group, size);
-    if (chunk == nullptr) chunk = Fresh(size, /*even_if_thrifty=*/false);
-    if (chunk == nullptr) chunk = Foreign(group, size);
-    if (chunk == nullptr) chunk = Run(size);
-    if (chunk == nullptr) chunk = Fresh(size, /*even_if_thrifty=*/true);
-    if (chunk == nullptr) continue;
-    Take(chunk, group, size);
-    chunk->requested = bytes;
-    chunk->id = ++last_id_;
-    for (AllocatorStats* stats : {&stats_[group], &stats_.back()}) {
-      const auto taken = static_cast<int64_t>(chunk->size);
-      ++stats->num_allocs;
-      stats->bytes_in_use += taken;
-      stats->peak_bytes_in_use =
-          std::max(stats->peak_bytes_in_use, stats->bytes_in_use);
-      stats->largest_alloc_size = std::max(stats->largest_alloc_size, taken);
+    Chunk* chunk;
+    {
+      absl::MutexLock lock(&mu_);
+      chunk = OwnOrFresh(group, size);
+      if (chunk == nullptr && ReturnKept()) chunk = OwnOrFresh(group, size);
+      if (chunk == nullptr) chunk = New(size, /*even_if_thrifty=*/false);
+      if (chunk == nullptr) chunk = Foreign(group, size);
+      if (chunk == nullptr) chunk = Run(size);
+      if (chunk == nullptr) chunk = New(size, /*even_if_thrifty=*/true);
+      if (chunk == nullptr) continue;
+      Take(chunk, group, size);
     }
-    return chunk->begin;
+    Holdings* holdings = holdings_[group].get();
+    absl::MutexLock lock(&holdings->mu);
+    return HandOut(chunk, bytes, holdings);
   } while (GiveBackFreeRegions(size));
   return nullptr;
 }
 
 void StreamAwarePool::Free(void* address) {
+  Holdings* holdings = HoldingsOf(address);
+  Chunk* chunk;
   {
-    absl::MutexLock lock(&mu_);
-    Chunk* chunk = const_cast<Chunk*>(&InUse(address));
+    absl::MutexLock lock(&holdings->mu);
+    auto found = holdings->in_use.find(address);
+    if (found == holdings->in_use.end()) {
+      LOG(FATAL) << "Memory at " << address << " is not in use";
+    }
+    chunk = found->second.chunk;
+    const size_t asked_for = RoundUp(found->second.requested, kGranule);
+    holdings->in_use.erase(found);
     const auto size = static_cast<int64_t>(chunk->size);
-    stats_[chunk->group].bytes_in_use -= size;
-    stats_.back().bytes_in_use -= size;
-    chunk->in_use = false;
-    chunk->freed = ++frees_;
-    auto joins = [chunk](const Chunk* other) {
-      return other != nullptr && !other->in_use && other->group == chunk->group;
-    };
-    if (joins(chunk->after)) {
-      RemoveFree(chunk->after);
-      Join(chunk);
+    holdings->stats.bytes_in_use -= size;
+    bytes_in_use_.fetch_sub(size);
+    chunk->freed = ++holdings->frees;
+    if (asked_for <= kMostKept &&
+        holdings->kept_bytes + chunk->size <= kMostKeptInAll) {
+      holdings->kept[asked_for].push_back(chunk);
+      holdings->kept_bytes += chunk->size;
+      chunk = nullptr;
     }
-    if (joins(chunk->before)) {
-      Chunk* before = chunk->before;
-      RemoveFree(before);
-      Join(before);
-      chunk = before;
-    }
-    AddFree(chunk);
   }
-  retry_.NotifyDealloc();
+  if (chunk != nullptr) {
+    absl::MutexLock lock(&mu_);
+    Return(chunk);
+  }
+  if (waiting_.load() > 0) retry_.NotifyDealloc();
+}
+
+bool StreamAwarePool::ReturnKept() {
+  std::vector<Chunk*> chunks;
+  for (const auto& holdings : holdings_) {
+    absl::MutexLock lock(&holdings->mu);
+    for (auto& [size, kept] : holdings->kept) {
+      chunks.insert(chunks.end(), kept.begin(), kept.end());
+    }
+    holdings->kept.clear();
+    holdings->kept_bytes = 0;
+  }
+  for (Chunk* chunk : chunks) Return(chunk);
+  return !chunks.empty();
+}
+
+void StreamAwarePool::Return(Chunk* chunk) {
+  chunk->in_use = false;
+  auto joins = [chunk](const Chunk* other) {
+    return other != nullptr && !other->in_use && other->group == chunk->group;
+  };
+  if (joins(chunk->after)) {
+    RemoveFree(chunk->after);
+    Join(chunk);
+  }
+  if (joins(chunk->before)) {
+    Chunk* before = chunk->before;
+    RemoveFree(before);
+    Join(before);
+    chunk = before;
+  }
+  AddFree(chunk);
 }
 
 StreamAwarePool::Chunk* StreamAwarePool::Smallest(int group, size_t size) {
@@ -138,18 +206,18 @@ StreamAwarePool::Chunk* StreamAwarePool::Smallest(int group, size_t size) {
   return found == free_[group].end() ? nullptr : found->second;
 }
 
-StreamAwarePool::Chunk* StreamAwarePool::Fresh(size_t size,
-                                               bool even_if_thrifty) {
-  Chunk* chunk = Smallest(fresh(), size);
-  if (chunk == nullptr && Extend(size, even_if_thrifty)) {
-    chunk = Smallest(fresh(), size);
-  }
-  return chunk;
+StreamAwarePool::Chunk* StreamAwarePool::OwnOrFresh(int group, size_t size) {
+  Chunk* chunk = Smallest(group, size);
+  return chunk != nullptr ? chunk : Smallest(fresh(), size);
+}
+
+StreamAwarePool::Chunk* StreamAwarePool::New(size_t size,
+                                             bool even_if_thrifty) {
+  return Extend(size, even_if_thrifty) ? Smallest(fresh(), size) : nullptr;
 }
 
 bool StreamAwarePool::Extend(size_t size, bool even_if_thrifty) {
-  const AllocatorStats& all = stats_.back();
-  const int64_t left = options_.limit - *all.pool_bytes;
+  const int64_t left = options_.limit - pool_bytes_;
   const auto least = static_cast<int64_t>(size);
   if (least > left) return false;
   int64_t wanted = left;
@@ -157,9 +225,9 @@ bool StreamAwarePool::Extend(size_t size, bool even_if_thrifty) {
     wanted = next_extension_;
     if (options_.thrifty) {
       const auto peak = static_cast<double>(
-          std::max(all.peak_bytes_in_use, all.bytes_in_use + least));
+          std::max(peak_bytes_in_use_.load(), bytes_in_use_ + least));
       const auto spare =
-          static_cast<int64_t>(peak * kMostOverPeak) - *all.pool_bytes;
+          static_cast<int64_t>(peak * kMostOverPeak) - pool_bytes_;
       // A page is not worth a wait.
       if (RoundUp(least, kPage) > std::max(spare, kPage) && !even_if_thrifty) {
         return false;
@@ -187,10 +255,7 @@ bool StreamAwarePool::Extend(size_t size, bool even_if_thrifty) {
 }
 
 void StreamAwarePool::AddPoolBytes(int64_t bytes) {
-  for (AllocatorStats& stats : stats_) {
-    *stats.pool_bytes += bytes;
-    stats.peak_pool_bytes = std::max(*stats.peak_pool_bytes, *stats.pool_bytes);
-  }
+  RaiseTo(pool_bytes_ += bytes, &peak_pool_bytes_);
 }
 
 bool StreamAwarePool::MustWait(int group, const Chunk& chunk) const {
@@ -244,8 +309,7 @@ void StreamAwarePool::Take(Chunk* chunk, int group, size_t size) {
   size_t wanted = size;
   if (chunk->group != group && chunk->size >= size) {
     // For the next ones, too.
-    const int64_t slab =
-        std::min(kPage, stats_.back().peak_bytes_in_use / kSlab);
+    const int64_t slab = std::min(kPage, peak_bytes_in_use_ / kSlab);
     wanted = std::max(size, RoundUp(static_cast<size_t>(slab), kGranule));
   }
   bool moves = false;
@@ -259,10 +323,12 @@ void StreamAwarePool::Take(Chunk* chunk, int group, size_t size) {
     if (part->group == fresh()) return;
     was_used = true;
     if (!MustWait(group, *part)) return;
+    // What is freed from now on may have been used after what is waited for.
+    const int64_t frees = holdings_[part->group]->frees;
     // With the lock: whoever is given a part of this chunk next, and waits for
     // this group, waits for this wait, too.
     groups_[group]->OrderAfter(groups_[part->group]);
-    waited_[group][part->group] = frees_;
+    waited_[group][part->group] = frees;
   };
   take(chunk, 0);
   while (chunk->size < size) {
@@ -272,7 +338,7 @@ void StreamAwarePool::Take(Chunk* chunk, int group, size_t size) {
   chunk->group = group;
   // Who has waited for this group before has not waited for those that it has
   // waited for since.
-  if (was_used) chunk->freed = ++frees_;
+  if (was_used) chunk->freed = ++holdings_[group]->frees;
   if (moves) {
     MemoryOwner::Get()->Add(chunk->begin, chunk->size, groups_[group]);
   }
@@ -285,7 +351,7 @@ bool StreamAwarePool::GiveBackFreeRegions(size_t size) {
   std::vector<int> users;
   {
     absl::MutexLock lock(&mu_);
-    int64_t bytes = options_.limit - *stats_.back().pool_bytes;
+    int64_t bytes = options_.limit - pool_bytes_;
     auto is_free = [this](const Region& region) {
       mu_.AssertHeld();
       for (const Chunk* chunk = chunks_.at(region.begin).get();
@@ -367,47 +433,79 @@ void StreamAwarePool::RemoveFree(Chunk* chunk) {
   free_[chunk->group].erase({chunk->size, chunk->begin});
 }
 
-const StreamAwarePool::Chunk& StreamAwarePool::InUse(
+StreamAwarePool::Holdings* StreamAwarePool::HoldingsOf(
     const void* address) const {
-  auto found = chunks_.find(address);
-  if (found == chunks_.end() || !found->second->in_use) {
+  const StreamGroup* group = MemoryOwner::Get()->Find(address);
+  const size_t index = group == nullptr ? groups_.size() : group->index();
+  if (index >= groups_.size() || groups_[index] != group) {
     LOG(FATAL) << "Memory at " << address << " is not in use";
   }
-  return *found->second;
+  return holdings_[index].get();
+}
+
+StreamAwarePool::InUse StreamAwarePool::Find(const void* address) const {
+  Holdings* holdings = HoldingsOf(address);
+  absl::MutexLock lock(&holdings->mu);
+  auto found = holdings->in_use.find(address);
+  if (found == holdings->in_use.end()) {
+    LOG(FATAL) << "Memory at " << address << " is not in use";
+  }
+  return found->second;
 }
 
 size_t StreamAwarePool::RequestedSize(const void* address) const {
-  absl::MutexLock lock(&mu_);
-  return InUse(address).requested;
+  return Find(address).requested;
 }
 
 size_t StreamAwarePool::AllocatedSize(const void* address) const {
-  absl::MutexLock lock(&mu_);
-  return InUse(address).size;
+  return Find(address).chunk->size;
 }
 
 int64_t StreamAwarePool::AllocationId(const void* address) const {
-  absl::MutexLock lock(&mu_);
-  return InUse(address).id;
+  return Find(address).id;
+}
+
+AllocatorStats StreamAwarePool::CommonStats() const {
+  AllocatorStats stats;
+  stats.bytes_limit = options_.limit;
+  stats.pool_bytes = pool_bytes_;
+  stats.peak_pool_bytes = peak_pool_bytes_;
+  return stats;
 }
 
 AllocatorStats StreamAwarePool::StatsOfGroup(int group) const {
-  absl::MutexLock lock(&mu_);
-  return stats_[group];
+  AllocatorStats stats = CommonStats();
+  absl::MutexLock lock(&holdings_[group]->mu);
+  const AllocatorStats& own = holdings_[group]->stats;
+  stats.num_allocs = own.num_allocs;
+  stats.bytes_in_use = own.bytes_in_use;
+  stats.peak_bytes_in_use = own.peak_bytes_in_use;
+  stats.largest_alloc_size = own.largest_alloc_size;
+  return stats;
 }
 
 AllocatorStats StreamAwarePool::Stats() const {
-  absl::MutexLock lock(&mu_);
-  return stats_.back();
+  AllocatorStats stats = CommonStats();
+  stats.bytes_in_use = bytes_in_use_;
+  stats.peak_bytes_in_use = peak_bytes_in_use_;
+  for (const auto& holdings : holdings_) {
+    absl::MutexLock lock(&holdings->mu);
+    stats.num_allocs += holdings->stats.num_allocs;
+    stats.largest_alloc_size =
+        std::max(stats.largest_alloc_size, holdings->stats.largest_alloc_size);
+  }
+  return stats;
 }
 
 void StreamAwarePool::ClearStats() {
-  absl::MutexLock lock(&mu_);
-  for (AllocatorStats& stats : stats_) {
+  for (const auto& holdings : holdings_) {
+    absl::MutexLock lock(&holdings->mu);
+    AllocatorStats& stats = holdings->stats;
     stats.num_allocs = 0;
     stats.peak_bytes_in_use = stats.bytes_in_use;
     stats.largest_alloc_size = 0;
   }
+  peak_bytes_in_use_ = bytes_in_use_.load();
 }
 
 std::unique_ptr<StreamAwarePool> NewStreamAwarePool(

@@ -22,10 +22,16 @@ limitations under the License.
 // chunk of another group costs a wait: the asking group's stream waits for all
 // that the other one's has been given, unless it has since the chunk was freed.
 // Fresh memory, which no group has used, costs none.
+//
+// What groups do at the same time takes no lock that they share, most of the
+// time: a group keeps small chunks that it has freed, and takes them for
+// tensors of the same size. They go back to the pool before it grows or takes
+// memory of others.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_AWARE_POOL_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_AWARE_POOL_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -90,11 +96,9 @@ class StreamAwarePool {
   struct Chunk {
     char* begin;
     size_t size;
-    int group;  // whose it is, or was last; groups_.size() if fresh
-    bool in_use = false;
-    size_t requested = 0;
-    int64_t id = 0;
-    int64_t freed = 0;        // value of frees_ when it was
+    int group;            // whose it is, or was last; groups_.size() if fresh
+    bool in_use = false;  // or kept by the group
+    int64_t freed = 0;    // the group's `frees` when it was
     Chunk* before = nullptr;  // neighbours in its region
     Chunk* after = nullptr;
   };
@@ -102,16 +106,42 @@ class StreamAwarePool {
     char* begin;
     size_t size;
   };
+  struct InUse {
+    Chunk* chunk;
+    size_t requested;
+    int64_t id;
+  };
+  // What one group has. Its lock is taken alone or after mu_.
+  struct Holdings {
+    absl::Mutex mu;
+    absl::flat_hash_map<const void*, InUse> in_use ABSL_GUARDED_BY(mu);
+    // Freed chunks by the size that they were asked for.
+    absl::flat_hash_map<size_t, std::vector<Chunk*>> kept ABSL_GUARDED_BY(mu);
+    size_t kept_bytes ABSL_GUARDED_BY(mu) = 0;
+    int64_t last_id ABSL_GUARDED_BY(mu) = 0;
+    std::atomic<int64_t> frees{0};
+    AllocatorStats stats ABSL_GUARDED_BY(mu);
+  };
   // Free chunks of one group by size, then address.
   using FreeChunks = absl::btree_map<std::pair<size_t, char*>, Chunk*>;
 
   int fresh() const { return static_cast<int>(groups_.size()); }
 
   void* AllocateOnce(int group, size_t bytes);
+  // One that `group` has kept; nullptr if there is none.
+  void* TakeKept(int group, size_t bytes);
+  // Counts `chunk` as in use.
+  void* HandOut(Chunk* chunk, size_t bytes, Holdings* holdings)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(holdings->mu);
+  // Frees what the groups have kept. True if there was anything.
+  bool ReturnKept() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Return(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Smallest free chunk that belongs to `group` and has `size` bytes.
   Chunk* Smallest(int group, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Fresh memory, from the GPU if there is none.
-  Chunk* Fresh(size_t size, bool even_if_thrifty)
+  // Of the group's own chunks or else fresh ones.
+  Chunk* OwnOrFresh(int group, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Fresh memory from the GPU.
+  Chunk* New(size_t size, bool even_if_thrifty)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Extend(size_t size, bool even_if_thrifty)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -139,9 +169,12 @@ class StreamAwarePool {
   void Join(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddFree(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RemoveFree(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  const Chunk& InUse(const void* address) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Of the group that has the memory; ends the process if none has.
+  Holdings* HoldingsOf(const void* address) const;
+  InUse Find(const void* address) const;
   void AddPoolBytes(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The limit and what all groups share.
+  AllocatorStats CommonStats() const;
 
   const std::unique_ptr<SubAllocator> memory_;
   const std::vector<StreamGroup*> groups_;
@@ -154,11 +187,17 @@ class StreamAwarePool {
   std::vector<FreeChunks> free_ ABSL_GUARDED_BY(mu_);  // the last one is fresh
   std::vector<Region> regions_ ABSL_GUARDED_BY(mu_);
   int64_t next_extension_ ABSL_GUARDED_BY(mu_);
-  int64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t frees_ ABSL_GUARDED_BY(mu_) = 0;
-  // waited_[i][j]: group i's stream waits for what j had freed by then.
+  // waited_[i][j]: group i's stream waits for what j had freed when its `frees`
+  // had this value.
   std::vector<std::vector<int64_t>> waited_ ABSL_GUARDED_BY(mu_);
-  std::vector<AllocatorStats> stats_ ABSL_GUARDED_BY(mu_);  // groups, then all
+
+  std::vector<std::unique_ptr<Holdings>> holdings_;
+  // Of all groups.
+  std::atomic<int64_t> bytes_in_use_{0};
+  std::atomic<int64_t> peak_bytes_in_use_{0};
+  std::atomic<int64_t> pool_bytes_{0};
+  std::atomic<int64_t> peak_pool_bytes_{0};
+  std::atomic<int> waiting_{0};  // threads, for memory that is given back
 };
 
 // As TF_GPU_STREAM_GROUP_SHARE_MEM_POOL, TF_GPU_STREAM_AWARE_BFC and

@@ -359,6 +359,52 @@ TEST_F(StreamAwarePoolTest, TakesLessWhereTheGpuHasLessThanItSaid) {
   EXPECT_EQ(Get(1, 60 * kMegabyte), nullptr);
 }
 
+// Small chunks that a group keeps are there for whoever needs the memory.
+TEST_F(StreamAwarePoolTest, WhatAGroupKeepsGoesToOthersBeforeThePoolGrows) {
+  for (bool growth : {false, true}) {
+    StreamAwarePool::Options options;
+    options.allow_growth = growth;
+    extensions_.clear();
+    MakePool(2 * kMegabyte, options);
+    std::vector<char*> used;
+    for (int i = 0; i < 32; ++i) used.push_back(Get(i % 2, kMegabyte / 16));
+    for (char* memory : used) Free(memory);
+    EXPECT_EQ(pool_->Stats().bytes_in_use, 0);
+    record_.Take();
+    // Kept by the group itself.
+    char* own = Get(1, kMegabyte / 16);
+    EXPECT_NE(std::find(used.begin(), used.end(), own), used.end());
+    EXPECT_EQ(record_.Take(), Calls());
+    char* large = Get(2, kMegabyte);
+    EXPECT_NE(large, nullptr);
+    EXPECT_EQ(record_.Take(), Calls({"2 waits for 0", "2 waits for 1"}));
+    Free(own);
+    Free(large);
+    EXPECT_EQ(extensions_, std::vector<int64_t>({2 * kMegabyte}));
+    DropPool();
+  }
+}
+
+// A wait is for what was freed before it, kept or not.
+TEST_F(StreamAwarePoolTest, WhatWasKeptWhenAGroupWaitedNeedsNoOtherWait) {
+  MakePool(2 * kMegabyte);
+  char* first = Get(1, kMegabyte);
+  char* second = Get(1, kMegabyte / 4);
+  char* third = Get(1, kMegabyte / 4);
+  char* fourth = Get(1, kMegabyte / 2);
+  Free(second);
+  Free(first);
+  ASSERT_EQ(Get(2, kMegabyte), first);
+  EXPECT_EQ(record_.Take(), Calls({"2 waits for 1"}));
+  ASSERT_EQ(Get(2, kMegabyte / 4), second);
+  EXPECT_EQ(record_.Take(), Calls());
+  // Since: another one.
+  Free(third);
+  Free(fourth);
+  ASSERT_EQ(Get(2, kMegabyte / 2), third);
+  EXPECT_EQ(record_.Take(), Calls({"2 waits for 1"}));
+}
+
 TEST_F(StreamAwarePoolTest, CountsForEachGroupAndForAll) {
   MakePool(8 * kMegabyte);
   char* of_0 = Get(0, 1000);

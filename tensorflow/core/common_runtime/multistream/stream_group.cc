@@ -307,6 +307,7 @@ std::vector<StreamGroupStats> GpuGroups::Stats() {
         stats.peak_host_bytes_in_use = memory->peak_bytes_in_use;
       }
     }
+    stats.executor = group->executor();
     stats.context = group->context();
     stats.priority = group->priority();
     stats.waits = group->waits_.load(std::memory_order_relaxed);

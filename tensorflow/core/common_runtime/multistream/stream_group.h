@@ -135,6 +135,12 @@ class StreamGroup {
     host_allocator_.store(allocator, std::memory_order_release);
   }
 
+  // The lowest group that has the same StreamExecutor.
+  int executor() const { return executor_.load(std::memory_order_relaxed); }
+  void set_executor(int executor) {
+    executor_.store(executor, std::memory_order_relaxed);
+  }
+
   int context() const { return context_.load(std::memory_order_relaxed); }
   void set_context(int context) {
     context_.store(context, std::memory_order_relaxed);
@@ -154,6 +160,7 @@ class StreamGroup {
   std::atomic<int64_t>* memory_failures_ = nullptr;  // of the GPU
   std::atomic<Allocator*> allocator_{nullptr};
   std::atomic<Allocator*> host_allocator_{nullptr};
+  std::atomic<int> executor_{0};
   std::atomic<int> context_{0};
   std::atomic<int> priority_{0};
 
