@@ -21,6 +21,7 @@ limitations under the License.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -79,11 +80,14 @@ class WatchedGroup : public FakeStreamGroup {
   void WaitFor(StreamGroup* other) override {
     FakeStreamGroup::WaitFor(other);
     sanitizer_->WaitForTail(index(), other->index());
+    if (once_it_waits) std::exchange(once_it_waits, nullptr)();
   }
   absl::Status Synchronize() override {
     sanitizer_->HostSynchronized(index());
     return absl::OkStatus();
   }
+
+  std::function<void()> once_it_waits;
 
  private:
   Sanitizer* const sanitizer_;
@@ -402,6 +406,23 @@ TEST_F(StreamAwarePoolTest, WhatWasKeptWhenAGroupWaitedNeedsNoOtherWait) {
   Free(third);
   Free(fourth);
   ASSERT_EQ(Get(2, kMegabyte / 2), third);
+  EXPECT_EQ(record_.Take(), Calls({"2 waits for 1"}));
+}
+
+// Freeing takes no lock that a wait takes.
+TEST_F(StreamAwarePoolTest, WhatIsFreedDuringAWaitWasNotWaitedFor) {
+  MakePool(2 * kMegabyte);
+  char* first = Get(1, kMegabyte);
+  char* second = Get(1, kMegabyte / 4);
+  Get(1, 3 * kMegabyte / 4);
+  Free(first);
+  groups_[2]->once_it_waits = [&] {
+    sanitizer_.Launch(1, "late", {{second, 1024, true, "t"}});
+    Free(second);
+  };
+  ASSERT_EQ(Get(2, kMegabyte), first);
+  EXPECT_EQ(record_.Take(), Calls({"2 waits for 1"}));
+  ASSERT_EQ(Get(2, kMegabyte / 4), second);
   EXPECT_EQ(record_.Take(), Calls({"2 waits for 1"}));
 }
 
