@@ -22,30 +22,21 @@ limitations under the License.
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "tensorflow/core/common_runtime/multistream/group_on_thread.h"
-#include "tensorflow/core/common_runtime/multistream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/group_contexts.h"
+#include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/op_requires.h"
 #include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/stream_executor.h"
+#include "xla/stream_executor/cuda/cuda_status.h"
 #include "xla/stream_executor/stream.h"
 
 namespace tensorflow {
 namespace multistream {
-namespace {
-
-absl::Status Checked(const char* call, CUresult result) {
-  if (result == CUDA_SUCCESS) return absl::OkStatus();
-  const char* name = nullptr;
-  cuGetErrorName(result, &name);
-  return absl::InternalError(absl::StrCat(
-      call, " failed with ",
-      name == nullptr ? absl::StrCat(static_cast<int>(result)) : name));
-}
-
-}  // namespace
-
 GeneratedKernels::~GeneratedKernels() {
   for (const auto& [data, module] : modules_) cuModuleUnload(module);
 }
@@ -57,9 +48,8 @@ absl::StatusOr<CUfunction> GeneratedKernels::Get(void* module,
   if (auto found = modules_.find(module); found != modules_.end()) {
     loaded = found->second;
   } else {
-    absl::Status s =
-        Checked("cuModuleLoadData", cuModuleLoadData(&loaded, module));
-    if (!s.ok()) return s;
+    TF_RETURN_IF_ERROR(se::cuda::ToStatus(cuModuleLoadData(&loaded, module),
+                                          "cuModuleLoadData failed"));
     modules_.emplace(module, loaded);
   }
   std::pair<CUmodule, std::string> key(loaded, name);
@@ -67,10 +57,9 @@ absl::StatusOr<CUfunction> GeneratedKernels::Get(void* module,
     return found->second;
   }
   CUfunction kernel = nullptr;
-  absl::Status s =
-      Checked("cuModuleGetFunction",
-              cuModuleGetFunction(&kernel, loaded, key.second.c_str()));
-  if (!s.ok()) return s;
+  TF_RETURN_IF_ERROR(se::cuda::ToStatus(
+      cuModuleGetFunction(&kernel, loaded, key.second.c_str()),
+      "cuModuleGetFunction failed"));
   kernels_.emplace(std::move(key), kernel);
   return kernel;
 }
@@ -102,10 +91,11 @@ void LaunchGenerated(OpKernelContext* context, int number, void* module,
                                           .stream);
   OP_REQUIRES_OK(
       context,
-      Checked("cuLaunchKernel",
-              cuLaunchKernel(*kernel, grid[0], grid[1], grid[2], block[0],
-                             block[1], block[2], /*sharedMemBytes=*/0, stream,
-                             params, /*extra=*/nullptr)));
+      se::cuda::ToStatus(
+          cuLaunchKernel(*kernel, grid[0], grid[1], grid[2], block[0], block[1],
+                         block[2], /*sharedMemBytes=*/0, stream, params,
+                         /*extra=*/nullptr),
+          "cuLaunchKernel failed"));
 }
 
 }  // namespace multistream
@@ -118,8 +108,11 @@ extern "C" void _mlir_ciface_tf_launch_kernel(void* context, void* module,
                                               intptr_t block_x,
                                               intptr_t block_y,
                                               intptr_t block_z, void** params) {
-  const auto* group = tensorflow::multistream::GroupOnThread::Get();
-  if (group == nullptr || group->context() == 0) {
+  auto* op = static_cast<tensorflow::OpKernelContext*>(context);
+  const auto* info = op->device()->tensorflow_accelerator_device_info();
+  const int number =
+      info == nullptr ? 0 : tensorflow::multistream::ContextOf(info->gpu_id);
+  if (number == 0) {
     static const auto stock =
         reinterpret_cast<decltype(&_mlir_ciface_tf_launch_kernel)>(
             dlsym(RTLD_NEXT, "_mlir_ciface_tf_launch_kernel"));
@@ -129,7 +122,6 @@ extern "C" void _mlir_ciface_tf_launch_kernel(void* context, void* module,
   if (grid_x == 0 || grid_y == 0 || grid_z == 0) return;
   const auto u = [](intptr_t size) { return static_cast<unsigned>(size); };
   tensorflow::multistream::LaunchGenerated(
-      static_cast<tensorflow::OpKernelContext*>(context), group->context(),
-      module, name, {u(grid_x), u(grid_y), u(grid_z)},
+      op, number, module, name, {u(grid_x), u(grid_y), u(grid_z)},
       {u(block_x), u(block_y), u(block_z)}, params);
 }

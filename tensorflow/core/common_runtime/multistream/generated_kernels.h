@@ -44,8 +44,8 @@ class GeneratedKernels : public ResourceBase {
   ~GeneratedKernels() override;
 
   // The kernel `name` of `module`, loaded into the thread's context, which must
-  // always be the same one. A module is known by its address. Internal: CUDA's
-  // error.
+  // always be the same one. A module is known by its address. Errors are
+  // CUDA's.
   absl::StatusOr<CUfunction> Get(void* module, absl::string_view name);
 
   std::string DebugString() const override;

@@ -24,13 +24,18 @@ limitations under the License.
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/stream_executor.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 #include "xla/stream_executor/cuda/cuda_context.h"
+#include "xla/stream_executor/cuda/cuda_status.h"
 #include "xla/stream_executor/gpu/context_map.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
+
+constexpr int kMoreThanGpus = 1 << 16;
 
 thread_local int context_on_thread = 0;
 
@@ -41,15 +46,12 @@ struct Contexts {
       ABSL_GUARDED_BY(mu);
 };
 
-absl::Status Failed(const char* call, CUresult result) {
-  const char* name = nullptr;
-  cuGetErrorName(result, &name);
-  return absl::InternalError(absl::StrCat(
-      "TF_GPU_CONTEXT_COUNT: ", call, " failed with ",
-      name == nullptr ? absl::StrCat(static_cast<int>(result)) : name));
+absl::Status Checked(const char* call, CUresult result) {
+  return se::cuda::ToStatus(
+      result, absl::StrCat("TF_GPU_CONTEXT_COUNT: ", call, " failed"));
 }
 
-absl::StatusOr<CUcontext> ContextOf(int gpu, int number, CUdevice device) {
+absl::StatusOr<CUcontext> CudaContextOf(int gpu, int number, CUdevice device) {
   static auto* contexts = new Contexts;
   absl::MutexLock lock(&contexts->mu);
   CUcontext& context = contexts->by_gpu_and_number[{gpu, number}];
@@ -57,21 +59,16 @@ absl::StatusOr<CUcontext> ContextOf(int gpu, int number, CUdevice device) {
   // The GPU's first one has those that TensorFlow was asked for.
   unsigned int flags = 0;
   int active = 0;
-  CUresult result = cuDevicePrimaryCtxGetState(device, &flags, &active);
-  if (result != CUDA_SUCCESS) {
-    return Failed("cuDevicePrimaryCtxGetState", result);
-  }
+  TF_RETURN_IF_ERROR(
+      Checked("cuDevicePrimaryCtxGetState",
+              cuDevicePrimaryCtxGetState(device, &flags, &active)));
   // The new one becomes the thread's, which has to keep its own.
   CUcontext before = nullptr;
-  result = cuCtxGetCurrent(&before);
-  if (result != CUDA_SUCCESS) return Failed("cuCtxGetCurrent", result);
-  result = cuCtxCreate(&context, flags, device);
-  if (result != CUDA_SUCCESS) {
-    context = nullptr;
-    return Failed("cuCtxCreate", result);
-  }
-  result = cuCtxSetCurrent(before);
-  if (result != CUDA_SUCCESS) return Failed("cuCtxSetCurrent", result);
+  TF_RETURN_IF_ERROR(Checked("cuCtxGetCurrent", cuCtxGetCurrent(&before)));
+  CUcontext made = nullptr;
+  TF_RETURN_IF_ERROR(Checked("cuCtxCreate", cuCtxCreate(&made, flags, device)));
+  context = made;
+  TF_RETURN_IF_ERROR(Checked("cuCtxSetCurrent", cuCtxSetCurrent(before)));
   return context;
 }
 
@@ -82,9 +79,9 @@ ContextOnThread::ContextOnThread(int context)
 ContextOnThread::~ContextOnThread() { context_on_thread = before_; }
 
 int NumberOfContext(int gpu, int context) {
-  constexpr int kMoreThanGpus = 1 << 16;
   return gpu + context * kMoreThanGpus;
 }
+int ContextOf(int number) { return number / kMoreThanGpus; }
 
 std::optional<bool> ContextsRunSideBySide(int gpu) {
   CUdevice device;
@@ -114,7 +111,7 @@ absl::StatusOr<CudaContext*> CudaContext::Create(int device_ordinal,
     return stock(device_ordinal, device);
   }
   auto context =
-      tensorflow::multistream::ContextOf(device_ordinal, number, device);
+      tensorflow::multistream::CudaContextOf(device_ordinal, number, device);
   if (!context.ok()) return context.status();
   // Where scopes are nested, TensorFlow switches only if this number differs.
   return GetContextMap()->Add(

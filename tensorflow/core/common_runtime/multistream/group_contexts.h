@@ -44,6 +44,8 @@ class ContextOnThread {
 // A number for `context` of the GPU `gpu` that no other context has; the GPU's
 // own for its first context.
 int NumberOfContext(int gpu, int context);
+// The context of such a number.
+int ContextOf(int number);
 
 // Whether the driver runs kernels of several contexts side by side, as under
 // NVIDIA's Multi-Process Service; nullopt if it does not say.

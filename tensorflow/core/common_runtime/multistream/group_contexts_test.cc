@@ -149,9 +149,11 @@ TEST_F(GroupContextsTest, ANestedScopeSwitchesAndTheOuterOneComesBack) {
 TEST_F(GroupContextsTest, AnErrorIsToldAndNotKept) {
   driver.result = CUDA_ERROR_OUT_OF_MEMORY;
   driver.current = 77;
-  EXPECT_EQ(Create(gpu_, 1).status().message(),
-            "TF_GPU_CONTEXT_COUNT: cuCtxCreate failed with "
-            "CUDA_ERROR_OF_THE_TEST");
+  const absl::Status status = Create(gpu_, 1).status();
+  for (const char* part :
+       {"TF_GPU_CONTEXT_COUNT: cuCtxCreate failed", "CUDA_ERROR_OF_THE_TEST"}) {
+    EXPECT_NE(status.message().find(part), std::string::npos) << status;
+  }
   EXPECT_EQ(driver.current, 77);
   driver.result = CUDA_SUCCESS;
   EXPECT_NE(Made(gpu_, 1), nullptr);
@@ -175,7 +177,11 @@ TEST(NumberOfContextTest, IsTheGpusOwnForItsFirstAndNobodyElsesForOthers) {
   EXPECT_NE(NumberOfContext(0, 1), 0);
   EXPECT_NE(NumberOfContext(0, 1), NumberOfContext(1, 1));
   EXPECT_NE(NumberOfContext(0, 2), NumberOfContext(0, 1));
-  EXPECT_GT(NumberOfContext(15, 63), 0);
+  for (int gpu : {0, 15}) {
+    for (int context : {0, 1, 63}) {
+      EXPECT_EQ(ContextOf(NumberOfContext(gpu, context)), context);
+    }
+  }
 }
 
 TEST(ContextsRunSideBySideTest, IfTheDriverSaysSo) {

@@ -91,12 +91,11 @@ void ChooseExecutor(int gpu, int group, int context) {
   if (context != 0) All()->contexts.store(true, std::memory_order_release);
   auto own = se::GPUMachineManager()->ExecutorForDevice(gpu);
   if (!own.ok()) return;
-  absl::MutexLock lock(&All()->mu);
-  All()->events_of[*own] =
-      context == 0 ? *stock
-                   : All()
-                         ->first_of_context.try_emplace({gpu, context}, *own)
-                         .first->second;
+  GroupExecutors* all = All();
+  absl::MutexLock lock(&all->mu);
+  auto first = all->first_of_context.try_emplace({gpu, context},
+                                                 context == 0 ? *stock : *own);
+  all->events_of[*own] = first.first->second;
 }
 
 // Not in the anonymous namespace: for the functions below.
