@@ -44,9 +44,19 @@ def settled(before):
 """
 
 
-def run(code: str, **environment: str) -> None:
-    """Runs code after HELPERS in a process with four groups."""
-    base.run(HELPERS + textwrap.dedent(code), **environment)
+LIMITED = """
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("GPU")[0],
+    [tf.config.LogicalDeviceConfiguration(memory_limit={megabytes})])
+"""
+
+
+def run(code: str, megabytes: int = 4096, **environment: str) -> None:
+    """Runs code after HELPERS in a process with four groups, of a quarter of the memory each."""
+    limited = LIMITED.format(megabytes=megabytes)
+    concurrency.run(
+        limited + base.HELPERS + HELPERS + textwrap.dedent(code), groups=4, **environment
+    )
 
 
 def test_a_group_without_memory_fails_alone() -> None:
@@ -54,6 +64,9 @@ def test_a_group_without_memory_fails_alone() -> None:
     run("""
         one = fill(1).numpy()
         expected = f(x).numpy()
+        for group in range(4):  # the first step of a group leaves scratch memory on a GPU
+            with tf.cuda.stream_group(group):
+                f(x)
         before = in_use()
         limit = tf.cuda.stream_stats()[2].bytes_limit
         check(0 < limit < 1 << 31, f"limit {limit}")
@@ -104,19 +117,9 @@ def test_a_node_without_memory_fails_its_step() -> None:
     )
 
 
-# 256 MiB in all, 64 for each group, unless they share them.
-LIMITED = """
-tf.config.set_logical_device_configuration(
-    tf.config.list_physical_devices("GPU")[0],
-    [tf.config.LogicalDeviceConfiguration(memory_limit=256)])
-"""
-
-
 def run_limited(code: str, **environment: str) -> None:
-    """Runs code after HELPERS in a process with four groups of 64 MiB."""
-    concurrency.run(
-        LIMITED + base.HELPERS + HELPERS + textwrap.dedent(code), groups=4, **environment
-    )
+    """The same with 256 MiB in all, 64 for each group unless they share them."""
+    run(code, megabytes=256, **environment)
 
 
 UNBALANCED = """
@@ -210,10 +213,12 @@ x = tf.random.stateless_normal([1024, 1024], seed=(1, 2))
 results = {keeps_all(x).numpy() for _ in range(20)}
 check(len(results) == 1, f"results {results}")
 stats = tf.cuda.stream_stats()
-check(len(stats) == 1 or all(s.steps_started >= 5 for s in stats), f"groups {stats}")
+check(len(stats) <= 1 or all(s.steps_started >= 5 for s in stats), f"groups {stats}")
 print("result", float(results.pop()))
 print("reserved", stats[0].bytes_reserved if POOL else sum(s.bytes_reserved for s in stats))
-print("peak", stats[0].peak_bytes_in_use)
+# A GPU with one group is TensorFlow's own device.
+print("peak", stats[0].peak_bytes_in_use if stats
+      else tf.config.experimental.get_memory_info("GPU:0")["peak"])
 """
 
     def figures(groups: int, pool: bool) -> dict[str, float]:
