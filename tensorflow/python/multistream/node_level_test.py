@@ -545,6 +545,32 @@ def results_of_session(seed: int, program: Program, scoped: bool) -> Iterator[li
             yield [*found, *session.run(state.variables)]
 
 
+def integers_of_a_call() -> None:
+    """A function that is not inlined returns an integer, which TensorFlow takes for the host's."""
+
+    @tf.function(autograph=False, experimental_attributes={"_noinline": True})
+    def inner(x: Any) -> Any:
+        with tf.device(GPU):
+            return x + 1, tf.cast(x, tf.float32)
+
+    @tf.function(autograph=False)
+    def outer(x: Any) -> Any:
+        with tf.device(GPU):
+            with on(1):
+                n, _ = inner(x)
+            with on(2):
+                return n * 3, tf.cast(n, tf.float32)
+
+    for i in range(5):
+        assert [x.numpy() for x in outer(tf.constant(i))] == [3 * (i + 1), i + 1.0]
+
+
+@pytest.mark.parametrize("reduce_waits", ["true", "false"])
+def test_integers_of_a_call_are_waited_for(reduce_waits: str) -> None:
+    """In the group that reads them."""
+    run(integers_of_a_call, TF_REDUCE_STREAM_WAIT=reduce_waits)
+
+
 def random_programs(first: int, last: int) -> None:
     """Runs programs without scopes, then with them, and compares."""
     seeds = range(first, last)

@@ -110,7 +110,8 @@ bool IsXla(absl::string_view op) {
   return absl::StartsWith(op, "Xla") || absl::StartsWith(op, "_Xla");
 }
 
-// Whether the node's work is done by the nodes of a function, each for itself.
+}  // namespace
+
 bool IsCall(const NodeDef& node, const FunctionLibraryDefinition* library) {
   if (IsXla(node.op())) return false;
   if (library != nullptr && library->Contains(node.op())) return true;
@@ -119,6 +120,8 @@ bool IsCall(const NodeDef& node, const FunctionLibraryDefinition* library) {
   }
   return absl::StrContains(node.op(), "PyFunc");
 }
+
+namespace {
 
 // Why a node that is neither a call nor known to be harmless must run on the
 // leader; empty if it need not.

@@ -44,6 +44,9 @@ struct GraphTraits {
 GraphTraits ClassifyGraph(const Graph& graph,
                           const FunctionLibraryDefinition* library);
 
+// Whether the node's work is done by the nodes of a function, each for itself.
+bool IsCall(const NodeDef& node, const FunctionLibraryDefinition* library);
+
 // Why the node itself must run on the leader when each node has a group of its
 // own: it may change a variable or other state that outlives the step, keeps
 // tensors in a resource, or holds a reference to a variable. Empty if it need

@@ -264,7 +264,12 @@ class GroupRun : public NodeRun, public std::enable_shared_from_this<GroupRun> {
       }
       shared_->order->Recycle(std::move(mark));
     }
-    slot.position.store(position, std::memory_order_release);
+    // A node of a loop may be launched by two threads at a time.
+    int64_t before = slot.position.load(std::memory_order_relaxed);
+    while (before < position &&
+           !slot.position.compare_exchange_weak(before, position,
+                                                std::memory_order_release)) {
+    }
   }
 
   struct RunnerSlot {
@@ -410,6 +415,9 @@ class NodeLevelExecutor : public Executor {
     facts.changes_state = MayChangeState(*kernel->second, library_);
     facts.launched = node.type_string() != "NoOp" &&
                      kernel->second->const_tensor() == nullptr;
+    // TensorFlow guesses where a call's results are; those of an emulated GPU
+    // are never the host's.
+    if (IsCall(node.def(), library_)) return facts;
     for (MemoryType type : kernel->second->output_memory_types()) {
       facts.on_host.push_back(type == HOST_MEMORY);
     }
