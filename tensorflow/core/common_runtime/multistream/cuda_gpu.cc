@@ -175,7 +175,8 @@ class CudaDevice : public BaseGPUDevice {
   void SetContext(multistream::StreamGroup* group) {
     if (group->context() == 0) return;
     own_info_ = *tensorflow_accelerator_device_info();
-    // TensorFlow keeps FFT plans, which belong to a context, by this number.
+    // TensorFlow keeps FFT plans, which belong to a context, by this number;
+    // generated_kernels.h tells the context by it.
     own_info_.gpu_id = NumberOfContext(own_info_.gpu_id, group->context());
     set_tensorflow_accelerator_device_info(&own_info_);
   }

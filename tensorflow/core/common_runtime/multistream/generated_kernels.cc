@@ -38,29 +38,29 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 GeneratedKernels::~GeneratedKernels() {
-  for (const auto& [data, module] : modules_) cuModuleUnload(module);
+  for (const auto& [data, module] : modules_) cuModuleUnload(module.loaded);
 }
 
-absl::StatusOr<CUfunction> GeneratedKernels::Get(void* module,
+absl::StatusOr<CUfunction> GeneratedKernels::Get(void* data,
                                                  absl::string_view name) {
   absl::MutexLock lock(&mu_);
-  CUmodule loaded = nullptr;
-  if (auto found = modules_.find(module); found != modules_.end()) {
-    loaded = found->second;
-  } else {
-    TF_RETURN_IF_ERROR(se::cuda::ToStatus(cuModuleLoadData(&loaded, module),
+  auto module = modules_.find(data);
+  if (module == modules_.end()) {
+    CUmodule loaded = nullptr;
+    TF_RETURN_IF_ERROR(se::cuda::ToStatus(cuModuleLoadData(&loaded, data),
                                           "cuModuleLoadData failed"));
-    modules_.emplace(module, loaded);
+    module = modules_.emplace(data, Module{loaded, {}}).first;
   }
-  std::pair<CUmodule, std::string> key(loaded, name);
-  if (auto found = kernels_.find(key); found != kernels_.end()) {
-    return found->second;
+  auto& kernels = module->second.kernels;
+  if (auto known = kernels.find(name); known != kernels.end()) {
+    return known->second;
   }
+  std::string kept(name);
   CUfunction kernel = nullptr;
   TF_RETURN_IF_ERROR(se::cuda::ToStatus(
-      cuModuleGetFunction(&kernel, loaded, key.second.c_str()),
+      cuModuleGetFunction(&kernel, module->second.loaded, kept.c_str()),
       "cuModuleGetFunction failed"));
-  kernels_.emplace(std::move(key), kernel);
+  kernels.emplace(std::move(kept), kernel);
   return kernel;
 }
 

@@ -24,7 +24,6 @@ limitations under the License.
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GENERATED_KERNELS_H_
 
 #include <string>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -43,18 +42,20 @@ class GeneratedKernels : public ResourceBase {
  public:
   ~GeneratedKernels() override;
 
-  // The kernel `name` of `module`, loaded into the thread's context, which must
-  // always be the same one. A module is known by its address. Errors are
-  // CUDA's.
-  absl::StatusOr<CUfunction> Get(void* module, absl::string_view name);
+  // The kernel `name` of the module `data`, loaded into the thread's context,
+  // which must always be the same one. A module is known by its address. Errors
+  // are CUDA's.
+  absl::StatusOr<CUfunction> Get(void* data, absl::string_view name);
 
   std::string DebugString() const override;
 
  private:
+  struct Module {
+    CUmodule loaded;
+    absl::flat_hash_map<std::string, CUfunction> kernels;
+  };
   absl::Mutex mu_;
-  absl::flat_hash_map<void*, CUmodule> modules_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_map<std::pair<CUmodule, std::string>, CUfunction> kernels_
-      ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<void*, Module> modules_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace multistream

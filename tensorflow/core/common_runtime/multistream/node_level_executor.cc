@@ -30,6 +30,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/group_rendezvous.h"
 #include "tensorflow/core/common_runtime/multistream/node_plan.h"
+#include "tensorflow/core/common_runtime/multistream/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/shared_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/common_runtime/multistream/step_threads.h"
@@ -265,11 +266,7 @@ class GroupRun : public NodeRun, public std::enable_shared_from_this<GroupRun> {
       shared_->order->Recycle(std::move(mark));
     }
     // A node of a loop may be launched by two threads at a time.
-    int64_t before = slot.position.load(std::memory_order_relaxed);
-    while (before < position &&
-           !slot.position.compare_exchange_weak(before, position,
-                                                std::memory_order_release)) {
-    }
+    RaiseTo(position, &slot.position);
   }
 
   struct RunnerSlot {

@@ -89,15 +89,6 @@ absl::Status CheckWord(const std::string& name, const std::string& value,
   return absl::OkStatus();
 }
 
-// Checks the variables that later parts of multi-stream give meaning to.
-absl::Status CheckOthers(const GetVariable& get, Options* options) {
-  constexpr char kPolicy[] = "TF_MULTI_STREAM_POLICY";
-  if (!get(kPolicy).value_or("").empty()) {
-    options->without_effect.push_back(kPolicy);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ParseResources(const GetVariable& get, Options* options) {
   if (const std::string v = get(kPrioritiesVariable).value_or(""); !v.empty()) {
     absl::Status s =
@@ -266,9 +257,10 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
         kContextCountVariable,
         " (without several stream groups: ", kGroupCountVariable, ")"));
   }
-  absl::Status s = CheckOthers(get, &options);
-  if (!s.ok()) return s;
-  s = ParseResources(get, &options);
+  // A later part of multi-stream gives it meaning.
+  constexpr char kPolicy[] = "TF_MULTI_STREAM_POLICY";
+  if (!value_of(kPolicy).empty()) options.without_effect.push_back(kPolicy);
+  absl::Status s = ParseResources(get, &options);
   if (!s.ok()) return s;
   s = ParseThreads(get, &options);
   if (!s.ok()) return s;

@@ -31,6 +31,7 @@ limitations under the License.
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "tensorflow/core/common_runtime/multistream/fake_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 
 namespace tensorflow {
@@ -250,9 +251,7 @@ TEST_F(GroupsTest, NoMoreOfAGroupRunThanMay) {
       for (int g = 0; g < 3; ++g) {
         threads.Schedule(group(g), [&, g, time = random() % 200] {
           const int now = ++running[g];
-          int before = most[g];
-          while (before < now && !most[g].compare_exchange_weak(before, now)) {
-          }
+          RaiseTo(now, &most[g]);
           absl::SleepFor(absl::Microseconds(time));
           --running[g];
           ++ran;

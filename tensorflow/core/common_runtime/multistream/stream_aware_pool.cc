@@ -19,6 +19,7 @@ limitations under the License.
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/memory_owner.h"
+#include "tensorflow/core/common_runtime/multistream/raise_to.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {
@@ -44,15 +45,13 @@ constexpr size_t kMostKeptInAll = size_t{4} << 20;
 // As stock TensorFlow.
 constexpr int kMostMillisToWait = 10000;
 
+[[noreturn]] void EndProcess(const void* address) {
+  LOG(FATAL) << "Memory at " << address << " is not in use";
+}
+
 template <typename T>
 T RoundUp(T n, T to) {
   return (n + to - 1) / to * to;
-}
-
-void RaiseTo(int64_t value, std::atomic<int64_t>* peak) {
-  int64_t before = peak->load();
-  while (before < value && !peak->compare_exchange_weak(before, value)) {
-  }
 }
 
 }  // namespace
@@ -144,10 +143,7 @@ void StreamAwarePool::Free(void* address) {
   Chunk* chunk;
   {
     absl::MutexLock lock(&holdings->mu);
-    auto found = holdings->in_use.find(address);
-    if (found == holdings->in_use.end()) {
-      LOG(FATAL) << "Memory at " << address << " is not in use";
-    }
+    auto found = EntryOf(address, holdings);
     chunk = found->second.chunk;
     const size_t asked_for = RoundUp(found->second.requested, kGranule);
     holdings->in_use.erase(found);
@@ -437,20 +433,21 @@ StreamAwarePool::Holdings* StreamAwarePool::HoldingsOf(
     const void* address) const {
   const StreamGroup* group = MemoryOwner::Get()->Find(address);
   const size_t index = group == nullptr ? groups_.size() : group->index();
-  if (index >= groups_.size() || groups_[index] != group) {
-    LOG(FATAL) << "Memory at " << address << " is not in use";
-  }
+  if (index >= groups_.size() || groups_[index] != group) EndProcess(address);
   return holdings_[index].get();
 }
 
-StreamAwarePool::InUse StreamAwarePool::Find(const void* address) const {
+StreamAwarePool::InUse::iterator StreamAwarePool::EntryOf(const void* address,
+                                                          Holdings* holdings) {
+  auto found = holdings->in_use.find(address);
+  if (found == holdings->in_use.end()) EndProcess(address);
+  return found;
+}
+
+StreamAwarePool::Use StreamAwarePool::Find(const void* address) const {
   Holdings* holdings = HoldingsOf(address);
   absl::MutexLock lock(&holdings->mu);
-  auto found = holdings->in_use.find(address);
-  if (found == holdings->in_use.end()) {
-    LOG(FATAL) << "Memory at " << address << " is not in use";
-  }
-  return found->second;
+  return EntryOf(address, holdings)->second;
 }
 
 size_t StreamAwarePool::RequestedSize(const void* address) const {
@@ -465,27 +462,24 @@ int64_t StreamAwarePool::AllocationId(const void* address) const {
   return Find(address).id;
 }
 
-AllocatorStats StreamAwarePool::CommonStats() const {
-  AllocatorStats stats;
-  stats.bytes_limit = options_.limit;
-  stats.pool_bytes = pool_bytes_;
-  stats.peak_pool_bytes = peak_pool_bytes_;
-  return stats;
+void StreamAwarePool::AddCommon(AllocatorStats* stats) const {
+  stats->bytes_limit = options_.limit;
+  stats->pool_bytes = pool_bytes_;
+  stats->peak_pool_bytes = peak_pool_bytes_;
 }
 
 AllocatorStats StreamAwarePool::StatsOfGroup(int group) const {
-  AllocatorStats stats = CommonStats();
-  absl::MutexLock lock(&holdings_[group]->mu);
-  const AllocatorStats& own = holdings_[group]->stats;
-  stats.num_allocs = own.num_allocs;
-  stats.bytes_in_use = own.bytes_in_use;
-  stats.peak_bytes_in_use = own.peak_bytes_in_use;
-  stats.largest_alloc_size = own.largest_alloc_size;
+  AllocatorStats stats;
+  {
+    absl::MutexLock lock(&holdings_[group]->mu);
+    stats = holdings_[group]->stats;
+  }
+  AddCommon(&stats);
   return stats;
 }
 
 AllocatorStats StreamAwarePool::Stats() const {
-  AllocatorStats stats = CommonStats();
+  AllocatorStats stats;
   stats.bytes_in_use = bytes_in_use_;
   stats.peak_bytes_in_use = peak_bytes_in_use_;
   for (const auto& holdings : holdings_) {
@@ -494,6 +488,7 @@ AllocatorStats StreamAwarePool::Stats() const {
     stats.largest_alloc_size =
         std::max(stats.largest_alloc_size, holdings->stats.largest_alloc_size);
   }
+  AddCommon(&stats);
   return stats;
 }
 

@@ -106,15 +106,16 @@ class StreamAwarePool {
     char* begin;
     size_t size;
   };
-  struct InUse {
+  struct Use {
     Chunk* chunk;
     size_t requested;
     int64_t id;
   };
+  using InUse = absl::flat_hash_map<const void*, Use>;
   // What one group has. Its lock is taken alone or after mu_.
   struct Holdings {
     absl::Mutex mu;
-    absl::flat_hash_map<const void*, InUse> in_use ABSL_GUARDED_BY(mu);
+    InUse in_use ABSL_GUARDED_BY(mu);
     // Freed chunks by the size that they were asked for.
     absl::flat_hash_map<size_t, std::vector<Chunk*>> kept ABSL_GUARDED_BY(mu);
     size_t kept_bytes ABSL_GUARDED_BY(mu) = 0;
@@ -169,12 +170,14 @@ class StreamAwarePool {
   void Join(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddFree(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RemoveFree(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Of the group that has the memory; ends the process if none has.
+  // Of the group that has the memory. These end the process if none has.
   Holdings* HoldingsOf(const void* address) const;
-  InUse Find(const void* address) const;
+  static InUse::iterator EntryOf(const void* address, Holdings* holdings)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(holdings->mu);
+  Use Find(const void* address) const;
   void AddPoolBytes(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The limit and what all groups share.
-  AllocatorStats CommonStats() const;
+  void AddCommon(AllocatorStats* stats) const;
 
   const std::unique_ptr<SubAllocator> memory_;
   const std::vector<StreamGroup*> groups_;

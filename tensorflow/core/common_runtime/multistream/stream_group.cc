@@ -22,6 +22,7 @@ limitations under the License.
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
+#include "tensorflow/core/common_runtime/multistream/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/test_faults.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
@@ -70,10 +71,7 @@ void StreamGroup::NoteHeld(int64_t tensors, int64_t bytes) {
   tensors_held_.fetch_add(tensors, std::memory_order_relaxed);
   const int64_t now =
       bytes_held_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  int64_t peak = peak_bytes_held_.load(std::memory_order_relaxed);
-  while (now > peak && !peak_bytes_held_.compare_exchange_weak(
-                           peak, now, std::memory_order_relaxed)) {
-  }
+  RaiseTo(now, &peak_bytes_held_);
 }
 
 void StreamGroup::OrderAfter(StreamGroup* other) {

@@ -17,6 +17,8 @@ limitations under the License.
 
 #include <utility>
 
+#include "tensorflow/core/common_runtime/multistream/raise_to.h"
+
 namespace tensorflow {
 namespace multistream {
 
@@ -45,15 +47,10 @@ std::vector<int64_t> StreamOrder::KnownTo(int group) const {
 
 void StreamOrder::Learn(int group, int other, int64_t position,
                         const std::vector<int64_t>& known) {
-  auto raise = [this, group](int of, int64_t to) {
-    std::atomic<int64_t>& now = known_[group * size_ + of];
-    int64_t seen = now.load(std::memory_order_relaxed);
-    while (seen < to &&
-           !now.compare_exchange_weak(seen, to, std::memory_order_acq_rel)) {
-    }
-  };
-  for (int i = 0; i < size_; ++i) raise(i, known[i]);
-  raise(other, position);
+  for (int i = 0; i < size_; ++i) {
+    RaiseTo(known[i], &known_[group * size_ + i]);
+  }
+  RaiseTo(position, &known_[group * size_ + other]);
 }
 
 std::unique_ptr<StreamOrder::Mark> StreamOrder::Record(int group) {
