@@ -27,6 +27,8 @@ limitations under the License.
 #include "absl/strings/str_join.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "tensorflow/core/common_runtime/multistream/multistream.h"
+#include "tensorflow/core/common_runtime/multistream/parse_text.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor_shape.pb.h"
@@ -39,35 +41,6 @@ namespace {
 
 constexpr int64_t kDefaultRange = 100;
 constexpr size_t kNearNames = 5;
-
-// Keeps the first error of a text parse, with its place, instead of logging it.
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  void RecordError(int line, google::protobuf::io::ColumnNumber column,
-                   absl::string_view message) override {
-    if (message_.empty()) {
-      message_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ",
-                              message);
-    }
-  }
-  void RecordWarning(int, google::protobuf::io::ColumnNumber,
-                     absl::string_view) override {}
-
-  const std::string& message() const { return message_; }
-
- private:
-  std::string message_;
-};
-
-// Empty if `text` is a message of this type in text format, else why it is not.
-std::string ParseText(const std::string& text,
-                      google::protobuf::Message* message) {
-  FirstError error;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  if (parser.ParseFromString(text, message)) return "";
-  return error.message().empty() ? "not in text format" : error.message();
-}
 
 absl::StatusOr<std::string> ReadFile(const std::string& what,
                                      const std::string& path) {
@@ -319,7 +292,8 @@ absl::StatusOr<ConfigProto> LoadConfig(const std::string& path) {
   absl::StatusOr<std::string> content = ReadFile("config_path", path);
   if (!content.ok()) return content.status();
   ConfigProto config;
-  if (std::string reason = ParseText(*content, &config); !reason.empty()) {
+  if (std::string reason = ParseConfigText(*content, &config);
+      !reason.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("config_path '", path,
                      "' is not a ConfigProto in text format: ", reason));

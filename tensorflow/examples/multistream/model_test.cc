@@ -19,6 +19,7 @@ limitations under the License.
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
+#include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/platform/env.h"
@@ -133,6 +134,23 @@ TEST(ModelTest, ReadsConfig) {
       LoadConfig(Write("config", "# soft\nallow_soft_placement: true\n"));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_TRUE(config->allow_soft_placement());
+}
+
+TEST(ModelTest, ConfigMayAskForStreams) {
+  const auto config =
+      LoadConfig(Write("streams",
+                       "graph_options { rewrite_options {\n"
+                       "  use_multi_stream: ON\n"
+                       "  multi_stream_opts { multi_stream_num: 4 }\n"
+                       "} }\n"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  ConfigProto same;
+  SetMultiStream(4, MultiStreamPartitionPolicy::kNoPartition, &same);
+  EXPECT_GT(same.ByteSizeLong(), 0);
+  EXPECT_TRUE(Contains(
+      ErrorOf(LoadConfig(Write(
+          "few", "graph_options {\n rewrite_options { multi_streams: 1 } }"))),
+      {"line 2", "multi_streams"}));
 }
 
 TEST(ModelTest, BadConfigIsNamedWithThePlace) {

@@ -322,7 +322,7 @@ def missing_groups() -> None:
                 x = tf.sin(x)
         return x
 
-    wanted = r"Node \S*bad\S* \(Tanh\) is in stream group 3, and the GPU has 2 \(TF_GPU_STREAM_GR"
+    wanted = r"Node \S*node \S*bad\S* \(Tanh\) is in stream group 3, and the GPU has 2 \("
     expected = np.sin(np.sin(np.sin(np.sin(x))))
     for function in (direct, called):
         for _ in range(2):

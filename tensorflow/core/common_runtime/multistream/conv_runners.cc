@@ -24,6 +24,7 @@ limitations under the License.
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/group_on_thread.h"
+#include "tensorflow/core/common_runtime/multistream/options.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -77,7 +78,7 @@ bool FindForGroup(const char* stock_name,
   static const auto stock =
       reinterpret_cast<Find>(dlsym(RTLD_NEXT, stock_name));
   if (!stock(table, parameters, entry)) return false;
-  if (!entry->is_algorithm_config()) {
+  if (IsEnabled() && !entry->is_algorithm_config()) {
     *entry = EntriesOfGroups<Op>::Get()->Of(*entry);
   }
   return true;

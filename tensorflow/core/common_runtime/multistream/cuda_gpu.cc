@@ -36,11 +36,13 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/group_executors.h"
 #include "tensorflow/core/common_runtime/multistream/group_sizes.h"
+#include "tensorflow/core/common_runtime/multistream/session_config.h"
 #include "tensorflow/core/common_runtime/multistream/stream_aware_pool.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/stream_executor.h"
+#include "xla/stream_executor/event_based_timer.h"
 #include "xla/stream_executor/gpu/gpu_init.h"
 
 namespace tensorflow {
@@ -92,6 +94,14 @@ class CudaStreamGroup : public StreamGroup {
     events_->ThenExecute(stream_, std::move(f));
   }
   absl::Status Synchronize() override { return stream_->BlockHostUntilDone(); }
+  std::function<double()> StartTimer() override {
+    auto timer = stream_->CreateEventBasedTimer(/*use_delay_kernel=*/false);
+    if (!timer.ok()) return StreamGroup::StartTimer();
+    return [timer = std::shared_ptr<se::EventBasedTimer>(*std::move(timer))] {
+      auto elapsed = timer->GetElapsedDuration();
+      return elapsed.ok() ? absl::ToDoubleMicroseconds(*elapsed) : 0.0;
+    };
+  }
 
  private:
   // A wait that was not issued would let an op read what is not there yet.
@@ -215,21 +225,20 @@ using CudaGroupDevice = GroupDevice<CudaDevice>;
 
 class CudaGpuFactory : public BaseGPUDeviceFactory {
  public:
-  explicit CudaGpuFactory(const Options& options) : options_(options) {}
-
   // Python asks for no GPU where this lists none, and would run without a word.
   absl::Status ListPhysicalDevices(std::vector<std::string>* devices) override {
     const size_t before = devices->size();
     absl::Status status = BaseGPUDeviceFactory::ListPhysicalDevices(devices);
     if (!status.ok()) VLOG(1) << "No GPU: " << status;
     if (status.ok() && devices->size() > before) return status;
-    return NoGpuError(options_);
+    return NoGpuError(*ProcessOptions());
   }
 
   absl::Status CreateDevices(
       const SessionOptions& options, const std::string& name_prefix,
       std::vector<std::unique_ptr<Device>>* devices) override {
     absl::MutexLock lock(&mu_);
+    options_ = *ProcessOptions();
     absl::StatusOr<std::vector<int>> physical = PhysicalGpus();
     if (!physical.ok()) return physical.status();
     absl::StatusOr<std::vector<GpuSizes>> sizes =
@@ -241,6 +250,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     // The leaders come first, so that their TensorFlow ids are those of their
     // names.
     specs_.clear();
+    std::vector<SessionStreams> streams;
     int most = 0;
     for (const GpuSizes& size : *sizes) most = std::max(most, size.groups);
     for (int i = 0; i < most; ++i) {
@@ -255,6 +265,12 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
               (*sizes)[k].groups,
               ". Groups are made once per process: list the visible GPUs in "
               "one order in all sessions."));
+        }
+        if (i == 0) {
+          auto of_gpu = StreamsOfSession(options.config, options_, k,
+                                         (*sizes)[k].gpu, gpu->size());
+          if (!of_gpu.ok()) return of_gpu.status();
+          streams.push_back(*of_gpu);
         }
         gpu->group(i)->set_context((*sizes)[k].contexts[i]);
         specs_.push_back(
@@ -295,6 +311,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       if (options_.merge_streams) owned->CompleteMergedCopies(group);
       if (group->is_leader()) {
         owned->set_session_threads(threads);
+        owned->set_session_streams(streams[i]);
         devices->push_back(std::move(owned));
       } else {
         const size_t k = LeaderOf(specs_[i], devices->size(), sizes->size());
@@ -372,7 +389,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
   }
 
   SessionOptions WithLogicalDevices(const SessionOptions& options,
-                                    const std::vector<GpuSizes>& sizes) const {
+                                    const std::vector<GpuSizes>& sizes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     SessionOptions split = options;
     GPUOptions* gpu_options = split.config.mutable_gpu_options();
     // More memory than the GPU has means unified memory, which the fraction
@@ -490,8 +508,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     return pool.get();
   }
 
-  const Options options_;
   absl::Mutex mu_;
+  Options options_ ABSL_GUARDED_BY(mu_);
   std::vector<Spec> specs_ ABSL_GUARDED_BY(mu_);  // by TensorFlow device id
   std::map<int, MemoryInfo> memory_ ABSL_GUARDED_BY(mu_);
   // Never deleted, as TensorFlow's own allocators are.
@@ -504,8 +522,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
 
 }  // namespace
 
-std::unique_ptr<DeviceFactory> NewCudaGpuFactory(const Options& options) {
-  return std::make_unique<CudaGpuFactory>(options);
+std::unique_ptr<DeviceFactory> NewCudaGpuFactory() {
+  return std::make_unique<CudaGpuFactory>();
 }
 
 }  // namespace multistream

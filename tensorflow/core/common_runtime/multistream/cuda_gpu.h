@@ -27,7 +27,7 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-std::unique_ptr<DeviceFactory> NewCudaGpuFactory(const Options& options);
+std::unique_ptr<DeviceFactory> NewCudaGpuFactory();
 
 }  // namespace multistream
 }  // namespace tensorflow

@@ -30,6 +30,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/group_sizes.h"
+#include "tensorflow/core/common_runtime/multistream/session_config.h"
 #include "tensorflow/core/common_runtime/threadpool_device.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/public/session_options.h"
@@ -248,10 +249,8 @@ void MakeAllocators(GpuGroups* gpu, const Options& options,
 
 class EmulatedGpuFactory : public DeviceFactory {
  public:
-  explicit EmulatedGpuFactory(const Options& options) : options_(options) {}
-
   absl::Status ListPhysicalDevices(std::vector<std::string>* devices) override {
-    for (int i = 0; i < options_.emulated_gpus; ++i) {
+    for (int i = 0; i < ProcessOptions()->emulated_gpus; ++i) {
       devices->push_back(absl::StrCat("/physical_device:GPU:", i));
     }
     return absl::OkStatus();
@@ -267,10 +266,11 @@ class EmulatedGpuFactory : public DeviceFactory {
   absl::Status CreateDevices(
       const SessionOptions& options, const std::string& name_prefix,
       std::vector<std::unique_ptr<Device>>* devices) override {
+    const Options& process = *ProcessOptions();
     std::vector<int> all;
-    for (int i = 0; i < options_.emulated_gpus; ++i) all.push_back(i);
+    for (int i = 0; i < process.emulated_gpus; ++i) all.push_back(i);
     absl::StatusOr<std::vector<GpuSizes>> sizes =
-        PlanGroupSizes(options_, options.config, all, [](int) {
+        PlanGroupSizes(process, options.config, all, [](int) {
           return MemoryInfo{kEmulatedMemory, kEmulatedMemory, 0};
         });
     if (!sizes.ok()) return sizes.status();
@@ -280,7 +280,10 @@ class EmulatedGpuFactory : public DeviceFactory {
       const GpuSizes& size = (*sizes)[k];
       GpuGroups* gpu =
           RegisterGpuGroups(size.gpu, NewEmulatedGroups(size.gpu, size.groups));
-      MakeAllocators(gpu, options_, size, allow_growth);
+      absl::StatusOr<SessionStreams> streams =
+          StreamsOfSession(options.config, process, k, size.gpu, gpu->size());
+      if (!streams.ok()) return streams.status();
+      MakeAllocators(gpu, process, size, allow_growth);
       std::unique_ptr<EmulatedDevice> leader;
       for (int i = 0; i < gpu->size(); ++i) {
         StreamGroup* group = gpu->group(i);
@@ -291,6 +294,7 @@ class EmulatedGpuFactory : public DeviceFactory {
         device->set_pinned(group->host_allocator());
         if (i == 0) {
           device->set_session_threads(threads);
+          device->set_session_streams(*streams);
           leader = std::move(device);
         } else {
           leader->AddHidden(std::move(device));
@@ -300,9 +304,6 @@ class EmulatedGpuFactory : public DeviceFactory {
     }
     return absl::OkStatus();
   }
-
- private:
-  const Options options_;
 };
 
 }  // namespace
@@ -406,8 +407,8 @@ void EmulatedStreamGroup::Resume() {
 
 int64_t EmulatedMemoryViolations() { return ForeignUses::Get()->violations(); }
 
-std::unique_ptr<DeviceFactory> NewEmulatedGpuFactory(const Options& options) {
-  return std::make_unique<EmulatedGpuFactory>(options);
+std::unique_ptr<DeviceFactory> NewEmulatedGpuFactory() {
+  return std::make_unique<EmulatedGpuFactory>();
 }
 
 }  // namespace multistream

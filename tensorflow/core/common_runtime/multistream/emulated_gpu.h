@@ -65,7 +65,7 @@ class EmulatedStreamGroup : public StreamGroup {
 int64_t EmulatedMemoryViolations();
 
 // Makes options.emulated_gpus GPUs of 4 GiB each.
-std::unique_ptr<DeviceFactory> NewEmulatedGpuFactory(const Options& options);
+std::unique_ptr<DeviceFactory> NewEmulatedGpuFactory();
 
 }  // namespace multistream
 }  // namespace tensorflow

@@ -62,7 +62,7 @@ class PlaceOnEmulatedGpu : public GraphOptimizationPass {
 };
 
 const bool registered = [] {
-  const auto& options = EnvironmentOptions();
+  const auto& options = ProcessOptions();
   if (options.ok() && options->emulated_gpus > 0) {
     OptimizationPassRegistry::Global()->Register(
         OptimizationPassRegistry::PRE_PLACEMENT, /*phase=*/0,

@@ -19,11 +19,16 @@ limitations under the License.
 
 #include <dlfcn.h>
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/device_factory.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
@@ -35,7 +40,11 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
 #include "tensorflow/core/common_runtime/multistream/pinned_group.h"
+#include "tensorflow/core/common_runtime/multistream/session_config.h"
+#include "tensorflow/core/common_runtime/multistream/stream_group.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/public/session_options.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -61,29 +70,95 @@ class FailingFactory : public DeviceFactory {
   const absl::Status status_;
 };
 
-bool RegisterAll() {
-  const absl::StatusOr<Options>& options = EnvironmentOptions();
-  std::unique_ptr<DeviceFactory> factory;
-  if (!options.ok()) {
-    factory = std::make_unique<FailingFactory>(options.status());
-  } else {
-    if (!options->without_effect.empty()) {
-      LOG(WARNING) << "Multi-stream: these variables are set and have no "
-                      "effect: "
-                   << absl::StrJoin(options->without_effect, ", ");
-    }
-    if (!options->Enabled()) return false;
-    const absl::Status file = EnvironmentStreamFile().status();
-    factory = !file.ok() ? std::make_unique<FailingFactory>(file)
-              : options->emulated_gpus > 0 ? NewEmulatedGpuFactory(*options)
-                                           : NewCudaGpuFactory(*options);
-  }
+std::atomic<bool> registered{false};
+
+void Register(std::unique_ptr<DeviceFactory> factory) {
   DeviceFactory::Register("GPU", std::move(factory), kFactoryPriority,
                           /*is_pluggable_device=*/false);
-  return true;
+  registered.store(true, std::memory_order_release);
 }
 
-const bool registered = RegisterAll();
+const bool looked_at_environment = [] {
+  const absl::StatusOr<Options>& options = ProcessOptions();
+  if (!options.ok()) {
+    Register(std::make_unique<FailingFactory>(options.status()));
+    return true;
+  }
+  if (!options->without_effect.empty()) {
+    LOG(WARNING) << "Multi-stream: these variables are set and have no effect: "
+                 << absl::StrJoin(options->without_effect, ", ");
+  }
+  if (!options->Enabled()) return false;
+  const absl::Status file = ProcessStreamFile().status();
+  if (!file.ok()) {
+    Register(std::make_unique<FailingFactory>(file));
+  } else if (options->emulated_gpus > 0) {
+    Register(NewEmulatedGpuFactory());
+  } else {
+    Register(NewCudaGpuFactory());
+  }
+  return true;
+}();
+
+bool HasGpu() {
+  DeviceFactory* factory = DeviceFactory::GetFactory("GPU");
+  std::vector<std::string> gpus;
+  return factory != nullptr && factory->ListPhysicalDevices(&gpus).ok() &&
+         !gpus.empty();
+}
+
+// Whether this process has GPU devices that TensorFlow has made itself.
+bool has_stock_gpus = false;
+
+// Makes the process able to give a session what its configuration asks for,
+// where that can still be done.
+absl::Status PrepareFor(const SessionConfig& asked) {
+  const int streams = asked.streams.value_or(1);
+  const bool made = !AllGpuGroups().empty();
+  const bool register_now =
+      streams > 1 && !made && !registered.load(std::memory_order_acquire);
+  if (register_now && has_stock_gpus) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "A session's graph_options.rewrite_options.multi_stream_opts."
+        "multi_stream_num is ",
+        streams,
+        ", and this process uses its GPUs without stream groups already. "
+        "Groups are made once per process: make this session before others "
+        "and before the first op that runs eagerly, or set ",
+        kGroupCountVariable, "=", streams));
+  }
+  if (register_now && !HasGpu()) {
+    LOG_FIRST_N(WARNING, 1) << "Multi-stream: a session asks for " << streams
+                            << " streams of a GPU, and there is no GPU";
+    return absl::OkStatus();
+  }
+  // A GPU that has fewer groups says so when its device is made.
+  if (asked.streams != 1) {
+    TF_RETURN_IF_ERROR(RequestNodeLevel(made ? 1 : streams));
+  }
+  if (register_now) Register(NewCudaGpuFactory());
+  return ProcessStreamFile().status();
+}
+
+// In the place of DeviceFactory::AddDevices, which is `stock`: a session begins
+// with its devices.
+absl::Status AddDevices(const SessionOptions& options,
+                        std::vector<std::unique_ptr<Device>>* devices,
+                        const std::function<absl::Status()>& stock) {
+  static absl::Mutex mu(absl::kConstInit);
+  auto asked = ReadSessionConfig(options.config);
+  if (!asked.ok()) return asked.status();
+  // A GPU has groups for as long as the process lives, or none.
+  absl::MutexLock lock(&mu);
+  if (asked->has_value()) TF_RETURN_IF_ERROR(PrepareFor(**asked));
+  absl::Status status = stock();
+  if (!registered.load(std::memory_order_acquire)) {
+    for (const auto& device : *devices) {
+      has_stock_gpus |= device->device_type() == DEVICE_GPU;
+    }
+  }
+  return status;
+}
 
 }  // namespace
 }  // namespace multistream
@@ -93,29 +168,39 @@ absl::Status NewExecutor(const std::string& executor_type,
                          std::unique_ptr<Executor>* out_executor) {
   ExecutorFactory* factory = nullptr;
   TF_RETURN_IF_ERROR(ExecutorFactory::GetFactory(executor_type, &factory));
-  if (multistream::registered) {
+  if (multistream::registered.load(std::memory_order_acquire)) {
     auto* leader = dynamic_cast<multistream::GroupMember*>(params.device);
-    if (leader != nullptr && leader->gpu_groups()->size() > 1) {
+    if (leader != nullptr && leader->session_streams().groups > 1) {
       const auto make_stock = [factory](const LocalExecutorParams& p,
                                         const Graph& g,
                                         std::unique_ptr<Executor>* out) {
         return factory->NewExecutor(p, g, out);
       };
-      const multistream::Options& options = *multistream::EnvironmentOptions();
-      if (!options.node_level) {
+      if (!leader->session_streams().node_level) {
         return multistream::NewGraphLevelExecutor(params, graph, leader,
                                                   make_stock, out_executor);
       }
-      return multistream::NewNodeLevelExecutor(
-          params, graph, leader, options,
-          multistream::EnvironmentStreamFile()->get(), make_stock,
-          out_executor);
+      return multistream::NewNodeLevelExecutor(params, graph, leader,
+                                               make_stock, out_executor);
     }
     TF_RETURN_IF_ERROR(factory->NewExecutor(params, graph, out_executor));
     *out_executor = multistream::KeepPinnedGroup(std::move(*out_executor));
     return absl::OkStatus();
   }
   return factory->NewExecutor(params, graph, out_executor);
+}
+
+// In TensorFlow's place.
+absl::Status DeviceFactory::AddDevices(
+    const SessionOptions& options, const std::string& name_prefix,
+    std::vector<std::unique_ptr<Device>>* devices) {
+  static const auto stock = reinterpret_cast<decltype(&AddDevices)>(
+      dlsym(RTLD_NEXT,
+            "_ZN10tensorflow13DeviceFactory10AddDevicesERKNS_14SessionOptionsER"
+            "KNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEPSt6vectorISt"
+            "10unique_ptrINS_6DeviceESt14default_deleteISE_EESaISH_EE"));
+  return multistream::AddDevices(
+      options, devices, [&] { return stock(options, name_prefix, devices); });
 }
 
 class EagerContext;
@@ -131,7 +216,7 @@ bool RunEagerOpAsFunction(const EagerContext* context) asm(
     "_ZNK10tensorflow12EagerContext20RunEagerOpAsFunctionEv");
 
 bool RunEagerOpAsFunction(const EagerContext* context) {
-  if (multistream::registered) return false;
+  if (multistream::registered.load(std::memory_order_acquire)) return false;
   static const auto stock =
       reinterpret_cast<bool (*)(const EagerContext*)>(dlsym(
           RTLD_NEXT, "_ZNK10tensorflow12EagerContext20RunEagerOpAsFunctionEv"));

@@ -26,7 +26,6 @@ limitations under the License.
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "tensorflow/core/common_runtime/multistream/options.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/function.pb.h"
@@ -267,31 +266,6 @@ absl::Status ShareCopies(const FunctionLibraryDefinition& library,
   }
   return absl::OkStatus();
 }
-
-class AssignFunctionGroupsPass : public GraphOptimizationPass {
- public:
-  explicit AssignFunctionGroupsPass(bool enabled) : enabled_(enabled) {}
-  absl::Status Run(const GraphOptimizationPassOptions& options) override {
-    return AssignFunctionGroups(options, enabled_);
-  }
-
- private:
-  const bool enabled_;
-};
-
-bool NodeLevelIsOn() {
-  return EnvironmentOptions().ok() && EnvironmentOptions()->Enabled() &&
-         EnvironmentOptions()->node_level;
-}
-
-const bool registered = [] {
-  if (NodeLevelIsOn()) {
-    OptimizationPassRegistry::Global()->Register(
-        OptimizationPassRegistry::PRE_PLACEMENT, kFunctionGroupsPhase,
-        std::make_unique<AssignFunctionGroupsPass>(/*enabled=*/true));
-  }
-  return true;
-}();
 
 }  // namespace
 

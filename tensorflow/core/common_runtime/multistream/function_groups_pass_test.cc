@@ -65,11 +65,11 @@ TEST_F(FunctionGroupsPassTest, InlinedNodesCarryTheGroupOfTheCall) {
   }
   std::vector<std::unique_ptr<Device>> devices;
   SessionOptions session;
-  ASSERT_TRUE(DeviceFactory::GetFactory("CPU")
-                  ->CreateDevices(session, "/job:a/replica:0/task:0", &devices)
-                  .ok());
+  ASSERT_TRUE(
+      DeviceFactory::AddDevices(session, "/job:a/replica:0/task:0", &devices)
+          .ok());
   DeviceSet device_set;
-  device_set.AddDevice(devices[0].get());
+  for (const auto& device : devices) device_set.AddDevice(device.get());
   device_set.set_client_device(devices[0].get());
   GraphOptimizationPassOptions options = PassOptions();
   options.session_options = &session;

@@ -39,13 +39,14 @@ class GraphLevelExecutor : public Executor {
                      GraphTraits traits)
       : leader_(leader),
         gpu_(leader->gpu_groups()),
+        groups_(leader->session_streams().groups),
         traits_(std::move(traits)),
         kernels_(SharedKernels::Create(gpu_->leader()->gpu(), params, traits_)),
-        used_(gpu_->size()) {}
+        used_(groups_) {}
 
   absl::Status Initialize(const LocalExecutorParams& params, const Graph& graph,
                           const MakeStockExecutor& make_stock) {
-    const int groups = traits_.leader_only.empty() ? gpu_->size() : 1;
+    const int groups = traits_.leader_only.empty() ? groups_ : 1;
     for (int i = 0; i < groups; ++i) {
       LocalExecutorParams of_group = params;
       of_group.device = leader_->group_device(i);
@@ -60,7 +61,7 @@ class GraphLevelExecutor : public Executor {
   // A step that is done on the host may still run on its stream, with the
   // constants that the kernels own.
   ~GraphLevelExecutor() override {
-    for (int i = 0; i < gpu_->size(); ++i) {
+    for (int i = 0; i < groups_; ++i) {
       if (used_[i].load(std::memory_order_acquire)) {
         gpu_->group(i)->Block().IgnoreError();
       }
@@ -81,14 +82,14 @@ class GraphLevelExecutor : public Executor {
     if (changes_state) {
       gpu_->StartStepOn(group);
     } else if (const int pinned = PinnedGroup(args); pinned == kAnyGroup) {
-      group = gpu_->StartStep();
-    } else if (pinned >= 0 && pinned < gpu_->size()) {
+      group = gpu_->StartStep(groups_);
+    } else if (pinned >= 0 && pinned < groups_) {
       group = gpu_->group(pinned);
       gpu_->StartStepOn(group);
     } else {
       done(absl::InvalidArgumentError(
           absl::StrCat("A call was to run on stream group ", pinned, ", and ",
-                       leader_->group_device(0)->name(), " has ", gpu_->size(),
+                       leader_->group_device(0)->name(), " has ", groups_,
                        " stream groups, numbered from 0")));
       return;
     }
@@ -172,6 +173,7 @@ class GraphLevelExecutor : public Executor {
 
   GroupMember* const leader_;
   GpuGroups* const gpu_;
+  const int groups_;  // that the session has
   const GraphTraits traits_;
   const std::shared_ptr<SharedKernels> kernels_;
   // One for each group, or only the leader's if the graph changes state.

@@ -28,6 +28,7 @@ limitations under the License.
 #include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/multistream/op_scope.h"
+#include "tensorflow/core/common_runtime/multistream/session_config.h"
 #include "tensorflow/core/common_runtime/multistream/session_threads.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
@@ -48,6 +49,8 @@ class GroupMember {
   virtual Device* group_device(int i) = 0;
   // Of the leader: the session's threads for group `i`, or nullptr.
   virtual std::shared_ptr<StepThreads> session_threads(int i) const = 0;
+  // Of the leader: what its session has.
+  virtual const SessionStreams& session_streams() const = 0;
 
   // Device::Compute and ComputeAsync on this device's own group. `traits`: as
   // for OpScope.
@@ -95,6 +98,13 @@ class GroupDevice : public Base, public GroupMember {
   }
   void set_session_threads(std::shared_ptr<const SessionThreads> threads) {
     session_threads_ = std::move(threads);
+  }
+
+  const SessionStreams& session_streams() const override {
+    return session_streams_;
+  }
+  void set_session_streams(const SessionStreams& streams) {
+    session_streams_ = streams;
   }
 
   // Gives the leader the device of the next hidden group.
@@ -227,6 +237,7 @@ class GroupDevice : public Base, public GroupMember {
   GroupDevice* leader_ = nullptr;  // of a hidden group's device
   std::vector<std::unique_ptr<GroupDevice>> hidden_;
   std::shared_ptr<const SessionThreads> session_threads_;
+  SessionStreams session_streams_;
 };
 
 }  // namespace multistream

@@ -22,6 +22,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
 #include "tensorflow/core/common_runtime/multistream/pinned_group.h"
+#include "tensorflow/core/common_runtime/multistream/plan_capture.h"
 #include "tensorflow/core/common_runtime/multistream/plan_table.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/test_faults.h"
@@ -29,15 +30,13 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-bool MultiStreamIsEnabled() {
-  return EnvironmentOptions().ok() && EnvironmentOptions()->Enabled();
-}
+bool MultiStreamIsEnabled() { return IsEnabled(); }
 
 int StreamGroupCount(int gpu) {
   const std::vector<GpuGroups*> all = AllGpuGroups();
   if (gpu >= 0 && gpu < static_cast<int>(all.size())) return all[gpu]->size();
   if (!MultiStreamIsEnabled()) return 1;
-  return EnvironmentOptions()->GroupCount(gpu);
+  return ProcessOptions()->GroupCount(gpu);
 }
 
 std::vector<StreamGroupStats> StreamStats() {
@@ -48,13 +47,30 @@ std::vector<StreamGroupStats> StreamStats() {
   return stats;
 }
 
+absl::Status SynchronizeStreams(int gpu, int group) {
+  const std::vector<GpuGroups*> all = AllGpuGroups();
+  if (gpu >= static_cast<int>(all.size())) {
+    // Nothing has been given to a GPU that has no devices yet.
+    return absl::OkStatus();
+  }
+  absl::Status status;
+  for (int k = 0; k < static_cast<int>(all.size()); ++k) {
+    if (gpu >= 0 && gpu != k) continue;
+    for (int i = 0; i < all[k]->size(); ++i) {
+      if (group >= 0 && group != i) continue;
+      status.Update(all[k]->group(i)->Block());
+    }
+  }
+  return status;
+}
+
 ScopedStreamGroup::ScopedStreamGroup(int group) : before_(PinThread(group)) {}
 ScopedStreamGroup::~ScopedStreamGroup() { PinThread(before_); }
 
 std::string CheckEnvironment() {
-  const auto& options = EnvironmentOptions();
+  const auto& options = ProcessOptions();
   if (!options.ok()) return std::string(options.status().message());
-  return std::string(EnvironmentStreamFile().status().message());
+  return std::string(ProcessStreamFile().status().message());
 }
 
 }  // namespace multistream
@@ -101,10 +117,18 @@ int TFMS_PinThread(int group) {
   return tensorflow::multistream::PinThread(group);
 }
 
-// Whether nodes have groups, rather than steps.
+// Whether nodes have groups, rather than steps, where no session says.
 int TFMS_IsNodeLevel() {
-  const auto& options = tensorflow::multistream::EnvironmentOptions();
+  const auto& options = tensorflow::multistream::ProcessOptions();
   return options.ok() && options->node_level ? 1 : 0;
+}
+
+// Blocks until everything that has been given to `group`'s streams of `gpu` is
+// done; -1 stands for all groups, or all GPUs. CopyText of an error message.
+int TFMS_Synchronize(int gpu, int group, char* message, int size) {
+  const absl::Status status =
+      tensorflow::multistream::SynchronizeStreams(gpu, group);
+  return CopyText(std::string(status.message()), message, size);
 }
 
 // PlanTable for `bytes` bytes of a serialized GraphDef, with the options of the
@@ -115,11 +139,11 @@ int TFMS_PlanTable(const char* graph, int bytes, const char* function, int home,
   using namespace tensorflow::multistream;  // NOLINT
   const absl::StatusOr<std::string> made =
       [&]() -> absl::StatusOr<std::string> {
-    const auto& options = EnvironmentOptions();
+    const auto& options = ProcessOptions();
     if (!options.ok()) return options.status();
-    if (!options->node_level || !options->Enabled()) return std::string();
+    if (!options->any_node_level) return std::string();
     // Of its own: what people look at does not count as run.
-    static const auto* file = new auto(LoadEnvironmentStreamFile());
+    static const auto* file = new auto(LoadProcessStreamFile());
     if (!file->ok()) return file->status();
     tensorflow::GraphDef def;
     if (!def.ParseFromArray(graph, bytes)) {
@@ -129,6 +153,7 @@ int TFMS_PlanTable(const char* graph, int bytes, const char* function, int home,
     plan.group_count = StreamGroupCount(0);
     plan.home = home;
     plan.propagate = options->forward_propagation;
+    plan.policy = options->policy;
     plan.file = (*file)->get();
     return PlanTable(def, function, plan);
   }();
@@ -136,6 +161,21 @@ int TFMS_PlanTable(const char* graph, int bytes, const char* function, int home,
     return -1 - CopyText(std::string(made.status().message()), table, size);
   }
   return CopyText(*made, table, size);
+}
+
+// Groups of nodes are noted from now on, as steps run.
+void TFMS_StartPlanCapture() { tensorflow::multistream::PlanCapture::Start(); }
+
+// Until now: CopyText of a line "GROUP NAME" for each node, or -1 - that of an
+// error message. With `size` 0, goes on.
+int TFMS_StopPlanCapture(char* plan, int size) {
+  const absl::StatusOr<std::string> made =
+      tensorflow::multistream::PlanCapture::Lines();
+  if (size > 0) tensorflow::multistream::PlanCapture::Stop();
+  if (!made.ok()) {
+    return -1 - CopyText(std::string(made.status().message()), plan, size);
+  }
+  return CopyText(*made, plan, size);
 }
 
 int64_t TFMS_SanitizerReports() {

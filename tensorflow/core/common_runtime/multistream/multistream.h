@@ -24,6 +24,9 @@ limitations under the License.
 #include <vector>
 
 namespace tensorflow {
+
+class ConfigProto;
+
 namespace multistream {
 
 // One stream group at one moment. Counters run from the start of the process
@@ -76,6 +79,28 @@ int StreamGroupCount(int gpu = 0);
 // until the first session or eager operation has made the devices, and if
 // multi-stream is not enabled.
 std::vector<StreamGroupStats> StreamStats();
+
+// How a session's graphs are split over its streams; explicit groups count in
+// any case.
+enum class MultiStreamPartitionPolicy {
+  kNoPartition = 0,
+  kUserDefinedPartition = 1,     // the same: as the program says
+  kEmbeddingGraphPartition = 2,  // embedding lookups and their gradients
+  kFullGraphPartition = 3,       // the most that can run at once
+  kCostPartition = 4,            // what is expected to be fastest
+};
+
+// Makes sessions of `config` have `streams` streams of each GPU, for the nodes
+// of each step, whatever the environment says. Groups are made once per
+// process: a session that asks for more than there are cannot be made.
+void SetMultiStream(int streams, MultiStreamPartitionPolicy policy,
+                    ConfigProto* config);
+
+// Reads a ConfigProto in text format, in which graph_options.rewrite_options
+// may have use_multi_stream and multi_stream_opts, with multi_stream_num and
+// partition_policy, which say the same. (TensorFlow's own parser does not know
+// them.) Returns the first error, with its place, or "".
+std::string ParseConfigText(const std::string& text, ConfigProto* config);
 
 // While it lives, the steps that its thread begins (Session::Run, calls of
 // functions) run on stream group `group` of their GPU, and so do the functions

@@ -15,27 +15,32 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/node_level_executor.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/inlined_vector.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/compat.h"
 #include "tensorflow/core/common_runtime/multistream/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/group_rendezvous.h"
+#include "tensorflow/core/common_runtime/multistream/group_run.h"
 #include "tensorflow/core/common_runtime/multistream/node_plan.h"
-#include "tensorflow/core/common_runtime/multistream/raise_to.h"
+#include "tensorflow/core/common_runtime/multistream/node_policy.h"
+#include "tensorflow/core/common_runtime/multistream/plan_capture.h"
+#include "tensorflow/core/common_runtime/multistream/plan_tuner.h"
 #include "tensorflow/core/common_runtime/multistream/shared_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
+#include "tensorflow/core/common_runtime/multistream/step_profile.h"
 #include "tensorflow/core/common_runtime/multistream/step_threads.h"
 #include "tensorflow/core/common_runtime/multistream/stream_order.h"
-#include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/lib/core/refcount.h"
 #include "tensorflow/core/platform/logging.h"
 
@@ -66,223 +71,16 @@ StreamOrder* OrderOf(GpuGroups* gpu, bool reduce) {
   return order.get();
 }
 
-// What a run needs of a node: its part of the plan, with what tells it from
-// others by its kernel.
-struct Launch {
-  int group = 0;
-  OpTraits traits;
-  // Slots of other nodes: see NodePlan::Node.
-  std::vector<int> events;
-  std::vector<int> tails;
-  bool after_all = false;
-  int slot = -1;  // its own, if others wait for it
-  bool records = false;
-};
+double NowUs() {
+  return std::chrono::duration<double, std::micro>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
-struct Launches {
-  absl::flat_hash_map<const OpKernel*, Launch> by_kernel;
-  std::vector<int> slot_groups;  // the group of each slot's node
-  std::vector<int> groups;       // that are used
-};
-
-// What runs of all homes share, and what must outlive them.
-struct Shared {
-  std::vector<GroupMember*> members;  // of the groups
-  GpuGroups* gpu;
-  StreamOrder* order;
-  std::vector<core::RefCountPtr<DeviceContext>> contexts;  // of the groups
-  std::shared_ptr<SharedKernels> kernels;
-};
-
-class GroupRun : public NodeRun, public std::enable_shared_from_this<GroupRun> {
- public:
-  GroupRun(std::shared_ptr<const Shared> shared,
-           std::shared_ptr<const Launches> launches, StreamGroup* home,
-           std::shared_ptr<Step> step, Executor::Args::Runner run)
-      : shared_(std::move(shared)),
-        launches_(std::move(launches)),
-        home_(home),
-        step_(std::move(step)),
-        run_(std::move(run)),
-        slots_(launches_->slot_groups.size()),
-        runners_(shared_->gpu->size()) {}
-
-  ~GroupRun() override {
-    for (Slot& slot : slots_) shared_->order->Recycle(std::move(slot.mark));
-  }
-
-  Executor::Args::Runner Runner(StreamGroup* group) {
-    return StepRunner{step_, &shared_->kernels->traits(), run_,
-                      shared_from_this(), group};
-  }
-
-  void Compute(OpKernel* kernel, OpKernelContext* context) override {
-    const Launch& launch = LaunchOf(kernel);
-    Order(launch);
-    GroupMember* member = shared_->members[launch.group];
-    OpKernelContext::Params* params = context->params();
-    DeviceBase* const device = params->device;
-    DeviceContext* const device_context = params->op_device_context;
-    auto* const runner = params->runner;
-    absl::Status status = Move(launch.group, context);
-    if (!status.ok()) {
-      context->SetStatus(status);
-    } else {
-      member->ComputeHere(kernel, context, &launch.traits);
-    }
-    params->device = device;
-    params->op_device_context = device_context;
-    params->runner = runner;
-    Note(launch);
-  }
-
-  void ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
-                    AsyncOpKernel::DoneCallback done) override {
-    const Launch& launch = LaunchOf(kernel);
-    Order(launch);
-    GroupMember* member = shared_->members[launch.group];
-    // These parameters are the op's own.
-    absl::Status status = Move(launch.group, context);
-    if (!status.ok()) {
-      context->SetStatus(status);
-      done();
-      return;
-    }
-    member->ComputeAsyncHere(
-        kernel, context, &launch.traits,
-        [self = shared_from_this(), &launch, done = std::move(done)] {
-          self->Note(launch);
-          done();
-        });
-  }
-
-  // What comes after the graph on its home's stream comes after all of it.
-  void Join() {
-    for (int group : launches_->groups) {
-      shared_->order->WaitForAll(home_->index(), group);
-    }
-  }
-
- private:
-  struct Slot {
-    // Of the last launch: in a loop, a node is launched many times.
-    std::atomic<int64_t> position{0};
-    absl::Mutex mu;
-    std::unique_ptr<StreamOrder::Mark> mark ABSL_GUARDED_BY(mu);
-  };
-
-  const Launch& LaunchOf(const OpKernel* kernel) const {
-    static const auto* unknown = new std::vector<Launch>([] {
-      std::vector<Launch> all(kMaxGroupCount);
-      for (int i = 0; i < kMaxGroupCount; ++i) all[i].group = i;
-      return all;
-    }());
-    auto found = launches_->by_kernel.find(kernel);
-    return found == launches_->by_kernel.end() ? (*unknown)[home_->index()]
-                                               : found->second;
-  }
-
-  // Makes the launch's stream wait for what the node needs.
-  void Order(const Launch& launch) {
-    if (launch.events.empty() && launch.tails.empty() && !launch.after_all) {
-      return;
-    }
-    StreamOrder* order = shared_->order;
-    bool all = launch.after_all;
-    for (int i : launch.events) {
-      Slot& slot = slots_[i];
-      const int64_t position = slot.position.load(std::memory_order_acquire);
-      // It was not launched, being dead: no order comes through it.
-      if (position == 0) {
-        all = true;
-        continue;
-      }
-      absl::MutexLock lock(&slot.mu);
-      order->WaitFor(launch.group, *slot.mark);
-    }
-    for (size_t i = 0; i < launch.tails.size();) {
-      const int group = launches_->slot_groups[launch.tails[i]];
-      int64_t last = 0;
-      for (; i < launch.tails.size() &&
-             launches_->slot_groups[launch.tails[i]] == group;
-           ++i) {
-        const int64_t position =
-            slots_[launch.tails[i]].position.load(std::memory_order_acquire);
-        if (position == 0) all = true;
-        last = std::max(last, position);
-      }
-      if (last > 0) order->WaitForTail(launch.group, group, last);
-    }
-    if (!all) return;
-    for (int group : launches_->groups) {
-      order->WaitForAll(launch.group, group);
-    }
-  }
-
-  // The op is the group's: its memory, its streams, its nested calls.
-  absl::Status Move(int group, OpKernelContext* context) {
-    OpKernelContext::Params* params = context->params();
-    params->runner = RunnerOf(group);
-    if (group == 0) return absl::OkStatus();
-    Device* device = shared_->members[0]->group_device(group);
-    params->device = device;
-    params->op_device_context = shared_->contexts[group].get();
-    if (params->eigen_gpu_device == nullptr) return absl::OkStatus();
-    return device->ReinitializeGpuDevice(
-        context, params->eigen_gpu_device, params->op_device_context,
-        device->GetAllocator(AllocatorAttributes()));
-  }
-
-  Executor::Args::Runner* RunnerOf(int group) {
-    RunnerSlot& slot = runners_[group];
-    if (Executor::Args::Runner* made =
-            slot.made.load(std::memory_order_acquire)) {
-      return made;
-    }
-    absl::MutexLock lock(&runners_mu_);
-    if (slot.runner == nullptr) {
-      // Owned by the run: one that owned the run would never be deleted.
-      slot.runner = std::make_unique<Executor::Args::Runner>(
-          StepRunner{step_, &shared_->kernels->traits(), run_,
-                     std::shared_ptr<NodeRun>(std::shared_ptr<NodeRun>(), this),
-                     shared_->gpu->group(group)});
-      slot.made.store(slot.runner.get(), std::memory_order_release);
-    }
-    return slot.runner.get();
-  }
-
-  // To be called when the op has been launched, or is done if asynchronous.
-  void Note(const Launch& launch) {
-    if (launch.slot < 0) return;
-    Slot& slot = slots_[launch.slot];
-    const int64_t position = shared_->order->Launched(launch.group);
-    if (launch.records) {
-      std::unique_ptr<StreamOrder::Mark> mark =
-          shared_->order->Record(launch.group);
-      absl::MutexLock lock(&slot.mu);
-      if (slot.mark == nullptr || slot.mark->position < mark->position) {
-        slot.mark.swap(mark);
-      }
-      shared_->order->Recycle(std::move(mark));
-    }
-    // A node of a loop may be launched by two threads at a time.
-    RaiseTo(position, &slot.position);
-  }
-
-  struct RunnerSlot {
-    std::atomic<Executor::Args::Runner*> made{nullptr};
-    std::unique_ptr<Executor::Args::Runner> runner;
-  };
-
-  const std::shared_ptr<const Shared> shared_;
-  const std::shared_ptr<const Launches> launches_;
-  StreamGroup* const home_;
-  const std::shared_ptr<Step> step_;
-  const Executor::Args::Runner run_;
-  std::vector<Slot> slots_;
-  absl::Mutex runners_mu_;
-  std::vector<RunnerSlot> runners_;
-};
+// What a wait costs depends on the machine: less with threads that are awake,
+// more with those that have to be woken.
+constexpr double kWaitWithThreadUs = 15;
+constexpr double kSlowWaitUs = 45;
 
 class NodeLevelExecutor : public Executor {
  public:
@@ -291,18 +89,20 @@ class NodeLevelExecutor : public Executor {
                     GraphTraits traits)
       : leader_(leader),
         gpu_(leader->gpu_groups()),
+        groups_(leader->session_streams().groups),
+        is_emulated_(params.device->device_type() != DEVICE_GPU),
         options_(options),
         file_(file),
-        library_(params.function_library == nullptr
-                     ? nullptr
-                     : params.function_library->GetFunctionLibraryDefinition()),
-        launches_(gpu_->size()) {
-    auto shared = std::make_shared<Shared>();
+        library_(
+            params.function_library == nullptr
+                ? nullptr
+                : params.function_library->GetFunctionLibraryDefinition()) {
+    auto shared = std::make_shared<RunShared>();
     shared->gpu = gpu_;
     shared->order = OrderOf(gpu_, options.reduce_stream_wait);
     shared->kernels =
         SharedKernels::Create(gpu_->leader()->gpu(), params, traits);
-    for (int i = 0; i < gpu_->size(); ++i) {
+    for (int i = 0; i < groups_; ++i) {
       shared->members.push_back(
           dynamic_cast<GroupMember*>(leader->group_device(i)));
       DeviceContext* context = nullptr;
@@ -315,7 +115,7 @@ class NodeLevelExecutor : public Executor {
   // A step that is done on the host may still run on its streams, with the
   // constants that the kernels own.
   ~NodeLevelExecutor() override {
-    for (int i = 0; i < gpu_->size(); ++i) {
+    for (int i = 0; i < groups_; ++i) {
       if (used_[i].load(std::memory_order_acquire)) {
         gpu_->group(i)->Block().IgnoreError();
       }
@@ -324,36 +124,128 @@ class NodeLevelExecutor : public Executor {
 
   absl::Status Initialize(const LocalExecutorParams& params, const Graph& graph,
                           const MakeStockExecutor& make_stock) {
-    LocalExecutorParams ours = params;
-    SharedKernels::Wrap(shared_->kernels, 0, &ours);
+    params_ = params;
+    make_stock_ = make_stock;
+    SharedKernels::Wrap(shared_->kernels, 0, &params_);
     // The plan needs kernels, and the executor looks at once which of them are
     // expensive. It is then given the same ones.
-    auto release = absl::MakeCleanup([this, &ours] {
-      for (const auto& [name, kernel] : kernels_) ours.delete_kernel(kernel);
+    auto release = absl::MakeCleanup([this] {
+      for (const auto& [name, kernel] : kernels_) {
+        params_.delete_kernel(kernel);
+      }
     });
     for (const Node* node : graph.op_nodes()) {
       OpKernel* kernel = nullptr;
       // The executor says it in its own words.
-      if (!ours.create_kernel(node->properties(), &kernel).ok()) break;
+      if (!params_.create_kernel(node->properties(), &kernel).ok()) break;
       kernels_[node->name()] = kernel;
     }
     // Plans for other homes than the leader are made when they are needed.
     graph_ = std::make_unique<Graph>(graph.flib_def());
     graph_->Copy(graph);
-    TF_RETURN_IF_ERROR(Plan(0).status());
-    return make_stock(ours, graph, &executor_);
+    absl::StatusOr<bool> tuned = HasNodesToTune();
+    if (!tuned.ok()) return tuned.status();
+    absl::MutexLock lock(&mu_);
+    auto variant = NewVariant({/*split=*/!*tuned});
+    if (!variant.ok()) return variant.status();
+    variants_.push_back(*std::move(variant));
+    if (*tuned) {
+      tuner_ = std::make_shared<PlanTuner>([this] { return MakeVariants(); });
+    }
+    return absl::OkStatus();
   }
 
  private:
-  absl::StatusOr<std::shared_ptr<const Launches>> Plan(int home) {
-    absl::MutexLock lock(&mu_);
-    if (launches_[home] != nullptr) return launches_[home];
+  // What a plan is made of.
+  struct Guess {
+    bool split = true;  // as the policies say
+    Policy cost_policy = Policy::kCost;
+    double wait_us = PolicyOptions().wait_us;
+  };
+  // A plan of the graph, and what runs it.
+  struct Variant {
+    Guess guess;
+    std::vector<std::shared_ptr<const Launches>> launches;  // by home
+    std::unique_ptr<Executor> executor;
+  };
+
+  // Whether to find out which plan is the fastest.
+  absl::StatusOr<bool> HasNodesToTune() const {
+    for (const Node* node : graph_->op_nodes()) {
+      absl::StatusOr<NodePolicy> policy = PolicyOf(*node, PlanOptions(0));
+      if (!policy.ok()) return policy.status();
+      if (policy->policy != Policy::kNone && policy->measured) return true;
+    }
+    return false;
+  }
+
+  NodePlanOptions PlanOptions(int home) const {
     NodePlanOptions options;
-    options.group_count = gpu_->size();
+    options.group_count = groups_;
     options.home = home;
     options.reduce = options_.reduce_stream_wait;
     options.propagate = options_.forward_propagation;
     options.file = file_;
+    options.policy = leader_->session_streams().policy;
+    options.measure = options_.measure;
+    return options;
+  }
+
+  absl::StatusOr<std::unique_ptr<Variant>> NewVariant(const Guess& guess)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    auto variant = std::make_unique<Variant>();
+    variant->guess = guess;
+    variant->launches.resize(groups_);
+    TF_RETURN_IF_ERROR(Plan(0, variant.get()).status());
+    TF_RETURN_IF_ERROR(make_stock_(params_, *graph_, &variant->executor));
+    return variant;
+  }
+
+  // The plans to try beside that of one stream. Returns how many there are with
+  // it.
+  int MakeVariants() {
+    absl::MutexLock lock(&mu_);
+    for (const Guess& guess :
+         {Guess{}, Guess{true, Policy::kCost, kWaitWithThreadUs},
+          Guess{true, Policy::kCost, kSlowWaitUs},
+          Guess{true, Policy::kFullGraph}, Guess{true, Policy::kEmbedding}}) {
+      absl::StatusOr<std::unique_ptr<Variant>> variant = NewVariant(guess);
+      if (!variant.ok()) {
+        LOG(WARNING) << "A plan cannot be tried: " << variant.status();
+        continue;
+      }
+      const bool known =
+          std::any_of(variants_.begin(), variants_.end(), [&](const auto& v) {
+            return SameGroups(*v->launches[0], *(*variant)->launches[0]);
+          });
+      if (!known) variants_.push_back(*std::move(variant));
+    }
+    return static_cast<int>(variants_.size());
+  }
+
+  static bool SameGroups(const Launches& a, const Launches& b) {
+    for (const auto& [kernel, launch] : a.by_kernel) {
+      auto other = b.by_kernel.find(kernel);
+      if (other == b.by_kernel.end() || other->second.group != launch.group) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  absl::StatusOr<std::shared_ptr<const Launches>> Plan(int home,
+                                                       Variant* variant)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (variant->launches[home] != nullptr) return variant->launches[home];
+    NodePlanOptions options = PlanOptions(home);
+    options.split = variant->guess.split;
+    options.cost_policy = variant->guess.cost_policy;
+    options.wait_us = variant->guess.wait_us;
+    options.cost_us = [this](const Node& node) -> std::optional<double> {
+      auto kernel = kernels_.find(node.name());
+      if (kernel == kernels_.end()) return std::nullopt;
+      return profile_.CostOf(kernel->second);
+    };
     absl::StatusOr<NodePlan> plan = MakeNodePlan(
         *graph_, options, [this](const Node& node) { return FactsOf(node); });
     if (!plan.ok()) return plan.status();
@@ -375,21 +267,31 @@ class NodeLevelExecutor : public Executor {
       for (int id : planned.events) launch.events.push_back(slot_of[id]);
       for (int id : planned.tails) launch.tails.push_back(slot_of[id]);
       launch.after_all = planned.after_all;
+      // The executor that is made next looks at it.
       if (home == 0) {
         SetExpensive(kernel->second, planned.starts || MayBlock(*node));
       }
       launch.slot = slot_of[node->id()];
       launch.records = planned.records;
     }
-    for (int i = 0; i < gpu_->size(); ++i) {
+    for (int i = 0; i < groups_; ++i) {
       if (!plan->groups_used[i]) continue;
       launches->groups.push_back(i);
     }
     VLOG(1) << "Node level: " << plan->waits << " waits, "
             << plan->waits_left_out << " left out, " << launches->groups.size()
             << " groups";
-    launches_[home] = std::move(launches);
-    return launches_[home];
+    variant->launches[home] = std::move(launches);
+    return variant->launches[home];
+  }
+
+  void CapturePlan(const Launches& launches) const {
+    for (const auto& [name, kernel] : kernels_) {
+      auto launch = launches.by_kernel.find(kernel);
+      if (launch != launches.by_kernel.end()) {
+        PlanCapture::Add(name, launch->second.group);
+      }
+    }
   }
 
   static void LogFileOnce(const StreamFile& file, const NodePlan& plan) {
@@ -412,9 +314,9 @@ class NodeLevelExecutor : public Executor {
     facts.changes_state = MayChangeState(*kernel->second, library_);
     facts.launched = node.type_string() != "NoOp" &&
                      kernel->second->const_tensor() == nullptr;
-    // TensorFlow guesses where a call's results are; those of an emulated GPU
-    // are never the host's.
-    if (IsCall(node.def(), library_)) return facts;
+    // TensorFlow guesses where a call's results are. What an emulated GPU has
+    // in host memory, by its kernel, it was given from a group's.
+    if (IsCall(node.def(), library_) || is_emulated_) return facts;
     for (MemoryType type : kernel->second->output_memory_types()) {
       facts.on_host.push_back(type == HOST_MEMORY);
     }
@@ -449,12 +351,22 @@ class NodeLevelExecutor : public Executor {
     const bool nested = outer != nullptr && !outer->step->finished() &&
                         outer->step->gpu() == gpu_;
     StreamGroup* home = nested ? outer->group : gpu_->leader();
-    absl::StatusOr<std::shared_ptr<const Launches>> launches =
-        Plan(home->index());
+    // What runs within a step is not worth a search.
+    PlanTuner::Run turn;
+    if (tuner_ != nullptr && !nested) turn = tuner_->Begin(NowUs());
+    Variant* variant;
+    absl::StatusOr<std::shared_ptr<const Launches>> launches;
+    {
+      absl::MutexLock lock(&mu_);
+      variant = variants_[turn.plan].get();
+      launches = Plan(home->index(), variant);
+    }
     if (!launches.ok()) {
+      if (turn.watched) tuner_->Done(turn);
       done(launches.status());
       return;
     }
+    if (PlanCapture::IsOn()) CapturePlan(**launches);
     for (int group : (*launches)->groups) {
       used_[group].store(true, std::memory_order_release);
     }
@@ -466,8 +378,9 @@ class NodeLevelExecutor : public Executor {
         shared_, *launches, home, step,
         nested
             ? outer->run
-            : StepThreads::RunnerFor(args, home, gpu_->size(),
-                                     leader_->session_threads(home->index())));
+            : StepThreads::RunnerFor(args, home, groups_,
+                                     leader_->session_threads(home->index())),
+        turn.profiled ? &profile_ : nullptr);
     std::shared_ptr<GroupRendezvous> rendezvous;
     if (args.rendezvous != nullptr) {
       rendezvous = std::make_shared<GroupRendezvous>(
@@ -478,20 +391,26 @@ class NodeLevelExecutor : public Executor {
     ours.runner = run->Runner(home);
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
     if (!nested) gpu_->StartStepOn(home);
-    executor_->RunAsync(
-        ours, [nested, step, run, rendezvous, gpu = gpu_, home,
-               failures = gpu_->memory_failures(),
+    variant->executor->RunAsync(
+        ours, [this, turn, nested, step, run, rendezvous, gpu = gpu_,
+               groups = groups_, home, failures = gpu_->memory_failures(),
                done = std::move(done)](const absl::Status& result) {
           const absl::Status status =
               nested ? result : gpu->WithMemoryOfGroups(result, failures);
           run->Join();
           if (!nested) {
             step->Finish();
-            for (int i = 0; i < gpu->size(); ++i) {
+            for (int i = 0; i < groups; ++i) {
               Step::ReleaseWhenPassed(step, gpu->group(i));
             }
             gpu->NoteLeaderWork();
             gpu->EndStep(home, status.ok());
+          }
+          if (turn.watched) {
+            tuner_->Done(turn);
+            home->WhenPassed([tuner = tuner_, turn, ok = status.ok()] {
+              tuner->Passed(turn, NowUs(), ok);
+            });
           }
           done(status);
         });
@@ -499,25 +418,30 @@ class NodeLevelExecutor : public Executor {
 
   GroupMember* const leader_;
   GpuGroups* const gpu_;
+  const int groups_;  // that the session has
+  const bool is_emulated_;
   const Options options_;
   const StreamFile* const file_;
   const FunctionLibraryDefinition* const library_;
-  std::shared_ptr<const Shared> shared_;
+  std::shared_ptr<const RunShared> shared_;
+  LocalExecutorParams params_;
+  MakeStockExecutor make_stock_;
   absl::flat_hash_map<std::string, OpKernel*> kernels_;  // by node
-  std::unique_ptr<Executor> executor_;
   std::unique_ptr<Graph> graph_;
   std::atomic<bool> used_[kMaxGroupCount] = {};
+  StepProfile profile_;
+  std::shared_ptr<PlanTuner> tuner_;  // or nullptr
 
   absl::Mutex mu_;
-  std::vector<std::shared_ptr<const Launches>> launches_
-      ABSL_GUARDED_BY(mu_);  // by home
+  // The first one splits nothing, if the fastest is to be found.
+  std::vector<std::unique_ptr<Variant>> variants_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StreamFile>> LoadEnvironmentStreamFile() {
-  const absl::StatusOr<Options>& options = EnvironmentOptions();
-  if (!options.ok() || !options->node_level || !options->Enabled() ||
+absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile() {
+  const absl::StatusOr<Options>& options = ProcessOptions();
+  if (!options.ok() || !options->any_node_level ||
       options->stream_file.empty()) {
     return nullptr;
   }
@@ -529,24 +453,29 @@ absl::StatusOr<std::unique_ptr<StreamFile>> LoadEnvironmentStreamFile() {
   return std::make_unique<StreamFile>(*std::move(loaded));
 }
 
-const absl::StatusOr<std::unique_ptr<StreamFile>>& EnvironmentStreamFile() {
-  static const auto* file = new absl::StatusOr<std::unique_ptr<StreamFile>>(
-      LoadEnvironmentStreamFile());
+const absl::StatusOr<std::unique_ptr<StreamFile>>& ProcessStreamFile() {
+  static const auto* none = new absl::StatusOr<std::unique_ptr<StreamFile>>(
+      std::unique_ptr<StreamFile>());
+  const absl::StatusOr<Options>& options = ProcessOptions();
+  if (!options.ok() || !options->any_node_level) return *none;
+  static const auto* file =
+      new absl::StatusOr<std::unique_ptr<StreamFile>>(LoadProcessStreamFile());
   return *file;
 }
 
 absl::Status NewNodeLevelExecutor(const LocalExecutorParams& params,
                                   const Graph& graph, GroupMember* leader,
-                                  const Options& options,
-                                  const StreamFile* file,
                                   const MakeStockExecutor& make_stock,
                                   std::unique_ptr<Executor>* out) {
+  const absl::StatusOr<std::unique_ptr<StreamFile>>& file = ProcessStreamFile();
+  if (!file.ok()) return file.status();
   const FunctionLibraryDefinition* library =
       params.function_library == nullptr
           ? nullptr
           : params.function_library->GetFunctionLibraryDefinition();
   auto executor = std::make_unique<NodeLevelExecutor>(
-      params, leader, options, file, ClassifyGraph(graph, library));
+      params, leader, *ProcessOptions(), file->get(),
+      ClassifyGraph(graph, library));
   TF_RETURN_IF_ERROR(executor->Initialize(params, graph, make_stock));
   *out = std::move(executor);
   return absl::OkStatus();

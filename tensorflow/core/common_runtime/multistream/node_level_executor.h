@@ -33,19 +33,17 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-// The file that TF_STREAM_FROM_FILE names; nullptr if there is none or nodes
-// have no groups. An error names the file and the line.
-absl::StatusOr<std::unique_ptr<StreamFile>> LoadEnvironmentStreamFile();
+// The file that TF_STREAM_FROM_FILE names; nullptr if there is none or no nodes
+// have groups. An error names the file and the line.
+absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile();
 // The same, read once for all executors: it counts their nodes.
-const absl::StatusOr<std::unique_ptr<StreamFile>>& EnvironmentStreamFile();
+const absl::StatusOr<std::unique_ptr<StreamFile>>& ProcessStreamFile();
 
 // One executor, made by `make_stock` for the visible device, which is
-// `leader`'s; node_plan.h says where nodes go. `file` may be nullptr, and
-// outlives the executor. InvalidArgument names a node whose group is not there.
+// `leader`'s; node_plan.h says where nodes go. InvalidArgument names a node
+// whose group is not there.
 absl::Status NewNodeLevelExecutor(const LocalExecutorParams& params,
                                   const Graph& graph, GroupMember* leader,
-                                  const Options& options,
-                                  const StreamFile* file,
                                   const MakeStockExecutor& make_stock,
                                   std::unique_ptr<Executor>* out);
 

@@ -21,13 +21,16 @@ limitations under the License.
 #include <optional>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "absl/strings/str_split.h"
 #include "tensorflow/core/common_runtime/multistream/function_groups.h"
+#include "tensorflow/core/common_runtime/multistream/node_policy.h"
+#include "tensorflow/core/common_runtime/multistream/options.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/graph_node_util.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -71,12 +74,20 @@ class Planner {
   absl::StatusOr<NodePlan> Make() {
     plan_.nodes.resize(graph_.num_node_ids());
     plan_.groups_used.assign(options_.group_count, false);
+    FindBefore();
     for (const Node* node : order_) {
       if (!node->IsOp()) continue;
       absl::Status status = Assign(*node);
       if (!status.ok()) return status;
     }
-    FindBefore();
+    absl::Status status = AssignByPolicies();
+    if (!status.ok()) return status;
+    for (const Node* node : order_) {
+      if (!node->IsOp()) continue;
+      NodePlan::Node& planned = plan_.nodes[node->id()];
+      if (planned.why.empty()) AssignHome(node->id());
+      if (facts_[node->id()].launched) plan_.groups_used[planned.group] = true;
+    }
     // A dead node is not launched, and no path leads through it.
     if (options_.reduce && !has_dead_ &&
         graph_.num_node_ids() <= kMostReduced) {
@@ -106,15 +117,18 @@ class Planner {
     for (const std::optional<int>& group : {from_file, from_scope}) {
       if (!group || (*group >= 0 && *group < options_.group_count)) continue;
       return absl::InvalidArgumentError(
-          absl::StrCat("Node ", node.name(), " (", node.type_string(),
-                       ") is in stream group ", *group, ", and the GPU has ",
-                       options_.group_count, " (TF_GPU_STREAM_GROUP_COUNT)"));
+          absl::StrCat("Node ", FormatNodeForError(node), " (",
+                       node.type_string(), ") is in stream group ", *group,
+                       ", and the GPU has ", options_.group_count,
+                       " (TF_GPU_STREAM_GROUP_COUNT, or the session's "
+                       "multi_stream_num)"));
     }
     if (!facts.leader_reason.empty()) {
       planned.group = 0;
       planned.why = absl::StrCat("leader: ", facts.leader_reason);
-    } else if (node.IsSend() || node.IsRecv()) {
-      // The rendezvous of the step places tensors in one group's memory.
+    } else if (node.IsSend() || node.IsRecv() || node.IsArg()) {
+      // The rendezvous of the step places tensors in one group's memory, and
+      // the caller's group is the one that has waited for the arguments.
       planned.group = options_.home;
       planned.why = "default";
     } else if (from_file) {
@@ -123,11 +137,62 @@ class Planner {
     } else if (from_scope) {
       planned.group = *from_scope;
       planned.why = "scope";
-    } else if (!options_.propagate || !Propagate(node, &planned)) {
-      planned.group = facts.keeps_scratch ? 0 : options_.home;
+    } else if (options_.propagate && Propagate(node, &planned)) {
+    } else if (facts.keeps_scratch) {
+      planned.group = 0;
       planned.why = "default";
     }
-    if (facts.launched) plan_.groups_used[planned.group] = true;
+    return absl::OkStatus();
+  }
+
+  void AssignHome(int id) {
+    plan_.nodes[id].group = options_.home;
+    plan_.nodes[id].why = "default";
+  }
+
+  // Each policy finds the groups that those before it have given.
+  absl::Status AssignByPolicies() {
+    std::vector<NodePolicy> policies;
+    std::vector<int> policy_of(graph_.num_node_ids(), -1);
+    for (const Node* node : order_) {
+      if (!node->IsOp() || !plan_.nodes[node->id()].why.empty()) continue;
+      absl::StatusOr<NodePolicy> policy = PolicyOf(*node, options_);
+      if (!policy.ok()) return policy.status();
+      if (policy->policy == Policy::kNone) continue;
+      auto known = std::find(policies.begin(), policies.end(), *policy);
+      policy_of[node->id()] = static_cast<int>(known - policies.begin());
+      if (known == policies.end()) policies.push_back(*policy);
+    }
+    for (size_t i = 0; i < policies.size(); ++i) {
+      std::vector<NodeForPolicy> nodes(graph_.num_node_ids());
+      for (const Node* node : order_) {
+        if (!node->IsOp()) continue;
+        const int id = node->id();
+        const std::vector<bool>& on_host = facts_[id].on_host;
+        nodes[id].before = before_[id].nodes;
+        nodes[id].launched = facts_[id].launched;
+        nodes[id].on_host =
+            !on_host.empty() &&
+            std::find(on_host.begin(), on_host.end(), false) == on_host.end();
+        if (policy_of[id] != static_cast<int>(i)) {
+          nodes[id].group = plan_.nodes[id].why.empty() ? options_.home
+                                                        : plan_.nodes[id].group;
+        }
+      }
+      NodePolicyOptions options;
+      options.policy = policies[i].policy;
+      options.groups = policies[i].groups;
+      options.home = options_.home;
+      options.cost_us = options_.cost_us;
+      options.wait_us = options_.wait_us;
+      const auto groups = GroupsByPolicy(graph_, order_, nodes, options);
+      for (const Node* node : order_) {
+        const int id = node->id();
+        if (policy_of[id] != static_cast<int>(i) || !groups[id]) continue;
+        plan_.nodes[id].group = *groups[id];
+        plan_.nodes[id].why = "policy";
+      }
+    }
     return absl::OkStatus();
   }
 
@@ -263,14 +328,6 @@ class Planner {
     }
   }
 
-  // Nothing is launched for these, whoever's they are.
-  static bool OnlyHandsOn(const Node& node) {
-    static const auto* ops = new absl::flat_hash_set<absl::string_view>{
-        "_Arg",  "Const",          "ExpandDims", "Identity", "Reshape",
-        "Shape", "ReadVariableOp", "Squeeze",    "NoOp",     "VarHandleOp"};
-    return ops->contains(node.type_string()) || node.IsRecv();
-  }
-
   // What a node needs last is what the longest path to it leads through.
   void FindStarts() {
     struct Last {
@@ -295,7 +352,7 @@ class Planner {
           if (from.groups[i]) last.groups[i] = true;
         }
       }
-      if (OnlyHandsOn(*node) || !facts_[id].launched) {
+      if (HandsOnOnly(*node) || !facts_[id].launched) {
         lasts[id] = std::move(last);
         continue;
       }
@@ -317,6 +374,35 @@ class Planner {
 };
 
 }  // namespace
+
+absl::StatusOr<NodePolicy> PolicyOf(const Node& node,
+                                    const NodePlanOptions& options) {
+  NodePolicy policy;
+  policy.policy = options.policy;
+  policy.groups = options.group_count;
+  policy.measured = options.measure;
+  std::string text;
+  if (TryGetNodeAttr(node.attrs(), kStreamPolicyAttr, &text)) {
+    const std::vector<std::string> parts = absl::StrSplit(text, ':');
+    const std::optional<Policy> named = PolicyOfName(parts[0]);
+    int groups = 0;
+    if (!named || parts.size() > 3 ||
+        (parts.size() > 1 &&
+         (!absl::SimpleAtoi(parts[1], &groups) || groups < 0)) ||
+        (parts.size() > 2 && parts[2] != "always")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("Node ", FormatNodeForError(node), " (",
+                       node.type_string(), ") has the stream policy \"", text,
+                       "\", which is not POLICY:GROUPS:always"));
+    }
+    policy.policy = *named;
+    if (groups > 0) policy.groups = std::min(groups, options.group_count);
+    policy.measured &= parts.size() < 3;
+  }
+  if (policy.policy == Policy::kCost) policy.policy = options.cost_policy;
+  if (!options.split && policy.measured) policy.policy = Policy::kNone;
+  return policy;
+}
 
 absl::StatusOr<NodePlan> MakeNodePlan(
     const Graph& graph, const NodePlanOptions& options,

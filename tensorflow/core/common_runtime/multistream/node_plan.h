@@ -17,10 +17,10 @@ limitations under the License.
 // for? Pure graph code: no device in it.
 //
 // A node goes where, in this order: its own nature (leader), the stream file,
-// the scope it was built in, or, if allowed, its first input with a group says;
-// else it stays with the caller of the graph ("home"). Nodes of one group are
-// ordered by its stream; for an edge between groups, the later node's stream
-// waits.
+// the scope it was built in, if allowed its first input with a group, or a
+// policy says (node_policy.h); else it stays with the caller of the graph
+// ("home"). Nodes of one group are ordered by its stream; for an edge between
+// groups, the later node's stream waits.
 //
 //   group 1:  a ----> b ----------> e        e needs a (same stream), b and d;
 //                \                 /         d waits for b's event, e for d's.
@@ -31,10 +31,13 @@ limitations under the License.
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_PLAN_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/policy.h"
+#include "tensorflow/core/common_runtime/multistream/policy_graph.h"
 #include "tensorflow/core/common_runtime/multistream/stream_file.h"
 #include "tensorflow/core/graph/graph.h"
 
@@ -63,12 +66,44 @@ struct NodePlanOptions {
   bool reduce = true;                // leave out waits that others imply
   bool propagate = false;            // follow the inputs
   const StreamFile* file = nullptr;  // or nullptr
+  // For nodes of which nobody else says anything.
+  Policy policy = Policy::kNone;
+  // Whether a policy's plan counts where it has been measured to be faster
+  // only.
+  bool measure = true;
+  // False: no policy that is to be measured counts.
+  bool split = true;
+  // What stands for Policy::kCost: while times are measured, others do.
+  Policy cost_policy = Policy::kCost;
+  // As for NodePolicyOptions.
+  std::function<std::optional<double>(const Node&)> cost_us;
+  double wait_us = PolicyOptions().wait_us;
 };
+
+// The attribute of a node that tf.cuda.auto_stream gave a policy:
+// POLICY[:GROUPS[:always]], where it may use GROUPS groups (0: all), and is not
+// measured if it is to count always.
+inline constexpr char kStreamPolicyAttr[] = "_stream_policy";
+
+struct NodePolicy {
+  Policy policy = Policy::kNone;
+  int groups = 1;
+  bool measured = true;
+  bool operator==(const NodePolicy& other) const {
+    return policy == other.policy && groups == other.groups &&
+           measured == other.measured;
+  }
+};
+
+// The policy of a node of which nobody else says anything. InvalidArgument
+// names the node if its attribute is wrong.
+absl::StatusOr<NodePolicy> PolicyOf(const Node& node,
+                                    const NodePlanOptions& options);
 
 struct NodePlan {
   struct Node {
     int group = 0;
-    // "leader: REASON", "file", "scope", "propagated" or "default".
+    // "leader: REASON", "file", "scope", "propagated", "policy" or "default".
     std::string why;
     // Nodes of other groups, by id, at most one of each group, whose event the
     // node's stream waits for.

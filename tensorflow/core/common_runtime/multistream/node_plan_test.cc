@@ -344,16 +344,16 @@ TEST_F(NodePlanTest, AScopeOutsideTheGroupsIsInvalid) {
   Op("a", 3);
   Op("far", 4);
   ExpectBadGroup(
-      "Node far (NodePlanTestOp) is in stream group 4, and the GPU has 4 "
-      "(TF_GPU_STREAM_GROUP_COUNT)");
+      "Node {{node far}} (NodePlanTestOp) is in stream group 4, and the GPU "
+      "has 4 (TF_GPU_STREAM_GROUP_COUNT, or the session's multi_stream_num)");
 }
 
 TEST_F(NodePlanTest, ANegativeScopeIsInvalid) {
   options_.group_count = 2;
   Op("far", -1);
   ExpectBadGroup(
-      "Node far (NodePlanTestOp) is in stream group -1, and the GPU has 2 "
-      "(TF_GPU_STREAM_GROUP_COUNT)");
+      "Node {{node far}} (NodePlanTestOp) is in stream group -1, and the GPU "
+      "has 2 (TF_GPU_STREAM_GROUP_COUNT, or the session's multi_stream_num)");
 }
 
 // One file is for all GPUs, and they may have different numbers of groups.
@@ -362,8 +362,8 @@ TEST_F(NodePlanTest, AGroupOfTheFileOutsideTheGpusIsInvalid) {
   UseFile("3: far", /*groups=*/4);
   Op("far", 1);
   ExpectBadGroup(
-      "Node far (NodePlanTestOp) is in stream group 3, and the GPU has 2 "
-      "(TF_GPU_STREAM_GROUP_COUNT)");
+      "Node {{node far}} (NodePlanTestOp) is in stream group 3, and the GPU "
+      "has 2 (TF_GPU_STREAM_GROUP_COUNT, or the session's multi_stream_num)");
 }
 
 TEST_F(NodePlanTest, GroupsAreUsedByWhatIsLaunched) {

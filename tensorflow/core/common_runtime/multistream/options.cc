@@ -16,8 +16,10 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/options.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -89,6 +91,13 @@ absl::Status CheckWord(const std::string& name, const std::string& value,
   return absl::OkStatus();
 }
 
+constexpr std::pair<const char*, Policy> kPolicies[] = {
+    {"none", Policy::kNone},
+    {"user_defined", Policy::kNone},  // what programs mark counts anyway
+    {"embedding", Policy::kEmbedding},
+    {"full_graph", Policy::kFullGraph},
+    {"cost", Policy::kCost}};
+
 absl::Status ParseResources(const GetVariable& get, Options* options) {
   if (const std::string v = get(kPrioritiesVariable).value_or(""); !v.empty()) {
     absl::Status s =
@@ -119,6 +128,31 @@ absl::Status ParseResources(const GetVariable& get, Options* options) {
     options->without_effect.push_back(absl::StrCat(
         name, " (with ", kGpuAllocatorVariable,
         "=cuda_malloc_async, whose pool the groups of a GPU share anyway)"));
+  }
+  return absl::OkStatus();
+}
+
+// Who wants a policy wants nodes to have groups.
+absl::Status ParsePolicy(const GetVariable& get, Options* options) {
+  const std::string value = get(kPolicyVariable).value_or("");
+  if (value.empty()) return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const auto& [name, policy] : kPolicies) names.push_back(name);
+  absl::Status s = CheckWord(kPolicyVariable, value, names);
+  if (!s.ok()) return s;
+  options->policy = *PolicyOfName(value);
+  if (options->policy == Policy::kNone) return absl::OkStatus();
+  if (!options->Enabled()) {
+    options->without_effect.push_back(absl::StrCat(
+        kPolicyVariable,
+        " (without several stream groups: ", kGroupCountVariable, ")"));
+  } else if (!get(kNodeLevelVariable).value_or("").empty() &&
+             !options->node_level) {
+    options->policy = Policy::kNone;
+    options->without_effect.push_back(absl::StrCat(
+        kPolicyVariable, " (with ", kNodeLevelVariable, "=false)"));
+  } else {
+    options->node_level = true;
   }
   return absl::OkStatus();
 }
@@ -154,6 +188,13 @@ absl::Status ParseThreads(const GetVariable& get, Options* options) {
 }
 
 }  // namespace
+
+std::optional<Policy> PolicyOfName(absl::string_view name) {
+  for (const auto& [known, policy] : kPolicies) {
+    if (absl::AsciiStrToLower(name) == known) return policy;
+  }
+  return std::nullopt;
+}
 
 bool Options::Enabled() const {
   return emulated_gpus > 0 ||
@@ -204,6 +245,7 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
     absl::Status s = ParseIntList(kGroupCountVariable, v, 1, kMaxGroupCount,
                                   kOfGpus, &options.group_counts);
     if (!s.ok()) return s;
+    options.default_group_counts = options.group_counts;
   }
   if (std::string v = value_of(kContextCountVariable); !v.empty()) {
     absl::Status s = ParseIntList(kContextCountVariable, v, 1, kMaxGroupCount,
@@ -223,6 +265,7 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
         {kSpinLocksVariable, &options.spin_locks},
         {kNodeLevelVariable, &options.node_level},
         {kReduceStreamWaitVariable, &options.reduce_stream_wait},
+        {kMeasureVariable, &options.measure},
         {kForwardPropagationVariable, &options.forward_propagation},
         {kSharePoolVariable, &options.share_pool},
         {kStreamAwareVariable, &options.stream_aware},
@@ -242,6 +285,9 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
                         : v == "log" ? SanitizerMode::kLog
                                      : SanitizerMode::kAbort;
   }
+  absl::Status policy = ParsePolicy(get, &options);
+  if (!policy.ok()) return policy;
+  options.any_node_level = options.node_level && options.Enabled();
   auto needs_node_level = [&options](bool is_set, const char* name) {
     if (!is_set || options.node_level) return;
     options.without_effect.push_back(
@@ -257,9 +303,6 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
         kContextCountVariable,
         " (without several stream groups: ", kGroupCountVariable, ")"));
   }
-  // A later part of multi-stream gives it meaning.
-  constexpr char kPolicy[] = "TF_MULTI_STREAM_POLICY";
-  if (!value_of(kPolicy).empty()) options.without_effect.push_back(kPolicy);
   absl::Status s = ParseResources(get, &options);
   if (!s.ok()) return s;
   s = ParseThreads(get, &options);
@@ -267,14 +310,52 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
   return options;
 }
 
-const absl::StatusOr<Options>& EnvironmentOptions() {
-  static const auto* options = new absl::StatusOr<Options>(
-      ParseOptions([](const std::string& name) -> std::optional<std::string> {
-        const char* value = std::getenv(name.c_str());
-        if (value == nullptr) return std::nullopt;
-        return std::string(value);
+namespace {
+
+std::optional<std::string> FromEnvironment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
+// Never deleted: who reads them need not know that they are replaced.
+std::atomic<const absl::StatusOr<Options>*>& Current() {
+  static auto* current = new std::atomic<const absl::StatusOr<Options>*>(
+      new absl::StatusOr<Options>(ParseOptions(FromEnvironment)));
+  return *current;
+}
+
+}  // namespace
+
+const absl::StatusOr<Options>& ProcessOptions() {
+  return *Current().load(std::memory_order_acquire);
+}
+
+bool IsEnabled() {
+  const absl::StatusOr<Options>& options = ProcessOptions();
+  return options.ok() && options->Enabled();
+}
+
+absl::Status RequestNodeLevel(int groups) {
+  const absl::StatusOr<Options>& before = ProcessOptions();
+  if (!before.ok()) return before.status();
+  std::vector<int> counts = before->group_counts;
+  if (counts.empty()) counts.push_back(1);
+  for (int& count : counts) count = std::max(count, groups);
+  auto with = std::make_unique<absl::StatusOr<Options>>(
+      ParseOptions([&counts](const std::string& name) {
+        return name == kGroupCountVariable
+                   ? std::optional<std::string>(absl::StrJoin(counts, ","))
+                   : FromEnvironment(name);
       }));
-  return *options;
+  if (!with->ok()) return with->status();
+  (*with)->default_group_counts = before->default_group_counts;
+  (*with)->any_node_level = true;
+  if ((*with)->group_counts == before->group_counts && before->any_node_level) {
+    return absl::OkStatus();
+  }
+  Current().store(with.release(), std::memory_order_release);
+  return absl::OkStatus();
 }
 
 }  // namespace multistream

@@ -26,6 +26,8 @@ limitations under the License.
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/multistream/policy.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -51,6 +53,8 @@ inline constexpr char kPrioritiesVariable[] = "TF_GPU_STREAM_GROUP_PRIORITIES";
 inline constexpr char kMergeVariable[] = "TF_GPU_STREAM_MERGE";
 inline constexpr char kHostAllocatorVariable[] = "TF_PER_STREAM_HOST_ALLOCATOR";
 inline constexpr char kContextCountVariable[] = "TF_GPU_CONTEXT_COUNT";
+inline constexpr char kPolicyVariable[] = "TF_MULTI_STREAM_POLICY";
+inline constexpr char kMeasureVariable[] = "TF_MULTI_STREAM_MEASURE";
 inline constexpr int kMaxThreadCount = 1024;
 inline constexpr int kMaxGroupCount = 64;
 inline constexpr int kMaxEmulatedGpus = 16;
@@ -63,14 +67,22 @@ struct Options {
   // TF_GPU_STREAM_GROUP_COUNT: empty if unset; one entry stands for every GPU,
   // several for one visible GPU each.
   std::vector<int> group_counts;
+  // The same without what RequestNodeLevel has added.
+  std::vector<int> default_group_counts;
   // TF_MULTI_STREAM_EMULATED_GPUS.
   int emulated_gpus = 0;
   // TF_SEGMENT_OWN_CONST.
   bool segment_own_const = false;
   // TF_MULTI_STREAM_SPIN_LOCKS: driver_locks.h.
   bool spin_locks = true;
-  // TF_NODE_LEVEL_MULTISTREAM.
+  // TF_NODE_LEVEL_MULTISTREAM, which a policy implies.
   bool node_level = false;
+  // The same, or a session's configuration wants it.
+  bool any_node_level = false;
+  // TF_MULTI_STREAM_POLICY.
+  Policy policy = Policy::kNone;
+  // TF_MULTI_STREAM_MEASURE: what a policy says counts where it is faster.
+  bool measure = true;
   // TF_REDUCE_STREAM_WAIT: leave out waits that others imply.
   bool reduce_stream_wait = true;
   // TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION: nodes without a group follow
@@ -114,6 +126,11 @@ struct Options {
   // Number of groups of the `gpu`-th visible GPU; 1 if unset.
   int GroupCount(int gpu) const { return OfGpu(group_counts, gpu); }
 
+  // How many of them a session without a configuration of its own has.
+  int DefaultGroupCount(int gpu) const {
+    return OfGpu(default_group_counts, gpu);
+  }
+
   // CUDA's priority of `group`'s streams: the lower, the sooner they are
   // served.
   int Priority(int group) const {
@@ -140,6 +157,9 @@ struct Options {
   static int OfGpu(const std::vector<int>& list, int gpu);
 };
 
+// The policy that TF_MULTI_STREAM_POLICY calls so, or nullopt.
+std::optional<Policy> PolicyOfName(absl::string_view name);
+
 // Reads a variable; nullopt if it is not set.
 using GetVariable =
     std::function<std::optional<std::string>(const std::string& name)>;
@@ -148,8 +168,17 @@ using GetVariable =
 // variable set to the empty string counts as not set.
 absl::StatusOr<Options> ParseOptions(const GetVariable& get);
 
-// The options of this process's environment, read once.
-const absl::StatusOr<Options>& EnvironmentOptions();
+// The options of this process: those of its environment, which are read once,
+// with what RequestNodeLevel has added.
+const absl::StatusOr<Options>& ProcessOptions();
+
+// Whether the process has several groups on some GPU, or emulated GPUs.
+bool IsEnabled();
+
+// For a session whose ConfigProto wants `groups` groups for its nodes: each GPU
+// has at least as many. InvalidArgument if the environment contradicts. To be
+// called by one thread at a time; once the groups are made, with 1.
+absl::Status RequestNodeLevel(int groups);
 
 }  // namespace multistream
 }  // namespace tensorflow

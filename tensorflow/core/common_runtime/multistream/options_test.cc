@@ -258,13 +258,43 @@ TEST(OptionsTest, ThreadsOfGroups) {
   }
 }
 
-TEST(OptionsTest, VariablesAwayFromTheirDefaultAreNamed) {
-  for (const auto& [name, value] :
-       Variables{{"TF_MULTI_STREAM_POLICY", "manual"}}) {
-    const absl::StatusOr<Options> options = Parse({{name, value}});
+TEST(OptionsTest, PoliciesHaveNames) {
+  for (const auto& [name, policy] :
+       {std::pair<std::string, Policy>("none", Policy::kNone),
+        {"user_defined", Policy::kNone},
+        {"embedding", Policy::kEmbedding},
+        {"FULL_GRAPH", Policy::kFullGraph},
+        {"Cost", Policy::kCost}}) {
+    const absl::StatusOr<Options> options =
+        Parse({{kPolicyVariable, name}, {kGroupCountVariable, "4"}});
     ASSERT_TRUE(options.ok()) << options.status();
-    EXPECT_EQ(options->without_effect, std::vector<std::string>{name});
+    EXPECT_EQ(options->policy, policy) << name;
+    EXPECT_EQ(options->node_level, policy != Policy::kNone) << name;
+    EXPECT_TRUE(options->without_effect.empty()) << name;
+    EXPECT_EQ(PolicyOfName(name), policy);
   }
+  EXPECT_EQ(PolicyOfName("manual"), std::nullopt);
+  EXPECT_EQ(Parse({{kPolicyVariable, "manual"}}).status().message(),
+            "TF_MULTI_STREAM_POLICY=\"manual\" is not valid: it takes one of "
+            "none, user_defined, embedding, full_graph, cost");
+}
+
+TEST(OptionsTest, APolicyWithoutEffectIsNamed) {
+  const absl::StatusOr<Options> alone = Parse({{kPolicyVariable, "cost"}});
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_EQ(alone->without_effect,
+            std::vector<std::string>{"TF_MULTI_STREAM_POLICY (without several "
+                                     "stream groups: "
+                                     "TF_GPU_STREAM_GROUP_COUNT)"});
+  const absl::StatusOr<Options> off = Parse({{kPolicyVariable, "cost"},
+                                             {kGroupCountVariable, "2"},
+                                             {kNodeLevelVariable, "false"}});
+  ASSERT_TRUE(off.ok()) << off.status();
+  EXPECT_EQ(off->policy, Policy::kNone);
+  EXPECT_FALSE(off->node_level);
+  EXPECT_EQ(off->without_effect,
+            std::vector<std::string>{"TF_MULTI_STREAM_POLICY (with "
+                                     "TF_NODE_LEVEL_MULTISTREAM=false)"});
 }
 
 TEST(OptionsTest, ResourcesOfGroups) {

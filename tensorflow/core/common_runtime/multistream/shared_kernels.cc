@@ -65,8 +65,8 @@ std::shared_ptr<SharedKernels> SharedKernels::Create(
 SharedKernels::SharedKernels(int gpu, const LocalExecutorParams& params,
                              const GraphTraits& traits)
     : gpu_(gpu),
-      share_constants_(EnvironmentOptions().ok() &&
-                       EnvironmentOptions()->segment_own_const),
+      share_constants_(ProcessOptions().ok() &&
+                       ProcessOptions()->segment_own_const),
       make_(params.create_kernel),
       delete_(params.delete_kernel),
       readers_(traits.readers) {}

@@ -71,8 +71,8 @@ StepThreads* StepThreads::Get() {
     const int count = std::max(4, port::MaxParallelism());
     // A step on one group needs another thread now and then, one on several
     // groups one for each of them at the same time.
-    const absl::StatusOr<Options>& options = EnvironmentOptions();
-    const bool node_level = options.ok() && options->node_level;
+    const absl::StatusOr<Options>& options = ProcessOptions();
+    const bool node_level = options.ok() && options->any_node_level;
     return new StepThreads(
         count, node_level ? std::max(1, port::MaxParallelism() / 2) : 1,
         kMostOfGroup);
@@ -137,7 +137,7 @@ StepThreads* StepThreads::Of(const StreamGroup* group, int count) {
 Executor::Args::Runner StepThreads::RunnerFor(
     const Executor::Args& args, const StreamGroup* group, int groups,
     std::shared_ptr<StepThreads> of_session) {
-  const absl::StatusOr<Options>& options = EnvironmentOptions();
+  const absl::StatusOr<Options>& options = ProcessOptions();
   const ThreadMode mode =
       options.ok() ? options->thread_mode : ThreadMode::kProcess;
   if (args.run_all_kernels_inline) return args.runner;

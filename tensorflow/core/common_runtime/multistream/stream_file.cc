@@ -22,6 +22,7 @@ limitations under the License.
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -32,6 +33,9 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
+// More regexes of a line than this are counted together: a plan that was
+// written by save_plan has a name for each node.
+constexpr size_t kMostListed = 8;
 constexpr char kForm[] = "a line is GROUP:REGEX or GROUP:REGEX,REGEX,...";
 
 absl::string_view WithoutComment(absl::string_view line) {
@@ -96,6 +100,22 @@ std::vector<absl::string_view> SplitRegexes(absl::string_view text) {
   return parts;
 }
 
+// The only name that the regex matches, if no character of it is special.
+std::optional<std::string> OnlyMatch(absl::string_view regex) {
+  std::string name;
+  for (size_t i = 0; i < regex.size(); ++i) {
+    if (regex[i] == '\\') {
+      if (++i == regex.size() || !absl::ascii_ispunct(regex[i])) {
+        return std::nullopt;
+      }
+    } else if (absl::StrContains(".*+?()[]{}|^$", regex[i])) {
+      return std::nullopt;
+    }
+    name.push_back(regex[i]);
+  }
+  return name;
+}
+
 RE2::Options RegexOptions() {
   RE2::Options options;
   options.set_log_errors(false);  // they are in the status
@@ -120,24 +140,54 @@ StreamFile& StreamFile::operator=(StreamFile&&) = default;
 StreamFile::~StreamFile() = default;
 
 std::optional<int> StreamFile::GroupOf(absl::string_view node_name) const {
-  for (const auto& rule : rules_) {
-    if (RE2::FullMatch(node_name, rule->regex)) {
-      rule->nodes.fetch_add(1, std::memory_order_relaxed);
-      return rule->group;
-    }
+  const auto name = names_.find(node_name);
+  size_t first = name == names_.end() ? rules_.size() : name->second;
+  for (const size_t i : patterns_) {
+    if (i >= first) break;
+    if (RE2::FullMatch(node_name, rules_[i]->regex)) first = i;
   }
-  return std::nullopt;
+  if (first == rules_.size()) return std::nullopt;
+  rules_[first]->nodes.fetch_add(1, std::memory_order_relaxed);
+  return rules_[first]->group;
 }
 
 std::string StreamFile::Summary() const {
   std::string summary;
-  for (const auto& rule : rules_) {
-    const int64_t nodes = rule->nodes.load(std::memory_order_relaxed);
-    absl::StrAppend(&summary, path_, ":", rule->line, " group ", rule->group,
-                    " regex '", rule->regex.pattern(), "': ", nodes,
-                    nodes == 1 ? " node\n" : " nodes\n");
+  for (size_t begin = 0, end; begin < rules_.size(); begin = end) {
+    int64_t nodes = 0;
+    for (end = begin;
+         end < rules_.size() && rules_[end]->line == rules_[begin]->line;
+         ++end) {
+      nodes += rules_[end]->nodes.load(std::memory_order_relaxed);
+    }
+    if (end - begin > kMostListed) {
+      AppendLine(*rules_[begin], absl::StrCat(end - begin, " regexes"), nodes,
+                 &summary);
+      continue;
+    }
+    for (size_t i = begin; i < end; ++i) {
+      AppendLine(*rules_[i],
+                 absl::StrCat("regex '", rules_[i]->regex.pattern(), "'"),
+                 rules_[i]->nodes.load(std::memory_order_relaxed), &summary);
+    }
   }
   return summary;
+}
+
+void StreamFile::AppendLine(const Rule& rule, const std::string& what,
+                            int64_t nodes, std::string* summary) const {
+  absl::StrAppend(summary, path_, ":", rule.line, " group ", rule.group, " ",
+                  what, ": ", nodes, nodes == 1 ? " node\n" : " nodes\n");
+}
+
+void StreamFile::Add(std::unique_ptr<Rule> rule) {
+  const size_t i = rules_.size();
+  if (std::optional<std::string> name = OnlyMatch(rule->regex.pattern())) {
+    names_.try_emplace(*name, i);
+  } else {
+    patterns_.push_back(i);
+  }
+  rules_.push_back(std::move(rule));
 }
 
 absl::StatusOr<StreamFile> ParseStreamFile(absl::string_view contents,
@@ -177,7 +227,7 @@ absl::StatusOr<StreamFile> ParseStreamFile(absl::string_view contents,
         return bad("regex \"", regex, "\" is not valid: ", rule->regex.error(),
                    "; it takes RE2's syntax, and commas between regexes");
       }
-      file.rules_.push_back(std::move(rule));
+      file.Add(std::move(rule));
     }
   }
   return file;

@@ -27,11 +27,13 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_FILE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_FILE_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -48,8 +50,9 @@ class StreamFile {
   // The group of the node, if the file says one. Every call counts as a node.
   std::optional<int> GroupOf(absl::string_view node_name) const;
 
-  // A line per expression: "streams.txt:3 group 1 regex 'user/.*': 12 nodes".
-  // A node counts for the expression that decided.
+  // A line per expression: "streams.txt:3 group 1 regex 'user/.*': 12 nodes",
+  // or for all those of a line of the file that has many. A node counts for the
+  // expression that decided.
   std::string Summary() const;
 
  private:
@@ -61,8 +64,16 @@ class StreamFile {
 
   explicit StreamFile(std::string path);
 
+  void Add(std::unique_ptr<Rule> rule);
+  void AppendLine(const Rule& rule, const std::string& what, int64_t nodes,
+                  std::string* summary) const;
+
   std::string path_;
   std::vector<std::unique_ptr<Rule>> rules_;
+  // Numbers of rules: the first of those that match one name only, by name, and
+  // all others.
+  absl::flat_hash_map<std::string, size_t> names_;
+  std::vector<size_t> patterns_;
 };
 
 // A line that is not as above or names a group that is not there is

@@ -15,6 +15,7 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -45,7 +46,7 @@ Registry* GetRegistry() {
 std::atomic<int64_t> sanitizer_reports{0};
 
 std::unique_ptr<Sanitizer> NewSanitizer(int groups) {
-  const absl::StatusOr<Options>& options = EnvironmentOptions();
+  const absl::StatusOr<Options>& options = ProcessOptions();
   if (!options.ok() || options->sanitizer == SanitizerMode::kOff) {
     return nullptr;
   }
@@ -120,6 +121,15 @@ void StreamGroup::WhenPassed(std::function<void()> f, bool host_waits) {
     if (host_waits) sanitizer->HostSynchronized(tail);
     f();
   });
+}
+
+std::function<double()> StreamGroup::StartTimer() {
+  return [this, started = std::chrono::steady_clock::now()] {
+    Synchronize().IgnoreError();
+    return std::chrono::duration<double, std::micro>(
+               std::chrono::steady_clock::now() - started)
+        .count();
+  };
 }
 
 absl::Status StreamGroup::Block() {
@@ -201,16 +211,17 @@ absl::Status GpuGroups::WithMemoryOfGroups(absl::Status status,
   return status;
 }
 
-StreamGroup* GpuGroups::StartStep() {
+StreamGroup* GpuGroups::StartStep(int groups) {
   absl::MutexLock lock(&load_mu_);
-  int best = next_;
-  for (int i = 1; i < size(); ++i) {
-    const int candidate = (next_ + i) % size();
+  const int first = next_ % groups;
+  int best = first;
+  for (int i = 1; i < groups; ++i) {
+    const int candidate = (first + i) % groups;
     if (groups_[candidate]->steps_running_ < groups_[best]->steps_running_) {
       best = candidate;
     }
   }
-  next_ = (best + 1) % size();
+  next_ = (best + 1) % groups;
   CountStart(groups_[best].get());
   return groups_[best].get();
 }

@@ -93,6 +93,11 @@ class StreamGroup {
   // Blocks until the stream has passed all that it has been given so far.
   virtual absl::Status Synchronize() = 0;
 
+  // Starts to time. The result waits until the stream has passed all that it
+  // has been given, and says how long it took from here to there, in
+  // microseconds.
+  virtual std::function<double()> StartTimer();
+
   // What the rest of the runtime calls: the above, seen by the sanitizer.
   void OrderAfter(StreamGroup* other);
   void Mark();
@@ -215,9 +220,9 @@ class GpuGroups {
   StreamGroup* group(int i) const { return groups_[i].get(); }
   StreamGroup* leader() const { return groups_[0].get(); }
 
-  // Counts a step as running on the least loaded group, round robin among
-  // equals, and returns that group.
-  StreamGroup* StartStep();
+  // Counts a step as running on the least loaded of the first `groups` groups,
+  // round robin among equals, and returns that group.
+  StreamGroup* StartStep(int groups);
   // Counts a step as running on `group`.
   void StartStepOn(StreamGroup* group);
   void EndStep(StreamGroup* group, bool ok);

@@ -67,7 +67,7 @@ TEST_F(GpuGroupsTest, GroupZeroIsTheLeader) {
 TEST_F(GpuGroupsTest, IdleGroupsTakeTurns) {
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 4; ++i) {
-      StreamGroup* group = groups_->StartStep();
+      StreamGroup* group = groups_->StartStep(groups_->size());
       EXPECT_EQ(group->index(), i);
       groups_->EndStep(group, true);
     }
@@ -76,29 +76,33 @@ TEST_F(GpuGroupsTest, IdleGroupsTakeTurns) {
 
 TEST_F(GpuGroupsTest, EquallyBusyGroupsTakeTurns) {
   for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 4; ++i) EXPECT_EQ(groups_->StartStep()->index(), i);
+    for (int i = 0; i < 4; ++i)
+      EXPECT_EQ(groups_->StartStep(groups_->size())->index(), i);
   }
 }
 
 TEST_F(GpuGroupsTest, AStepGoesToTheLeastLoadedGroup) {
-  for (int i = 0; i < 8; ++i) groups_->StartStep();
+  for (int i = 0; i < 8; ++i) groups_->StartStep(groups_->size());
   groups_->EndStep(groups_->group(2), true);
-  EXPECT_EQ(groups_->StartStep()->index(), 2);
+  EXPECT_EQ(groups_->StartStep(groups_->size())->index(), 2);
   groups_->EndStep(groups_->group(1), true);
   groups_->EndStep(groups_->group(1), true);
-  EXPECT_EQ(groups_->StartStep()->index(), 1);
-  EXPECT_EQ(groups_->StartStep()->index(), 1);
+  EXPECT_EQ(groups_->StartStep(groups_->size())->index(), 1);
+  EXPECT_EQ(groups_->StartStep(groups_->size())->index(), 1);
 }
 
 TEST_F(GpuGroupsTest, StepsThatMustRunOnAGroupCountAsItsLoad) {
   groups_->StartStepOn(groups_->leader());
-  for (int i = 1; i < 4; ++i) EXPECT_EQ(groups_->StartStep()->index(), i);
+  for (int i = 1; i < 4; ++i)
+    EXPECT_EQ(groups_->StartStep(groups_->size())->index(), i);
   groups_->StartStepOn(groups_->leader());
-  for (int i = 1; i < 4; ++i) EXPECT_EQ(groups_->StartStep()->index(), i);
+  for (int i = 1; i < 4; ++i)
+    EXPECT_EQ(groups_->StartStep(groups_->size())->index(), i);
 }
 
 TEST_F(GpuGroupsTest, StatsCountStartedRunningAndFailedSteps) {
-  for (int i = 0; i < 6; ++i) groups_->StartStep();  // 0 1 2 3 0 1
+  for (int i = 0; i < 6; ++i)
+    groups_->StartStep(groups_->size());  // 0 1 2 3 0 1
   groups_->EndStep(groups_->group(0), true);
   groups_->EndStep(groups_->group(1), false);
   groups_->EndStep(groups_->group(1), false);
@@ -142,7 +146,7 @@ TEST_F(GpuGroupsTest, ManyThreadsLoadTheGroupsEvenly) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([this] {
-      for (int i = 0; i < 100; ++i) groups_->StartStep();
+      for (int i = 0; i < 100; ++i) groups_->StartStep(groups_->size());
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -1,0 +1,106 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Fields about stream groups in TensorFlow's Python protocol buffers, which lack them.
+
+`RewriterConfig` gets `use_multi_stream` and `multi_stream_opts`, with the names that DeepRec gave
+them (https://github.com/DeepRec-AI/DeepRec, rewriter_config.proto) and other numbers, since
+TensorFlow uses DeepRec's for other fields. The runtime finds them among the fields that the C++
+messages of TensorFlow do not know and keep; `config_fields.h` has the same numbers.
+
+`rewriter_config_pb2` imports this module in the place of `google.protobuf.descriptor_pool`.
+"""
+
+from google.protobuf import descriptor_pb2, descriptor_pool
+
+# Of RewriterConfig.
+USE_MULTI_STREAM = 7301
+MULTI_STREAM_OPTS = 7302
+
+# Values of MultiStreamPartitionPolicy, from 0. The last one is not DeepRec's.
+POLICIES = (
+    "NO_PARTITION",
+    "USER_DEFINED_PARTITION",
+    "EMBEDDING_GRAPH_PARTITION",
+    "FULL_GRAPH_PARTITION",
+    "COST_PARTITION",
+)
+
+_Field = descriptor_pb2.FieldDescriptorProto
+
+
+class _Pool:
+    """The default pool, for the file that defines `RewriterConfig`."""
+
+    def AddSerializedFile(self, serialized: bytes) -> object:  # noqa: N802  protobuf's name
+        """Adds the file, with our fields, to the default pool.
+
+        Args:
+          serialized: a serialized `FileDescriptorProto`.
+
+        Returns:
+          What the default pool returns.
+        """
+        file = descriptor_pb2.FileDescriptorProto.FromString(serialized)
+        _add_fields(file)
+        return descriptor_pool.Default().AddSerializedFile(file.SerializeToString())
+
+
+def Default() -> _Pool:  # noqa: N802  protobuf's name
+    """Stands for `descriptor_pool.Default`.
+
+    Returns:
+      A pool for one file.
+    """
+    return _Pool()
+
+
+def _add_fields(file: descriptor_pb2.FileDescriptorProto) -> None:
+    package = f".{file.package}"
+    policies = file.enum_type.add(name="MultiStreamPartitionPolicy")
+    for number, name in enumerate(POLICIES):
+        policies.value.add(name=name, number=number)
+    options = file.message_type.add(name="MultiStreamOptions")
+    # Proto3's `optional`: 0 streams are an error, and none are not.
+    options.oneof_decl.add(name="_multi_stream_num")
+    options.field.add(
+        name="multi_stream_num",
+        number=1,
+        type=_Field.TYPE_INT32,
+        label=_Field.LABEL_OPTIONAL,
+        proto3_optional=True,
+        oneof_index=0,
+    )
+    options.field.add(
+        name="partition_policy",
+        number=2,
+        type=_Field.TYPE_ENUM,
+        type_name=f"{package}.MultiStreamPartitionPolicy",
+        label=_Field.LABEL_OPTIONAL,
+    )
+    (rewriter,) = (m for m in file.message_type if m.name == "RewriterConfig")
+    rewriter.field.add(
+        name="use_multi_stream",
+        number=USE_MULTI_STREAM,
+        type=_Field.TYPE_ENUM,
+        type_name=f"{package}.RewriterConfig.Toggle",
+        label=_Field.LABEL_OPTIONAL,
+    )
+    rewriter.field.add(
+        name="multi_stream_opts",
+        number=MULTI_STREAM_OPTS,
+        type=_Field.TYPE_MESSAGE,
+        type_name=f"{package}.MultiStreamOptions",
+        label=_Field.LABEL_OPTIONAL,
+    )
