@@ -29,35 +29,41 @@ from typing import Any, NamedTuple
 
 from tensorflow.core.framework import attr_value_pb2
 
-# Attributes of a NodeDef. The runtime reads GROUP only.
+# Attributes of a NodeDef. The runtime reads GROUP and POLICY.
 GROUP = "_stream_group"
 NO_GRADIENT = "_stream_group_no_grad"  # the op's gradient does not follow it
 OF_GRADIENT = "_stream_group_gradient"  # the group is that of the op whose gradient this is
+POLICY = "_stream_policy"  # who gives the op a group, if it has none
+
+# Stands for every graph that is built in a scope.
+ANY_GRAPH = object()
+
+# The number of a stream group, or what says it for each op, or says None.
+Where = int | Callable[[Any], int | None]
 
 
 class Entry(NamedTuple):
     """A scope that a thread has entered.
 
     Attributes:
-      graph: whose ops it groups; None for no ops at all.
-      group: number of the stream group.
-      include_grad: whether gradients of the ops follow them.
-      attributes: names and values that the ops get.
+      graph: whose ops it groups; None for no ops at all, or ANY_GRAPH.
+      where: the ops' stream group.
+      flags: names of the attributes that the ops get besides the group.
       owner: what entered it.
     """
 
     graph: Any
-    group: int
-    include_grad: bool
-    attributes: tuple[tuple[str, attr_value_pb2.AttrValue], ...]
+    where: Where
+    flags: tuple[str, ...]
     owner: object
 
 
 class _Active(threading.local):
-    """The scopes that this thread is in, innermost last."""
+    """The scopes that this thread is in, innermost last, and whether it asks one of them."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.is_asking = False
 
 
 active = _Active()
@@ -67,25 +73,21 @@ _any_entered = False
 
 
 def enter(
-    graph: Any, group: int, include_grad: bool, of_gradient: bool = False, owner: object = None
+    graph: Any, where: Where, include_grad: bool, of_gradient: bool = False, owner: object = None
 ) -> None:
     """Enters a scope in this thread.
 
     Args:
       graph: whose ops to group; None for no ops at all.
-      group: number of the stream group.
+      where: the ops' stream group. Where this says None, the scope around it counts.
       include_grad: whether gradients of the ops follow them.
       of_gradient: whether the ops are gradients that follow the ops of another scope.
       owner: what `leave` names.
     """
     global _any_entered
     _any_entered = True
-    attributes = [(GROUP, attr_value_pb2.AttrValue(i=group))]
-    if not include_grad:
-        attributes.append((NO_GRADIENT, attr_value_pb2.AttrValue(b=True)))
-    if of_gradient:
-        attributes.append((OF_GRADIENT, attr_value_pb2.AttrValue(b=True)))
-    active.entries.append(Entry(graph, group, include_grad, tuple(attributes), owner))
+    flags = (() if include_grad else (NO_GRADIENT,)) + ((OF_GRADIENT,) if of_gradient else ())
+    active.entries.append(Entry(graph, where, flags, owner))
 
 
 def leave(owner: object) -> bool:
@@ -112,14 +114,40 @@ def mark(graph: Any, op: Any) -> None:
       graph: the op's graph.
       op: the op. One that has a group, such as one that is copied or imported, keeps it.
     """
-    entry = _innermost(graph)
-    if entry is None:
-        return
+    graphs = (graph, ANY_GRAPH)
+    entries = [entry for entry in reversed(active.entries) if entry.graph in graphs]
+    if not entries or active.is_asking:
+        return  # ops that a setter builds while it is asked are in no scope
     if op.type == "Placeholder" and graph.building_function:
         return  # an argument of the function, which belongs to its callers
-    if attribute(op, GROUP) is None:
-        for name, value in entry.attributes:
-            op._set_attr(name, value)
+    if attribute(op, GROUP) is not None:
+        return
+    for entry in entries:
+        group = entry.where if isinstance(entry.where, int) else _ask(entry.where, op)
+        if group is None:
+            continue
+        set_group(op, group)
+        for flag in entry.flags:
+            op._set_attr(flag, attr_value_pb2.AttrValue(b=True))
+        return
+
+
+def _ask(setter: Callable[[Any], int | None], op: Any) -> int | None:
+    active.is_asking = True
+    try:
+        return setter(op)
+    finally:
+        active.is_asking = False
+
+
+def set_group(op: Any, group: int) -> None:
+    """Gives an op a group, in place of the one it has.
+
+    Args:
+      op: an op of a graph.
+      group: number of the stream group.
+    """
+    op._set_attr(GROUP, attr_value_pb2.AttrValue(i=group))
 
 
 def attribute(op: Any, name: str) -> Any:
@@ -161,22 +189,20 @@ def follow_op(
     return in_group
 
 
-def add_group(op_attributes: Any) -> Any:
+def add_group(op_attributes: Any, outputs: Sequence[Any]) -> Any:
     """Adds the group to what a tape keeps of an op (hook of backprop.py).
 
     A tape hands these attributes to the gradient function, and often neither inputs nor outputs.
 
     Args:
       op_attributes: names and values, alternating.
+      outputs: the op's tensors.
 
     Returns:
       The same with the group at the end if the op's gradient is to follow the op.
     """
-    if active.entries:
-        entry = _innermost(_default_graph())
-        if entry is not None and entry.include_grad:
-            return (*(op_attributes or ()), GROUP, entry.group)
-    return op_attributes
+    group = _taped_group(outputs)
+    return op_attributes if group is None else (*(op_attributes or ()), GROUP, group)
 
 
 def follow_taped_op(gradient_function: Callable[..., Any]) -> Callable[..., Any]:
@@ -201,21 +227,21 @@ def follow_taped_op(gradient_function: Callable[..., Any]) -> Callable[..., Any]
     return in_group
 
 
-def follow_call(backward_function: Callable[..., Any]) -> Callable[..., Any]:
+def follow_call(
+    backward_function: Callable[..., Any], outputs: Sequence[Any]
+) -> Callable[..., Any]:
     """Puts the gradient of a call that a tape records in the call's group (hook of record.py).
 
     Args:
       backward_function: what the tape calls for the gradient.
+      outputs: the call's tensors.
 
     Returns:
-      The same in the group of the scope that is active now, if gradients follow it.
+      The same in the call's group, if its gradient is to follow it.
     """
-    if not active.entries:
+    group = _taped_group(outputs)
+    if group is None:
         return backward_function
-    entry = _innermost(_default_graph())
-    if entry is None or not entry.include_grad:
-        return backward_function
-    group = entry.group
 
     @functools.wraps(backward_function)
     def in_group(*args: Any) -> Any:
@@ -248,12 +274,42 @@ def follow_summands(sum_gradients: Callable[..., Any]) -> Callable[..., Any]:
     return in_group
 
 
-def _innermost(graph: Any) -> Entry | None:
-    entry: Entry
-    for entry in reversed(active.entries):
-        if entry.graph is graph:
-            return entry
-    return None
+def follow_colocation(
+    colocate: Callable[..., contextlib.AbstractContextManager[None]],
+) -> Callable[..., contextlib.AbstractContextManager[None]]:
+    """Makes `tf.compat.v1.colocate_with` put ops in the group of the op that it names, too.
+
+    Hook of ops.py, around the public function only: what TensorFlow itself colocates, as optimizers
+    do, stays in the user's scope.
+
+    Args:
+      colocate: takes an op, a tensor, a variable or None, and whether to ignore other colocations.
+
+    Returns:
+      The same with the group, if the op has one.
+    """
+
+    @functools.wraps(colocate)
+    def in_group(op: Any, ignore_existing: bool = False) -> contextlib.AbstractContextManager[None]:
+        target = getattr(op, "op", op)  # of a tensor or variable
+        group = attribute(target, GROUP) if hasattr(target, "get_attr") else None
+        if group is None:
+            return colocate(op, ignore_existing)
+        return _both(colocate, op, ignore_existing, group, not attribute(target, NO_GRADIENT))
+
+    return in_group
+
+
+@contextlib.contextmanager
+def _both(
+    colocate: Callable[..., contextlib.AbstractContextManager[None]],
+    op: Any,
+    ignore_existing: bool,
+    group: int,
+    include_grad: bool,
+) -> Iterator[None]:
+    with colocate(op, ignore_existing), _scope(group, include_grad):
+        yield
 
 
 def _default_graph() -> Any:
@@ -272,14 +328,25 @@ def _gradient_group(op: Any) -> int | None:
     return group
 
 
-@contextlib.contextmanager
-def _gradient_scope(group: int | None) -> Iterator[None]:
+def _taped_group(outputs: Sequence[Any]) -> int | None:
+    """The group that the gradient of what has just been built is to follow it to, or None."""
+    if not active.entries:
+        return None
+    groups = (_gradient_group(getattr(output, "op", None)) for output in outputs or ())
+    return next((group for group in groups if group is not None), None)
+
+
+def _gradient_scope(group: int | None) -> contextlib.AbstractContextManager[None]:
     """A scope for gradient ops; None leaves them in the scope in which they are asked for."""
     if group is None:
-        yield
-        return
+        return contextlib.nullcontext()
+    return _scope(group, include_grad=True, of_gradient=True)
+
+
+@contextlib.contextmanager
+def _scope(group: int, include_grad: bool, of_gradient: bool = False) -> Iterator[None]:
     owner = object()
-    enter(_default_graph(), group, include_grad=True, of_gradient=True, owner=owner)
+    enter(_default_graph(), group, include_grad, of_gradient, owner)
     try:
         yield
     finally:

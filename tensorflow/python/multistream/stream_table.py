@@ -17,7 +17,6 @@
 import collections
 import ctypes
 import dataclasses
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -38,10 +37,11 @@ class NodeStreamGroup:
       op: its type, such as "MatMul".
       group: number of its stream group. None: nothing says, and it stays where its caller is.
       why: "scope" (it was built in one), "gradient" (of an op built in one), "file" (named in
-        TF_STREAM_FROM_FILE), "propagated" (it follows an input), "leader: REASON" (it must run on
+        TF_STREAM_FROM_FILE), "propagated" (it follows an input), "policy" (by estimate: at run time
+        the graph is optimized first, and times are measured), "leader: REASON" (it must run on
         group 0) or "default" (none of these); "scope (of call NAME)" and so on for a node that
-        follows the call of the function it is in. "file", "propagated" and "leader" only where
-        TF_NODE_LEVEL_MULTISTREAM is on.
+        follows the call of the function it is in. "file", "propagated", "policy" and "leader" only
+        where nodes have groups, as with TF_NODE_LEVEL_MULTISTREAM.
       calls: names of the nodes that call the function body it is in, outermost first; empty for a
         node of the graph itself. Where a node calls several functions, its name is followed by
         the function's part in brackets, as in "while[body]".
@@ -282,10 +282,10 @@ def _planner(graph: Any) -> _Plan:
 
     Returns:
       A function that takes the name of a function, or "" for the graph itself, with the group of
-      its caller. What it returns is empty if nodes have no groups at run time, as without
-      TF_NODE_LEVEL_MULTISTREAM, or for a function that the graph does not know.
+      its caller. What it returns is empty if nodes have no groups at run time, or for a function
+      that the graph does not know.
     """
-    if loader.library is None or os.environ.get("TF_NODE_LEVEL_MULTISTREAM", "") in ("", "0"):
+    if loader.library is None or not loader.library.TFMS_IsEnabled():
         return lambda function, home: {}
     serialized = graph.as_graph_def().SerializeToString()
     plan = loader.library.TFMS_PlanTable

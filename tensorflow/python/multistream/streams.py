@@ -12,8 +12,9 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-"""`tf.cuda.stream_scope`: puts the ops that a program builds, and their gradients, on streams."""
+"""`tf.stream`, `tf.cuda.stream_scope`: put the ops that a program builds on streams."""
 
+import abc
 import dataclasses
 import functools
 import inspect
@@ -22,12 +23,15 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.autograph.impl import api as autograph
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import eager_function_run
 from tensorflow.python.framework import ops
-from tensorflow.python.multistream import cuda, scope_stack
+from tensorflow.python.multistream import cuda, scope_stack, synchronize
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_T = TypeVar("_T")
 
 # TF_GPU_STREAM_GROUP_COUNT takes no more.
 _MOST_GROUPS = 64
@@ -37,20 +41,113 @@ _MOST_GROUPS = 64
 class Stream:
     """A stream of a GPU, as `tf.cuda.get_stream` gives it.
 
+    It is a context manager, for ops and their gradients:
+
+    ```python
+    with tf.cuda.get_stream(1):              # as tf.stream(1)
+      a = left(x)
+    ```
+
     Attributes:
       group: number of its stream group.
     """
 
     group: int
 
+    def __enter__(self) -> "Stream":
+        check_group(self.group, repr(self), "group")
+        graph = graph_of_scope(f"tf.cuda.get_stream({self.group})")
+        scope_stack.enter(graph, self.group, include_grad=True, owner=self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        leave(self)
+
+    def run(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> _T:
+        """Calls a function that builds ops on this stream, in one line.
+
+        ```python
+        left, right = tf.cuda.get_stream(1), tf.cuda.get_stream(2)
+        a = left.run(tf.matmul, x, v)
+        b = right.run(tf.matmul, x, w)
+        a = left.run(tf.tanh, a)
+        ```
+
+        Args:
+          fn: any function, in a `tf.function` or a graph of `tf.compat.v1`.
+          *args: what it is called with.
+          **kwargs: what it is called with.
+
+        Returns:
+          What it returns.
+
+        Raises:
+          TypeError: `fn` is not a function.
+          RuntimeError: it is called in eager code, where ops run one by one.
+          ValueError: there is no such stream (any more).
+        """
+        if not callable(fn):
+            raise TypeError(
+                f"tf.cuda.get_stream({self.group}).run: fn={fn!r} is not a function. Pass the "
+                "function and its arguments one by one: run(tf.matmul, x, w)"
+            )
+        # AutoGraph leaves functions of this package, and what they call, as they are.
+        if ag_ctx.control_status_ctx().status == ag_ctx.Status.ENABLED:
+            fn = autograph.tf_convert(fn, ag_ctx.control_status_ctx())
+        with self:
+            return fn(*args, **kwargs)
+
+    def synchronize(self) -> None:
+        """Waits, on the host, until all that this stream's group has been given is done.
+
+        The group's streams of all GPUs that have it. Timings and foreign libraries need it;
+        TensorFlow's own results do not. Without stream groups it waits for all of TensorFlow's
+        devices.
+
+        Raises:
+          RuntimeError: it is called while a function is traced or a graph is built, when nothing
+            runs yet; or what the streams were given has failed.
+          ValueError: there is no such stream (any more).
+        """
+        call = f"get_stream({self.group}).synchronize()"
+        check_group(self.group, call, "the stream's group")
+        synchronize.wait_for(self.group, f"tf.cuda.{call}")
+
+
+class StreamSetter(abc.ABC):
+    """Says for each op that is built which stream it goes to.
+
+    Derive from it what is to work with `tf.cuda.stream_scope`; `tf.stream` takes any function.
+
+    ```python
+    class ByName(tf.cuda.StreamSetter):
+      def __call__(self, op):
+        return 1 if op.name.startswith("left") else None
+
+    with tf.stream(ByName()):
+      ...
+    ```
+    """
+
+    @abc.abstractmethod
+    def __call__(self, op: Any) -> int | Stream | None:
+        """Says where an op goes.
+
+        Args:
+          op: a `tf.Operation` that has just been built, with inputs and outputs. It has no group.
+
+        Returns:
+          The number of a stream group, or a stream; None for the scope around this one, if any.
+        """
+
 
 def get_stream(i: int) -> Stream:
     """The stream of a stream group, for `tf.cuda.stream_scope`.
 
     Args:
-      i: number of the group, from 0 to `tf.cuda.stream_group_count() - 1`. If multi-stream is not
-        enabled, any number that `TF_GPU_STREAM_GROUP_COUNT` could allow, from 0 to 63: the same
-        program then runs on one stream.
+      i: number of the group, from 0 to `tf.cuda.stream_group_count() - 1`. With one group, any
+        number that `TF_GPU_STREAM_GROUP_COUNT` could allow, from 0 to 63: the same program then
+        runs on one stream, unless it runs in a session whose ConfigProto has more.
 
     Returns:
       The stream.
@@ -75,23 +172,82 @@ def check_group(group: object, call: str, name: str) -> None:
       TypeError: it is not an int.
       ValueError: there is no such group.
     """
+    _check(group, f"tf.cuda.{call}", name)
+
+
+def _check(group: object, call: str, name: str) -> None:
     if not isinstance(group, int) or isinstance(group, bool):
-        raise TypeError(f"tf.cuda.{call}: {name} must be an int, the number of a stream group")
-    enabled = cuda.multi_stream_is_enabled()
-    count = cuda.stream_group_count() if enabled else _MOST_GROUPS
+        raise TypeError(f"{call}: {name} must be an int, the number of a stream group")
+    count = cuda.stream_group_count()
+    # With one group all is on one stream, unless a session's ConfigProto wants more, which then
+    # names an op that is in none of them.
+    known = count > 1
+    if not known:
+        count = _MOST_GROUPS
     if 0 <= group < count:
         return
     reason = f"there is no stream group {group}: groups are numbered from 0 to {count - 1}"
-    if group >= count and enabled:
+    if group >= count and known:
         reason += f", since this process has {count}"
         if group < _MOST_GROUPS:
             reason += f". Set TF_GPU_STREAM_GROUP_COUNT={group + 1} or more to have it"
         else:
             reason += f". TF_GPU_STREAM_GROUP_COUNT takes at most {_MOST_GROUPS}"
-    raise ValueError(f"tf.cuda.{call}: {reason}")
+    raise ValueError(f"{call}: {reason}")
 
 
-def stream_scope(stream: Stream | None = None, include_grad: bool = True) -> "StreamScope":
+def stream(
+    x: int | Stream | Callable[[Any], int | Stream | None], include_grad: bool = True
+) -> "StreamScope":
+    """Puts the ops that are built in it, and their gradients, on a stream.
+
+    The same as `tf.cuda.stream_scope`, for less typing:
+
+    ```python
+    with tf.stream(0):
+      a = left(x)
+      with tf.stream(1):
+        b = right(x)
+      c = a + 1.0            # on stream 0 again
+    ```
+
+    Args:
+      x: number of a stream group, as for `tf.cuda.get_stream`; a `tf.cuda.Stream`; or a function
+        that says for each op where it goes (see `tf.cuda.StreamSetter`), as `tf.device` takes it,
+        such as a `tf.cuda.LeastLoadedStreamSetter`.
+      include_grad: as for `tf.cuda.stream_scope`.
+
+    Returns:
+      A context manager and decorator. `with ... as s` gives the `tf.cuda.Stream`, or the function.
+
+    Raises:
+      TypeError: `x` is none of these. In the scope, at an op: the function has said neither a
+        number nor a stream nor None.
+      ValueError: this process has no such stream. In the scope, at an op: the function has said
+        the number of one that this process does not have.
+    """
+    if isinstance(x, int) and not isinstance(x, bool):
+        _check(x, f"tf.stream({x!r})", "x")
+        return StreamScope(Stream(x), include_grad, "tf.stream")
+    if isinstance(x, Stream):
+        _check(x.group, f"tf.stream({x!r})", "the stream's group")
+        return StreamScope(x, include_grad, "tf.stream")
+    if callable(x) and not isinstance(x, type | StreamScope):
+        return StreamScope(x, include_grad, "tf.stream")
+    hint = ""
+    if x is None:
+        hint = ". For the next group in turn: tf.cuda.stream_scope()"
+    elif isinstance(x, type):
+        hint = f". Pass an instance of {x.__name__}"
+    raise TypeError(
+        f"tf.stream({x!r}): x must be an int, the number of a stream group, or a tf.cuda.Stream, "
+        f"or a function that says the group of each op{hint}"
+    )
+
+
+def stream_scope(
+    stream: Stream | StreamSetter | None = None, include_grad: bool = True
+) -> "StreamScope":
     """Puts the ops that are built in it, and their gradients, on a stream.
 
     ```python
@@ -114,7 +270,8 @@ def stream_scope(stream: Stream | None = None, include_grad: bool = True) -> "St
     except for what its own scopes say.
 
     Args:
-      stream: from `tf.cuda.get_stream`. None takes the groups one after another, from 0 to
+      stream: from `tf.cuda.get_stream`, or a `tf.cuda.StreamSetter`, which says for each op where
+        it goes. None takes the groups one after another, from 0 to
         `tf.cuda.stream_group_count() - 1` and again from 0: the next one each time that a scope
         without a stream is entered. They are counted anew for each graph, and in a `tf.function`
         together with the functions traced in it, so the same program gives the same groups.
@@ -123,16 +280,20 @@ def stream_scope(stream: Stream | None = None, include_grad: bool = True) -> "St
         go to the scope, if any, in which they are asked for.
 
     Returns:
-      The scope. `with ... as s` gives the `tf.cuda.Stream` it took.
+      The scope. `with ... as s` gives the `tf.cuda.Stream` it took, or the setter.
 
     Raises:
-      TypeError: `stream` is not a `tf.cuda.Stream`.
-      ValueError: this process has no such stream.
+      TypeError: `stream` is neither a `tf.cuda.Stream` nor a `tf.cuda.StreamSetter`. In the scope,
+        at an op: the setter has said neither a number nor a stream nor None.
+      ValueError: this process has no such stream. In the scope, at an op: the setter has said the
+        number of one that this process does not have.
     """
-    if stream is not None:
+    if stream is not None and not isinstance(stream, StreamSetter):
         if not isinstance(stream, Stream):
             hint = "pass tf.cuda.get_stream(i), or nothing for the next group"
-            if callable(stream):
+            if isinstance(stream, type) and issubclass(stream, StreamSetter):
+                hint = f"pass an instance of {stream.__name__}"
+            elif callable(stream):
                 hint = "as a decorator it is @tf.cuda.stream_scope(), with parentheses"
             elif isinstance(stream, int) and not isinstance(stream, bool):
                 hint = f"pass tf.cuda.get_stream({stream})"
@@ -144,32 +305,51 @@ def stream_scope(stream: Stream | None = None, include_grad: bool = True) -> "St
 
 
 class StreamScope:
-    """A context manager and decorator; see `tf.cuda.stream_scope`, which makes it.
+    """A context manager and decorator; see `tf.stream` and `tf.cuda.stream_scope`, which make it.
 
     Args:
-      stream: where ops go; None for the next group each time.
+      stream: where ops go, or what says it for each op; None for the next group each time.
       include_grad: whether gradients follow.
+      name: of the function that makes it.
     """
 
-    def __init__(self, stream: Stream | None, include_grad: bool) -> None:
+    def __init__(
+        self,
+        stream: Stream | Callable[[Any], int | Stream | None] | None,
+        include_grad: bool,
+        name: str = "tf.cuda.stream_scope",
+    ) -> None:
         self._stream = stream
         self._include_grad = bool(include_grad)
+        self._name = name
 
-    def __enter__(self) -> Stream:
-        graph = None
-        if not context.executing_eagerly():
-            graph = ops.get_default_graph()
-        elif not eager_function_run.functions_run_eagerly():
-            raise RuntimeError(_NOT_EAGER)
+    def __enter__(self) -> Any:
+        graph = graph_of_scope(self._name)
         stream = self._stream
         if stream is None:
             stream = Stream(_next_group(graph))
-        scope_stack.enter(graph, stream.group, self._include_grad, owner=self)
+        where = stream.group if isinstance(stream, Stream) else self._group_of
+        scope_stack.enter(graph, where, self._include_grad, owner=self)
         return stream
 
     def __exit__(self, *exception: object) -> None:
-        if not scope_stack.leave(self):
-            raise RuntimeError(f"{self!r} is left in a thread that has not entered it")
+        leave(self)
+
+    def _group_of(self, op: Any) -> int | None:
+        """What the setter says for an op, checked."""
+        setter: Any = self._stream
+        said = setter(op)
+        if said is None:
+            return None
+        group = said.group if isinstance(said, Stream) else said
+        what = f"{self._name}: the setter {setter!r} said {said!r} for op '{op.name}' ({op.type})"
+        if not isinstance(group, int) or isinstance(group, bool):
+            raise TypeError(
+                f"{what}. It must say an int, the number of a stream group, or a tf.cuda.Stream, "
+                "or None for the scope around it"
+            )
+        _check(group, what, "it")
+        return group
 
     def __call__(self, function: _F) -> _F:
         """Decorates a function: each call runs in the scope.
@@ -184,14 +364,14 @@ class StreamScope:
           TypeError: it is not a function, or one whose body runs after its call.
         """
         if not callable(function) or inspect.isclass(function):
-            raise TypeError(
-                f"tf.cuda.stream_scope decorates functions, which {function!r} is not. To use it "
-                "inside a class, decorate a method."
-            )
+            hint = "To use it inside a class, decorate a method."
+            if inspect.isfunction(self._stream):
+                hint = f"As a decorator, {self._name} takes a stream: @{self._name}(1)"
+            raise TypeError(f"{self._name} decorates functions, which {function!r} is not. {hint}")
         if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
             raise TypeError(
-                f"tf.cuda.stream_scope cannot decorate {function!r}, which runs after its call has "
-                "returned. Enter the scope inside it: with tf.cuda.stream_scope(): ..."
+                f"{self._name} cannot decorate {function!r}, which runs after its call has "
+                f"returned. Enter the scope inside it: with {self._name}(...): ..."
             )
 
         @functools.wraps(function)
@@ -202,11 +382,43 @@ class StreamScope:
         return in_scope  # type: ignore[return-value]
 
     def __repr__(self) -> str:
-        return f"tf.cuda.stream_scope({self._stream!r}, include_grad={self._include_grad})"
+        return f"{self._name}({self._stream!r}, include_grad={self._include_grad})"
+
+
+def graph_of_scope(name: str) -> Any:
+    """The graph that a scope entered now counts for; None if functions run eagerly.
+
+    Args:
+      name: of the scope, for the error.
+
+    Returns:
+      The graph.
+
+    Raises:
+      RuntimeError: this is eager code.
+    """
+    if not context.executing_eagerly():
+        return ops.get_default_graph()
+    if not eager_function_run.functions_run_eagerly():
+        raise RuntimeError(_NOT_EAGER.format(name=name))
+    return None
+
+
+def leave(owner: object) -> None:
+    """Leaves the innermost scope that `owner` has entered.
+
+    Args:
+      owner: as given to `scope_stack.enter`.
+
+    Raises:
+      RuntimeError: this thread has not entered it.
+    """
+    if not scope_stack.leave(owner):
+        raise RuntimeError(f"{owner!r} is left in a thread that has not entered it")
 
 
 _NOT_EAGER = """\
-tf.cuda.stream_scope was entered in eager code, where each op runs by itself and there is nothing \
+{name} was entered in eager code, where each op runs by itself and there is nothing \
 to run side by side. It works inside a tf.function or a tf.compat.v1 graph:
 
   @tf.function
@@ -226,15 +438,22 @@ _turns_lock = threading.Lock()
 def _next_group(graph: Any) -> int:
     if graph is None:
         return 0
-    outermost = _outermost(graph)
+    outermost = outermost_graph(graph)
     with _turns_lock:
         turn = _turns.get(outermost, 0)
         _turns[outermost] = turn + 1
     return turn % cuda.stream_group_count()
 
 
-def _outermost(graph: Any) -> Any:
-    """The v1 graph that is being built or, with eager execution, the outermost function's graph."""
+def outermost_graph(graph: Any) -> Any:
+    """The graph of which a graph that is being built becomes a part.
+
+    Args:
+      graph: of a function, or of `tf.compat.v1`.
+
+    Returns:
+      The v1 graph that is being built or, with eager execution, the outermost function's graph.
+    """
     while graph.building_function and graph.outer_graph is not None:
         outer = graph.outer_graph
         if not outer.building_function and ops.executing_eagerly_outside_functions():

@@ -14,11 +14,19 @@
 # ==============================================================================
 """Public API for tf._api.v2.compat.v2.cuda namespace: GPU streams and their groups."""
 
+from tensorflow.python.multistream.auto_stream import auto_stream
 from tensorflow.python.multistream.cuda import multi_stream_is_enabled
 from tensorflow.python.multistream.cuda import stream_group_count
 from tensorflow.python.multistream.cuda import stream_stats
 from tensorflow.python.multistream.pinned import stream_group
+from tensorflow.python.multistream.plan_file import save_plan
 from tensorflow.python.multistream.stream_table import stream_groups_of
+from tensorflow.python.multistream.stream_setter import LeastLoadedStreamSetter
 from tensorflow.python.multistream.streams import Stream
+from tensorflow.python.multistream.streams import StreamSetter
 from tensorflow.python.multistream.streams import get_stream
 from tensorflow.python.multistream.streams import stream_scope
+from tensorflow.python.multistream.synchronize import synchronize
+from tensorflow.python.multistream.tune import TunedPolicy
+from tensorflow.python.multistream.tune import Tuning
+from tensorflow.python.multistream.tune import tune

@@ -1,0 +1,156 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""`tf.cuda.auto_stream`: lets the runtime say which ops of a function go to which stream."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
+from tensorflow.python.multistream import cuda, scope_stack, streams
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+# As TF_MULTI_STREAM_POLICY has them.
+POLICIES = ("none", "embedding", "full_graph", "cost")
+
+
+def auto_stream(
+    policy: str = "cost", groups: int | None = None, always: bool = False
+) -> "AutoStream":
+    """Splits the graph of a function over the stream groups of its GPU.
+
+    ```python
+    @tf.cuda.auto_stream("cost")
+    @tf.function
+    def step(x, y):
+      ...
+    ```
+
+    What is built while the function is traced, gradients and the functions that it calls included,
+    is split as the policy says, unless a `tf.cuda.stream_scope` says otherwise, which always wins.
+    The results are the same. It needs several stream groups (`TF_GPU_STREAM_GROUP_COUNT`) and
+    `TF_NODE_LEVEL_MULTISTREAM=true`, and has no effect without.
+
+    The first steps are measured, and what is not faster than one stream is not split: some 30 steps
+    for one plan, twice as many for "cost", which tries several. Steps that run at the same time as
+    others are not measured, so they stay on one stream.
+
+    Args:
+      policy: "embedding": embedding lookups and their gradients. "full_graph": the most that may
+        run at the same time, with the fewest waits (Kwon et al., Nimble, NeurIPS 2020). "cost":
+        list scheduling by measured times of the ops, in which a wait costs something; the other
+        two are tried, too. "none": nothing, where `TF_MULTI_STREAM_POLICY` would split.
+      groups: how many stream groups it may use; None for all of them.
+      always: whether it counts without being measured, from the first step on.
+
+    Returns:
+      A decorator for functions, methods and `tf.function`s (of which none has been called), and a
+      context manager for the code inside.
+
+    Raises:
+      TypeError, ValueError: an argument is not one of these.
+    """
+    if not isinstance(policy, str):
+        hint = ": as a decorator it is @tf.cuda.auto_stream()" if callable(policy) else ""
+        raise TypeError(f"tf.cuda.auto_stream: policy={policy!r} is not a string{hint}")
+    if policy not in POLICIES:
+        raise ValueError(
+            f"tf.cuda.auto_stream: policy={policy!r} is not one of {', '.join(POLICIES)}"
+        )
+    if groups is not None:
+        if not isinstance(groups, int) or isinstance(groups, bool):
+            raise TypeError(f"tf.cuda.auto_stream: groups={groups!r} is not an int or None")
+        most = cuda.stream_group_count()
+        if groups < 1 or groups > most > 1:
+            raise ValueError(
+                f"tf.cuda.auto_stream: groups={groups} is not a number from 1 to {most}, as many "
+                "as there are (TF_GPU_STREAM_GROUP_COUNT)"
+            )
+    return AutoStream(policy, groups, always)
+
+
+class AutoStream:
+    """A decorator and context manager; see `tf.cuda.auto_stream`, which makes it.
+
+    Args:
+      policy: its name.
+      groups: how many it may use; None for all.
+      always: whether it is not measured.
+    """
+
+    def __init__(self, policy: str, groups: int | None, always: bool) -> None:
+        text = f"{policy}:{groups or 0}" + (":always" if always else "")
+        self._text = text
+        self._value = attr_value_pb2.AttrValue(s=text.encode())
+
+    def __enter__(self) -> None:
+        streams.graph_of_scope("tf.cuda.auto_stream")
+        scope_stack.enter(scope_stack.ANY_GRAPH, self._mark, include_grad=True, owner=self)
+
+    def __exit__(self, *exception: object) -> None:
+        streams.leave(self)
+
+    def _mark(self, op: Any) -> None:
+        """Marks an op that is in no inner scope; the scopes around this one may give it a group."""
+        if scope_stack.attribute(op, scope_stack.POLICY) is None:
+            op._set_attr(scope_stack.POLICY, self._value)
+
+    def __call__(self, function: _F) -> _F:
+        """Decorates a function.
+
+        Args:
+          function: a function, a method or a `tf.function`.
+
+        Returns:
+          The same; what it builds is split.
+
+        Raises:
+          TypeError: it is not a function, or one whose body runs after its call.
+          ValueError: it is a `tf.function` that has been called.
+        """
+        if isinstance(function, polymorphic_function.Function):
+            try:
+                function._decorate(self._in_scope)
+            except ValueError as error:
+                raise ValueError(
+                    f"tf.cuda.auto_stream: {function!r} has been called, so its graph is built. "
+                    "Decorate it before its first call."
+                ) from error
+            return function
+        if not callable(function) or inspect.isclass(function):
+            raise TypeError(
+                f"tf.cuda.auto_stream decorates functions, which {function!r} is not. To use it "
+                "inside a class, decorate a method."
+            )
+        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+            raise TypeError(
+                f"tf.cuda.auto_stream cannot decorate {function!r}, which runs after its call has "
+                "returned. Enter it inside: with tf.cuda.auto_stream(...): ..."
+            )
+        return self._in_scope(function)
+
+    def _in_scope(self, function: _F) -> _F:
+        @functools.wraps(function)
+        def in_scope(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return in_scope  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"tf.cuda.auto_stream({self._text!r})"

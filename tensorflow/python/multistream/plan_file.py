@@ -1,0 +1,114 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""`tf.cuda.save_plan`: writes the stream groups of a model's nodes to a file that ships with it."""
+
+import contextlib
+import ctypes
+import re
+import textwrap
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+
+from tensorflow.python.multistream import loader
+
+_LINE = 100  # columns
+_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def save_plan(path: str | PathLike[str]) -> Iterator[None]:
+    """Writes the stream groups of the nodes that run in it to a stream file.
+
+    ```python
+    with tf.cuda.save_plan("model.streams"):
+      step(x, y)
+    ```
+
+    `TF_STREAM_FROM_FILE=model.streams` with `TF_NODE_LEVEL_MULTISTREAM=true` and as many stream
+    groups then gives each node the same group from its first step on, whatever found the groups:
+    scopes, a policy, `tf.cuda.tune`. Steps of all threads count. Where a policy measures, let it
+    come to an end first.
+
+    Args:
+      path: of the file, which is written when the steps have run without an error, and replaced
+        if it is there.
+
+    Yields:
+      Nothing.
+
+    Raises:
+      RuntimeError: nodes have no groups here, another thread does the same, or no step has run.
+      ValueError: two graphs have nodes of one name in different groups, which a file cannot say.
+      OSError: the file cannot be written.
+    """
+    path = Path(path)
+    library = loader.library
+    if library is None or not library.TFMS_IsEnabled():
+        raise RuntimeError(
+            "tf.cuda.save_plan: this process has no stream groups. Set TF_GPU_STREAM_GROUP_COUNT "
+            "and TF_NODE_LEVEL_MULTISTREAM=true."
+        )
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"tf.cuda.save_plan: there is no folder {str(path.parent)!r}")
+    if not _lock.acquire(blocking=False):
+        raise RuntimeError("tf.cuda.save_plan: another one has not come to its end")
+    try:
+        library.TFMS_StartPlanCapture()
+        try:
+            yield
+        finally:
+            length = library.TFMS_StopPlanCapture(None, 0)
+            buffer = ctypes.create_string_buffer(abs(length) + 1)
+            length = library.TFMS_StopPlanCapture(buffer, len(buffer))
+    finally:
+        _lock.release()
+    text = buffer.value.decode()
+    if length < 0:
+        raise ValueError(
+            f"tf.cuda.save_plan: {text}, in different graphs or while a policy tried plans. Run "
+            "one function in it, and let the policy come to an end first."
+        )
+    if not text:
+        raise RuntimeError(
+            "tf.cuda.save_plan: no step has run in it whose nodes have groups. That takes "
+            "TF_NODE_LEVEL_MULTISTREAM=true, a policy, or a session that asks for streams, and ops "
+            "on the GPU."
+        )
+    path.write_text(_stream_file(text), encoding="utf-8")
+
+
+def _stream_file(lines: str) -> str:
+    """A stream file.
+
+    Args:
+      lines: "GROUP NAME" of each node.
+
+    Returns:
+      Its text.
+    """
+    names = defaultdict(list)
+    for line in lines.splitlines():
+        group, name = line.split(" ", 1)
+        names[group].append(re.sub(r"([^A-Za-z0-9_/-])", r"\\\1", name))
+    text = "# Stream groups of nodes, for TF_STREAM_FROM_FILE.\n"
+    for group, of_group in names.items():
+        wrapped = textwrap.wrap(
+            ", ".join(of_group), _LINE - 4, break_long_words=False, break_on_hyphens=False
+        )
+        text += "".join(f"{group}: {part.rstrip(',')}\n" for part in wrapped)
+    return text

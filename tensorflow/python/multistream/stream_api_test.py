@@ -1,0 +1,532 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Ops go where tf.stream, tf.compat.v1.colocate_with and streams themselves say."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.multistream import cuda, scope_stack
+
+tf1 = tf.compat.v1
+
+GROUP = "_stream_group"
+NO_GRAD = "_stream_group_no_grad"
+X = tf.TensorSpec([3], tf.float32)
+
+
+def group_of(op: Any) -> int | None:
+    """The group in an op's NodeDef, which is what the runtime reads."""
+    attributes = op.node_def.attr
+    return attributes[GROUP].i if GROUP in attributes else None
+
+
+def groups_by_type(graph: Any, *types: str) -> list[tuple[str, int | None]]:
+    """Type and group of a graph's ops of these types, in order."""
+    return [(op.type, group_of(op)) for op in graph.get_operations() if op.type in types]
+
+
+def traced(function: Any, *arguments: Any) -> Any:
+    """The graph of a function."""
+    return tf.function(function).get_concrete_function(*arguments).graph
+
+
+@pytest.fixture
+def four_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python sees four groups; the process has none."""
+    monkeypatch.setattr(cuda, "multi_stream_is_enabled", lambda: True)
+    monkeypatch.setattr(cuda, "stream_group_count", lambda gpu=0: 4)
+
+
+# tf.stream.
+
+
+def test_stream_has_a_name_everywhere() -> None:
+    assert tf.stream is tf1.stream is tf.compat.v2.stream
+    assert tf1.cuda.synchronize is tf.compat.v2.cuda.synchronize is tf.cuda.synchronize
+
+
+def test_stream_is_stream_scope() -> None:
+    """By number or Stream, nested in each other in any order; the innermost counts."""
+
+    def f(x: Any) -> Any:
+        with tf.stream(1) as s:
+            assert s == tf.cuda.Stream(1)
+            x = tf.sin(x)
+            with tf.cuda.stream_scope(tf.cuda.get_stream(2)):
+                x = tf.cos(x)
+                with tf.stream(tf.cuda.get_stream(0)):
+                    x = tf.tan(x)
+                x = tf.exp(x)
+            x = tf.tanh(x)
+        return tf.sinh(x)
+
+    graph = traced(f, X)
+    assert groups_by_type(graph, "Sin", "Cos", "Tan", "Exp", "Tanh", "Sinh") == [
+        ("Sin", 1),
+        ("Cos", 2),
+        ("Tan", 0),
+        ("Exp", 2),
+        ("Tanh", 1),
+        ("Sinh", None),
+    ]
+
+
+@tf.stream(2)
+def decorated(x: Any) -> Any:
+    """Has code that AutoGraph must convert."""
+    if x[0] > 0:
+        x = tf.sin(x)
+    return tf.cos(x)
+
+
+def test_stream_is_a_decorator() -> None:
+    graph = traced(decorated, X)
+    assert groups_by_type(graph, "StatelessIf", "Cos") == [("StatelessIf", 2), ("Cos", 2)]
+
+
+def test_bodies_and_called_functions_have_their_own_streams() -> None:
+    """The cond, while and call ops have the group around them, their ops that of inner streams."""
+
+    @tf.function
+    def inner(x: Any) -> Any:
+        with tf.stream(3):
+            y = tf.sin(x)
+        return tf.cos(y)
+
+    def f(x: Any) -> Any:
+        with tf.stream(1):
+            x = tf.cond(x[0] > 0, lambda: inner(x), lambda: tf.cos(x))
+            return tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, inner(x)), [0, x])[1]
+
+    graph = traced(f, X)
+    assert groups_by_type(graph, "StatelessIf", "StatelessWhile") == [
+        ("StatelessIf", 1),
+        ("StatelessWhile", 1),
+    ]
+    nodes = [node for f in graph.as_graph_def().library.function for node in f.node_def]
+    found = {node.op: node.attr[GROUP].i for node in nodes if GROUP in node.attr}
+    assert found == {"Sin": 3}
+
+
+@pytest.mark.parametrize("tape", [True, False])
+@pytest.mark.parametrize("include_grad", [True, False])
+def test_gradients_follow_streams(tape: bool, include_grad: bool) -> None:
+    def f(x: Any) -> Any:
+        with tf.GradientTape() as t:
+            t.watch(x)
+            with tf.stream(2, include_grad=include_grad):
+                y = tf.tanh(x)
+        return t.gradient(y, x) if tape else tf.gradients(y, x)
+
+    assert groups_by_type(traced(f, X), "TanhGrad") == [("TanhGrad", 2 if include_grad else None)]
+
+
+def test_streams_of_other_threads_do_not_count() -> None:
+    """Two threads that build one graph on streams of their own, and one on none."""
+    graph = tf.Graph()
+    entered, built = threading.Barrier(3), threading.Barrier(3)
+    found: dict[int | None, int | None] = {}
+
+    def build(group: int | None) -> None:
+        if group is not None:
+            with graph.as_default(), tf.stream(group):
+                entered.wait()
+                found[group] = group_of(tf.constant(1.0).op)
+                built.wait()
+            return
+        with graph.as_default():
+            entered.wait()
+            found[group] = group_of(tf.constant(1.0).op)
+            built.wait()
+
+    threads = [threading.Thread(target=build, args=(group,)) for group in (None, 1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {None: None, 1: 1, 2: 2}
+
+
+@pytest.mark.parametrize(
+    ("x", "error", "message"),
+    [
+        (5, ValueError, r"^tf.stream\(5\): .* group 5: .*has 4.*TF_GPU_STREAM_GROUP_COUNT=6"),
+        (-1, ValueError, r"^tf.stream\(-1\): .*from 0 to 3"),
+        (64, ValueError, r"^tf.stream\(64\): .*at most 64"),
+        (tf.cuda.Stream(4), ValueError, r"^tf.stream\(Stream\(group=4\)\): .*group 4"),
+        (True, TypeError, r"^tf.stream\(True\): x must be an int"),
+        (1.0, TypeError, r"^tf.stream\(1.0\): x must be an int"),
+        ("1", TypeError, r"^tf.stream\('1'\): x must be an int"),
+        (None, TypeError, r"^tf.stream\(None\): .*next group in turn: tf.cuda.stream_scope\(\)"),
+        (tf.cuda.LeastLoadedStreamSetter, TypeError, "instance of LeastLoadedStreamSetter"),
+        (tf.cuda.stream_scope(), TypeError, "x must be an int"),
+    ],
+)
+def test_a_wrong_stream_is_named(
+    four_groups: None, x: Any, error: type[Exception], message: str
+) -> None:
+    """The error names what was passed and says what to pass."""
+    with pytest.raises(error, match=message):
+        tf.stream(x)
+
+
+def test_errors_name_the_function_that_was_used() -> None:
+    """Eager code and wrong decorators, of tf.stream and of a stream itself."""
+    with pytest.raises(RuntimeError, match=r"^tf.stream was entered in eager code"):
+        tf.stream(1).__enter__()
+    with pytest.raises(RuntimeError, match=r"^tf.cuda.get_stream\(1\) was entered in eager code"):
+        tf.cuda.get_stream(1).run(tf.sin, 1.0)
+    with pytest.raises(TypeError, match=r"^tf.stream decorates functions, which 3 is not"):
+        tf.stream(1)(3)
+
+    @tf.stream
+    def no_parentheses(x: Any) -> Any:
+        return x
+
+    with pytest.raises(TypeError, match=r"tf.stream takes a stream: @tf.stream\(1\)"):
+        no_parentheses(tf.constant(1.0))
+    assert not scope_stack.active.entries
+
+
+# colocate_with.
+
+
+@pytest.mark.parametrize("how", ["tensor", "operation", "reference", "resource", "caught"])
+def test_colocated_ops_go_to_the_group_of_the_op(how: str) -> None:
+    """Of a tensor, an operation or a variable; the scope counts again after it."""
+    with tf.Graph().as_default():
+        with tf.stream(2):
+            a = tf.constant(1.0, name="a")
+            v = tf1.get_variable("v", [3], use_resource=how != "reference")
+        targets = {"tensor": a, "operation": a.op, "caught": a}
+        with tf.stream(1):
+            if how == "caught":
+                with pytest.raises(KeyError), tf1.colocate_with(a):
+                    raise KeyError
+            with tf1.colocate_with(targets.get(how, v)):
+                inside = tf.constant(2.0)
+            after = tf.constant(3.0)
+        with tf1.colocate_with(a):
+            alone = tf.constant(4.0)
+        outside = tf.constant(5.0)
+    assert [group_of(t.op) for t in (inside, after, alone, outside)] == [2, 1, 2, None]
+    place = v.op.name if how in ("reference", "resource") else "a"
+    assert inside.op.colocation_groups() == [f"loc:@{place}".encode()]
+
+
+def test_colocation_with_an_op_without_group_keeps_the_scope() -> None:
+    with tf.Graph().as_default():
+        a = tf.constant(1.0)
+        with tf.stream(1), tf1.colocate_with(a):
+            inside = tf.constant(2.0)
+        with tf1.colocate_with(a):
+            outside = tf.constant(2.0)
+    assert [group_of(t.op) for t in (inside, outside)] == [1, None]
+
+
+def test_the_innermost_of_stream_and_colocation_counts() -> None:
+    with tf.Graph().as_default():
+        with tf.stream(2):
+            a = tf.constant(1.0)
+        with tf.stream(3):
+            b = tf.constant(1.0)
+        with tf1.colocate_with(a):
+            with tf.stream(1):
+                in_stream = tf.constant(2.0)
+                with tf1.colocate_with(b, ignore_existing=True):
+                    in_both = tf.constant(2.0)
+            in_first = tf.constant(2.0)
+    assert [group_of(t.op) for t in (in_stream, in_both, in_first)] == [1, 3, 2]
+
+
+@pytest.mark.parametrize("include_grad", [True, False])
+def test_whether_gradients_follow_is_that_of_the_op(include_grad: bool) -> None:
+    with tf.Graph().as_default() as graph:
+        with tf.stream(2, include_grad=include_grad):
+            a = tf.constant(1.0)
+        x = tf.constant(1.0)
+        with tf1.colocate_with(a):
+            y = tf.tanh(x)
+        tf1.gradients(y, x)
+    assert (NO_GRAD in y.op.node_def.attr) == (not include_grad)
+    assert groups_by_type(graph, "TanhGrad") == [("TanhGrad", 2 if include_grad else None)]
+
+
+def test_colocation_with_nothing_works_as_ever() -> None:
+    """None with ignore_existing ends other colocations, and no stream; eager code has devices."""
+    with tf.Graph().as_default():
+        with tf.stream(2):
+            a = tf.constant(1.0, name="a")
+        with tf1.colocate_with(a), tf1.colocate_with(None, ignore_existing=True):
+            inside = tf.constant(2.0)
+        with tf.stream(1), tf1.colocate_with(None, ignore_existing=True):
+            in_stream = tf.constant(2.0)
+        with pytest.raises(ValueError, match="ignore_existing"), tf1.colocate_with(None):
+            pass
+    assert inside.op.colocation_groups() == [b"loc:@" + inside.op.name.encode()]
+    assert [group_of(t.op) for t in (inside, in_stream)] == [2, 1]
+    with tf1.colocate_with(tf.Variable(1.0)), tf1.colocate_with(None):
+        assert float(tf.constant(2.0)) == 2.0
+
+
+def test_what_tensorflow_colocates_stays_in_the_scope() -> None:
+    """Optimizers put slots and updates on the variable's device, not on its stream."""
+    with tf.Graph().as_default() as graph:
+        with tf.stream(1):
+            v = tf1.get_variable("v", [3], use_resource=False)
+            loss = tf.reduce_sum(tf.tanh(v))
+        with tf.stream(2):
+            tf1.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
+    assert groups_by_type(graph, "TanhGrad", "ApplyMomentum") == [
+        ("TanhGrad", 1),
+        ("ApplyMomentum", 2),
+    ]
+    (slot,) = [op for op in graph.get_operations() if op.name == "v/Momentum"]
+    assert group_of(slot) == 2
+
+
+def test_colocation_in_functions() -> None:
+    """With a tensor of the function, one of its caller, and a variable that eager code made."""
+    v = tf.Variable(1.0)
+
+    def f(x: Any) -> Any:
+        with tf.stream(1):
+            y = tf.sin(x)
+
+        @tf.function
+        def inner(x: Any) -> Any:
+            with tf1.colocate_with(y):
+                return tf.tan(x) + y
+
+        with tf1.colocate_with(y), tf.GradientTape() as tape:
+            tape.watch(x)
+            z = tf.tanh(x)
+        with tf1.colocate_with(v):
+            w = tf.cos(x)
+        return w + inner(x), tape.gradient(z, x)
+
+    graph = traced(f, X)
+    assert groups_by_type(graph, "Tanh", "TanhGrad", "Cos") == [
+        ("Tanh", 1),
+        ("Cos", None),
+        ("TanhGrad", 1),
+    ]
+    nodes = [node for f in graph.as_graph_def().library.function for node in f.node_def]
+    assert [node.attr[GROUP].i for node in nodes if node.op == "Tan"] == [1]
+
+
+def test_colocation_decorates() -> None:
+    """As TensorFlow's does, for each call."""
+    with tf.Graph().as_default():
+        with tf.stream(2):
+            a = tf.constant(1.0)
+        build = tf1.colocate_with(a)(lambda: tf.constant(2.0))
+        assert [group_of(build().op) for _ in range(2)] == [2, 2]
+
+
+def test_a_session_program_with_streams_trains() -> None:
+    """Two linear branches on two streams with reference variables, without eager execution."""
+    code = """
+        import numpy as np
+        import tensorflow.compat.v1 as tf
+        tf.disable_v2_behavior()
+        left = np.array([[1.0], [2.0], [4.0]], np.float32)
+        right = np.array([[3.0], [1.0], [2.0]], np.float32)
+        with tf.stream(0):
+            a = tf.placeholder(tf.float32, [None, 1], name="a")
+            v = tf.Variable(tf.zeros([1, 1]), name="v")
+            c = tf.matmul(a, v, name="c")
+            with tf.stream(1):
+                b = tf.placeholder(tf.float32, [None, 1], name="b")
+                w = tf.Variable(tf.zeros([1, 1]), name="w")
+                d = tf.matmul(b, w, name="d")
+            e = tf.identity(c, name="e")
+        with tf.colocate_with(b):
+            f = tf.identity(d, name="f")
+        loss = tf.reduce_mean(tf.square(e + f - (2 * left + 3 * right)))
+        train = tf.train.GradientDescentOptimizer(0.05).minimize(loss)
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            for _ in range(200):
+                session.run(train, {a: left, b: right})
+            print(*(round(session.run(x).item()) for x in (v, w)))
+            tf.cuda.synchronize()
+        for name in ("a", "v", "v/read", "c", "b", "w", "w/read", "d", "e", "f"):
+            print(tf.get_default_graph().get_operation_by_name(name).get_attr("_stream_group"))
+        products = [op for op in tf.get_default_graph().get_operations()
+                    if op.type == "MatMul" and op.name.startswith("gradients/")]
+        print(*sorted({(op.name.split("/")[1], op.get_attr("_stream_group")) for op in products}))
+    """
+    lines = run(code).splitlines()
+    assert lines[0] == "2 3"
+    assert "".join(lines[1:11]) == "0000111101"
+    assert lines[11] == "('c_grad', 0) ('d_grad', 1)"
+
+
+# A stream by itself.
+
+
+def test_run_interleaves_branches_line_by_line() -> None:
+    """It returns what the function does, in a tf.function and in a v1 graph."""
+    s1, s2 = tf.cuda.get_stream(1), tf.cuda.get_stream(2)
+
+    def f(x: Any) -> Any:
+        a = s1.run(tf.sin, x)
+        b = s2.run(tf.cos, x)
+        a = s1.run(tf.matmul, [a], [b], transpose_b=True)
+        return s2.run(lambda fn, self: (tf.tan(fn), self), fn=b, self=3), a
+
+    with tf.Graph().as_default() as graph:
+        (_, three), _ = f(tf1.placeholder(tf.float32, [3]))
+    assert three == 3
+    for built in (graph, traced(f, X)):
+        assert groups_by_type(built, "Sin", "Cos", "MatMul", "Tan") == [
+            ("Sin", 1),
+            ("Cos", 2),
+            ("MatMul", 1),
+            ("Tan", 2),
+        ]
+
+
+@pytest.mark.parametrize("autograph", [True, False])
+def test_run_converts_what_autograph_would(autograph: bool) -> None:
+    """A function that is called by run is converted where one that is called directly is."""
+
+    def branch(x: Any) -> Any:
+        if x[0] > 0:
+            x = tf.sin(x)
+        return x
+
+    def f(x: Any) -> Any:
+        return tf.cuda.get_stream(1).run(branch, x)
+
+    function = tf.function(f, autograph=autograph)
+    if autograph:
+        graph = function.get_concrete_function(X).graph
+        assert groups_by_type(graph, "StatelessIf") == [("StatelessIf", 1)]
+    else:
+        with pytest.raises(tf.errors.OperatorNotAllowedInGraphError):
+            function.get_concrete_function(X)
+
+
+def test_run_calls_functions_layers_and_classes() -> None:
+    """Whatever can be called."""
+    inner = tf.function(tf.sin)
+    layer = keras.layers.Dense(2)
+    layer.build([1, 3])
+
+    def f(x: Any) -> Any:
+        s = tf.cuda.get_stream(1)
+        return s.run(inner, x), s.run(layer, x[None]), s.run(dict, a=s.run(x.__add__, 1.0))
+
+    graph = traced(f, X)
+    assert groups_by_type(graph, "PartitionedCall", "MatMul", "AddV2") == [
+        ("PartitionedCall", 1),
+        ("MatMul", 1),
+        ("AddV2", 1),
+    ]
+
+
+def test_run_of_what_is_no_function_is_an_error() -> None:
+    with tf.Graph().as_default():
+        x = tf.constant(1.0)
+        with pytest.raises(TypeError, match=r"get_stream\(1\).run: fn=.*run\(tf.matmul, x, w\)"):
+            tf.cuda.get_stream(1).run(x)
+
+
+def test_a_stream_is_a_context_manager() -> None:
+    """It may be entered again in itself, and gives itself."""
+    s = tf.cuda.get_stream(1)
+    with tf.Graph().as_default():
+        with s as entered:
+            with tf.cuda.get_stream(2):
+                with s:
+                    first = tf.constant(1.0)
+                second = tf.constant(1.0)
+            third = tf.constant(1.0)
+        fourth = tf.constant(1.0)
+    assert entered is s
+    assert [group_of(t.op) for t in (first, second, third, fourth)] == [1, 2, 1, None]
+    with pytest.raises(RuntimeError, match="has not entered it"):
+        s.__exit__(None, None, None)
+
+
+def test_a_stream_without_group_is_named(four_groups: None) -> None:
+    """One that was made before, or by hand, when it is used."""
+    gone = tf.cuda.Stream(4)
+    uses: list[Callable[[], Any]] = [gone.__enter__, lambda: gone.run(tf.sin, 1.0)]
+    with tf.Graph().as_default():
+        for use in uses:
+            with pytest.raises(ValueError, match=r"Stream\(group=4\).*there is no stream group 4"):
+                use()
+    with pytest.raises(ValueError, match=r"get_stream\(4\).synchronize\(\): .*stream group 4"):
+        gone.synchronize()
+
+
+# The process.
+
+
+def run(code: str, **environment: str) -> str:
+    """Runs code in a process with these multi-stream variables and no others."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**clean, "TF_CPP_MIN_LOG_LEVEL": "2", **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_with_real_groups_streams_give_the_same_results() -> None:
+    """Each node is where the program says, and the host can wait for it."""
+    code = """
+        import numpy as np
+        import tensorflow as tf
+
+        @tf.function
+        def f(x):
+            with tf.stream(1):
+                a = tf.tanh(x)
+            b = tf.cuda.get_stream(2).run(tf.sigmoid, x)
+            return a + b
+
+        x = tf.constant(np.linspace(-1, 1, 1000, dtype=np.float32))
+        with tf.device("/GPU:0"):
+            for _ in range(20):
+                y = f(x)
+        tf.cuda.get_stream(2).synchronize()
+        tf.cuda.synchronize()
+        print(y.numpy().tobytes().hex())
+        rows = {r.op: r.group for r in tf.cuda.stream_groups_of(f)}
+        print(rows["Tanh"], rows["Sigmoid"])
+    """
+    groups = {"TF_MULTI_STREAM_EMULATED_GPUS": "1", "TF_GPU_STREAM_GROUP_COUNT": "3"}
+    several = run(code, **groups, TF_NODE_LEVEL_MULTISTREAM="true").splitlines()
+    one = run(code, **groups).splitlines()
+    assert several[1] == "1 2"
+    np.testing.assert_array_equal(several[0], one[0])

@@ -1,0 +1,313 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""`tf.cuda.LeastLoadedStreamSetter`: gives each chain of ops to the stream with the least to do."""
+
+import dataclasses
+import math
+import numbers
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from tensorflow.python.framework import op_def_registry, ops, tensor_shape
+from tensorflow.python.multistream import cuda, scope_stack, streams
+from tensorflow.python.profiler.internal import flops_registry  # noqa: F401  for _cost
+
+# These hand on what is there already. Were a chain to follow them, all branches that share an input
+# would be one chain; were they to stay where they are, their user would wait for that stream.
+_SOURCES = frozenset(
+    {
+        "Const",
+        "Placeholder",
+        "PlaceholderWithDefault",
+        "ReadVariableOp",
+        "VarHandleOp",
+        "Variable",
+        "VariableV2",
+    }
+)
+_BYTES_PER_NUMBER = 4
+
+
+@dataclasses.dataclass
+class _Placed:
+    """What a setter remembers of an op.
+
+    Attributes:
+      group: where it is; None for a source that is where the scope around says.
+      load: what it adds to the group's.
+      is_source: whether it only hands on what is there.
+      is_free: whether it is a source that nothing has used, which is moved to its first user.
+    """
+
+    group: int | None
+    load: float
+    is_source: bool
+    is_free: bool
+
+
+class LeastLoadedStreamSetter(streams.StreamSetter):
+    """Gives each chain of ops to the stream that has the least to do, for `tf.stream`.
+
+    ```python
+    with tf.stream(tf.cuda.LeastLoadedStreamSetter()):
+      outputs = [tower(x) for tower in towers]
+    ```
+
+    An op that takes a tensor of an op which the setter has placed goes to the same stream (of
+    several, the first one's), so that a chain stays together and streams wait for each other where
+    chains meet only. Another one starts a chain, on the stream with the smallest load; among equals
+    on the first. What only hands on what is there (constants, placeholders, variables and their
+    reads) starts no chain, so branches that share an input are chains of their own: it is on the
+    stream with the smallest load until it has a user, and then on that of the first. Arguments of a
+    `tf.function`, and what a scope inside has grouped, are placed by others: what uses them starts
+    a chain.
+
+    Loads are counted anew for each graph, and in a `tf.function` together with the functions traced
+    in it, so the same program gives the same groups. Gradients follow their ops, and add no load.
+
+    Args:
+      streams: the streams to use, each a `tf.cuda.Stream` or the number of a group. None for all
+        groups of the first GPU.
+      load: what an op adds to its stream's load.
+        `"bytes"`: the bytes of its outputs, or of the variable whose handle it makes. An unknown
+        dimension counts as 1.
+        `"cost"`: the floating point operations that TensorFlow's statistics, which its profiler
+        uses, estimate, an unknown dimension as 1 again. For ops that they do not know, among them
+        calls of functions, one operation for each 4 bytes of output, which is the cost of an op
+        that writes each number once.
+        A function: takes the `tf.Operation`, returns a number that is not negative.
+      op_types: types of the ops that may start a chain, such as `["MatMul", "Conv2D"]`. Others that
+        follow none go to the scope around this one, if any. None for all but what only hands on,
+        which can be listed, too: `["VarHandleOp"]` spreads variables, and their users follow.
+
+    Raises:
+      TypeError: an argument, or at an op what `load` returned, is of a wrong type.
+      ValueError: `streams` is empty, names a group twice or one that this process does not have;
+        `load` is another word; `op_types` has what is no op; or, at an op, a load is negative.
+    """
+
+    def __init__(
+        self,
+        streams: Iterable[streams.Stream | int] | None = None,
+        load: str | Callable[[Any], float] = "bytes",
+        op_types: Iterable[str] | None = None,
+    ) -> None:
+        self._groups = _groups_of(streams)
+        self._load = load
+        self._measure = _measure_of(load)
+        self._op_types = _op_types_of(op_types)
+        self._lock = threading.RLock()
+        # By graph: what is placed, by name. By outermost graph: loads, by group.
+        self._placed: weakref.WeakKeyDictionary[Any, dict[str, _Placed]]
+        self._placed = weakref.WeakKeyDictionary()
+        self._loads: weakref.WeakKeyDictionary[Any, dict[int, float]] = weakref.WeakKeyDictionary()
+        self._latest: Mapping[int, float] = dict.fromkeys(self._groups, 0)
+
+    def __call__(self, op: Any) -> int | None:
+        """Says where an op goes; see `tf.cuda.StreamSetter`.
+
+        Args:
+          op: a `tf.Operation` that has just been built.
+
+        Returns:
+          The number of a stream group. None for an op that `op_types` leaves out.
+        """
+        load = _checked_load(self._measure(op), self._load, op)
+        with self._lock:
+            outermost = streams.outermost_graph(op.graph)
+            loads = self._loads.setdefault(outermost, dict.fromkeys(self._groups, 0))
+            self._latest = loads
+            placed = self._placed.setdefault(op.graph, {})
+            return self._place(op, load, placed, loads)
+
+    def loads(self) -> dict[int, float]:
+        """What each stream has been given.
+
+        Returns:
+          The load by number of the stream group, in the order of `streams`, of the graph in which
+          the setter has placed an op last. 0 for each before the first op.
+        """
+        with self._lock:
+            return dict(self._latest)
+
+    def __repr__(self) -> str:
+        parts = [f"streams={list(self._groups)}", f"load={self._load!r}"]
+        if self._op_types is not None:
+            parts.append(f"op_types={sorted(self._op_types)}")
+        return f"tf.cuda.LeastLoadedStreamSetter({', '.join(parts)})"
+
+    def _place(
+        self, op: Any, load: float, placed: dict[str, _Placed], loads: dict[int, float]
+    ) -> int | None:
+        inputs = [placed[source.name] for source in _input_ops(op) if source.name in placed]
+        followed = next((known.group for known in inputs if not known.is_source), None)
+        may_start = self._op_types is None or op.type in self._op_types
+        if followed is None and self._is_source(op, bool(inputs)):
+            group = inputs[0].group if inputs else (_least(loads) if may_start else None)
+            placed[op.name] = _Placed(group, load, is_source=True, is_free=True)
+            if group is not None:
+                loads[group] += load
+            return group
+        if followed is None and not may_start:
+            return None
+        sources = {source_op.name: (source_op, known) for source_op, known in _free(op, placed)}
+        for _, source in sources.values():
+            if source.group is not None:
+                loads[source.group] -= source.load
+        group = _least(loads) if followed is None else followed
+        for source_op, source in sources.values():
+            if source.group != group:
+                scope_stack.set_group(source_op, group)
+            source.group, source.is_free = group, False
+            loads[group] += source.load
+        placed[op.name] = _Placed(group, load, is_source=False, is_free=False)
+        loads[group] += load
+        return group
+
+    def _is_source(self, op: Any, hands_on: bool) -> bool:
+        if self._op_types is not None and op.type in self._op_types:
+            return False
+        return op.type in _SOURCES or (op.type == "Identity" and hands_on)
+
+
+def _least(loads: Mapping[int, float]) -> int:
+    return min(loads, key=lambda group: loads[group])
+
+
+def _input_ops(op: Any) -> list[Any]:
+    try:
+        return [tensor.op for tensor in op.inputs]
+    except KeyError:  # in an imported loop, one of them comes after the op
+        names = {name.split(":")[0] for name in op.node_def.input if not name.startswith("^")}
+        return [known for known in op.graph.get_operations() if known.name in names]
+
+
+def _free(op: Any, placed: Mapping[str, _Placed]) -> Iterator[tuple[Any, _Placed]]:
+    """The sources of an op's inputs, with their own, that nothing has used."""
+    for input_op in _input_ops(op):
+        source = placed.get(input_op.name)
+        if source is not None and source.is_free:
+            yield input_op, source
+            yield from _free(input_op, placed)
+
+
+def _groups_of(given: Any) -> tuple[int, ...]:
+    if given is None:
+        return tuple(range(cuda.stream_group_count()))
+    call = f"LeastLoadedStreamSetter(streams={given!r})"
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"tf.cuda.{call}: streams must be a list of tf.cuda.Stream or of ints")
+    groups = [stream.group if isinstance(stream, streams.Stream) else stream for stream in given]
+    if not groups:
+        raise ValueError(f"tf.cuda.{call}: there must be a stream. None stands for all groups")
+    for i, group in enumerate(groups):
+        streams.check_group(group, call, f"streams[{i}]")
+        if group in groups[:i]:
+            raise ValueError(f"tf.cuda.{call}: streams names group {group} twice")
+    return tuple(groups)
+
+
+def _measure_of(load: Any) -> Callable[[Any], Any]:
+    if isinstance(load, str) and load in _MEASURES:
+        return _MEASURES[load]
+    if callable(load) and not isinstance(load, type):
+        return load  # type: ignore[no-any-return]
+    kind = ValueError if isinstance(load, str) else TypeError
+    raise kind(
+        f"tf.cuda.LeastLoadedStreamSetter: load={load!r} must be 'bytes', 'cost' or a function of "
+        "an op that returns a number"
+    )
+
+
+def _op_types_of(given: Any) -> frozenset[str] | None:
+    if given is None:
+        return None
+    call = f"tf.cuda.LeastLoadedStreamSetter: op_types={given!r}"
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{call} must be a list of types of ops, such as ['MatMul']")
+    types = list(given)
+    for name in types:
+        if not isinstance(name, str):
+            raise TypeError(f"{call}: {name!r} must be a str, such as 'MatMul'")
+        if op_def_registry.get(name) is None:
+            raise ValueError(
+                f"{call}: TensorFlow has no op '{name}'. Its types are those of op.type, such as "
+                "'MatMul'; load an op's library before"
+            )
+    return frozenset(types)
+
+
+def _checked_load(load: Any, measure: Any, op: Any) -> float:
+    what = f"tf.cuda.LeastLoadedStreamSetter: load={measure!r} said {load!r} for op '{op.name}'"
+    if not isinstance(load, numbers.Real) or isinstance(load, bool):
+        raise TypeError(f"{what} ({op.type}), and must say a number")
+    if not 0 <= float(load) < math.inf:
+        raise ValueError(f"{what} ({op.type}), and must say a finite number, at least 0")
+    return int(load) if isinstance(load, numbers.Integral) else float(load)
+
+
+def _bytes(op: Any) -> int:
+    """Bytes of an op's outputs, or of the variable whose handle it makes."""
+    if op.type == "VarHandleOp":
+        shape = tensor_shape.TensorShape(op.get_attr("shape"))
+        return _count(shape) * int(op.get_attr("dtype").size)
+    return sum(_count(output.shape) * int(output.dtype.size) for output in op.outputs)
+
+
+def _count(shape: Any) -> int:
+    return 1 if shape.rank is None else int(_with_known_dimensions(shape).num_elements())
+
+
+def _cost(op: Any) -> float:
+    """Floating point operations of an op, estimated."""
+    try:
+        known = ops.get_stats_for_node_def(_KnownDimensions(op.graph), op.node_def, "flops").value
+    except (ValueError, ArithmeticError):  # such as a convolution that is not NHWC
+        known = None
+    return _bytes(op) / _BYTES_PER_NUMBER if known is None else float(known)
+
+
+def _with_known_dimensions(shape: Any) -> Any:
+    if shape.rank is None:
+        return shape
+    return tensor_shape.TensorShape([1 if size is None else size for size in shape.as_list()])
+
+
+class _KnownDimensions:
+    """A graph as the statistics see it, which give up at a dimension that is not known."""
+
+    def __init__(self, graph: Any) -> None:
+        self._graph = graph
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._graph, name)
+
+    def get_tensor_by_name(self, name: str) -> "_KnownShape":
+        return _KnownShape(self._graph.get_tensor_by_name(name).shape)
+
+
+class _KnownShape:
+    """A tensor of which only the shape is asked."""
+
+    def __init__(self, shape: Any) -> None:
+        self.shape = _with_known_dimensions(shape)
+
+    def get_shape(self) -> Any:
+        return self.shape
+
+
+_MEASURES: dict[str, Callable[[Any], float]] = {"bytes": _bytes, "cost": _cost}

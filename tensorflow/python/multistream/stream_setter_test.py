@@ -1,0 +1,684 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""A setter says the group of each op; the least loaded one spreads chains and keeps them whole."""
+
+import gc
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.multistream import cuda, scope_stack
+
+tf1 = tf.compat.v1
+
+GROUP = "_stream_group"
+NO_GRAD = "_stream_group_no_grad"
+X = tf.TensorSpec([3], tf.float32)
+
+
+def group_of(op: Any) -> int | None:
+    """The group in an op's NodeDef, which is what the runtime reads."""
+    attributes = op.node_def.attr
+    return attributes[GROUP].i if GROUP in attributes else None
+
+
+def groups_by_type(graph: Any, *types: str) -> list[tuple[str, int | None]]:
+    """Type and group of a graph's ops of these types, in order."""
+    return [(op.type, group_of(op)) for op in graph.get_operations() if op.type in types]
+
+
+def traced(function: Any, *arguments: Any) -> Any:
+    """The graph of a function."""
+    return tf.function(function).get_concrete_function(*arguments).graph
+
+
+def least_loaded(*groups: int, **arguments: Any) -> Any:
+    """A setter for these groups, or for 0 and 1."""
+    return tf.cuda.LeastLoadedStreamSetter(groups or (0, 1), **arguments)
+
+
+class ByType(tf.cuda.StreamSetter):
+    """Says the group of an op's type."""
+
+    def __init__(self, **groups: Any) -> None:
+        self.groups = groups
+        self.asked: list[str] = []
+
+    def __call__(self, op: Any) -> Any:
+        self.asked.append(op.type)
+        return self.groups.get(op.type)
+
+
+@pytest.fixture
+def four_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python sees four groups; the process has none."""
+    monkeypatch.setattr(cuda, "multi_stream_is_enabled", lambda: True)
+    monkeypatch.setattr(cuda, "stream_group_count", lambda gpu=0: 4)
+
+
+@pytest.fixture
+def graph() -> Iterator[Any]:
+    """A v1 graph to build in."""
+    with tf.Graph().as_default() as new:
+        yield new
+
+
+# Any setter.
+
+
+def test_a_function_says_the_group_of_each_op() -> None:
+    """By number or by stream; for None the scope around counts, or there is no group."""
+    setter = {"Sin": 1, "Cos": tf.cuda.Stream(2), "Tan": None}
+
+    def f(x: Any) -> Any:
+        with tf.stream(lambda op: setter[op.type]):
+            x = tf.tan(tf.cos(tf.sin(x)))
+            with tf.stream(3):
+                x = tf.sin(x)
+        with tf.stream(0), tf.stream(lambda op: setter[op.type]):
+            return tf.tan(tf.cos(x))
+
+    assert groups_by_type(traced(f, X), "Sin", "Cos", "Tan") == [
+        ("Sin", 1),
+        ("Cos", 2),
+        ("Tan", None),
+        ("Sin", 3),
+        ("Cos", 2),
+        ("Tan", 0),
+    ]
+
+
+def test_a_setter_object_works_in_both_scopes() -> None:
+    """`as` gives it; as a decorator, too; the scope is in no other thread's or graph's way."""
+    setter = ByType(Sin=1)
+
+    @tf.stream(setter)
+    def branch(x: Any) -> Any:
+        return tf.sin(x)
+
+    def f(x: Any) -> Any:
+        with tf.cuda.stream_scope(setter) as s:
+            assert s is setter
+            x = tf.cond(x[0] > 0, lambda: tf.sin(x), lambda: x)
+        return branch(x)
+
+    graph = traced(f, X)
+    assert groups_by_type(graph, "Sin", "StatelessIf") == [("StatelessIf", None), ("Sin", 1)]
+    nodes = [node for f in graph.as_graph_def().library.function for node in f.node_def]
+    assert [GROUP in node.attr for node in nodes if node.op == "Sin"] == [False]
+
+
+def test_ops_with_a_group_keep_it(graph: Any) -> None:
+    """A setter is asked for those that have none."""
+    with tf.stream(3):
+        tf.constant(1.0, name="a")
+    tf.tan(tf.constant(1.0, name="b"), name="c")
+    setter = ByType(Const=1)
+    with tf.Graph().as_default() as again, tf.stream(setter):
+        tf.import_graph_def(graph.as_graph_def(), name="")
+    assert [group_of(again.get_operation_by_name(name)) for name in "abc"] == [3, 1, None]
+    assert setter.asked == ["Const", "Tan"]
+
+
+def test_a_setter_may_build_ops(graph: Any) -> None:
+    """They are in no scope, so it is not asked for them."""
+
+    def setter(op: Any) -> int:
+        setters.append(tf.constant(1.0).op)
+        return 1
+
+    setters: list[Any] = []
+    with tf.stream(0), tf.stream(setter):
+        x = tf.constant(2.0)
+    assert group_of(x.op) == 1 and [group_of(op) for op in setters] == [None]
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "message"),
+    [
+        ("1", TypeError, r"^tf.stream: the setter <.* said '1' for op 'a' \(Const\)\. It must say"),
+        (1.5, TypeError, r"said 1.5 for op 'a'.* It must say"),
+        (True, TypeError, r"said True for op 'a'.* It must say"),
+        (tf.cuda.Stream("b"), TypeError, r"said Stream\(group='b'\) for op 'a'.* It must say"),
+        (4, ValueError, r"said 4 for op 'a' \(Const\): there is no stream group 4.*COUNT=5"),
+        (tf.cuda.Stream(-1), ValueError, r"said Stream\(group=-1\) for op 'a'.*from 0 to 3"),
+    ],
+)
+def test_what_a_setter_must_not_say_is_named(
+    graph: Any, four_groups: None, said: Any, error: type[Exception], message: str
+) -> None:
+    """With the op; the scope ends, and others are as before."""
+    with pytest.raises(error, match=message), tf.stream(lambda op: said):
+        tf.constant(1.0, name="a")
+    assert not scope_stack.active.entries
+    with tf.stream(lambda op: 2):
+        assert group_of(tf.constant(1.0).op) == 2
+
+
+def test_a_scope_without_setter_object_keeps_its_hints() -> None:
+    """tf.cuda.stream_scope takes a function for a decorator's; a class is no setter."""
+    with pytest.raises(TypeError, match=r"@tf.cuda.stream_scope\(\), with parentheses"):
+        tf.cuda.stream_scope(lambda op: 1)
+    for scope in (tf.stream, tf.cuda.stream_scope):
+        with pytest.raises(TypeError, match="ass an instance of ByType"):
+            scope(ByType)
+    with pytest.raises(TypeError, match="abstract"):
+        tf.cuda.StreamSetter()
+
+
+# Gradients.
+
+SETTER = {"Tanh": 1, "Sigmoid": 2, "PartitionedCall": 3, "StatelessIf": 1, "StatelessWhile": 2}
+
+
+def by_type(op: Any) -> int | None:
+    """Says where the forward ops of the tests below go, and of no gradient."""
+    return SETTER.get(op.type)
+
+
+@pytest.mark.parametrize("how", ["tape", "persistent", "symbolic"])
+@pytest.mark.parametrize("include_grad", [True, False])
+def test_gradients_follow_each_op(how: str, include_grad: bool) -> None:
+    """To the group that the setter said for it; not those of ops for which it said none."""
+
+    @tf.function
+    def inner(x: Any) -> Any:
+        return tf.sqrt(x)
+
+    def f(x: Any) -> Any:
+        with tf.GradientTape(persistent=how == "persistent") as tape:
+            tape.watch(x)
+            with tf.stream(by_type, include_grad=include_grad):
+                y = tf.nn.relu(inner(tf.sigmoid(tf.tanh(x))))
+        return tf.gradients(y, x) if how == "symbolic" else tape.gradient(y, x)
+
+    graph = traced(f, X)
+    (tanh,) = [op for op in graph.get_operations() if op.type == "Tanh"]
+    assert group_of(tanh) == 1 and (NO_GRAD in tanh.node_def.attr) == (not include_grad)
+    groups = (1, 2, 3) if include_grad else (None, None, None)
+    assert dict(groups_by_type(graph, "TanhGrad", "SigmoidGrad", "ReluGrad")) == {
+        "TanhGrad": groups[0],
+        "SigmoidGrad": groups[1],
+        "ReluGrad": None,
+    }
+    assert [group for _, group in groups_by_type(graph, "PartitionedCall")] == [3, groups[2]]
+
+
+@pytest.mark.parametrize("tape", [True, False])
+def test_gradients_of_control_flow_follow(tape: bool) -> None:
+    """The backward cond and while ops have the group that the setter said for the forward ones."""
+
+    def f(x: Any) -> Any:
+        with tf.GradientTape() as t:
+            t.watch(x)
+            with tf.stream(by_type):
+                y = tf.cond(x[0] > 0, lambda: tf.tanh(x), lambda: tf.cos(x))
+                y = tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tf.cos(y)), [0, y])[1]
+        return t.gradient(y, x) if tape else tf.gradients(y, x)
+
+    graph = traced(f, X)
+    # Where a gradient wants more of the forward op, TensorFlow builds it anew, as another type.
+    conditions = groups_by_type(graph, "If", "StatelessIf")
+    loops = groups_by_type(graph, "While", "StatelessWhile")
+    assert {group for _, group in conditions[-1:]} == {1} and len(conditions) == 2
+    assert {group for _, group in loops[-1:]} == {2} and len(loops) == 2
+
+
+@pytest.mark.parametrize("tape", [True, False])
+def test_custom_gradients_follow(tape: bool) -> None:
+    """One that the user wrote is where the op's result is."""
+
+    @tf.custom_gradient
+    def custom(x: Any) -> Any:
+        return tf.sin(x), tf.asinh
+
+    def setter(op: Any) -> int | None:
+        return 2 if op.type in ("Sin", "Identity", "IdentityN") else None
+
+    def f(x: Any) -> Any:
+        with tf.GradientTape() as t:
+            t.watch(x)
+            with tf.stream(setter):
+                y = custom(x)
+        return t.gradient(y, x) if tape else tf.gradients(y, x)
+
+    assert groups_by_type(traced(f, X), "Sin", "Asinh") == [("Sin", 2), ("Asinh", 2)]
+
+
+def test_gradients_that_are_asked_for_in_the_scope_follow_their_ops() -> None:
+    """The setter is asked for what has no op to follow, as the sum over two groups."""
+    setter = ByType(Tanh=1, Sigmoid=2, AddN=3, TanhGrad=0)
+
+    def f(x: Any) -> Any:
+        with tf.stream(setter), tf.GradientTape() as tape:
+            tape.watch(x)
+            return tape.gradient(tf.tanh(x) + tf.sigmoid(x), x)
+
+    found = dict(groups_by_type(traced(f, X), "TanhGrad", "SigmoidGrad", "AddN"))
+    assert found == {"TanhGrad": 1, "SigmoidGrad": 2, "AddN": 3}
+    assert "TanhGrad" not in setter.asked
+
+
+# The least loaded stream.
+
+
+def test_chains_stay_together_and_go_where_least_is() -> None:
+    """Each chain starts on the stream with the fewest bytes, the first of equal ones."""
+    setter = least_loaded(2, 0, 3)
+
+    def f(a: Any, b: Any) -> Any:
+        with tf.stream(setter):
+            first = tf.cos(tf.sin(a))  # 2 x 40 bytes, on group 2
+            second = tf.tan(b)  # 4 bytes, on group 0
+            third = tf.exp(tf.sinh(b))  # 2 x 4 bytes, on group 3
+            fourth = tf.asinh(a)  # 40 bytes, on group 0, which has 4
+        return first, second, third, fourth
+
+    graph = traced(f, tf.TensorSpec([10], tf.float32), tf.TensorSpec([], tf.float32))
+    types = ("Sin", "Cos", "Tan", "Sinh", "Exp", "Asinh")
+    assert [group for _, group in groups_by_type(graph, *types)] == [2, 2, 0, 3, 3, 0]
+    assert setter.loads() == {2: 80, 0: 44, 3: 8} and list(setter.loads()) == [2, 0, 3]
+
+
+def test_where_chains_meet_the_first_counts() -> None:
+    """Control inputs do not."""
+
+    def f(x: Any) -> Any:
+        with tf.stream(least_loaded(0, 1)):
+            a = tf.sin(x)
+            b = tf.cos(x)
+            with tf.control_dependencies([a]):
+                c = tf.tan(x[0])
+            return tf.subtract(b, a) + c
+
+    types = ("Sin", "Cos", "StridedSlice", "Tan", "Sub", "AddV2")
+    assert groups_by_type(traced(f, X), *types) == [
+        ("Sin", 0),
+        ("Cos", 1),
+        ("StridedSlice", 0),
+        ("Tan", 0),
+        ("Sub", 1),
+        ("AddV2", 1),
+    ]
+
+
+def test_branches_of_one_input_are_chains_of_their_own(graph: Any) -> None:
+    """What is fed, or constant, ties nothing together, and is where it is used first."""
+    x = tf1.placeholder(tf.float32, [3])
+    with tf.stream(least_loaded()):
+        y = tf1.placeholder(tf.float32, [3])
+        c = tf.constant([1.0, 2.0, 3.0])
+        branches = [tf.tanh(x * c), tf.tanh(y * c), tf.tanh(y + 1.0), tf.tanh(2.0 - x)]
+    assert [group_of(branch.op) for branch in branches] == [1, 0, 0, 1]
+    assert [group_of(branch.op.inputs[0].op) for branch in branches] == [1, 0, 0, 1]
+    assert [group_of(t.op) for t in (c, y)] == [1, 0]
+    for branch in branches[2:]:  # the constants 1.0 and 2.0
+        consts = [t.op for t in branch.op.inputs[0].op.inputs if t.op.type == "Const"]
+        assert [group_of(op) for op in consts] == [group_of(branch.op)]
+
+
+@pytest.mark.parametrize("kind", ["eager", "resource", "reference"])
+def test_a_variable_is_read_where_it_is_used(kind: str) -> None:
+    """So no stream waits for the reading of another one's weights."""
+    eager = [tf.Variable(tf.ones([4, 4])) for _ in range(4)] if kind == "eager" else []
+
+    def variable(i: int) -> Any:
+        if kind == "eager":
+            return eager[i]
+        return tf1.get_variable(f"v{i}", [4, 4], use_resource=kind == "resource")
+
+    def f(x: Any) -> Any:
+        with tf.stream(least_loaded()):
+            y = tf.linalg.matmul(x, variable(0)) + variable(1)
+            z = tf.linalg.matmul(x, variable(2)) + variable(3)
+        return y, z
+
+    if kind == "eager":
+        graph = traced(f, tf.TensorSpec([4, 4], tf.float32))
+    else:
+        with tf.Graph().as_default() as graph:
+            f(tf1.placeholder(tf.float32, [4, 4]))
+    users = [op for op in graph.get_operations() if op.type in ("MatMul", "AddV2")]
+    users = [op for op in users if not op.name.startswith("v")]
+    assert len(users) == 4
+    if kind == "eager":  # there are initial values in the other graphs, which count, too
+        assert [group_of(op) for op in users] == [0, 0, 1, 1]
+    for op in users:
+        assert {group_of(t.op) for t in op.inputs if t.op.type != "Placeholder"} == {group_of(op)}
+
+
+def test_a_source_moves_with_its_load() -> None:
+    """It counts for the stream where it is built, then for that where it is used."""
+    setter = least_loaded(load=lambda op: {"Sin": 5, "Const": 3}.get(op.type, 1))
+    with tf.Graph().as_default():
+        x = tf1.placeholder(tf.float32, [])
+        with tf.stream(setter):
+            a = tf.sin(x)
+            c = tf.constant(1.0)
+            assert (group_of(a.op), group_of(c.op)) == (0, 1)
+            assert setter.loads() == {0: 5, 1: 3}
+            b = tf.multiply(c, a)
+            assert (group_of(b.op), group_of(c.op)) == (0, 0)
+            assert setter.loads() == {0: 9, 1: 0}
+            tf.add(c, x)  # c has a user, and stays
+            assert group_of(c.op) == 0 and setter.loads() == {0: 9, 1: 1}
+            d = tf.identity(tf.constant(2.0))  # and what it hands on
+            assert group_of(d.op) == 1 and setter.loads() == {0: 9, 1: 5}
+            tf.multiply(b, d)
+            assert [group_of(op) for op in (d.op, d.op.inputs[0].op)] == [0, 0]
+            assert setter.loads() == {0: 14, 1: 1}
+
+
+def test_op_types_say_what_starts_a_chain() -> None:
+    """Others follow, with what they use, or are in the scope around."""
+
+    def f(x: Any) -> Any:
+        with tf.stream(3), tf.stream(least_loaded(op_types=["MatMul"])):
+            for _ in range(2):
+                h = tf.linalg.matmul(tf.sin(x), tf.ones([3, 3]))
+                tf.cos(h * 2.0)
+
+    graph = traced(f, tf.TensorSpec([3, 3], tf.float32))
+    chain = [("Sin", 3), ("MatMul", 0), ("Mul", 0), ("Cos", 0)]
+    other = [("Sin", 3), ("MatMul", 1), ("Mul", 1), ("Cos", 1)]
+    assert groups_by_type(graph, "Sin", "MatMul", "Mul", "Cos") == chain + other
+    factors = [op.inputs[1].op for op in graph.get_operations() if op.type == "Mul"]
+    assert [group_of(op) for op in factors] == [0, 1]
+
+
+def test_variables_can_be_spread_by_size(graph: Any) -> None:
+    """In the manner of a device setter: listed, variables start chains, and their users follow."""
+    setter = least_loaded(op_types=["VarHandleOp"])
+    with tf.stream(setter):
+        for name, rows in (("large", 8), ("small", 1), ("medium", 4)):
+            v = tf1.get_variable(name, [rows, 2], initializer=tf1.zeros_initializer())
+            tf.sin(v, name=f"{name}_sin")
+    found = [group_of(graph.get_operation_by_name(f"{n}_sin")) for n in ("large", "small")]
+    assert found == [0, 1]
+    handles = groups_by_type(graph, "VarHandleOp")
+    assert [group for _, group in handles] == [0, 1, 1]
+
+
+# Loads.
+
+
+def load_of(build: Callable[[], Any], load: Any) -> float:
+    """What the op that `build` makes last adds to the only stream."""
+    setter = least_loaded(0, load=load)
+    with tf.stream(setter):
+        op = build().op
+    return float(setter._placed[op.graph][op.name].load)
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        (lambda: tf.sin(tf1.placeholder(tf.float32, [3, 5])), 60),
+        (lambda: tf.sin(tf1.placeholder(tf.float64, [None, 5])), 40),
+        (lambda: tf.sin(tf1.placeholder(tf.float64, None)), 8),
+        (lambda: tf.sin(tf1.placeholder(tf.float32, [0, 5])), 0),
+        (lambda: tf.nn.moments(tf1.placeholder(tf.float32, [6]), 0)[0], 4),
+        (lambda: tf.unique(tf1.placeholder(tf.float64, [6])).idx, 8 + 24),
+        (lambda: tf.strings.as_string(tf1.placeholder(tf.float32, [6])), 0),
+        (lambda: tf1.get_variable("v", [6, 2], tf.float16, use_resource=True).handle, 24),
+        (lambda: tf1.get_variable("v", [6, 2], tf.float16, use_resource=False)._ref(), 24),
+    ],
+)
+def test_bytes_are_those_of_all_outputs(graph: Any, build: Any, expected: int) -> None:
+    """What is not known counts as 1, a handle as its variable."""
+    assert load_of(build, "bytes") == expected
+
+
+def images(*shape: int | None) -> Any:
+    """A placeholder."""
+    return tf1.placeholder(tf.float32, shape)
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        (lambda: tf.linalg.matmul(images(3, 5), images(5, 7)), 2 * 3 * 5 * 7),
+        (lambda: tf.linalg.matmul(images(None, 5), images(5, 7)), 2 * 1 * 5 * 7),
+        (lambda: tf.linalg.matmul(images(5, 3), images(5, 7), transpose_a=True), 2 * 3 * 5 * 7),
+        (lambda: images(3, 5) + 1.0, 15),
+        (lambda: tf.nn.conv2d(images(1, 8, 8, 2), images(3, 3, 2, 4), 1, "SAME"), 2 * 256 * 18),
+        # Statistics that say nothing: of an unknown rank, of NCHW, and none at all.
+        (lambda: tf.linalg.matmul(tf1.placeholder(tf.float32), images(5, 7)), 1),
+        (lambda: tf.nn.avg_pool2d(images(1, 2, 8, 8), 2, 2, "SAME", "NCHW"), 32),
+        (lambda: tf.cumsum(images(3, 5)), 15),
+        (lambda: tf.cast(images(3, 5), tf.float64), 30),
+    ],
+)
+def test_cost_is_what_statistics_say_or_an_operation_for_4_bytes(
+    graph: Any, build: Any, expected: float
+) -> None:
+    assert load_of(build, "cost") == expected
+
+
+def test_cost_spreads_what_bytes_would_not(graph: Any) -> None:
+    """A long product and two short ones whose results are as large."""
+    with tf.stream(least_loaded(load="cost")):
+        wide = tf.linalg.matmul(images(2, 100), images(100, 2))
+        narrow = [tf.linalg.matmul(images(2, 3), images(3, 2)) for _ in range(3)]
+    assert [group_of(t.op) for t in (wide, *narrow)] == [0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "message"),
+    [
+        ("3", TypeError, r"load=<.* said '3' for op 'a' \(Const\), and must say a number"),
+        (None, TypeError, "said None for op 'a'"),
+        (True, TypeError, "said True for op 'a'"),
+        (1j, TypeError, "said 1j for op 'a'"),
+        (-1, ValueError, "said -1 for op 'a'.* at least 0"),
+        (float("nan"), ValueError, "said nan for op 'a'"),
+        (float("inf"), ValueError, "said inf for op 'a'.* finite"),
+    ],
+)
+def test_a_load_that_is_none_is_named(
+    graph: Any, said: Any, error: type[Exception], message: str
+) -> None:
+    setter = least_loaded(load=lambda op: said)
+    with pytest.raises(error, match=message), tf.stream(setter):
+        tf.constant(1.0, name="a")
+    assert setter.loads() == {0: 0, 1: 0}
+
+
+@pytest.mark.parametrize("load", [2, 0.5, np.float32(0.5), np.int64(3), 0])
+def test_a_load_is_any_number(graph: Any, load: Any) -> None:
+    """A function may look at the loads so far."""
+
+    def measure(op: Any) -> Any:
+        seen.append(setter.loads()[0])
+        return load
+
+    seen: list[float] = []
+    setter = least_loaded(0, load=measure)
+    with tf.stream(setter):
+        tf.sin(tf.sin(tf.constant(1.0)))
+    assert seen == [0, load, 2 * load] and setter.loads() == {0: 3 * load}
+
+
+# One program, one result.
+
+
+def test_loads_are_counted_anew_for_each_graph() -> None:
+    """A function traced again has the same groups; functions traced in it go on counting."""
+    setter = least_loaded()
+
+    def f(x: Any) -> Any:
+        @tf.function
+        def inner(x: Any) -> Any:
+            with tf.stream(setter):
+                return tf.tan(x)
+
+        first = x[0]
+        with tf.stream(setter):
+            a = tf.sin(x)
+            b = tf.cos(first)
+        return a, b, inner(first)
+
+    for _ in range(2):
+        graph = traced(f, X)
+        assert groups_by_type(graph, "Sin", "Cos") == [("Sin", 0), ("Cos", 1)]
+        nodes = [node for f in graph.as_graph_def().library.function for node in f.node_def]
+        assert [node.attr[GROUP].i for node in nodes if node.op == "Tan"] == [1]
+        assert setter.loads() == {0: 12, 1: 8}
+
+
+def test_threads_share_a_setter_for_graphs_of_their_own() -> None:
+    """Each graph is what it is when it is built alone."""
+    setter = least_loaded(0, 1, 2)
+
+    def build() -> list[int | None]:
+        with tf.Graph().as_default(), tf.stream(setter):
+            x = tf1.placeholder(tf.float32, [7])
+            return [group_of(tf.sin(tf.cos(x[: i % 5])).op) for i in range(60)]
+
+    expected = build()
+    found: list[list[int | None]] = []
+    threads = [threading.Thread(target=lambda: found.append(build())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 4 and set(expected) == {0, 1, 2}
+
+
+def test_a_setter_keeps_no_graph_alive() -> None:
+    setter = least_loaded()
+    for _ in range(2):
+        with tf.Graph().as_default() as graph, tf.stream(setter):
+            tf.sin(tf.constant(1.0))
+    gc.collect()
+    assert list(setter._placed) == [graph] == list(setter._loads)
+
+
+def test_loops_of_v1_graphs_run() -> None:
+    """Their ops are in one graph, back edges included, built or imported in the scope."""
+    tf1.disable_control_flow_v2()
+    try:
+        with tf.Graph().as_default() as graph, tf.stream(least_loaded()):
+            x = tf1.placeholder(tf.float32, [3], name="x")
+            y = tf1.cond(x[0] > 0, lambda: tf.sin(x), lambda: tf.cos(x))
+            y = tf1.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tf.tanh(y)), [0, y])[1]
+            tf.identity(tf1.gradients(y, x)[0], name="dx")
+    finally:
+        tf1.enable_control_flow_v2()
+    with tf.Graph().as_default() as again, tf.stream(least_loaded()):
+        stripped = graph.as_graph_def()
+        for node in stripped.node:
+            node.attr.pop(GROUP, None)
+        tf.import_graph_def(stripped, name="")
+    for built in (graph, again):
+        assert all(group_of(op) is not None for op in built.get_operations())
+        with tf1.Session(graph=built) as session:
+            assert np.isfinite(session.run("dx:0", {"x:0": [1.0, 2.0, 3.0]})).all()
+
+
+# Arguments.
+
+
+def test_all_groups_are_used_by_default(four_groups: None) -> None:
+    """With no load before the first op."""
+    setter = tf.cuda.LeastLoadedStreamSetter()
+    assert setter.loads() == {0: 0, 1: 0, 2: 0, 3: 0}
+    mixed = tf.cuda.LeastLoadedStreamSetter([tf.cuda.get_stream(3), 1], "cost", {"MatMul", "Add"})
+    assert list(mixed.loads()) == [3, 1]
+    shown = "tf.cuda.LeastLoadedStreamSetter(streams=[3, 1], load='cost', op_types=['Add', 'MatMul'"
+    assert repr(mixed) == f"{shown}])"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"streams": 4}, TypeError, r"\(streams=4\): streams must be a list"),
+        ({"streams": "01"}, TypeError, "must be a list"),
+        ({"streams": []}, ValueError, r"\(streams=\[\]\): there must be a stream"),
+        ({"streams": [0, "1"]}, TypeError, r"streams\[1\] must be an int"),
+        ({"streams": [0, 4]}, ValueError, r"streams=\[0, 4\].*no stream group 4"),
+        ({"streams": [1, tf.cuda.Stream(1)]}, ValueError, "names group 1 twice"),
+        ({"load": "time"}, ValueError, "load='time' must be 'bytes', 'cost' or a function"),
+        ({"load": 3}, TypeError, "load=3 must be 'bytes'"),
+        ({"load": float}, TypeError, "load=<class 'float'> must be"),
+        ({"op_types": "MatMul"}, TypeError, r"op_types='MatMul' must be a list.*\['MatMul'\]"),
+        ({"op_types": [3]}, TypeError, "3 must be a str"),
+        ({"op_types": ["matmul"]}, ValueError, "TensorFlow has no op 'matmul'"),
+    ],
+)
+def test_wrong_arguments_are_named(
+    four_groups: None, arguments: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        tf.cuda.LeastLoadedStreamSetter(**arguments)
+
+
+# The process.
+
+
+def test_training_on_real_groups_gives_the_same_results() -> None:
+    """Towers that a setter spreads over emulated groups, and one stream."""
+    code = """
+        import numpy as np
+        import tensorflow as tf
+        tf.keras.utils.set_random_seed(1)
+        towers = [tf.Variable(tf.random.normal([8, 8])) for _ in range(6)]
+        setter = tf.cuda.LeastLoadedStreamSetter(load="cost")
+
+        @tf.function
+        def step(x):
+            with tf.GradientTape() as tape:
+                with tf.stream(setter):
+                    outputs = [tf.tanh(x @ w) @ w for w in towers]
+                loss = tf.add_n([tf.reduce_sum(y) for y in outputs])
+            for w, g in zip(towers, tape.gradient(loss, towers)):
+                w.assign_sub(0.01 * g)
+            return loss
+
+        with tf.device("/GPU:0"):
+            for _ in range(5):
+                loss = step(tf.ones([4, 8]))
+        print(np.concatenate([w.numpy().ravel() for w in towers]).tobytes().hex(), float(loss))
+        rows = tf.cuda.stream_groups_of(step)
+        print([r.group for r in rows if r.op == "Tanh"], setter.loads())
+    """
+    groups = {"TF_MULTI_STREAM_EMULATED_GPUS": "1", "TF_GPU_STREAM_GROUP_COUNT": "3"}
+    groups["TF_MULTI_STREAM_SANITIZER"] = "abort"
+    several = run(code, **groups, TF_NODE_LEVEL_MULTISTREAM="true").splitlines()
+    one = run(code, **groups).splitlines()
+    assert several[0] == one[0]
+    assert several[1].startswith("[0, 1, 2, 0, 1, 2]")
+
+
+def run(code: str, **environment: str) -> str:
+    """Runs code in a process with these multi-stream variables and no others."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**clean, "TF_CPP_MIN_LOG_LEVEL": "2", **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout

@@ -1,0 +1,110 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""tf.cuda.synchronize waits for the streams it names, where streams have something to do."""
+
+import ctypes
+from typing import Any
+
+import pytest
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.framework import test_util
+from tensorflow.python.multistream import cuda, loader
+
+tf1 = tf.compat.v1
+
+
+@pytest.fixture
+def four_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python sees four groups; the process has none."""
+    monkeypatch.setattr(cuda, "multi_stream_is_enabled", lambda: True)
+    monkeypatch.setattr(cuda, "stream_group_count", lambda gpu=0: 4)
+
+
+class FakeRuntime:
+    """Stands for the runtime library, and remembers what it was asked to wait for."""
+
+    def __init__(self, error: str = "") -> None:
+        self.error = error.encode()
+        self.waits: list[tuple[int, int]] = []
+
+    def TFMS_Synchronize(self, gpu: int, group: int, message: Any, size: int) -> int:  # noqa: N802
+        self.waits.append((gpu, group))
+        ctypes.memmove(message, self.error, min(size, len(self.error)))
+        return len(self.error)
+
+
+def test_synchronize_waits_for_the_streams_it_names(
+    four_groups: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one group, or of all; of all GPUs."""
+    runtime = FakeRuntime()
+    monkeypatch.setattr(loader, "library", runtime)
+    tf.cuda.get_stream(1).synchronize()
+    tf.cuda.synchronize()
+    assert runtime.waits == [(-1, 1), (-1, -1)]
+
+
+def test_what_the_runtime_reports_is_raised(
+    four_groups: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loader, "library", FakeRuntime("an illegal memory access"))
+    with pytest.raises(RuntimeError, match=r"^tf.cuda.synchronize\(\): an illegal memory access$"):
+        tf.cuda.synchronize()
+    with pytest.raises(RuntimeError, match=r"^tf.cuda.get_stream\(2\).synchronize\(\): an illegal"):
+        tf.cuda.get_stream(2).synchronize()
+
+
+def test_synchronize_without_groups_waits_for_the_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = []
+    real = test_util.sync_devices
+    monkeypatch.setattr(test_util, "sync_devices", lambda: waits.append(real()))
+    tf.cuda.synchronize()
+    tf.cuda.get_stream(63).synchronize()
+    assert len(waits) == 2
+
+
+def test_synchronize_waits_for_eager_calls_of_another_thread(
+    four_groups: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First, since they give something to the streams."""
+    calls: list[Any] = []
+    runtime = FakeRuntime()
+    runtime.waits = calls
+    real = context.async_wait
+    monkeypatch.setattr(context, "async_wait", lambda: calls.append(real()))
+    monkeypatch.setattr(loader, "library", runtime)
+    tf.config.experimental.set_synchronous_execution(False)
+    try:
+        tf.cuda.synchronize()
+    finally:
+        tf.config.experimental.set_synchronous_execution(True)
+    assert calls == [None, (-1, -1)]
+
+
+def test_synchronize_where_nothing_runs_is_an_error() -> None:
+    """While a function is traced or a graph is built; in a session's program it works."""
+    for call in (tf.cuda.synchronize, tf.cuda.get_stream(1).synchronize):
+        with pytest.raises(
+            RuntimeError, match=r"synchronize\(\) was called while a function is tr"
+        ):
+            tf.function(call).get_concrete_function()
+        with tf.Graph().as_default():
+            with pytest.raises(
+                RuntimeError, match=r"synchronize\(\) was called while a graph is b"
+            ):
+                call()
+            with tf1.Session():
+                call()
