@@ -363,7 +363,7 @@ def file_for_uneven_gpus() -> None:
     assert np.allclose(function(x), np.sin(np.tanh(x)), atol=1e-6)
     assert used() == {(0, 0), (0, 1), (1, 0), (1, 3)}, used()
     with pytest.raises(
-        tf.errors.InvalidArgumentError, match=r"Node second/bad .* group 3, and the"
+        tf.errors.InvalidArgumentError, match=r"second/bad.* group 3, and the"
     ):
         bad(x)
 

@@ -16,9 +16,14 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/options.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tensorflow {
@@ -78,6 +83,7 @@ TEST(OptionsTest, EmptyValuesCountAsUnset) {
              {"TF_NODE_LEVEL_MULTISTREAM", ""},
              {"TF_MULTI_STREAM_SANITIZER", ""},
              {"TF_STREAM_FROM_FILE", ""},
+             {"TF_MULTI_STREAM_POLICY", ""},
              {"TF_GPU_CONTEXT_COUNT", ""}});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_FALSE(options->Enabled());
@@ -168,6 +174,11 @@ TEST(OptionsTest, WordsRefuseAnythingElse) {
   for (const char* value : {"private", "gpu", "1"}) {
     ExpectRefused("TF_GPU_THREAD_MODE", value,
                   "global, gpu_private, gpu_shared");
+  }
+  for (const char* value : {"manual", "1", "cost:2", "full graph", " cost",
+                            "embedding,cost", "NO_PARTITION"}) {
+    ExpectRefused("TF_MULTI_STREAM_POLICY", value,
+                  "none, user_defined, embedding, full_graph, cost");
   }
 }
 
@@ -262,8 +273,12 @@ TEST(OptionsTest, PoliciesHaveNames) {
   for (const auto& [name, policy] :
        {std::pair<std::string, Policy>("none", Policy::kNone),
         {"user_defined", Policy::kNone},
+        {"User_Defined", Policy::kNone},
         {"embedding", Policy::kEmbedding},
+        {"Embedding", Policy::kEmbedding},
+        {"full_graph", Policy::kFullGraph},
         {"FULL_GRAPH", Policy::kFullGraph},
+        {"cost", Policy::kCost},
         {"Cost", Policy::kCost}}) {
     const absl::StatusOr<Options> options =
         Parse({{kPolicyVariable, name}, {kGroupCountVariable, "4"}});
@@ -274,6 +289,8 @@ TEST(OptionsTest, PoliciesHaveNames) {
     EXPECT_EQ(PolicyOfName(name), policy);
   }
   EXPECT_EQ(PolicyOfName("manual"), std::nullopt);
+  EXPECT_EQ(PolicyOfName(""), std::nullopt);
+  EXPECT_EQ(Parse({})->policy, Policy::kNone);
   EXPECT_EQ(Parse({{kPolicyVariable, "manual"}}).status().message(),
             "TF_MULTI_STREAM_POLICY=\"manual\" is not valid: it takes one of "
             "none, user_defined, embedding, full_graph, cost");
@@ -282,6 +299,7 @@ TEST(OptionsTest, PoliciesHaveNames) {
 TEST(OptionsTest, APolicyWithoutEffectIsNamed) {
   const absl::StatusOr<Options> alone = Parse({{kPolicyVariable, "cost"}});
   ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_FALSE(alone->node_level);
   EXPECT_EQ(alone->without_effect,
             std::vector<std::string>{"TF_MULTI_STREAM_POLICY (without several "
                                      "stream groups: "
@@ -295,6 +313,57 @@ TEST(OptionsTest, APolicyWithoutEffectIsNamed) {
   EXPECT_EQ(off->without_effect,
             std::vector<std::string>{"TF_MULTI_STREAM_POLICY (with "
                                      "TF_NODE_LEVEL_MULTISTREAM=false)"});
+  // No policy asks for nothing.
+  for (const char* policy : {"none", "user_defined"}) {
+    EXPECT_TRUE(Parse({{kPolicyVariable, policy}})->without_effect.empty());
+    EXPECT_TRUE(Parse({{kPolicyVariable, policy},
+                       {kGroupCountVariable, "2"},
+                       {kNodeLevelVariable, "false"}})
+                    ->without_effect.empty());
+  }
+}
+
+TEST(OptionsTest, APolicyImpliesNodeLevel) {
+  const std::pair<const char*, const char*> variables[] = {
+      {kForwardPropagationVariable, "1"}, {kStreamFileVariable, "a.txt"}};
+  for (const auto& [name, value] : variables) {
+    const absl::StatusOr<Options> options =
+        Parse({{kPolicyVariable, "full_graph"},
+               {kGroupCountVariable, "2"},
+               {name, value}});
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_TRUE(options->node_level) << name;
+    EXPECT_TRUE(options->any_node_level) << name;
+    EXPECT_TRUE(options->without_effect.empty()) << name;
+  }
+  for (const char* policy : {"none", "cost"}) {
+    EXPECT_TRUE(Parse({{kPolicyVariable, policy},
+                       {kGroupCountVariable, "2"},
+                       {kNodeLevelVariable, "true"}})
+                    ->node_level);
+  }
+}
+
+TEST(OptionsTest, NodesHaveGroupsWhereThereAreSeveral) {
+  EXPECT_FALSE(Parse({})->any_node_level);
+  EXPECT_FALSE(Parse({{kNodeLevelVariable, "true"}})->any_node_level);
+  EXPECT_FALSE(Parse({{kPolicyVariable, "cost"}})->any_node_level);
+  EXPECT_FALSE(Parse({{kGroupCountVariable, "2"}})->any_node_level);
+  for (const char* variable : {kGroupCountVariable, kEmulatedGpusVariable}) {
+    EXPECT_TRUE(
+        Parse({{kNodeLevelVariable, "true"}, {variable, "2"}})->any_node_level)
+        << variable;
+  }
+}
+
+TEST(OptionsTest, ASessionHasTheGroupsOfTheEnvironmentByDefault) {
+  EXPECT_EQ(Parse({})->DefaultGroupCount(0), 1);
+  const Options one = *Parse({{kGroupCountVariable, "3"}});
+  EXPECT_EQ(one.default_group_counts, std::vector<int>{3});
+  EXPECT_EQ(one.DefaultGroupCount(7), 3);
+  const Options list = *Parse({{kGroupCountVariable, "3,5"}});
+  EXPECT_EQ(list.DefaultGroupCount(0), 3);
+  EXPECT_EQ(list.DefaultGroupCount(1), 5);
 }
 
 TEST(OptionsTest, ResourcesOfGroups) {
@@ -420,6 +489,112 @@ TEST(OptionsTest, AListLongerOrShorterThanTheGpusIsRefused) {
   EXPECT_EQ(shorter.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(shorter.message().find("3 visible GPUs"), std::string::npos)
       << shorter;
+}
+
+// The options of a process, which is a new one for each test.
+
+class ProcessOptionsDeathTest : public ::testing::Test {
+ protected:
+  static void InNewProcess(const Variables& variables,
+                           const std::function<void()>& check) {
+    auto run = [&] {
+      for (const char* name : {kGroupCountVariable, kNodeLevelVariable,
+                               kPolicyVariable, kThreadModeVariable}) {
+        unsetenv(name);
+      }
+      for (const auto& [name, value] : variables) {
+        setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
+      }
+      check();
+      _exit(HasFailure());
+    };
+    EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
+  }
+  static std::vector<int> Counts() { return ProcessOptions()->group_counts; }
+};
+
+TEST_F(ProcessOptionsDeathTest, TheyAreThoseOfTheEnvironment) {
+  InNewProcess({}, [] {
+    EXPECT_FALSE(IsEnabled());
+    EXPECT_EQ(Counts(), std::vector<int>());
+  });
+  InNewProcess({{kGroupCountVariable, "2"}, {kPolicyVariable, "cost"}}, [] {
+    EXPECT_TRUE(IsEnabled());
+    EXPECT_EQ(Counts(), std::vector<int>{2});
+    EXPECT_EQ(ProcessOptions()->policy, Policy::kCost);
+  });
+  InNewProcess({{kGroupCountVariable, "many"}}, [] {
+    EXPECT_FALSE(ProcessOptions().ok());
+    EXPECT_FALSE(IsEnabled());
+  });
+}
+
+TEST_F(ProcessOptionsDeathTest, ASessionMayBeTheOneThatWantsGroups) {
+  InNewProcess({}, [] {
+    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+    EXPECT_TRUE(IsEnabled());
+    EXPECT_TRUE(ProcessOptions()->any_node_level);
+    EXPECT_EQ(ProcessOptions()->GroupCount(0), 4);
+    EXPECT_EQ(ProcessOptions()->GroupCount(7), 4);
+    // Other sessions are as they were.
+    EXPECT_FALSE(ProcessOptions()->node_level);
+    EXPECT_EQ(ProcessOptions()->DefaultGroupCount(0), 1);
+  });
+}
+
+TEST_F(ProcessOptionsDeathTest, EachGpuHasAtLeastAsManyGroupsAsASessionWants) {
+  InNewProcess({{kGroupCountVariable, "2,8"}}, [] {
+    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+    EXPECT_EQ(Counts(), (std::vector<int>{4, 8}));
+    EXPECT_EQ(RequestNodeLevel(3), absl::OkStatus());
+    EXPECT_EQ(Counts(), (std::vector<int>{4, 8}));
+    EXPECT_EQ(RequestNodeLevel(9), absl::OkStatus());
+    EXPECT_EQ(Counts(), (std::vector<int>{9, 9}));
+    EXPECT_EQ(ProcessOptions()->default_group_counts, (std::vector<int>{2, 8}));
+  });
+}
+
+// Once the groups are made.
+TEST_F(ProcessOptionsDeathTest, ARequestOfOneGroupChangesNoCounts) {
+  InNewProcess({{kGroupCountVariable, "2"}}, [] {
+    EXPECT_FALSE(ProcessOptions()->any_node_level);
+    EXPECT_EQ(RequestNodeLevel(1), absl::OkStatus());
+    EXPECT_EQ(Counts(), std::vector<int>{2});
+    EXPECT_TRUE(ProcessOptions()->any_node_level);
+    EXPECT_FALSE(ProcessOptions()->node_level);
+  });
+}
+
+// Who has read the options may go on with them.
+TEST_F(ProcessOptionsDeathTest, OptionsThatHaveBeenReadStayAsTheyAre) {
+  InNewProcess({{kGroupCountVariable, "2"}}, [] {
+    const absl::StatusOr<Options>& before = ProcessOptions();
+    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+    EXPECT_EQ(before->group_counts, std::vector<int>{2});
+    EXPECT_FALSE(before->any_node_level);
+    EXPECT_EQ(Counts(), std::vector<int>{4});
+    // Nothing new.
+    const absl::StatusOr<Options>* after = &ProcessOptions();
+    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+    EXPECT_EQ(&ProcessOptions(), after);
+  });
+}
+
+TEST_F(ProcessOptionsDeathTest, ARequestThatTheEnvironmentContradictsIsNamed) {
+  // Without groups it is stock TensorFlow's.
+  InNewProcess({{kThreadModeVariable, "anything"}}, [] {
+    EXPECT_TRUE(ProcessOptions().ok());
+    const absl::Status status = RequestNodeLevel(4);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_NE(status.message().find("TF_GPU_THREAD_MODE=\"anything\""),
+              std::string::npos)
+        << status;
+    EXPECT_TRUE(ProcessOptions().ok());
+    EXPECT_FALSE(IsEnabled());
+  });
+  InNewProcess({{kGroupCountVariable, "many"}}, [] {
+    EXPECT_EQ(RequestNodeLevel(4), ProcessOptions().status());
+  });
 }
 
 }  // namespace

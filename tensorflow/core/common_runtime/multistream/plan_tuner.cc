@@ -83,7 +83,9 @@ PlanTuner::Run PlanTuner::Begin(double now_us) {
   run.watched = true;
   run.begun_us = now_us;
   run.number = ++begun_;
-  if (begun_ >= kMostSteps) decided_.store(0, std::memory_order_release);
+  if (begun_ >= kMostSteps && decided() < 0) {
+    decided_.store(0, std::memory_order_release);
+  }
   if (running_++ > 0) {
     disturbed_ = run.number;
   } else if (!turns_.empty() && decided() < 0) {
