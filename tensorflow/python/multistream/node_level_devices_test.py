@@ -362,9 +362,7 @@ def file_for_uneven_gpus() -> None:
     x = tf.constant(numbers(0, 64, 64))
     assert np.allclose(function(x), np.sin(np.tanh(x)), atol=1e-6)
     assert used() == {(0, 0), (0, 1), (1, 0), (1, 3)}, used()
-    with pytest.raises(
-        tf.errors.InvalidArgumentError, match=r"second/bad.* group 3, and the"
-    ):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"second/bad.* group 3, and the"):
         bad(x)
 
 
