@@ -33,7 +33,6 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/lib/core/refcount.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -143,11 +142,10 @@ class GroupDevice : public Base, public GroupMember {
           gpu_, group_, kernel, context,
           leader_->GetAllocator(AllocatorAttributes()),
           [&](const Tensor& from, Tensor* to) {
-            DeviceContext* device_context = nullptr;
-            absl::Status found = leader_->TryGetDeviceContext(&device_context);
-            if (!found.ok()) return found;
-            core::RefCountPtr<DeviceContext> owned(device_context);
-            return leader_->CopyOnStream(from, to, device_context);
+            // That of its stream; an emulated GPU has none.
+            const auto* info = leader_->tensorflow_accelerator_device_info();
+            return leader_->CopyOnStream(
+                from, to, info == nullptr ? nullptr : info->default_context);
           });
       if (!status.ok()) {
         context->SetStatus(status);
