@@ -16,7 +16,6 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/node_plan.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
@@ -25,9 +24,11 @@ limitations under the License.
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tensorflow/core/common_runtime/multistream/chain_cover.h"
 #include "tensorflow/core/common_runtime/multistream/function_groups.h"
 #include "tensorflow/core/common_runtime/multistream/node_policy.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
+#include "tensorflow/core/common_runtime/multistream/policy_graph.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/graph_node_util.h"
@@ -40,8 +41,6 @@ namespace {
 // nodes, hands its predecessors on to its successors. With more than this, the
 // successors wait for all.
 constexpr size_t kMostHandedOn = 64;
-// Reachability takes a bit for each pair of nodes: 50 MB.
-constexpr int kMostReduced = 20000;
 
 // The nodes that must have been launched, and their streams waited for, before
 // a node.
@@ -49,11 +48,6 @@ struct Before {
   std::vector<int> nodes;  // sorted
   bool all = false;
 };
-
-void SortUnique(std::vector<int>* v) {
-  std::sort(v->begin(), v->end());
-  v->erase(std::unique(v->begin(), v->end()), v->end());
-}
 
 class Planner {
  public:
@@ -89,10 +83,7 @@ class Planner {
       if (facts_[node->id()].launched) plan_.groups_used[planned.group] = true;
     }
     // A dead node is not launched, and no path leads through it.
-    if (options_.reduce && !has_dead_ &&
-        graph_.num_node_ids() <= kMostReduced) {
-      Reduce();
-    }
+    if (options_.reduce && !has_dead_) Reduce();
     for (const Node* node : order_) {
       if (node->IsOp()) PlanWaits(node->id());
     }
@@ -256,52 +247,39 @@ class Planner {
 
   // Leaves out the waits that a path of streams and other waits implies.
   void Reduce() {
-    const int n = graph_.num_node_ids();
-    const size_t words = (n + 63) / 64;
-    std::vector<std::vector<int>> after(n);
+    std::vector<int> position(graph_.num_node_ids());
+    for (size_t i = 0; i < order_.size(); ++i) position[order_[i]->id()] = i;
+    NodeLists inputs(order_.size());  // by position
     for (const Node* node : order_) {
       const int id = node->id();
       if (!node->IsOp() || !facts_[id].launched) continue;
-      for (int from : before_[id].nodes) after[from].push_back(id);
+      std::vector<int>& inputs_of_node = inputs[position[id]];
+      for (int from : before_[id].nodes) {
+        inputs_of_node.push_back(position[from]);
+      }
       // The stream orders what the host orders, whatever is handed over.
       for (const Edge* edge : node->in_edges()) {
         const int from = edge->src()->id();
         if (edge->src()->IsOp() && facts_[from].launched &&
             !IsCross(from, id)) {
-          after[from].push_back(id);
+          inputs_of_node.push_back(position[from]);
         }
       }
+      SortUnique(&inputs_of_node);
     }
-    std::vector<std::vector<uint64_t>> reach(n);
-    for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
-      const int id = (*it)->id();
-      if (after[id].empty()) continue;
-      SortUnique(&after[id]);
-      reach[id].resize(words);
-      for (int next : after[id]) {
-        reach[id][next / 64] |= uint64_t{1} << (next % 64);
-        for (size_t w = 0; w < reach[next].size(); ++w) {
-          reach[id][w] |= reach[next][w];
-        }
-      }
-    }
-    auto reaches = [&](int from, int to) {
-      return !reach[from].empty() && (reach[from][to / 64] >> (to % 64) & 1);
-    };
+    const ReducedGraph reduced(inputs);
     for (const Node* node : order_) {
       const int id = node->id();
       if (!node->IsOp() || !facts_[id].launched) continue;
+      const std::vector<int>& needed = reduced.inputs()[position[id]];
       std::vector<int>& nodes = before_[id].nodes;
       const size_t all = nodes.size();
       nodes.erase(std::remove_if(nodes.begin(), nodes.end(),
                                  [&](int from) {
-                                   if (!IsCross(from, id)) return false;
-                                   for (int next : after[from]) {
-                                     if (next != id && reaches(next, id)) {
-                                       return true;
-                                     }
-                                   }
-                                   return false;
+                                   return IsCross(from, id) &&
+                                          !std::binary_search(needed.begin(),
+                                                              needed.end(),
+                                                              position[from]);
                                  }),
                   nodes.end());
       plan_.waits_left_out += static_cast<int>(all - nodes.size());

@@ -45,11 +45,6 @@ bool IsDense(absl::string_view type) {
          absl::StartsWith(type, "DepthwiseConv");
 }
 
-void SortUnique(std::vector<int>* v) {
-  std::sort(v->begin(), v->end());
-  v->erase(std::unique(v->begin(), v->end()), v->end());
-}
-
 class Placer {
  public:
   Placer(const Graph& graph, const std::vector<Node*>& order,

@@ -21,13 +21,17 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
+void SortUnique(std::vector<int>* numbers) {
+  std::sort(numbers->begin(), numbers->end());
+  numbers->erase(std::unique(numbers->begin(), numbers->end()), numbers->end());
+}
+
 NodeLists InputsOf(const PolicyGraph& graph) {
   NodeLists inputs;
   inputs.reserve(graph.size());
   for (const PolicyNode& node : graph) {
     std::vector<int> once = node.inputs;
-    std::sort(once.begin(), once.end());
-    once.erase(std::unique(once.begin(), once.end()), once.end());
+    SortUnique(&once);
     inputs.push_back(std::move(once));
   }
   return inputs;

@@ -57,6 +57,9 @@ struct PolicyOptions {
 // Numbers of other nodes, for each node.
 using NodeLists = std::vector<std::vector<int>>;
 
+// Puts numbers in increasing order, each once.
+void SortUnique(std::vector<int>* numbers);
+
 // Each node's inputs, in increasing order, each once.
 NodeLists InputsOf(const PolicyGraph& graph);
 
