@@ -27,7 +27,7 @@ of the two must be the same bits; `--rounds` rounds of both take turns, so that 
 that slows down slows both down.
 
     export TF_GPU_STREAM_GROUP_COUNT=2
-    python examples/double_buffering.py --batch 8192 --width 1024
+    python examples/double_buffering.py
 
 At the end each way is drawn, and how long copies ran beside compute is added up. On a
 GPU the times are those of TensorFlow's profiler, a lane for each CUDA stream. Where it
@@ -61,6 +61,7 @@ import numpy as np
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import multistream_training
 import tensorflow as tf
 from option_types import whole
 
@@ -434,7 +435,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--batch", type=whole(1, 10_000_000), default=4096, help="rows [4096]")
     parser.add_argument("--width", type=whole(1, 65_536), default=1024, help="columns [1024]")
-    parser.add_argument("--layers", type=whole(1, 1024), default=4, help="of the model [4]")
+    parser.add_argument("--layers", type=whole(1, 1024), default=24, help="of the model [24]")
     parser.add_argument("--batches", type=whole(1, 1_000_000), default=40, help="a round [40]")
     parser.add_argument("--rounds", type=whole(1, 1000), default=3, help="of both ways [3]")
     parser.add_argument("--shown", type=whole(1, 1000), default=5, help="batches drawn [5]")
@@ -449,13 +450,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
     options = parse_arguments(arguments)
     try:
-        if not hasattr(tf, "cuda"):
-            raise RuntimeError("this TensorFlow has no tf.cuda; install the multi-stream wheel")
+        multistream_training.check_environment()
         tf.config.experimental.enable_op_determinism()
-        if not tf.config.list_physical_devices("GPU"):
-            raise RuntimeError(
-                "TensorFlow finds no GPU; set TF_MULTI_STREAM_EMULATED_GPUS=1 for an emulated one"
-            )
         figures = measure(options)
         if options.json is not None:
             settings = {key: value for key, value in vars(options).items() if key != "json"}

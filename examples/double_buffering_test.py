@@ -33,7 +33,10 @@ from multistream_training_test import run_program
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 NAME = "double_buffering.py"
-SMALL = ["--batch", "3000", "--width", "64", "--batches", "9", "--rounds", "2", "--shown", "4"]
+SMALL = [
+    *("--batch", "3000", "--width", "64", "--layers", "4"),
+    *("--batches", "9", "--rounds", "2", "--shown", "4"),
+]
 
 
 def _lanes(**lanes: list[tuple[float, float, str]]) -> Lanes:

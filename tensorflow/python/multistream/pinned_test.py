@@ -165,6 +165,39 @@ def test_changes_of_variables_stay_on_the_leader() -> None:
     """)
 
 
+def test_copies_to_the_gpu_wait_for_no_change() -> None:
+    """So the next batch is copied beside training; a call that takes a variable or tensor waits."""
+    run("""
+        with tf.device(GPU):
+            v = tf.Variable(tf.zeros([SIZE]))
+            on_gpu = tf.ones([SIZE])
+        with tf.device("/CPU:0"):
+            batch = tf.random.uniform([SIZE])
+
+        @tf.function
+        def copy(batch):
+            with tf.device(GPU):
+                return tf.identity(batch)
+
+        def waits_of(call):
+            call()  # traces
+            before = tf.cuda.stream_stats()[2].waits
+            for _ in range(5):
+                v.assign_add(on_gpu)
+                with tf.cuda.stream_group(2):
+                    result = call()
+                check((result.numpy() == expected()).all(), "result")
+            return tf.cuda.stream_stats()[2].waits - before
+
+        expected = batch.numpy
+        check(waits_of(lambda: copy(batch)) == 0, "copy")
+        expected = lambda: 2
+        check(waits_of(lambda: tf.function(lambda x: 2 * x)(on_gpu)) >= 5, "argument")
+        expected = lambda: v.numpy() + 1
+        check(waits_of(lambda: tf.function(lambda: v + 1)()) >= 5, "variable")
+    """)
+
+
 def test_a_gpu_without_the_group_ends_the_call() -> None:
     """The error names the group and the GPU; other calls go on."""
     run(

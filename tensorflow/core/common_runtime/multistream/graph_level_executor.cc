@@ -93,11 +93,15 @@ class GraphLevelExecutor : public Executor {
                        " stream groups, numbered from 0")));
       return;
     }
-    // Arguments that the leader's stream is still making.
-    gpu_->OrderAfterLeader(group);
-    if (Sanitizer* sanitizer = group->sanitizer()) {
-      // Others that the host has made are complete.
-      sanitizer->WaitForTail(group->index(), gpu_->leader()->index());
+    // Arguments that the leader's stream is still making. A step that takes
+    // nothing from it does not wait, so that it may copy the next batch while
+    // the leader trains on this one.
+    if (traits_.has_arguments || !traits_.readers.empty()) {
+      gpu_->OrderAfterLeader(group);
+      if (Sanitizer* sanitizer = group->sanitizer()) {
+        // Others that the host has made are complete.
+        sanitizer->WaitForTail(group->index(), gpu_->leader()->index());
+      }
     }
     // What the call frame returns is used on other streams, so it must be
     // complete. A step on the leader that changes state needs no wait: its

@@ -231,6 +231,7 @@ GraphTraits ClassifyGraph(const Graph& graph,
         !IsCall(node->def(), library)) {
       traits.readers.insert(node->name());
     }
+    traits.has_arguments |= op == "_Arg" || op == "_DeviceArg";
     traits.has_return_values |= op == "_Retval" || op == "_DeviceRetval";
   }
   if (has_references) {

@@ -35,6 +35,8 @@ struct GraphTraits {
   std::string leader_only;
   // Nodes that read variables or other state that the leader owns.
   absl::flat_hash_set<std::string> readers;
+  // The graph takes tensors or resources from its call frame.
+  bool has_arguments = false;
   // The graph returns tensors through its call frame.
   bool has_return_values = false;
 };

@@ -134,6 +134,7 @@ TEST_F(GraphTraitsTest, AFrozenGraphRunsOnAnyGroup) {
   const GraphTraits traits = Classify();
   EXPECT_EQ(traits.leader_only, "");
   EXPECT_EQ(traits.readers, Names());
+  EXPECT_FALSE(traits.has_arguments);
   EXPECT_FALSE(traits.has_return_values);
 }
 
@@ -310,6 +311,12 @@ TEST_F(GraphTraitsTest, TensorArraysRunOnAnyGroup) {
   const GraphTraits traits = Classify();
   EXPECT_EQ(traits.leader_only, "");
   EXPECT_EQ(traits.readers, Names());
+}
+
+TEST_F(GraphTraitsTest, ArgumentsAreSeen) {
+  Add(NodeBuilder("x", "_Arg").Attr("T", DT_FLOAT).Attr("index", 0));
+  EXPECT_TRUE(Classify().has_arguments);
+  ExpectAnyGroup();
 }
 
 TEST_F(GraphTraitsTest, ReturnValuesAreSeen) {
