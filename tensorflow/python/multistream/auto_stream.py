@@ -15,7 +15,6 @@
 """`tf.cuda.auto_stream`: lets the runtime say which ops of a function go to which stream."""
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -125,32 +124,17 @@ class AutoStream:
         """
         if isinstance(function, polymorphic_function.Function):
             try:
-                function._decorate(self._in_scope)
+                function._decorate(functools.partial(streams.in_scope, self))
             except ValueError as error:
                 raise ValueError(
                     f"tf.cuda.auto_stream: {function!r} has been called, so its graph is built. "
                     "Decorate it before its first call."
                 ) from error
             return function
-        if not callable(function) or inspect.isclass(function):
-            raise TypeError(
-                f"tf.cuda.auto_stream decorates functions, which {function!r} is not. To use it "
-                "inside a class, decorate a method."
-            )
-        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-            raise TypeError(
-                f"tf.cuda.auto_stream cannot decorate {function!r}, which runs after its call has "
-                "returned. Enter it inside: with tf.cuda.auto_stream(...): ..."
-            )
-        return self._in_scope(function)
-
-    def _in_scope(self, function: _F) -> _F:
-        @functools.wraps(function)
-        def in_scope(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return function(*args, **kwargs)
-
-        return in_scope  # type: ignore[return-value]
+        streams.check_decorated(
+            function, "tf.cuda.auto_stream", "To use it inside a class, decorate a method."
+        )
+        return streams.in_scope(self, function)
 
     def __repr__(self) -> str:
         return f"tf.cuda.auto_stream({self._text!r})"

@@ -103,7 +103,7 @@ def multi_stream_is_enabled() -> bool:
       True if `TF_GPU_STREAM_GROUP_COUNT` asked for more than one group of some GPU, or
       `TF_MULTI_STREAM_EMULATED_GPUS` for an emulated GPU, when TensorFlow was imported.
     """
-    return loader.library is not None and bool(loader.library.TFMS_IsEnabled())
+    return bool(loader.library.TFMS_IsEnabled())
 
 
 def stream_group_count(gpu: int = 0) -> int:
@@ -121,8 +121,6 @@ def stream_group_count(gpu: int = 0) -> int:
     """
     if gpu < 0:
         raise ValueError(f"gpu={gpu} is not valid: GPUs are numbered from 0")
-    if loader.library is None:
-        return 1
     return int(loader.library.TFMS_StreamGroupCount(gpu))
 
 
@@ -133,8 +131,6 @@ def stream_stats() -> list[StreamGroupStats]:
       One entry for each group of each GPU, ordered by GPU, then group. Empty until TensorFlow has
       started its devices, and if multi-stream is not enabled.
     """
-    if loader.library is None:
-        return []
     size = loader.library.TFMS_StreamStats(None, 0)
     entries = (_CStats * size)()
     size = min(size, loader.library.TFMS_StreamStats(entries, size))

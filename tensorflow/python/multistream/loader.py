@@ -24,8 +24,8 @@ from pathlib import Path
 
 _LIBRARY = Path(__file__).resolve().parents[2] / "libtensorflow_multistream.so"
 
-# The runtime library, or None until it is loaded.
-library: ctypes.CDLL | None = None
+# The runtime library, from `load` on.
+library: ctypes.CDLL
 
 
 def load() -> None:
@@ -37,8 +37,6 @@ def load() -> None:
       ImportError: the library cannot be loaded.
     """
     global library
-    if library is not None:
-        return
     try:
         # RTLD_LOCAL: TensorFlow's libraries become dependencies of ours and look functions up in it
         # first, without showing their symbols to the rest of the process.

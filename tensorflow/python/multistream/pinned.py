@@ -86,8 +86,7 @@ class PinnedGroup(contextlib.ContextDecorator):
 
     def __enter__(self) -> None:
         _check_that_it_counts()
-        if loader.library is not None:
-            _entered.before.append(loader.library.TFMS_PinThread(self._group))
+        _entered.before.append(loader.library.TFMS_PinThread(self._group))
 
     def __exit__(
         self,
@@ -95,8 +94,7 @@ class PinnedGroup(contextlib.ContextDecorator):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if loader.library is not None:
-            loader.library.TFMS_PinThread(_entered.before.pop())
+        loader.library.TFMS_PinThread(_entered.before.pop())
 
 
 def _check_that_it_counts() -> None:
@@ -111,7 +109,7 @@ def _check_that_it_counts() -> None:
             "tf.cuda.stream_group was entered where eager calls are made by another thread: "
             "it works with tf.config.experimental.set_synchronous_execution(True)."
         )
-    if loader.library is not None and loader.library.TFMS_IsNodeLevel():
+    if loader.library.TFMS_IsNodeLevel():
         raise RuntimeError(
             "tf.cuda.stream_group was entered with TF_NODE_LEVEL_MULTISTREAM=true, where nodes "
             "have groups, and calls have not. Unset the variable, or use tf.cuda.stream_scope."

@@ -58,7 +58,7 @@ def save_plan(path: str | PathLike[str]) -> Iterator[None]:
     """
     path = Path(path)
     library = loader.library
-    if library is None or not library.TFMS_IsEnabled():
+    if not library.TFMS_IsEnabled():
         raise RuntimeError(
             "tf.cuda.save_plan: this process has no stream groups. Set TF_GPU_STREAM_GROUP_COUNT "
             "and TF_NODE_LEVEL_MULTISTREAM=true."

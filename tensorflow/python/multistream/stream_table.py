@@ -285,7 +285,7 @@ def _planner(graph: Any) -> _Plan:
       its caller. What it returns is empty if nodes have no groups at run time, or for a function
       that the graph does not know.
     """
-    if loader.library is None or not loader.library.TFMS_IsEnabled():
+    if not loader.library.TFMS_IsEnabled():
         return lambda function, home: {}
     serialized = graph.as_graph_def().SerializeToString()
     plan = loader.library.TFMS_PlanTable

@@ -15,6 +15,7 @@
 """`tf.stream`, `tf.cuda.stream_scope`: put the ops that a program builds on streams."""
 
 import abc
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -363,26 +364,53 @@ class StreamScope:
         Raises:
           TypeError: it is not a function, or one whose body runs after its call.
         """
-        if not callable(function) or inspect.isclass(function):
-            hint = "To use it inside a class, decorate a method."
-            if inspect.isfunction(self._stream):
-                hint = f"As a decorator, {self._name} takes a stream: @{self._name}(1)"
-            raise TypeError(f"{self._name} decorates functions, which {function!r} is not. {hint}")
-        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-            raise TypeError(
-                f"{self._name} cannot decorate {function!r}, which runs after its call has "
-                f"returned. Enter the scope inside it: with {self._name}(...): ..."
-            )
-
-        @functools.wraps(function)
-        def in_scope(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return function(*args, **kwargs)
-
-        return in_scope  # type: ignore[return-value]
+        hint = "To use it inside a class, decorate a method."
+        if inspect.isfunction(self._stream):
+            hint = f"As a decorator, {self._name} takes a stream: @{self._name}(1)"
+        check_decorated(function, self._name, hint)
+        return in_scope(self, function)
 
     def __repr__(self) -> str:
         return f"{self._name}({self._stream!r}, include_grad={self._include_grad})"
+
+
+def check_decorated(function: object, name: str, hint: str) -> None:
+    """Checks that what a scope decorates runs in it.
+
+    Args:
+      function: what is decorated.
+      name: of the scope, for the error.
+      hint: what to do if it is not a function.
+
+    Raises:
+      TypeError: it is not a function, or one whose body runs after its call.
+    """
+    if not callable(function) or inspect.isclass(function):
+        raise TypeError(f"{name} decorates functions, which {function!r} is not. {hint}")
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise TypeError(
+            f"{name} cannot decorate {function!r}, which runs after its call has "
+            f"returned. Enter the scope inside it: with {name}(...): ..."
+        )
+
+
+def in_scope(scope: contextlib.AbstractContextManager[Any], function: _F) -> _F:
+    """Makes each call of a function run in a scope, which may be entered any number of times.
+
+    Args:
+      scope: the scope.
+      function: any function.
+
+    Returns:
+      The same in the scope.
+    """
+
+    @functools.wraps(function)
+    def scoped(*args: Any, **kwargs: Any) -> Any:
+        with scope:
+            return function(*args, **kwargs)
+
+    return scoped  # type: ignore[return-value]
 
 
 def graph_of_scope(name: str) -> Any:

@@ -50,10 +50,9 @@ def wait_for(group: int, call: str) -> None:
     _check_that_it_runs(call)
     if context.executing_eagerly() and context.is_async():
         context.async_wait()  # what eager code has asked for, another thread gives to the streams
-    if loader.library is not None:
-        message = ctypes.create_string_buffer(4096)
-        if loader.library.TFMS_Synchronize(_ALL, group, message, len(message)) != 0:
-            raise RuntimeError(f"{call}: {message.value.decode(errors='replace')}")
+    message = ctypes.create_string_buffer(4096)
+    if loader.library.TFMS_Synchronize(group, message, len(message)) != 0:
+        raise RuntimeError(f"{call}: {message.value.decode(errors='replace')}")
     if not cuda.multi_stream_is_enabled() and context.executing_eagerly():
         # tf.test imports it in any case, but after this module.
         from tensorflow.python.framework import test_util  # noqa: PLC0415

@@ -21,16 +21,9 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.framework import test_util
-from tensorflow.python.multistream import cuda, loader
+from tensorflow.python.multistream import loader
 
 tf1 = tf.compat.v1
-
-
-@pytest.fixture
-def four_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python sees four groups; the process has none."""
-    monkeypatch.setattr(cuda, "multi_stream_is_enabled", lambda: True)
-    monkeypatch.setattr(cuda, "stream_group_count", lambda gpu=0: 4)
 
 
 class FakeRuntime:
@@ -38,10 +31,10 @@ class FakeRuntime:
 
     def __init__(self, error: str = "") -> None:
         self.error = error.encode()
-        self.waits: list[tuple[int, int]] = []
+        self.waits: list[int] = []
 
-    def TFMS_Synchronize(self, gpu: int, group: int, message: Any, size: int) -> int:  # noqa: N802
-        self.waits.append((gpu, group))
+    def TFMS_Synchronize(self, group: int, message: Any, size: int) -> int:  # noqa: N802
+        self.waits.append(group)
         ctypes.memmove(message, self.error, min(size, len(self.error)))
         return len(self.error)
 
@@ -54,7 +47,7 @@ def test_synchronize_waits_for_the_streams_it_names(
     monkeypatch.setattr(loader, "library", runtime)
     tf.cuda.get_stream(1).synchronize()
     tf.cuda.synchronize()
-    assert runtime.waits == [(-1, 1), (-1, -1)]
+    assert runtime.waits == [1, -1]
 
 
 def test_what_the_runtime_reports_is_raised(
@@ -91,7 +84,7 @@ def test_synchronize_waits_for_eager_calls_of_another_thread(
         tf.cuda.synchronize()
     finally:
         tf.config.experimental.set_synchronous_execution(True)
-    assert calls == [None, (-1, -1)]
+    assert calls == [None, -1]
 
 
 def test_synchronize_where_nothing_runs_is_an_error() -> None:

@@ -129,7 +129,7 @@ def tune(
     if not context.executing_eagerly():
         raise RuntimeError("tf.cuda.tune calls the function: it works in eager code only.")
     available = cuda.stream_group_count()
-    if loader.library is None or available < 2 or not loader.library.TFMS_IsNodeLevel():
+    if available < 2 or not loader.library.TFMS_IsNodeLevel():
         raise RuntimeError(
             f"tf.cuda.tune: nodes have no groups here. Set TF_GPU_STREAM_GROUP_COUNT (it is "
             f"{available}) to the most groups to try and TF_NODE_LEVEL_MULTISTREAM=true."

@@ -18,16 +18,63 @@ limitations under the License.
 // emulated GPU is a CPU to the placer, which prefers CPU:0 among equals.)
 
 #include <string>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/strip.h"
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
+
+// Nodes that must be on one device: `loc:@name` in their attribute _class.
+class Colocation {
+ public:
+  explicit Colocation(const Graph& graph) {
+    for (const Node* node : graph.op_nodes()) {
+      std::vector<std::string> classes;
+      TryGetNodeAttr(node->attrs(), kColocationAttrName, &classes);
+      for (absl::string_view other : classes) {
+        if (absl::ConsumePrefix(&other, kColocationGroupPrefix)) {
+          Join(node->name(), std::string(other));
+        }
+      }
+    }
+  }
+
+  // The name that stands for all nodes that are with this one.
+  std::string Root(std::string name) const {
+    for (auto it = parent_.find(name); it != parent_.end();
+         it = parent_.find(name)) {
+      name = it->second;
+    }
+    return name;
+  }
+
+ private:
+  void Join(const std::string& one, const std::string& other) {
+    const std::string root = Root(one);
+    const std::string other_root = Root(other);
+    if (root != other_root) parent_[root] = other_root;
+  }
+
+  absl::flat_hash_map<std::string, std::string> parent_;
+};
+
+bool MayMoveToGpu(const Node& node) {
+  return node.requested_device().empty() &&
+         node.assigned_device_name().empty() && !node.IsArg() &&
+         !node.IsRetval() &&
+         FindKernelDef(DeviceType(DEVICE_GPU), node.def(), nullptr, nullptr)
+             .ok();
+}
 
 class PlaceOnEmulatedGpu : public GraphOptimizationPass {
  public:
@@ -46,14 +93,14 @@ class PlaceOnEmulatedGpu : public GraphOptimizationPass {
       }
     }
     if (gpu == nullptr) return absl::OkStatus();
-    for (Node* node : (*options.graph)->op_nodes()) {
-      if (!node->requested_device().empty() ||
-          !node->assigned_device_name().empty() || node->IsArg() ||
-          node->IsRetval() || node->def().attr().count("_class") > 0) {
-        continue;
-      }
-      if (FindKernelDef(DeviceType(DEVICE_GPU), node->def(), nullptr, nullptr)
-              .ok()) {
+    const Graph& graph = **options.graph;
+    const Colocation colocation(graph);
+    absl::flat_hash_set<std::string> stay;
+    for (const Node* node : graph.op_nodes()) {
+      if (!MayMoveToGpu(*node)) stay.insert(colocation.Root(node->name()));
+    }
+    for (Node* node : graph.op_nodes()) {
+      if (!stay.contains(colocation.Root(node->name()))) {
         node->set_requested_device(gpu->name());
       }
     }

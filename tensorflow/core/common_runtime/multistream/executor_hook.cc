@@ -89,7 +89,7 @@ const bool looked_at_environment = [] {
                  << absl::StrJoin(options->without_effect, ", ");
   }
   if (!options->Enabled()) return false;
-  const absl::Status file = ProcessStreamFile().status();
+  const absl::Status file = LoadProcessStreamFile().status();
   if (!file.ok()) {
     Register(std::make_unique<FailingFactory>(file));
   } else if (options->emulated_gpus > 0) {
@@ -132,12 +132,13 @@ absl::Status PrepareFor(const SessionConfig& asked) {
                             << " streams of a GPU, and there is no GPU";
     return absl::OkStatus();
   }
+  if (asked.streams == 1) return absl::OkStatus();
   // A GPU that has fewer groups says so when its device is made.
-  if (asked.streams != 1) {
-    TF_RETURN_IF_ERROR(RequestNodeLevel(made ? 1 : streams));
-  }
+  TF_RETURN_IF_ERROR(RequestNodeLevel(made ? 1 : streams));
+  TF_RETURN_IF_ERROR(made ? ProcessStreamFile().status()
+                          : LoadProcessStreamFile().status());
   if (register_now) Register(NewCudaGpuFactory());
-  return ProcessStreamFile().status();
+  return absl::OkStatus();
 }
 
 // In the place of DeviceFactory::AddDevices, which is `stock`: a session begins
@@ -150,8 +151,15 @@ absl::Status AddDevices(const SessionOptions& options,
   if (!asked.ok()) return asked.status();
   // A GPU has groups for as long as the process lives, or none.
   absl::MutexLock lock(&mu);
-  if (asked->has_value()) TF_RETURN_IF_ERROR(PrepareFor(**asked));
-  absl::Status status = stock();
+  const absl::StatusOr<Options>& before = ProcessOptions();
+  const size_t gpus_before = AllGpuGroups().size();
+  absl::Status status;
+  if (asked->has_value()) status = PrepareFor(**asked);
+  if (status.ok()) status = stock();
+  // What a session asked for that could not be made is not the next one's.
+  if (!status.ok() && AllGpuGroups().size() == gpus_before) {
+    RestoreOptions(before);
+  }
   if (!registered.load(std::memory_order_acquire)) {
     for (const auto& device : *devices) {
       has_stock_gpus |= device->device_type() == DEVICE_GPU;

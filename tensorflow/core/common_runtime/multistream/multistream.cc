@@ -47,18 +47,13 @@ std::vector<StreamGroupStats> StreamStats() {
   return stats;
 }
 
-absl::Status SynchronizeStreams(int gpu, int group) {
-  const std::vector<GpuGroups*> all = AllGpuGroups();
-  if (gpu >= static_cast<int>(all.size())) {
-    // Nothing has been given to a GPU that has no devices yet.
-    return absl::OkStatus();
-  }
+absl::Status SynchronizeStreams(int group) {
   absl::Status status;
-  for (int k = 0; k < static_cast<int>(all.size()); ++k) {
-    if (gpu >= 0 && gpu != k) continue;
-    for (int i = 0; i < all[k]->size(); ++i) {
-      if (group >= 0 && group != i) continue;
-      status.Update(all[k]->group(i)->Block());
+  for (GpuGroups* gpu : AllGpuGroups()) {
+    for (int i = 0; i < gpu->size(); ++i) {
+      if (group == kAnyGroup || group == i) {
+        status.Update(gpu->group(i)->Block());
+      }
     }
   }
   return status;
@@ -70,7 +65,7 @@ ScopedStreamGroup::~ScopedStreamGroup() { PinThread(before_); }
 std::string CheckEnvironment() {
   const auto& options = ProcessOptions();
   if (!options.ok()) return std::string(options.status().message());
-  return std::string(ProcessStreamFile().status().message());
+  return std::string(LoadProcessStreamFile().status().message());
 }
 
 }  // namespace multistream
@@ -123,11 +118,11 @@ int TFMS_IsNodeLevel() {
   return options.ok() && options->node_level ? 1 : 0;
 }
 
-// Blocks until everything that has been given to `group`'s streams of `gpu` is
-// done; -1 stands for all groups, or all GPUs. CopyText of an error message.
-int TFMS_Synchronize(int gpu, int group, char* message, int size) {
+// Blocks until everything that has been given to `group`'s streams, or to those
+// of all groups if it is -1, is done on all GPUs. CopyText of an error message.
+int TFMS_Synchronize(int group, char* message, int size) {
   const absl::Status status =
-      tensorflow::multistream::SynchronizeStreams(gpu, group);
+      tensorflow::multistream::SynchronizeStreams(group);
   return CopyText(std::string(status.message()), message, size);
 }
 

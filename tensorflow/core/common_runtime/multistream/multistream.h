@@ -109,9 +109,9 @@ std::string ParseConfigText(const std::string& text, ConfigProto* config);
 // least loaded group, as without any.
 //
 // A step that may change variables runs on the leader all the same. If the GPU
-// has no such group, the step ends with INVALID_ARGUMENT. With
-// TF_NODE_LEVEL_MULTISTREAM=true, where nodes have groups, and if multi-stream
-// is not enabled, this has no effect.
+// has no such group, or if nodes have groups (TF_NODE_LEVEL_MULTISTREAM=true,
+// or the session's configuration asks for streams), the step ends with
+// INVALID_ARGUMENT. If multi-stream is not enabled, this has no effect.
 class ScopedStreamGroup {
  public:
   explicit ScopedStreamGroup(int group);

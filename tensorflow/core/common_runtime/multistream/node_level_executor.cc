@@ -33,7 +33,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/group_rendezvous.h"
 #include "tensorflow/core/common_runtime/multistream/group_run.h"
 #include "tensorflow/core/common_runtime/multistream/node_plan.h"
-#include "tensorflow/core/common_runtime/multistream/node_policy.h"
+#include "tensorflow/core/common_runtime/multistream/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/plan_capture.h"
 #include "tensorflow/core/common_runtime/multistream/plan_tuner.h"
 #include "tensorflow/core/common_runtime/multistream/shared_kernels.h"
@@ -350,6 +350,15 @@ class NodeLevelExecutor : public Executor {
     const StepRunner* outer = StepRunner::From(&args.runner);
     const bool nested = outer != nullptr && !outer->step->finished() &&
                         outer->step->gpu() == gpu_;
+    if (const int pinned = PinnedGroup(args); pinned != kAnyGroup && !nested) {
+      done(absl::InvalidArgumentError(absl::StrCat(
+          "A call was to run on stream group ", pinned,
+          ", and its nodes have groups of their own: "
+          "TF_NODE_LEVEL_MULTISTREAM=true, or the session's configuration "
+          "asks for streams. Use tf.cuda.stream_scope, where the graph is "
+          "built")));
+      return;
+    }
     StreamGroup* home = nested ? outer->group : gpu_->leader();
     // What runs within a step is not worth a search.
     PlanTuner::Run turn;
@@ -453,29 +462,31 @@ absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile() {
   return std::make_unique<StreamFile>(*std::move(loaded));
 }
 
-const absl::StatusOr<std::unique_ptr<StreamFile>>& ProcessStreamFile() {
-  static const auto* none = new absl::StatusOr<std::unique_ptr<StreamFile>>(
-      std::unique_ptr<StreamFile>());
-  const absl::StatusOr<Options>& options = ProcessOptions();
-  if (!options.ok() || !options->any_node_level) return *none;
-  static const auto* file =
-      new absl::StatusOr<std::unique_ptr<StreamFile>>(LoadProcessStreamFile());
-  return *file;
+absl::StatusOr<const StreamFile*> ProcessStreamFile() {
+  static absl::Mutex mu(absl::kConstInit);
+  static const StreamFile* file = nullptr;
+  absl::MutexLock lock(&mu);
+  if (file == nullptr) {
+    absl::StatusOr<std::unique_ptr<StreamFile>> loaded =
+        LoadProcessStreamFile();
+    if (!loaded.ok()) return loaded.status();
+    file = loaded->release();
+  }
+  return file;
 }
 
 absl::Status NewNodeLevelExecutor(const LocalExecutorParams& params,
                                   const Graph& graph, GroupMember* leader,
                                   const MakeStockExecutor& make_stock,
                                   std::unique_ptr<Executor>* out) {
-  const absl::StatusOr<std::unique_ptr<StreamFile>>& file = ProcessStreamFile();
+  const absl::StatusOr<const StreamFile*> file = ProcessStreamFile();
   if (!file.ok()) return file.status();
   const FunctionLibraryDefinition* library =
       params.function_library == nullptr
           ? nullptr
           : params.function_library->GetFunctionLibraryDefinition();
   auto executor = std::make_unique<NodeLevelExecutor>(
-      params, leader, *ProcessOptions(), file->get(),
-      ClassifyGraph(graph, library));
+      params, leader, *ProcessOptions(), *file, ClassifyGraph(graph, library));
   TF_RETURN_IF_ERROR(executor->Initialize(params, graph, make_stock));
   *out = std::move(executor);
   return absl::OkStatus();

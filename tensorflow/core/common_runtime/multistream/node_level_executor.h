@@ -36,8 +36,9 @@ namespace multistream {
 // The file that TF_STREAM_FROM_FILE names; nullptr if there is none or no nodes
 // have groups. An error names the file and the line.
 absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile();
-// The same, read once for all executors: it counts their nodes.
-const absl::StatusOr<std::unique_ptr<StreamFile>>& ProcessStreamFile();
+// The same, read once for all executors, since it counts their nodes: by the
+// first, as the process has all its groups then.
+absl::StatusOr<const StreamFile*> ProcessStreamFile();
 
 // One executor, made by `make_stock` for the visible device, which is
 // `leader`'s; node_plan.h says where nodes go. InvalidArgument names a node

@@ -291,7 +291,8 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
   auto needs_node_level = [&options](bool is_set, const char* name) {
     if (!is_set || options.node_level) return;
     options.without_effect.push_back(
-        absl::StrCat(name, " (without ", kNodeLevelVariable, "=true)"));
+        absl::StrCat(name, " (without ", kNodeLevelVariable,
+                     "=true, but for sessions that ask for streams)"));
   };
   needs_node_level(options.forward_propagation, kForwardPropagationVariable);
   needs_node_level(!options.stream_file.empty(), kStreamFileVariable);
@@ -356,6 +357,10 @@ absl::Status RequestNodeLevel(int groups) {
   }
   Current().store(with.release(), std::memory_order_release);
   return absl::OkStatus();
+}
+
+void RestoreOptions(const absl::StatusOr<Options>& before) {
+  Current().store(&before, std::memory_order_release);
 }
 
 }  // namespace multistream

@@ -179,6 +179,9 @@ bool IsEnabled();
 // has at least as many. InvalidArgument if the environment contradicts. To be
 // called by one thread at a time; once the groups are made, with 1.
 absl::Status RequestNodeLevel(int groups);
+// If no groups could be made: `before` is what ProcessOptions returned before
+// the request.
+void RestoreOptions(const absl::StatusOr<Options>& before);
 
 }  // namespace multistream
 }  // namespace tensorflow

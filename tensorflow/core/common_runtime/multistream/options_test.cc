@@ -237,9 +237,11 @@ TEST(OptionsTest, VariablesThatNeedNodeLevelAreNamedWithoutIt) {
                                              {kStreamFileVariable, "a.txt"}}) {
     const absl::StatusOr<Options> options = Parse({{name, value}});
     ASSERT_TRUE(options.ok()) << options.status();
-    EXPECT_EQ(options->without_effect,
-              std::vector<std::string>{
-                  name + " (without TF_NODE_LEVEL_MULTISTREAM=true)"});
+    EXPECT_EQ(
+        options->without_effect,
+        std::vector<std::string>{
+            name + " (without TF_NODE_LEVEL_MULTISTREAM=true, but for sessions "
+                   "that ask for streams)"});
   }
 }
 
@@ -577,6 +579,19 @@ TEST_F(ProcessOptionsDeathTest, OptionsThatHaveBeenReadStayAsTheyAre) {
     const absl::StatusOr<Options>* after = &ProcessOptions();
     EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
     EXPECT_EQ(&ProcessOptions(), after);
+  });
+}
+
+// The session could not be made.
+TEST_F(ProcessOptionsDeathTest, ARequestCanBeTakenBack) {
+  InNewProcess({{kGroupCountVariable, "2"}}, [] {
+    const absl::StatusOr<Options>& before = ProcessOptions();
+    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+    RestoreOptions(before);
+    EXPECT_EQ(Counts(), std::vector<int>{2});
+    EXPECT_FALSE(ProcessOptions()->any_node_level);
+    EXPECT_EQ(RequestNodeLevel(3), absl::OkStatus());
+    EXPECT_EQ(Counts(), std::vector<int>{3});
   });
 }
 
