@@ -259,7 +259,8 @@ def test_bad_arguments_are_named(
     assert message in capsys.readouterr().err
 
 
-def _run(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs Python with the arguments, and four groups of an emulated GPU; it must succeed."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("TF_")}
     done = subprocess.run(
         [sys.executable, *command],
@@ -299,7 +300,7 @@ print(json.dumps(figures))
 @pytest.fixture(scope="module")
 def measured() -> dict[str, dict[str, Any]]:
     """Figures of every model, and of one that only counts its steps, from one process."""
-    done = _run(["-c", MEASURE, *TINY])
+    done = run(["-c", MEASURE, *TINY])
     figures: dict[str, dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     assert tuple(figures) == (*benchmark_policies.MODELS, "pretended")
     return figures
@@ -352,7 +353,7 @@ def test_bits_are_those_of_all_results_and_of_the_weights(
 
 
 def test_whole_program_runs_on_an_emulated_gpu() -> None:
-    done = _run(
+    done = run(
         [
             *("benchmark_policies.py", "--models", "dlrm", "--modes", "inference"),
             *("--setups", "one_stream,full_graph", "--rounds", "1", *TINY),

@@ -447,6 +447,27 @@ def make(
     return lambda: function(*next(turns)).numpy(), model
 
 
+def work_between(before: Sequence[Any], after: Sequence[Any]) -> tuple[int, set[int]]:
+    """What the stream groups did in some time.
+
+    Args:
+        before: `tf.cuda.stream_stats()` then.
+        after: the same now.
+
+    Returns:
+        How often a group has waited for another one, and the groups that had work.
+    """
+    worked = ("steps_started", "waits", "events", "peak_bytes_in_use")
+    pairs = list(zip(before, after, strict=True))
+    waits = sum(now.waits - then.waits for then, now in pairs)
+    groups = {
+        now.group
+        for then, now in pairs
+        if any(getattr(now, name) != getattr(then, name) for name in worked)
+    }
+    return waits, groups
+
+
 def measure(model_name: str, mode: str, options: argparse.Namespace, marks: bool) -> dict[str, Any]:
     """Times the steps of a model in this process.
 
@@ -483,18 +504,13 @@ def measure(model_name: str, mode: str, options: argparse.Namespace, marks: bool
     for variable in model.trainable_variables:
         digest.update(variable.numpy().tobytes())
     measured = [1000.0 * seconds for seconds in times[options.warmup :]]
-    worked = ("steps_started", "waits", "events", "peak_bytes_in_use")
-    pairs = list(zip(before, after, strict=True))
+    waits, groups = work_between(before, after)
     return {
         "step_ms": statistics.median(measured),
         "lowest_ms": min(measured),
         "highest_ms": max(measured),
-        "waits": sum(now.waits - then.waits for then, now in pairs) / options.steps,
-        "groups": [
-            now.group
-            for then, now in pairs
-            if any(getattr(now, name) != getattr(then, name) for name in worked)
-        ],
+        "waits": waits / options.steps,
+        "groups": sorted(groups),
         "sha256": digest.hexdigest(),
         "first": means[0],
         "last": means[-1],

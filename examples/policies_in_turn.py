@@ -16,8 +16,8 @@
 
 The models are those of benchmark_policies.py, with the same setups but the stock library. Each
 setup is a copy of the model with the same weights. Once they have warmed up, and the runtime has
-chosen its plans, one step of each is timed after the other, so that what disturbs, disturbs all.
-All results must be the same bits.
+chosen its plans, one step of each is timed after the other, in an order drawn anew each time, so
+that what disturbs, disturbs all. All results must be the same bits.
 
     export TF_GPU_STREAM_GROUP_COUNT=4 TF_NODE_LEVEL_MULTISTREAM=true
     python examples/policies_in_turn.py --models nasnet --modes training
@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import random
 import statistics
 import sys
 import time
@@ -67,14 +68,9 @@ class Timed:
         """Runs a step that counts."""
         before = tf.cuda.stream_stats()
         self.times.append(self.run())
-        for then, now in zip(before, tf.cuda.stream_stats(), strict=True):
-            self.waits += now.waits - then.waits
-            if (now.waits, now.events, now.steps_started) != (
-                then.waits,
-                then.events,
-                then.steps_started,
-            ):
-                self.groups.add(now.group)
+        waits, groups = branchy_models.work_between(before, tf.cuda.stream_stats())
+        self.waits += waits
+        self.groups |= groups
 
 
 def compare(model: str, mode: str, options: argparse.Namespace) -> tuple[list[str], bool]:
@@ -98,8 +94,10 @@ def compare(model: str, mode: str, options: argparse.Namespace) -> tuple[list[st
         for _ in range(options.warmup):
             timed[-1].run()
         print(f"{model}, {mode}: {setup} is warm", file=sys.stderr)
+    # So that no setup always follows the same one.
+    order = random.Random(20260)
     for _ in range(options.steps):
-        for one in timed:
+        for one in order.sample(timed, len(timed)):
             one.time()
     reference = statistics.median(timed[0].times)
     rows = []

@@ -19,9 +19,6 @@ GPU and no variable that makes stream groups, unless the test sets one.
 """
 
 import contextlib
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -50,35 +47,14 @@ TUNED_STEPS = 100  # more than it takes to choose a plan
 
 def run(job: Callable[..., None], *arguments: object, **environment: str) -> str:
     """Runs a function of this file, which must succeed; returns what it wrote to stderr."""
-    code = f"""
-import faulthandler, sys
-faulthandler.dump_traceback_later(300, exit=True)  # a hang says where
-sys.path.insert(0, {str(HERE.parents[1])!r})
-from multistream import {HERE.stem} as jobs
-jobs.tf.disable_v2_behavior()
-jobs.{job.__name__}(*{arguments!r})
-jobs.base.check_process()
-"""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("TF_", "PROTOCOL_BUFFERS_"))}
-    ours = {
-        "TF_CPP_MIN_LOG_LEVEL": "1",
-        "TF_MULTI_STREAM_EMULATED_GPUS": "1",
-        "TF_MULTI_STREAM_SANITIZER": "abort",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**clean, **ours, **environment},
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
+    unset = dict.fromkeys(("TF_GPU_STREAM_GROUP_COUNT", "TF_NODE_LEVEL_MULTISTREAM"))
+    done = base.run_job(
+        job,
+        *arguments,
+        first="jobs.tf.disable_v2_behavior()",
+        **{**unset, "TF_CPP_MIN_LOG_LEVEL": "1", **environment},
     )
-    # Grappler says this of each graph, as there is no CUDA behind an emulated GPU.
-    errors = [x for x in done.stderr.splitlines() if "was not registered" not in x]
-    assert done.returncode == 0, "\n".join(
-        [str(done.returncode), done.stdout[-6000:], *errors[-60:]]
-    )
-    return done.stderr
+    return str(done.stderr)
 
 
 def config(streams: int | None = 2, policy: str | None = None, use: int = ON) -> Any:
@@ -264,8 +240,7 @@ def clicks(scoped: bool) -> Callable[[Any], list[Any]]:
     random = np.random.RandomState(3)
     ids = random.randint(0, 50, [4, 16])
     graph = tf.Graph()
-    # An emulated GPU leaves to the CPU what is colocated, as the variables of get_variable are.
-    with graph.as_default(), tf.device(base.GPU):
+    with graph.as_default():
         tf.set_random_seed(1)
         fed = tf.placeholder(tf.int64, [4, 16])
         found = []
@@ -421,6 +396,92 @@ def asks_too_late() -> None:
 def test_streams_asked_for_after_the_gpu_is_made_are_an_error() -> None:
     """It says what to do, and sessions that ask for less still run."""
     run(asks_too_late)
+
+
+def asks_again(path: str) -> None:
+    """Sessions that cannot be made, and then sessions that can."""
+    plane = Plane(scoped=False)
+    with fails(tf.errors.InvalidArgumentError, 'TF_GPU_STREAM_GROUP_PRIORITIES="0,0"', "has 3"):
+        Path(path).write_text("2: left\n")
+        plane.trained(config(3))
+    Path(path).unlink()
+    with fails(tf.errors.NotFoundError, path):
+        plane.trained(config(2))
+    for group in ("2", "one"):
+        Path(path).write_text(f"{group}: left\n")
+        with fails(tf.errors.InvalidArgumentError, f'{path}:1: group "{group}"'):
+            plane.trained(config(2))
+    assert tf.cuda.stream_stats() == []
+    assert tf.cuda.stream_group_count() == 1
+    Path(path).write_text("1: left\n")
+    losses = plane.trained(config(2))
+    assert len(waits()) == 2 and waits()[0] > 0
+    Path(path).unlink()  # it has been read
+    assert base.same(plane.trained(config(1)), losses)
+    assert base.same(plane.trained(config(2)), losses)
+
+
+def test_a_session_that_cannot_be_made_asks_for_nothing(tmp_path: Path) -> None:
+    """Neither its number of streams nor what was wrong in a file counts for the next one."""
+    run(
+        asks_again,
+        str(tmp_path / "groups.txt"),
+        TF_GPU_STREAM_GROUP_PRIORITIES="0,0",
+        TF_STREAM_FROM_FILE=str(tmp_path / "groups.txt"),
+    )
+
+
+def pinned_call() -> None:
+    """A thread on one group, and a session whose nodes have groups."""
+    plane = Plane()
+    expected = plane.trained(config(2))
+    with tf.cuda.stream_group(1):
+        with fails(tf.errors.InvalidArgumentError, "stream group 1", "nodes have groups"):
+            plane.trained(config(2))
+        assert base.same(plane.trained(None), expected)
+    assert base.same(plane.trained(config(2)), expected)
+
+
+def test_calls_pinned_to_a_group_are_an_error_where_nodes_have_groups() -> None:
+    """Other sessions run there."""
+    run(pinned_call, TF_GPU_STREAM_GROUP_COUNT="2")
+
+
+def variables_by_name() -> None:
+    """Variables of get_variable and what is colocated with them."""
+    with tf.Graph().as_default() as graph:
+        tf.set_random_seed(1)
+        x = tf.placeholder(tf.float32, [2, 3])
+        with tf.stream(1):
+            w = tf.get_variable("w", [3, 4])
+            y = tf.matmul(x, w)
+        loss = tf.reduce_sum(tf.square(y))
+        train = tf.train.AdamOptimizer().minimize(loss)
+        with tf.device("/CPU:0"):
+            on_cpu = tf.get_variable("on_cpu", [2])
+        read = on_cpu + 1
+        words = tf.get_variable("words", initializer=tf.constant(["a", "b"]))  # no GPU has these
+        start = tf.global_variables_initializer()
+    options = tf.RunOptions(output_partition_graphs=True)
+    found = tf.RunMetadata()
+    with tf.Session(graph=graph, config=config(2)) as session:
+        session.run(start)
+        session.run([loss, train, read, words], {x: np.ones([2, 3])}, options, found)
+    devices = {
+        node.name: node.device
+        for part in found.partition_graphs
+        for node in part.node
+        if node.device
+    }
+    for name in ("w", "w/Adam", "MatMul", "Adam/update_w/ApplyAdam"):
+        assert "GPU:0" in devices[name], (name, devices)
+    for name in ("on_cpu", "words"):
+        assert "CPU:0" in devices[name], (name, devices)
+
+
+def test_variables_of_get_variable_are_on_the_gpu() -> None:
+    """As on a machine with a GPU, with all that is colocated with them."""
+    run(variables_by_name)
 
 
 def two_threads() -> None:

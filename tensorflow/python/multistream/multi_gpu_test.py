@@ -315,27 +315,15 @@ def found(
     folder: Path, gpus: int, groups: str, node_level: bool = False
 ) -> tuple[dict[str, list[Any]], Counts]:
     """What the programs give in a process of their own; branches have streams at node level."""
-    here = Path(__file__).resolve()
     path = folder / "results.pickle"
-    code = f"""
-import faulthandler, sys
-faulthandler.dump_traceback_later(300, exit=True)  # a hang says where
-sys.path.insert(0, {str(here.parents[1])!r})
-from multistream import {here.stem} as jobs
-jobs.tf.disable_v2_behavior()
-jobs.run_programs({node_level}, {str(path)!r})
-jobs.base.check_process()
-"""
-    done = base.run_process(
-        code,
+    base.run_job(
+        run_programs,
+        node_level,
+        str(path),
+        first="jobs.tf.disable_v2_behavior()",
         TF_MULTI_STREAM_EMULATED_GPUS=str(gpus),
         TF_GPU_STREAM_GROUP_COUNT=groups,
         TF_NODE_LEVEL_MULTISTREAM=str(node_level).lower(),
-    )
-    # Grappler says this of each graph, as there is no CUDA behind an emulated GPU.
-    errors = [x for x in done.stderr.splitlines() if "was not registered" not in x]
-    assert done.returncode == 0, "\n".join(
-        [str(done.returncode), done.stdout[-6000:], *errors[-60:]]
     )
     results, counts = pickle.loads(path.read_bytes())
     return results, counts

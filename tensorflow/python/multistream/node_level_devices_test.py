@@ -36,22 +36,8 @@ on, same = base.on, base.same
 
 
 def run(job: Callable[..., None], *arguments: object, **environment: str) -> None:
-    """Runs a function of this file, which must succeed, in a process with stream groups."""
-    here = Path(__file__).resolve()
-    code = f"""
-import faulthandler, sys
-faulthandler.dump_traceback_later(300, exit=True)  # a hang says where
-sys.path.insert(0, {str(here.parents[1])!r})
-from multistream import {here.stem} as jobs
-jobs.{job.__name__}(*{arguments!r})
-jobs.base.check_process()
-"""
-    done = base.run_process(code, **{"TF_MULTI_STREAM_EMULATED_GPUS": "2", **environment})
-    # Grappler says this of each graph, as there is no CUDA behind an emulated GPU.
-    errors = [x for x in done.stderr.splitlines() if "was not registered" not in x]
-    assert done.returncode == 0, "\n".join(
-        [str(done.returncode), done.stdout[-6000:], *errors[-60:]]
-    )
+    """Runs a function of this file, which must succeed, in a process with two GPUs."""
+    base.run_job(job, *arguments, **{"TF_MULTI_STREAM_EMULATED_GPUS": "2", **environment})
 
 
 def run_all(tests: Sequence[Callable[[], object]]) -> None:

@@ -22,6 +22,7 @@ the reference for the same thing with scopes.
 import concurrent.futures
 import contextlib
 import dataclasses
+import inspect
 import os
 import random
 import subprocess
@@ -44,14 +45,21 @@ from tensorflow.python.multistream import loader
 tf1 = tf.compat.v1
 GPU = "/GPU:0"
 GROUPS = 4
+# On a machine with a GPU, TFMS_TEST_GPU=1 runs the same code on it.
+ON_GPU = os.environ.get("TFMS_TEST_GPU") == "1"
 
 # Variables of every job beside those that its test chooses.
 EXTRA: dict[str, str] = {"TF_MULTI_STREAM_SANITIZER": "abort"}
 
 
-def run_process(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs code in a process with node level and these multi-stream variables and no others."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
+def run_process(code: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
+    """Runs code in a process with node level and these multi-stream variables and no others.
+
+    A variable that is None is not set.
+    """
+    inherited = {
+        k: v for k, v in os.environ.items() if not k.startswith(("TF_", "PROTOCOL_BUFFERS_"))
+    }
     ours = {
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "TF_MULTI_STREAM_EMULATED_GPUS": "1",
@@ -59,9 +67,16 @@ def run_process(code: str, **environment: str) -> subprocess.CompletedProcess[st
         "TF_NODE_LEVEL_MULTISTREAM": "true",
         **EXTRA,
     }
+    given = {**inherited, **ours, **environment}
+    if ON_GPU:
+        given |= {
+            "TF_MULTI_STREAM_EMULATED_GPUS": None,
+            "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+            "TF_DETERMINISTIC_OPS": "1",  # or sums are other bits each time
+        }
     return subprocess.run(
         [sys.executable, "-c", code],
-        env={**clean, **ours, **environment},
+        env={name: value for name, value in given.items() if value is not None},
         capture_output=True,
         text=True,
         timeout=600,
@@ -69,24 +84,30 @@ def run_process(code: str, **environment: str) -> subprocess.CompletedProcess[st
     )
 
 
-def run(
-    job: Callable[..., None], *arguments: object, **environment: str
+def run_job(
+    job: Callable[..., None], *arguments: object, first: str = "", **environment: str | None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a function of this file, which must succeed, in a process with stream groups."""
+    """Runs a function of a test's file, which must succeed, in a process with stream groups.
+
+    `first` is code that runs before it, where `jobs` is the file.
+    """
+    file = Path(inspect.getfile(job)).resolve()
     code = f"""
-import faulthandler, importlib.util, sys
+import faulthandler, sys
 faulthandler.dump_traceback_later(500, exit=True)  # a hang says where
-spec = importlib.util.spec_from_file_location("node_level_jobs", {__file__!r})
-jobs = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(jobs)
+sys.path.insert(0, {str(file.parents[1])!r})
+from multistream import {file.stem} as jobs
+from multistream import node_level_test as base
+{first}
 jobs.{job.__name__}(*{arguments!r})
-jobs.check_process()
+base.check_process()
 """
     done = run_process(code, **environment)
     # Grappler says this of each graph, as there is no CUDA behind an emulated GPU.
-    unrelated = "TensorFlow device GPU:0 was not registered"
-    errors = "".join(x for x in done.stderr.splitlines(keepends=True) if unrelated not in x)
-    assert done.returncode == 0, f"rc {done.returncode}\n{done.stdout[-6000:]}{errors[-6000:]}"
+    errors = [x for x in done.stderr.splitlines() if "was not registered" not in x]
+    assert done.returncode == 0, "\n".join(
+        [f"rc {done.returncode}", done.stdout[-6000:], *errors[-60:]]
+    )
     return done
 
 
@@ -99,7 +120,6 @@ def check_process() -> None:
         time.sleep(0.05)
     else:
         raise AssertionError(f"held: {tf.cuda.stream_stats()}")
-    assert loader.library is not None
     assert loader.library.TFMS_EmulatedMemoryViolations() == 0
 
 
@@ -568,7 +588,7 @@ def integers_of_a_call() -> None:
 @pytest.mark.parametrize("reduce_waits", ["true", "false"])
 def test_integers_of_a_call_are_waited_for(reduce_waits: str) -> None:
     """In the group that reads them."""
-    run(integers_of_a_call, TF_REDUCE_STREAM_WAIT=reduce_waits)
+    run_job(integers_of_a_call, TF_REDUCE_STREAM_WAIT=reduce_waits)
 
 
 def random_programs(first: int, last: int) -> None:
@@ -610,7 +630,7 @@ def test_random_programs(reduce_waits: str) -> None:
     """220 random programs give the same bits with scopes as without."""
 
     def run_part(part: int) -> None:
-        run(
+        run_job(
             random_programs,
             55 * part,
             55 * part + 55,
@@ -757,6 +777,8 @@ def training() -> None:
         "recommender": lambda scoped: recommender_training(scoped, reference=False),
         "recommender, reference variables": lambda scoped: recommender_training(scoped, True),
     }
+    if ON_GPU:  # where the order of a reference variable's scattered updates is not determined
+        del models["recommender, reference variables"]
     expected = {name: model(False) for name, model in models.items()}
     assert groups_used() == {0}
     found = {}
@@ -770,7 +792,7 @@ def training() -> None:
 
 def test_training_gives_the_same_weights() -> None:
     """200 steps of each model give the same losses and weights with scopes as without."""
-    run(training)
+    run_job(training)
 
 
 def sums() -> None:
@@ -818,7 +840,7 @@ def sums() -> None:
 
 def test_sums_begin_where_they_do_without_scopes() -> None:
     """AddN takes the first input's memory that it may; which that is changes the last bits."""
-    run(sums)
+    run_job(sums)
 
 
 # Where nodes go.
@@ -865,7 +887,7 @@ def test_scopes_say_where_nodes_run(
     groups: set[int], peak: int, environment: dict[str, str]
 ) -> None:
     """Ops of a scope run on its group, and what follows them too if the variable says so."""
-    run(scopes_use, groups, peak, **environment)
+    run_job(scopes_use, groups, peak, **environment)
 
 
 def file_gives_groups() -> None:
@@ -904,7 +926,7 @@ def test_file_gives_groups_by_node_name(tmp_path: Path) -> None:
     """A regular expression counts for whole names, in functions and sessions."""
     path = tmp_path / "streams.txt"
     path.write_text("# towers\n2: left/.*\n3: lef, only_in_session/big\n", encoding="utf-8")
-    log = run(file_gives_groups, TF_STREAM_FROM_FILE=str(path), TF_CPP_MIN_LOG_LEVEL="0").stderr
+    log = run_job(file_gives_groups, TF_STREAM_FROM_FILE=str(path), TF_CPP_MIN_LOG_LEVEL="0").stderr
     assert log.count("Stream groups from a file:") == 1, log
     assert log.count(f"{path}:2 group 2 regex 'left/.*': ") == 1, log
     assert log.count(f"{path}:3 group 3 regex 'lef': 0 nodes\n") == 1, log
@@ -926,7 +948,7 @@ def test_log_counts_the_nodes_of_the_file(tmp_path: Path) -> None:
     """The log says how many nodes each regular expression gave to a group."""
     path = tmp_path / "streams.txt"
     path.write_text("2: pair/[ab]\n", encoding="utf-8")
-    log = run(
+    log = run_job(
         file_gives_groups_to_a_pair, TF_STREAM_FROM_FILE=str(path), TF_CPP_MIN_LOG_LEVEL="0"
     ).stderr
     assert f"{path}:2 group 2" not in log
@@ -990,7 +1012,7 @@ def group_that_is_not_there() -> None:
 
 def test_group_that_is_not_there_is_an_error() -> None:
     """The error names the node, its group and the count."""
-    run(group_that_is_not_there, TF_GPU_STREAM_GROUP_COUNT="2")
+    run_job(group_that_is_not_there, TF_GPU_STREAM_GROUP_COUNT="2")
 
 
 # What else a function may do in a scope.
@@ -1146,12 +1168,13 @@ def failing_branches() -> None:
 
     expected = call(x, 5, 100.0)
     for _ in range(20):
-        raises(tf.errors.InvalidArgumentError, lambda: call(x, 64, 100.0))
+        if not ON_GPU:  # which gathers zeros
+            raises(tf.errors.InvalidArgumentError, lambda: call(x, 64, 100.0))
         assert call(x, 5, 100.0) == expected
         raises(tf.errors.InvalidArgumentError, lambda: call(x, 5, 0.0))
         raises(tf.errors.InvalidArgumentError, lambda: call(bad, 5, 100.0))
         assert call(x, 5, 100.0) == expected
-    assert sum(s.steps_failed for s in tf.cuda.stream_stats()) == 60
+    assert sum(s.steps_failed for s in tf.cuda.stream_stats()) == (40 if ON_GPU else 60)
 
 
 def cancelled_calls() -> None:
@@ -1221,7 +1244,7 @@ def side_effects_and_errors(folder: str) -> None:
 @pytest.mark.parametrize("propagate", ["false", "true"])
 def test_side_effects_checkpoints_and_errors(tmp_path: Path, propagate: str) -> None:
     """What a function does beside its results works in scopes; errors are Python's exceptions."""
-    run(
+    run_job(
         side_effects_and_errors,
         str(tmp_path),
         TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION=propagate,
@@ -1326,4 +1349,4 @@ def threads() -> None:
 
 def test_threads() -> None:
     """Each result is that of a call by itself, or of a variable before or after a change."""
-    run(threads)
+    run_job(threads)

@@ -37,25 +37,6 @@ TUNED_CALLS = 110  # more than it takes to choose a plan
 AT_ONCE = {"TF_MULTI_STREAM_MEASURE": "false"}
 
 
-def run(job: Callable[..., None], *arguments: object, **environment: str) -> None:
-    """Runs a function of this file, which must succeed, in a process with stream groups."""
-    here = Path(__file__).resolve()
-    code = f"""
-import faulthandler, sys
-faulthandler.dump_traceback_later(500, exit=True)  # a hang says where
-sys.path.insert(0, {str(here.parents[1])!r})
-from multistream import {here.stem} as jobs
-jobs.{job.__name__}(*{arguments!r})
-jobs.base.check_process()
-"""
-    done = base.run_process(code, **environment)
-    # Grappler says this of each graph, as there is no CUDA behind an emulated GPU.
-    errors = [x for x in done.stderr.splitlines() if "was not registered" not in x]
-    assert done.returncode == 0, "\n".join(
-        [str(done.returncode), done.stdout[-6000:], *errors[-60:]]
-    )
-
-
 def save_random_programs(path: str, seeds: list[int], scoped: bool, calls: int) -> None:
     """Writes the results of random programs, and which groups have been used, to a file."""
     base.CALLS = calls
@@ -76,7 +57,7 @@ def results_under(
 ) -> tuple[dict[int, Any], set[int]]:
     path = folder / f"{policy}.pickle"
     environment = {"TF_MULTI_STREAM_POLICY": policy, "TF_MULTI_STREAM_MEASURE": str(measure)}
-    run(save_random_programs, str(path), *arguments, **environment)
+    base.run_job(save_random_programs, str(path), *arguments, **environment)
     results, groups = pickle.loads(path.read_bytes())
     return results, groups
 
@@ -169,7 +150,7 @@ def groups_of_branches() -> None:
 
 def test_full_graph_uses_the_groups() -> None:
     """And explicit marks win."""
-    run(groups_of_branches, TF_MULTI_STREAM_POLICY="full_graph", **AT_ONCE)
+    base.run_job(groups_of_branches, TF_MULTI_STREAM_POLICY="full_graph", **AT_ONCE)
 
 
 def test_a_policy_is_named_if_it_is_wrong() -> None:
@@ -236,7 +217,7 @@ def total_waits() -> int:
 
 def test_auto_stream_splits_a_function() -> None:
     """With the results of one stream."""
-    run(auto_streams)
+    base.run_job(auto_streams)
 
 
 def test_auto_stream_names_wrong_arguments() -> None:
@@ -282,7 +263,7 @@ def wrong_policy_attribute() -> None:
 
 def test_a_wrong_policy_attribute_is_an_error() -> None:
     """That names the node."""
-    run(wrong_policy_attribute)
+    base.run_job(wrong_policy_attribute)
 
 
 def save_plan_of_model(path: str) -> None:
@@ -323,8 +304,8 @@ def use_plan_of_model(path: str) -> None:
 def test_a_plan_is_saved_and_used_again(tmp_path: Path) -> None:
     """TF_STREAM_FROM_FILE gives each node its group."""
     path = str(tmp_path / "model.streams")
-    run(save_plan_of_model, path)
-    run(use_plan_of_model, path, TF_STREAM_FROM_FILE=path)
+    base.run_job(save_plan_of_model, path)
+    base.run_job(use_plan_of_model, path, TF_STREAM_FROM_FILE=path)
 
 
 def test_save_plan_needs_groups() -> None:
@@ -356,7 +337,7 @@ def tuned() -> None:
 
 def test_tune_tries_policies_and_groups() -> None:
     """With a progress bar."""
-    run(tuned)
+    base.run_job(tuned)
 
 
 def test_tune_says_what_it_takes() -> None:

@@ -15,10 +15,6 @@
 """A setter says the group of each op; the least loaded one spreads chains and keeps them whole."""
 
 import gc
-import os
-import subprocess
-import sys
-import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,29 +22,19 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.python.multistream import cuda, scope_stack
+from tensorflow.python.multistream import scope_stack
+
+from multistream.streams_test import (
+    GROUP,
+    NO_GRAD,
+    X,
+    group_of,
+    groups_by_type,
+    run,
+    traced,
+)
 
 tf1 = tf.compat.v1
-
-GROUP = "_stream_group"
-NO_GRAD = "_stream_group_no_grad"
-X = tf.TensorSpec([3], tf.float32)
-
-
-def group_of(op: Any) -> int | None:
-    """The group in an op's NodeDef, which is what the runtime reads."""
-    attributes = op.node_def.attr
-    return attributes[GROUP].i if GROUP in attributes else None
-
-
-def groups_by_type(graph: Any, *types: str) -> list[tuple[str, int | None]]:
-    """Type and group of a graph's ops of these types, in order."""
-    return [(op.type, group_of(op)) for op in graph.get_operations() if op.type in types]
-
-
-def traced(function: Any, *arguments: Any) -> Any:
-    """The graph of a function."""
-    return tf.function(function).get_concrete_function(*arguments).graph
 
 
 def least_loaded(*groups: int, **arguments: Any) -> Any:
@@ -66,13 +52,6 @@ class ByType(tf.cuda.StreamSetter):
     def __call__(self, op: Any) -> Any:
         self.asked.append(op.type)
         return self.groups.get(op.type)
-
-
-@pytest.fixture
-def four_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python sees four groups; the process has none."""
-    monkeypatch.setattr(cuda, "multi_stream_is_enabled", lambda: True)
-    monkeypatch.setattr(cuda, "stream_group_count", lambda gpu=0: 4)
 
 
 @pytest.fixture
@@ -667,18 +646,3 @@ def test_training_on_real_groups_gives_the_same_results() -> None:
     one = run(code, **groups).splitlines()
     assert several[0] == one[0]
     assert several[1].startswith("[0, 1, 2, 0, 1, 2]")
-
-
-def run(code: str, **environment: str) -> str:
-    """Runs code in a process with these multi-stream variables and no others."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env={**clean, "TF_CPP_MIN_LOG_LEVEL": "2", **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout

@@ -28,7 +28,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.python.multistream import cuda, scope_stack
+from tensorflow.python.multistream import scope_stack
 
 tf1 = tf.compat.v1
 
@@ -64,13 +64,6 @@ def on(i: int, include_grad: bool = True) -> Any:
 def traced(function: Any, *arguments: Any) -> Any:
     """The graph of a function."""
     return tf.function(function).get_concrete_function(*arguments).graph
-
-
-@pytest.fixture
-def four_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python sees four groups; the process has none."""
-    monkeypatch.setattr(cuda, "multi_stream_is_enabled", lambda: True)
-    monkeypatch.setattr(cuda, "stream_group_count", lambda gpu=0: 4)
 
 
 @pytest.fixture
