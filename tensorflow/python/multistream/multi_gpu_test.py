@@ -337,7 +337,8 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], dict[s
     def on_gpus(gpus: int) -> dict[str, list[Any]]:
         if gpus not in made:
             made[gpus], counts = found(tmp_path_factory.mktemp("expected"), gpus, "1")
-            assert list(counts) == [(i, 0) for i in range(gpus)]
+            if not base.ON_GPU:  # where one group is stock TensorFlow, which counts nothing
+                assert list(counts) == [(i, 0) for i in range(gpus)]
             # Training changes what is compared.
             losses = made[gpus]["model_parallel"][:STEPS]
             assert len({loss.tobytes() for loss in losses}) == STEPS
