@@ -16,21 +16,16 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/driver_locks.h"
 
 #include <link.h>
-#include <pthread.h>
-#include <sched.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <ctime>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/spinning_locks.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {
@@ -39,128 +34,14 @@ namespace multistream {
 #if defined(__x86_64__) && defined(__GLIBC__)
 namespace {
 
-// About 20 microseconds: more than a few launches of other threads.
-constexpr int kSpins = 600;
-// The later looks, each after a pause: at first the core goes to others, in
-// case the lock's owner waits for one.
-constexpr int kSpinsLater = 80;
-constexpr int kYields = 16;
-constexpr int kShortSleeps = 64;
-constexpr int64_t kShortSleepNanos = 20'000;
-constexpr int64_t kLongSleepNanos = 1'000'000;
-// How many pauses a reader stands back for. It may hold the lock already (a
-// read lock may be taken twice) and so be the one that the writer waits for.
-constexpr int kStandBack = kYields + 16;
-
-bool TryLock(pthread_mutex_t* mutex) {
-  // A look does not take the cache line from the owner.
-  return __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0 &&
-         pthread_mutex_trylock(mutex) == 0;
-}
-
-pid_t Self() {
-  thread_local const pid_t self = static_cast<pid_t>(syscall(SYS_gettid));
-  return self;
-}
-
-bool IsMine(const pthread_mutex_t* mutex) {
-  return __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED) == Self();
-}
-
-void Pause(int times) {
-  if (times <= kYields) {
-    sched_yield();
-    return;
-  }
-  const timespec time{
-      0, times <= kYields + kShortSleeps ? kShortSleepNanos : kLongSleepNanos};
-  // Unlike nanosleep() this is no point at which a thread can be cancelled.
-  syscall(SYS_nanosleep, &time, nullptr);
-}
-
-// pthread_mutex_lock. It never sleeps in the lock: the owner would have to wake
-// it, and who is woken finds the lock taken by one who spins.
-int SpinThenLock(pthread_mutex_t* mutex) {
-  // Without the bits for sharing and elision. Other kinds (error-checking,
-  // robust, with a protocol for priorities) do more than lock a word.
-  const int kind = mutex->__data.__kind & 0x7f;
-  const bool plain =
-      kind == PTHREAD_MUTEX_NORMAL || kind == PTHREAD_MUTEX_ADAPTIVE_NP;
-  if (!plain && (kind != PTHREAD_MUTEX_RECURSIVE || IsMine(mutex))) {
-    return pthread_mutex_lock(mutex);
-  }
-  const int error = errno;
-  for (int pauses = 0;; Pause(++pauses)) {
-    for (int i = pauses == 0 ? kSpins : kSpinsLater; i > 0; --i) {
-      if (TryLock(mutex)) {
-        errno = error;
-        return 0;
-      }
-      __builtin_ia32_pause();
-    }
-  }
-}
-
-// How many threads wait for a lock in order to write. Locks that share a count
-// only make each other's readers stand back.
-std::atomic<int>& WaitingWriters(const pthread_rwlock_t* lock) {
-  struct alignas(64) Count {
-    std::atomic<int> threads{0};
-  };
-  static Count counts[64];
-  // As sparse as the locks may be: the golden ratio spreads them.
-  return counts[reinterpret_cast<uintptr_t>(lock) * 0x9E3779B97F4A7C15u >> 58]
-      .threads;
-}
-
-// pthread_rwlock_rdlock that lets waiting writers go first.
-int ReadLock(pthread_rwlock_t* lock) {
-  const int error = errno;
-  const std::atomic<int>& writers = WaitingWriters(lock);
-  for (int pauses = 0; pauses < kStandBack; Pause(++pauses)) {
-    for (int i = pauses == 0 ? kSpins : kSpinsLater; i > 0; --i) {
-      if (writers.load(std::memory_order_relaxed) == 0) {
-        errno = error;
-        return pthread_rwlock_rdlock(lock);
-      }
-      __builtin_ia32_pause();
-    }
-  }
-  errno = error;
-  return pthread_rwlock_rdlock(lock);
-}
-
-// pthread_rwlock_wrlock. It does not sleep in the lock either: readers would
-// have to wake it.
-int WriteLock(pthread_rwlock_t* lock) {
-  // EDEADLK is for pthread_rwlock_wrlock to say.
-  if (__atomic_load_n(&lock->__data.__cur_writer, __ATOMIC_RELAXED) == Self()) {
-    return pthread_rwlock_wrlock(lock);
-  }
-  const int error = errno;
-  std::atomic<int>& writers = WaitingWriters(lock);
-  writers.fetch_add(1, std::memory_order_relaxed);
-  for (int pauses = 0;; Pause(++pauses)) {
-    for (int i = pauses == 0 ? kSpins : kSpinsLater; i > 0; --i) {
-      const int result = pthread_rwlock_trywrlock(lock);
-      if (result != EBUSY) {
-        writers.fetch_sub(1, std::memory_order_relaxed);
-        errno = error;
-        return result;
-      }
-      __builtin_ia32_pause();
-    }
-  }
-}
-
 struct Replacement {
   const char* name;
   void* with;
 };
 const Replacement kReplacements[] = {
-    {"pthread_mutex_lock", reinterpret_cast<void*>(&SpinThenLock)},
-    {"pthread_rwlock_rdlock", reinterpret_cast<void*>(&ReadLock)},
-    {"pthread_rwlock_wrlock", reinterpret_cast<void*>(&WriteLock)},
+    {"pthread_mutex_lock", reinterpret_cast<void*>(&SpinningLock)},
+    {"pthread_rwlock_rdlock", reinterpret_cast<void*>(&SpinningReadLock)},
+    {"pthread_rwlock_wrlock", reinterpret_cast<void*>(&SpinningWriteLock)},
 };
 
 struct Search {

@@ -13,20 +13,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What does a thread do that finds a lock of the CUDA driver taken?
+// Which locks does the CUDA driver wait for as spinning_locks.h says?
 //
-// Mutexes. Stock: it sleeps. Launches take about one microsecond of that lock,
-// a wake-up takes several, and the thread that wakes another pays for it,
-// partly within a further lock of the driver. So as soon as enough threads
-// launch, all of them sleep once a launch and stay so: a lock convoy, a quarter
-// of the throughput and idle cores, for as long as the load lasts. Here: it
-// spins for a while first.
-//
-// Read-write locks. Stock: readers go first. Each launch reads, making an event
-// writes (and TensorFlow makes one whenever it has none to spare), so under
-// load there is always a reader, and the step that wants an event stands still
-// until the load ends. Here: a reader that comes while a writer waits lets it
-// go first.
+// Those of the calls in its import table. Each launch takes one read-write lock
+// of the context (making an event writes it), within it the stream's mutex, and
+// within both another read-write lock and two mutexes that all streams share,
+// each for about a microsecond. With its own waiting, threads that launch on
+// many streams fall into a convoy (a quarter of the throughput, with idle
+// cores), and one that makes an event waits until the load ends.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_DRIVER_LOCKS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_DRIVER_LOCKS_H_
@@ -40,10 +34,10 @@ namespace multistream {
 
 // From now on the calls of pthread_mutex_lock and pthread_rwlock_{rd,wr}lock in
 // the loaded shared library whose file name begins with `library`
-// ("libcuda.so") do as said above; no other library's do. Returns how many
-// entries of its import table are so: 0 if it has none. NotFound if no such
-// library is loaded, Unimplemented on machines other than x86-64 with glibc.
-// Idempotent.
+// ("libcuda.so") wait as spinning_locks.h says; no other library's do. Returns
+// how many entries of its import table are so: 0 if it has none. NotFound if no
+// such library is loaded, Unimplemented on machines other than x86-64 with
+// glibc. Idempotent.
 absl::StatusOr<int> ReplaceLocksIn(const std::string& library);
 
 // The same for the CUDA driver, once it is loaded. Logs what it cannot do:

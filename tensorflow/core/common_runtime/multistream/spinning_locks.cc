@@ -1,0 +1,231 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/spinning_locks.h"
+
+#include <sched.h>
+
+#include <cerrno>
+#include <ctime>
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// About 20 microseconds: more than a few launches of other threads.
+constexpr int kSpins = 600;
+// The later looks, each after the core has been offered to others, in case the
+// lock's owner waits for one.
+constexpr int kSpinsLater = 80;
+// Longer than the machine takes a core from a thread for, now and then, while
+// it holds a lock. Shorter, and the waiters' sleep would begin a convoy.
+constexpr int64_t kMostSpinningNanos = 3'000'000;
+
+// The windows in which readers stand back: the first, and those that take a
+// tenth of the time until the next, which comes after twice the time, and at
+// last each 0.64 seconds.
+constexpr int64_t kFirstWindowNanos = 500'000;
+constexpr int64_t kSecondWindowAtNanos = 5'000'000;
+constexpr int64_t kMostBetweenWindowsNanos = 640'000'000;
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Calls `look` until it says true, for `most_nanos` or a little longer. Returns
+// whether it did.
+template <class Look>
+bool SpinUntil(int64_t most_nanos, Look look) {
+  for (int i = kSpins; i > 0; --i) {
+    if (look()) return true;
+    Pause();
+  }
+  const int64_t end = SteadyNanos() + most_nanos;
+  do {
+    sched_yield();
+    for (int i = kSpinsLater; i > 0; --i) {
+      if (look()) return true;
+      Pause();
+    }
+  } while (SteadyNanos() < end);
+  return false;
+}
+
+LockWait*& ShownHere() {
+  thread_local LockWait* wait = nullptr;
+  return wait;
+}
+
+// While it lives, the thread waits, as others see it; and errno stays.
+class Waiting {
+ public:
+  Waiting() : shown_(ShownHere()) {
+    if (shown_ != nullptr) {
+      shown_->store(SteadyNanos(), std::memory_order_relaxed);
+    }
+  }
+  ~Waiting() {
+    if (shown_ != nullptr) shown_->store(0, std::memory_order_relaxed);
+    errno = error_;
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  LockWait* const shown_;
+  const int error_ = errno;
+};
+
+// The writers that wait, each for one lock. Few wait at once: making an event
+// is rare. One that finds no place is not waited for, as without this.
+class WaitingWriters {
+ public:
+  struct Place {
+    std::atomic<const void*> lock{nullptr};
+    std::atomic<int64_t> since{0};
+  };
+
+  // nullptr: there is none.
+  Place* Enter(const void* lock) {
+    for (Place& place : places_) {
+      const void* free = nullptr;
+      // Its own address says that it is taken, and stands for no lock yet.
+      if (place.lock.compare_exchange_strong(free, &place,
+                                             std::memory_order_relaxed)) {
+        place.since.store(SteadyNanos(), std::memory_order_relaxed);
+        place.lock.store(lock, std::memory_order_release);
+        count_.fetch_add(1, std::memory_order_relaxed);
+        return &place;
+      }
+    }
+    return nullptr;
+  }
+
+  void Leave(Place* place) {
+    if (place == nullptr) return;
+    count_.fetch_sub(1, std::memory_order_relaxed);
+    place->lock.store(nullptr, std::memory_order_release);
+  }
+
+  // Whether a reader of `lock` is to stand back at this moment.
+  bool StandBackFor(const void* lock) const {
+    // All that a launch pays while nobody waits.
+    if (count_.load(std::memory_order_relaxed) == 0) return false;
+    for (const Place& place : places_) {
+      if (place.lock.load(std::memory_order_acquire) != lock) continue;
+      const int64_t waited =
+          SteadyNanos() - place.since.load(std::memory_order_relaxed);
+      if (ReadersStandBackAfter(waited)) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::atomic<int> count_{0};
+  Place places_[16];
+};
+
+WaitingWriters* Writers() {
+  static WaitingWriters writers;
+  return &writers;
+}
+
+// A look at the word does not take its cache line from the lock's owner.
+bool LooksFree(const pthread_mutex_t* mutex) {
+#if defined(__GLIBC__)
+  return __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0;
+#else
+  return true;
+#endif
+}
+
+// Whether the mutex only locks a word. Other kinds (error-checking, robust,
+// with a protocol for priorities) do more.
+bool IsPlain(const pthread_mutex_t* mutex) {
+#if defined(__GLIBC__)
+  // Without the bits for sharing and elision.
+  const int kind = mutex->__data.__kind & 0x7f;
+  return kind == PTHREAD_MUTEX_NORMAL || kind == PTHREAD_MUTEX_ADAPTIVE_NP ||
+         kind == PTHREAD_MUTEX_RECURSIVE;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+bool ReadersStandBackAfter(int64_t nanos) {
+  if (nanos < kFirstWindowNanos) return true;
+  if (nanos >= kMostBetweenWindowsNanos) {
+    return nanos % kMostBetweenWindowsNanos < kMostBetweenWindowsNanos / 10;
+  }
+  int64_t window = kSecondWindowAtNanos;
+  while (2 * window <= nanos) window *= 2;
+  return window <= nanos && nanos < window + window / 10;
+}
+
+int64_t SteadyNanos() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+void ShowLockWaitsOfThisThread(LockWait* wait) { ShownHere() = wait; }
+
+int SpinningLock(pthread_mutex_t* mutex) {
+  if (!IsPlain(mutex)) return pthread_mutex_lock(mutex);
+  // Also locks a recursive one that is this thread's already.
+  int result = pthread_mutex_trylock(mutex);
+  if (result != EBUSY) return result;
+  const Waiting waiting;
+  const bool got = SpinUntil(kMostSpinningNanos, [&] {
+    if (!LooksFree(mutex)) return false;
+    result = pthread_mutex_trylock(mutex);
+    return result != EBUSY;
+  });
+  return got ? result : pthread_mutex_lock(mutex);
+}
+
+int SpinningReadLock(pthread_rwlock_t* lock) {
+  if (Writers()->StandBackFor(lock)) {
+    const Waiting waiting;
+    // Windows of several writers may follow each other.
+    SpinUntil(kMostBetweenWindowsNanos / 10,
+              [&] { return !Writers()->StandBackFor(lock); });
+  }
+  return pthread_rwlock_rdlock(lock);
+}
+
+int SpinningWriteLock(pthread_rwlock_t* lock) {
+  int result = pthread_rwlock_trywrlock(lock);
+  if (result != EBUSY) return result;
+  const Waiting waiting;
+  WaitingWriters::Place* place = Writers()->Enter(lock);
+  const bool got = SpinUntil(kFirstWindowNanos, [&] {
+    result = pthread_rwlock_trywrlock(lock);
+    return result != EBUSY;
+  });
+  // The last reader wakes it, and hands the lock over.
+  if (!got) result = pthread_rwlock_wrlock(lock);
+  Writers()->Leave(place);
+  return result;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
