@@ -48,6 +48,12 @@ class StreamGroupStats:
         memory of other groups, or of the host for copies to the GPU.
       bytes_held: their size, in bytes.
       peak_bytes_held: the most that `bytes_held` has been.
+      steps_waiting: parts of the group's steps that wait at this moment for a thread to
+        launch their ops.
+      longest_launch_wait_micros: the longest time, in microseconds, that one of them has
+        waited, or has waited so far, or that an op's launch has waited for a lock of the
+        CUDA driver. What an alarm should look at: milliseconds under full load, never a
+        second.
     """
 
     gpu: int
@@ -69,6 +75,8 @@ class StreamGroupStats:
     tensors_held: int
     bytes_held: int
     peak_bytes_held: int
+    steps_waiting: int
+    longest_launch_wait_micros: int
 
 
 class _CStats(ctypes.Structure):
@@ -93,6 +101,8 @@ class _CStats(ctypes.Structure):
         ("tensors_held", ctypes.c_int64),
         ("bytes_held", ctypes.c_int64),
         ("peak_bytes_held", ctypes.c_int64),
+        ("steps_waiting", ctypes.c_int64),
+        ("longest_launch_wait_micros", ctypes.c_int64),
     )
 
 

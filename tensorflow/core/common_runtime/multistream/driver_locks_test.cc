@@ -69,10 +69,10 @@ class DriverLocksTest : public ::testing::Test {
   // in spinning_locks.h only.
   bool MutexShowsWaits() {
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    LockWait wait{0};
+    LockWaits shown;
     pthread_mutex_lock(&mutex);
     std::thread waits([&] {
-      ShowLockWaitsOfThisThread(&wait);
+      ShowLockWaitsOfThisThread(&shown);
       lock_(&mutex);
       pthread_mutex_unlock(&mutex);
     });
@@ -80,37 +80,37 @@ class DriverLocksTest : public ::testing::Test {
     while (__atomic_load_n(&mutex.__data.__lock, __ATOMIC_RELAXED) != 2) {
       absl::SleepFor(absl::Milliseconds(1));
     }
-    const bool shown = wait != 0;
+    const bool is_shown = shown.since != 0;
     pthread_mutex_unlock(&mutex);
     waits.join();
-    return shown;
+    return is_shown;
   }
 
   // Whether a writer does, and beside it a reader.
   bool ReadWriteLockShowsWaits() {
     pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-    LockWait write_wait{0}, read_wait{0};
+    LockWaits write_waits, read_waits;
     std::atomic<bool> ends{false};
     pthread_rwlock_rdlock(&lock);
     std::thread writes([&] {
-      ShowLockWaitsOfThisThread(&write_wait);
+      ShowLockWaitsOfThisThread(&write_waits);
       write_lock_(&lock);
       pthread_rwlock_unlock(&lock);
     });
     std::thread reads([&] {
-      ShowLockWaitsOfThisThread(&read_wait);
+      ShowLockWaitsOfThisThread(&read_waits);
       while (!ends) {
         read_lock_(&lock);
         pthread_rwlock_unlock(&lock);
       }
     });
-    const auto shown = [](const LockWait& wait) {
+    const auto shown = [](const LockWaits& waits) {
       const absl::Time end = absl::Now() + absl::Seconds(10);
-      while (wait == 0 && absl::Now() < end) {
+      while (waits.since == 0 && absl::Now() < end) {
       }
-      return wait != 0;
+      return absl::Now() < end;
     };
-    const bool both = shown(write_wait) && shown(read_wait);
+    const bool both = shown(write_waits) && shown(read_waits);
     ends = true;
     pthread_rwlock_unlock(&lock);
     writes.join();

@@ -64,6 +64,14 @@ struct StreamGroupStats {
   int64_t tensors_held = 0;
   int64_t bytes_held = 0;
   int64_t peak_bytes_held = 0;
+  // Closures of the group's steps that wait at this moment for a thread to
+  // launch their ops: with more of them for long, there are more clients than
+  // the cores and groups can serve.
+  int64_t steps_waiting = 0;
+  // The longest time that one of them has waited, or has waited so far, or that
+  // an op's launch has waited for a lock of the CUDA driver. What an alarm
+  // should look at: milliseconds under full load, never a second.
+  int64_t longest_launch_wait_micros = 0;
 };
 
 // True if the environment asks for more than one stream group, or for

@@ -67,29 +67,36 @@ bool SpinUntil(int64_t most_nanos, Look look) {
   return false;
 }
 
-LockWait*& ShownHere() {
-  thread_local LockWait* wait = nullptr;
-  return wait;
+LockWaits*& ShownHere() {
+  thread_local LockWaits* waits = nullptr;
+  return waits;
 }
 
 // While it lives, the thread waits, as others see it; and errno stays.
 class Waiting {
  public:
   Waiting() : shown_(ShownHere()) {
-    if (shown_ != nullptr) {
-      shown_->store(SteadyNanos(), std::memory_order_relaxed);
-    }
+    if (shown_ == nullptr) return;
+    since_ = SteadyNanos();
+    shown_->since.store(since_, std::memory_order_relaxed);
   }
   ~Waiting() {
-    if (shown_ != nullptr) shown_->store(0, std::memory_order_relaxed);
+    if (shown_ != nullptr) {
+      shown_->since.store(0, std::memory_order_relaxed);
+      const int64_t waited = SteadyNanos() - since_;
+      if (waited > shown_->longest.load(std::memory_order_relaxed)) {
+        shown_->longest.store(waited, std::memory_order_relaxed);
+      }
+    }
     errno = error_;
   }
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
  private:
-  LockWait* const shown_;
   const int error_ = errno;
+  LockWaits* const shown_;
+  int64_t since_ = 0;
 };
 
 // The writers that wait, each for one lock. Few wait at once: making an event
@@ -186,7 +193,7 @@ int64_t SteadyNanos() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-void ShowLockWaitsOfThisThread(LockWait* wait) { ShownHere() = wait; }
+void ShowLockWaitsOfThisThread(LockWaits* waits) { ShownHere() = waits; }
 
 int SpinningLock(pthread_mutex_t* mutex) {
   if (!IsPlain(mutex)) return pthread_mutex_lock(mutex);

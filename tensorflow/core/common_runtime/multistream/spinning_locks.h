@@ -60,11 +60,13 @@ int SpinningLock(pthread_mutex_t* mutex);
 int SpinningReadLock(pthread_rwlock_t* lock);
 int SpinningWriteLock(pthread_rwlock_t* lock);
 
-// What a thread that waits for such a lock shows to others: since when, in
-// nanoseconds of the steady clock; 0 while it does not wait.
-using LockWait = std::atomic<int64_t>;
-// From now on the calling thread shows its waits in `wait`; nullptr: nowhere.
-void ShowLockWaitsOfThisThread(LockWait* wait);
+// What a thread shows to others of its waits for such locks, in nanoseconds.
+struct LockWaits {
+  std::atomic<int64_t> since{0};    // of the steady clock; 0: it does not wait
+  std::atomic<int64_t> longest{0};  // that has ended
+};
+// From now on the calling thread shows its waits in `waits`; nullptr: nowhere.
+void ShowLockWaitsOfThisThread(LockWaits* waits);
 
 // Whether readers stand back for a writer that has waited for so long.
 bool ReadersStandBackAfter(int64_t nanos);

@@ -92,17 +92,17 @@ class Writer {
  public:
   explicit Writer(ReadWriteLock* lock)
       : thread_([this, lock] {
-          ShowLockWaitsOfThisThread(&wait_);
+          ShowLockWaitsOfThisThread(&waits_);
           lock->LockToWrite();
           lock->Unlock();
         }) {}
   ~Writer() { thread_.join(); }
   bool AwaitWaiting() {
-    return Await([this] { return wait_ != 0; });
+    return Await([this] { return waits_.since != 0; });
   }
 
  private:
-  LockWait wait_{0};
+  LockWaits waits_;
   std::thread thread_;
 };
 
@@ -205,16 +205,18 @@ TEST(SpinningLocksTest, SayWhatTheLockSaysAndLeaveErrno) {
 
 TEST(SpinningLocksTest, OthersSeeThatAThreadWaits) {
   Mutex mutex;
-  LockWait wait{0};
+  LockWaits shown;
   mutex.Lock();
   std::thread waits([&] {
-    ShowLockWaitsOfThisThread(&wait);
+    ShowLockWaitsOfThisThread(&shown);
     mutex.Lock();
-    EXPECT_EQ(wait, 0);
+    EXPECT_EQ(shown.since, 0);
+    EXPECT_GT(shown.longest, 0);
     mutex.Unlock();
   });
-  EXPECT_TRUE(Await([&] { return wait != 0; }));
-  EXPECT_LE(wait, SteadyNanos());
+  EXPECT_TRUE(Await([&] { return shown.since != 0; }));
+  EXPECT_LE(shown.since, SteadyNanos());
+  EXPECT_EQ(shown.longest, 0);
   mutex.Unlock();
   waits.join();
 }
@@ -274,15 +276,12 @@ TEST(SpinningLocksTest, AWriterOfOneLockDelaysNoReaderOfAnother) {
   lock.LockToRead();
   Writer writer(&lock);
   EXPECT_TRUE(writer.AwaitWaiting());
-  LockWait wait{0};
-  ShowLockWaitsOfThisThread(&wait);
   const int64_t before = SleepsOfThisThread();
   for (int i = 0; i < kOthers; ++i) {
     others[i].LockToRead();
     others[i].Unlock();
   }
   EXPECT_LT(SleepsOfThisThread() - before, kOthers / 100);
-  ShowLockWaitsOfThisThread(nullptr);
   lock.Unlock();
 }
 

@@ -24,7 +24,9 @@ limitations under the License.
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
+#include "tensorflow/core/common_runtime/multistream/spinning_locks.h"
 #include "tensorflow/core/platform/cpu_info.h"
+#include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -33,7 +35,35 @@ namespace {
 constexpr absl::Duration kLookFor = absl::Milliseconds(1);
 constexpr int kLooksAtOnce = 64;
 
+constexpr absl::Duration kLookForWaits = absl::Seconds(1);
+// Under full load an op waits for milliseconds.
+constexpr int64_t kMuchTooLongNanos = 1'000'000'000;
+
 thread_local const StepThreads* of_this_thread = nullptr;
+
+// `group`'s step waits, or has waited, for `nanos`: for a lock of the driver,
+// or for a thread.
+void NoteWait(StreamGroup* group, int64_t nanos, bool for_lock) {
+  group->NoteLaunchWait(nanos);
+  if (nanos < kMuchTooLongNanos) return;
+  static std::atomic<bool> has_warned{false};
+  if (has_warned.exchange(true)) return;
+  LOG(WARNING)
+      << "Multi-stream: a step on stream group " << group->index() << " of GPU "
+      << group->gpu() << " has waited for " << nanos / 1'000'000
+      << " ms until its ops could be launched, for "
+      << (for_lock
+              ? "a lock of the CUDA driver. More threads launch than this "
+                "machine's cores can serve, or another process keeps the "
+                "driver busy: give the process more cores, or run fewer "
+                "processes on this GPU."
+              : "one of the threads that launch. They wait for ops that "
+                "block (of Python, of queues, of other machines), or for "
+                "cores: give the process more cores, or each group threads "
+                "of its own with TF_GPU_THREAD_MODE=gpu_private.")
+      << " tf.cuda.stream_stats() has the longest wait of each group. This is "
+         "said once.";
+}
 
 }  // namespace
 
@@ -80,27 +110,31 @@ StepThreads* StepThreads::Get() {
   return threads;
 }
 
-void StepThreads::Schedule(const StreamGroup* group, Closure closure) {
+void StepThreads::Schedule(StreamGroup* group, Closure closure,
+                           bool is_only_group) {
+  if (group != nullptr) group->NoteStepsWaiting(1);
+  Given given{group, group == nullptr ? 0 : SteadyNanos(), std::move(closure)};
   absl::MutexLock lock(&mu_);
+  if (watcher_sleeps_) watch_.Signal();
   Lane* lane = nullptr;
-  if (group != nullptr && most_of_group_ < static_cast<int>(running_.size())) {
+  if (group != nullptr && is_only_group &&
+      most_of_group_ < static_cast<int>(running_.size())) {
     std::unique_ptr<Lane>& of_group = lanes_[group];
     if (of_group == nullptr) of_group = std::make_unique<Lane>();
     lane = of_group.get();
   }
   if (lane != nullptr && lane->admitted >= most_of_group_) {
-    lane->parked.push_back(std::move(closure));
-    ++parked_;
-    if (watcher_sleeps_) watch_.Signal();
+    lane->parked.push_back(std::move(given));
+    if (parked_++ == 0) watch_.Signal();
     return;
   }
-  Admit(lane, std::move(closure));
+  Admit(lane, std::move(given));
   WakeSleeper();
 }
 
-void StepThreads::Admit(Lane* lane, Closure closure) {
+void StepThreads::Admit(Lane* lane, Given given) {
   if (lane != nullptr) ++lane->admitted;
-  closures_.push_back({lane, std::move(closure)});
+  closures_.push_back({lane, std::move(given)});
   waiting_.store(closures_.size(), std::memory_order_release);
 }
 
@@ -108,7 +142,7 @@ void StepThreads::Leave(Lane* lane) {
   --lane->admitted;
   if (lane->parked.empty()) return;
   // Behind what other groups have been given.
-  Closure next = std::move(lane->parked.front());
+  Given next = std::move(lane->parked.front());
   lane->parked.pop_front();
   --parked_;
   Admit(lane, std::move(next));
@@ -122,7 +156,7 @@ void StepThreads::WakeSleeper() {
   if (sleeping_ > 0 && closures_.size() > looking_) given_.Signal();
 }
 
-StepThreads* StepThreads::Of(const StreamGroup* group, int count) {
+StepThreads* StepThreads::Of(StreamGroup* group, int count) {
   static absl::Mutex mu(absl::kConstInit);
   static auto* all = new absl::flat_hash_map<const StreamGroup*, StepThreads*>;
   absl::MutexLock lock(&mu);
@@ -135,17 +169,17 @@ StepThreads* StepThreads::Of(const StreamGroup* group, int count) {
 }
 
 Executor::Args::Runner StepThreads::RunnerFor(
-    const Executor::Args& args, const StreamGroup* group, int groups,
+    const Executor::Args& args, StreamGroup* group, int groups,
     std::shared_ptr<StepThreads> of_session) {
   const absl::StatusOr<Options>& options = ProcessOptions();
   const ThreadMode mode =
       options.ok() ? options->thread_mode : ThreadMode::kProcess;
   if (args.run_all_kernels_inline) return args.runner;
-  const StreamGroup* only_group = groups == 1 ? group : nullptr;
   // `threads`: a pointer, shared if they are not there for ever.
-  const auto on = [only_group](auto threads) -> Executor::Args::Runner {
-    return [threads, only_group](Executor::Args::Closure closure) {
-      threads->Schedule(only_group, std::move(closure));
+  const auto on = [group, groups](auto threads) -> Executor::Args::Runner {
+    return [threads, group, groups](Executor::Args::Closure closure) {
+      threads->Schedule(group, std::move(closure),
+                        /*is_only_group=*/groups == 1);
     };
   };
   if (of_session != nullptr &&
@@ -163,24 +197,28 @@ bool StepThreads::RunThisThread() const { return of_this_thread == this; }
 
 void StepThreads::Run(Running* running) {
   of_this_thread = this;
+  ShowLockWaitsOfThisThread(&running->lock_waits);
   bool has_looked = false;
   absl::MutexLock lock(&mu_);
   while (true) {
     if (!closures_.empty()) {
-      auto [lane, closure] = std::move(closures_.front());
+      auto [lane, given] = std::move(closures_.front());
       closures_.pop_front();
       waiting_.store(closures_.size(), std::memory_order_release);
-      if (lane != nullptr) *running = {lane, absl::Now()};
+      ++begun_;
+      running->lane = lane;
+      running->group = given.group;
+      if (given.group != nullptr) running->since = SteadyNanos();
       mu_.Unlock();
-      closure();
-      closure = nullptr;
+      RunClosure(running, std::move(given));
       mu_.Lock();
+      running->group = nullptr;
       if (running->lane != nullptr) {
         Leave(std::exchange(running->lane, nullptr));
       }
       has_looked = false;
     } else if (Ended()) {
-      return;
+      break;
     } else if (!has_looked && looking_ < static_cast<size_t>(most_looking_)) {
       ++looking_;
       mu_.Unlock();
@@ -195,27 +233,76 @@ void StepThreads::Run(Running* running) {
       has_looked = false;
     }
   }
+  ShowLockWaitsOfThisThread(nullptr);
+}
+
+void StepThreads::RunClosure(Running* running, Given given) {
+  StreamGroup* group = given.group;
+  if (group != nullptr) {
+    group->NoteStepsWaiting(-1);
+    NoteWait(group, running->since - given.since, /*for_lock=*/false);
+  }
+  given.closure();
+  given.closure = nullptr;
+  std::atomic<int64_t>& longest = running->lock_waits.longest;
+  if (longest.load(std::memory_order_relaxed) == 0) return;
+  const int64_t waited = longest.exchange(0, std::memory_order_relaxed);
+  if (group != nullptr) NoteWait(group, waited, /*for_lock=*/true);
 }
 
 void StepThreads::Watch() {
   absl::MutexLock lock(&mu_);
+  int64_t begun_before = 0;
+  absl::Time next_look = absl::Now() + kLookForWaits;
   while (!Ended()) {
-    if (parked_ == 0) {
+    const bool idle = parked_ == 0 && closures_.empty() &&
+                      begun_ == std::exchange(begun_before, begun_);
+    if (idle &&
+        std::all_of(running_.begin(), running_.end(),
+                    [](const Running& r) { return r.group == nullptr; })) {
       watcher_sleeps_ = true;
       watch_.Wait(&mu_);
       watcher_sleeps_ = false;
+    }
+    watch_.WaitWithTimeout(
+        &mu_, parked_ > 0 ? std::min(blocked_, kLookForWaits) : kLookForWaits);
+    if (parked_ > 0) LetInWhereBlocked();
+    if (absl::Now() >= next_look) {
+      NoteWaits();
+      next_look = absl::Now() + kLookForWaits;
+    }
+  }
+}
+
+void StepThreads::LetInWhereBlocked() {
+  const int64_t since = SteadyNanos() - absl::ToInt64Nanoseconds(blocked_);
+  for (Running& running : running_) {
+    if (running.lane == nullptr || running.since > since ||
+        running.lane->parked.empty() || running.lock_waits.since != 0) {
       continue;
     }
-    watch_.WaitWithTimeout(&mu_, blocked_);
-    const absl::Time since = absl::Now() - blocked_;
-    for (Running& running : running_) {
-      if (running.lane == nullptr || running.since > since ||
-          running.lane->parked.empty()) {
-        continue;
-      }
-      Leave(std::exchange(running.lane, nullptr));
-      WakeSleeper();
+    Leave(std::exchange(running.lane, nullptr));
+    WakeSleeper();
+  }
+}
+
+void StepThreads::NoteWaits() {
+  const int64_t now = SteadyNanos();
+  for (const Running& running : running_) {
+    const int64_t since = running.lock_waits.since;
+    if (running.group != nullptr && since != 0) {
+      NoteWait(running.group, now - since, /*for_lock=*/true);
     }
+  }
+  // The first is the one that waits longest.
+  if (!closures_.empty() && closures_.front().given.group != nullptr) {
+    const Given& first = closures_.front().given;
+    NoteWait(first.group, now - first.since, /*for_lock=*/false);
+  }
+  for (const auto& [group, lane] : lanes_) {
+    if (lane->parked.empty()) continue;
+    NoteWait(lane->parked.front().group, now - lane->parked.front().since,
+             /*for_lock=*/false);
   }
 }
 

@@ -34,6 +34,7 @@ limitations under the License.
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -44,6 +45,7 @@ limitations under the License.
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/multistream/spinning_locks.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/platform/env.h"
 
@@ -56,7 +58,8 @@ class StepThreads {
   // `most_looking`: of `count`, how many may look for work instead of sleeping.
   // `most_of_group`: how many run closures of the same group at the same time;
   // one that has run for `blocked` no longer counts, as it may wait for
-  // another.
+  // another. But one that waits for a lock of the driver counts: another would
+  // wait there, too.
   StepThreads(int count, int most_looking, int most_of_group,
               absl::Duration blocked = absl::Milliseconds(5));
   // Runs all closures first.
@@ -65,8 +68,10 @@ class StepThreads {
   // Those of the process. Never deleted.
   static StepThreads* Get();
 
-  // `group`: whose step it is part of; nullptr if it has ops of several groups.
-  void Schedule(const StreamGroup* group, std::function<void()> closure);
+  // `group`: whose step it is part of, nullptr: nobody's. `is_only_group`: the
+  // step has ops of no other group.
+  void Schedule(StreamGroup* group, std::function<void()> closure,
+                bool is_only_group = true);
 
   // Whether the calling thread is one of these.
   bool RunThisThread() const;
@@ -85,33 +90,40 @@ class StepThreads {
   // `groups`: how many groups the step's ops have, of which `group` is the
   // first.
   static Executor::Args::Runner RunnerFor(
-      const Executor::Args& args, const StreamGroup* group, int groups,
+      const Executor::Args& args, StreamGroup* group, int groups,
       std::shared_ptr<StepThreads> of_session);
 
  private:
   using Closure = std::function<void()>;
 
+  struct Given {
+    StreamGroup* group;  // or nullptr
+    int64_t since;       // SteadyNanos()
+    Closure closure;
+  };
   // The closures of a group. Those that are `admitted` are in `closures_`, or
   // run and count.
   struct Lane {
     int admitted = 0;
-    std::deque<Closure> parked;
+    std::deque<Given> parked;
   };
-  struct Given {
+  struct Admitted {
     Lane* lane;  // or nullptr
-    Closure closure;
+    Given given;
   };
-  // What a thread runs, for as long as it counts.
+  // What a thread runs.
   struct Running {
-    Lane* lane = nullptr;
-    absl::Time since;
+    Lane* lane = nullptr;  // for as long as it counts
+    StreamGroup* group = nullptr;
+    int64_t since = 0;
+    LockWaits lock_waits;
   };
 
   // Those of a group, or of all groups (nullptr). Never deleted.
-  static StepThreads* Of(const StreamGroup* group, int count);
+  static StepThreads* Of(StreamGroup* group, int count);
 
   // To `closures_`, or it has to wait for others of its group.
-  void Admit(Lane* lane, Closure closure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Admit(Lane* lane, Given given) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // One of `lane` has run, or no longer counts.
   void Leave(Lane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WakeSleeper() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -120,8 +132,11 @@ class StepThreads {
   }
 
   void Run(Running* running);
-  // Lets closures in where others are blocked.
+  void RunClosure(Running* running, Given given);
+  // Lets closures in where others are blocked, and notes long waits.
   void Watch();
+  void LetInWhereBlocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteWaits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether there may be something to do. False after a while.
   bool Look() const;
 
@@ -132,13 +147,14 @@ class StepThreads {
   std::atomic<size_t> waiting_{0};
   absl::Mutex mu_;
   absl::CondVar given_;
-  std::deque<Given> closures_ ABSL_GUARDED_BY(mu_);
+  std::deque<Admitted> closures_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<const StreamGroup*, std::unique_ptr<Lane>> lanes_
       ABSL_GUARDED_BY(mu_);
   size_t parked_ ABSL_GUARDED_BY(mu_) = 0;             // of all lanes
   std::vector<Running> running_ ABSL_GUARDED_BY(mu_);  // threads
   absl::CondVar watch_;
   bool watcher_sleeps_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t begun_ ABSL_GUARDED_BY(mu_) = 0;  // closures
   size_t looking_ ABSL_GUARDED_BY(mu_) = 0;
   size_t sleeping_ ABSL_GUARDED_BY(mu_) = 0;
   std::atomic<bool> ends_{false};

@@ -15,6 +15,7 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/step_threads.h"
 
+#include <pthread.h>
 #include <time.h>
 
 #include <algorithm>
@@ -25,13 +26,19 @@ limitations under the License.
 #include <string>
 #include <vector>
 
+#include "absl/log/log_entry.h"
+#include "absl/log/log_sink.h"
+#include "absl/log/log_sink_registry.h"
+#include "absl/strings/match.h"
 #include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "tensorflow/core/common_runtime/multistream/fake_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/raise_to.h"
+#include "tensorflow/core/common_runtime/multistream/spinning_locks.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 
 namespace tensorflow {
@@ -233,7 +240,8 @@ constexpr absl::Duration kNever = absl::Hours(1);
 
 class GroupsTest : public ::testing::Test {
  protected:
-  const StreamGroup* group(int i) const { return groups_->group(i); }
+  StreamGroup* group(int i) const { return groups_->group(i); }
+  StreamGroupStats stats(int i) const { return groups_->Stats()[i]; }
 
  private:
   StreamRecord record_;
@@ -314,6 +322,116 @@ TEST_F(GroupsTest, ClosuresThatWaitForOthersOfTheirGroupLetThemIn) {
     }
     ended.Wait();
   }
+}
+
+// Another of its group would only wait for the lock, too.
+TEST_F(GroupsTest, AClosureThatWaitsForALockLetsNobodyIn) {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&mutex);
+  std::atomic<bool> second_ran{false};
+  {
+    constexpr absl::Duration kBlocked = absl::Milliseconds(5);
+    StepThreads threads(4, 1, 1, kBlocked);
+    threads.Schedule(group(0), [&] {
+      SpinningLock(&mutex);
+      EXPECT_FALSE(second_ran);
+      pthread_mutex_unlock(&mutex);
+    });
+    threads.Schedule(group(0), [&] { second_ran = true; });
+    absl::SleepFor(40 * kBlocked);
+    EXPECT_FALSE(second_ran);
+    pthread_mutex_unlock(&mutex);
+  }
+  EXPECT_TRUE(second_ran);
+}
+
+TEST_F(GroupsTest, StatsSayWhoWaitsAndForHowLong) {
+  constexpr int64_t kMicros = 20'000;
+  absl::Notification begun, released;
+  StepThreads threads(1, 1, 1);
+  threads.Schedule(group(0), [&] {
+    begun.Notify();
+    released.WaitForNotification();
+  });
+  begun.WaitForNotification();
+  EXPECT_EQ(stats(1).steps_waiting, 0);
+  EXPECT_EQ(stats(1).longest_launch_wait_micros, 0);
+  absl::BlockingCounter ran(3);
+  for (int i = 0; i < 3; ++i) {
+    threads.Schedule(
+        group(1), [&] { ran.DecrementCount(); },
+        /*is_only_group=*/i == 0);
+  }
+  EXPECT_EQ(stats(1).steps_waiting, 3);
+  absl::SleepFor(absl::Microseconds(kMicros));
+  released.Notify();
+  ran.Wait();
+  EXPECT_EQ(stats(1).steps_waiting, 0);
+  EXPECT_GE(stats(1).longest_launch_wait_micros, kMicros);
+}
+
+TEST_F(GroupsTest, StatsHaveWaitsForLocks) {
+  constexpr int64_t kMicros = 20'000;
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&mutex);
+  {
+    StepThreads threads(1, 1, 1);
+    threads.Schedule(group(0), [&] {
+      SpinningLock(&mutex);
+      pthread_mutex_unlock(&mutex);
+    });
+    // Until it sleeps in the lock.
+    while (__atomic_load_n(&mutex.__data.__lock, __ATOMIC_RELAXED) != 2) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    absl::SleepFor(absl::Microseconds(kMicros));
+    pthread_mutex_unlock(&mutex);
+  }
+  EXPECT_GE(stats(0).longest_launch_wait_micros, kMicros);
+}
+
+class WarningsOfWaits : public absl::LogSink {
+ public:
+  WarningsOfWaits() { absl::AddLogSink(this); }
+  ~WarningsOfWaits() override { absl::RemoveLogSink(this); }
+  void Send(const absl::LogEntry& entry) override {
+    if (absl::StrContains(entry.text_message(), "ops could be launched")) {
+      absl::MutexLock lock(&mu_);
+      texts_.emplace_back(entry.text_message());
+    }
+  }
+  std::vector<std::string> texts() {
+    absl::MutexLock lock(&mu_);
+    return texts_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::vector<std::string> texts_;
+};
+
+// While it waits, not afterwards: it may be for ever.
+TEST_F(GroupsTest, AStepThatWaitsForTooLongIsSaidOnce) {
+  WarningsOfWaits warnings;
+  absl::Notification released;
+  {
+    StepThreads threads(2, 1, 1, kNever);
+    threads.Schedule(group(2), [&] { released.WaitForNotification(); });
+    threads.Schedule(group(2), [] {});
+    const absl::Time end = absl::Now() + kLongEnough;
+    while (warnings.texts().empty() && absl::Now() < end) {
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    EXPECT_GE(stats(2).longest_launch_wait_micros, 1'000'000);
+    // Long enough for another look.
+    absl::SleepFor(absl::Milliseconds(1500));
+    released.Notify();
+  }
+  const std::vector<std::string> texts = warnings.texts();
+  ASSERT_EQ(texts.size(), 1);
+  EXPECT_TRUE(absl::StrContains(texts[0], "stream group 2 of GPU 0"))
+      << texts[0];
+  EXPECT_TRUE(absl::StrContains(texts[0], "TF_GPU_THREAD_MODE")) << texts[0];
 }
 
 // A closure that let another in does not let in one more at its end.

@@ -75,6 +75,10 @@ void StreamGroup::NoteHeld(int64_t tensors, int64_t bytes) {
   RaiseTo(now, &peak_bytes_held_);
 }
 
+void StreamGroup::NoteLaunchWait(int64_t nanos) {
+  RaiseTo(nanos, &longest_launch_wait_);
+}
+
 void StreamGroup::OrderAfter(StreamGroup* other) {
   if (TakeTestFault(TestFault::kDropWait)) return;
   WaitFor(other);
@@ -319,6 +323,9 @@ std::vector<StreamGroupStats> GpuGroups::Stats() {
     stats.executor = group->executor();
     stats.context = group->context();
     stats.priority = group->priority();
+    stats.steps_waiting = group->steps_waiting_.load(std::memory_order_relaxed);
+    stats.longest_launch_wait_micros =
+        group->longest_launch_wait_.load(std::memory_order_relaxed) / 1000;
     stats.waits = group->waits_.load(std::memory_order_relaxed);
     stats.events = group->events_.load(std::memory_order_relaxed);
     stats.tensors_held = group->tensors_held_.load(std::memory_order_relaxed);

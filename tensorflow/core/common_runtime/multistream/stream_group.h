@@ -124,6 +124,15 @@ class StreamGroup {
   // one, or fewer.
   void NoteHeld(int64_t tensors, int64_t bytes);
 
+  // `steps` more of the group's steps wait for a thread to launch their ops, or
+  // fewer.
+  void NoteStepsWaiting(int steps) {
+    steps_waiting_.fetch_add(steps, std::memory_order_relaxed);
+  }
+  // One of them has waited for so long, for a thread or for a lock of the
+  // driver.
+  void NoteLaunchWait(int64_t nanos);
+
   // The allocator of the group's memory, or nullptr before there is a device.
   Allocator* allocator() const {
     return allocator_.load(std::memory_order_acquire);
@@ -174,6 +183,8 @@ class StreamGroup {
   // True if this group has read state since the leader last waited for it.
   std::atomic<bool> has_read_{false};
 
+  std::atomic<int64_t> steps_waiting_{0};
+  std::atomic<int64_t> longest_launch_wait_{0};  // nanoseconds
   std::atomic<int64_t> waits_{0};
   std::atomic<int64_t> events_{0};
   std::atomic<int64_t> tensors_held_{0};
