@@ -30,6 +30,7 @@ limitations under the License.
 #include "tensorflow/core/public/session.h"
 #include "tensorflow/core/public/session_options.h"
 #include "tensorflow/examples/multistream/command_line.h"
+#include "tensorflow/examples/multistream/emulated.h"
 #include "tensorflow/examples/multistream/latency.h"
 #include "tensorflow/examples/multistream/load.h"
 #include "tensorflow/examples/multistream/model.h"
@@ -128,6 +129,7 @@ absl::Status Serve(const CommandLine& line, Report* report) {
 
   report->groups = StepsSince(before, StreamStats());
   report->stream_group_count = StreamGroupCount();
+  report->emulated = GpusAreEmulated();
   report->queries = figures->latencies_in_millis.size();
   report->seconds = figures->seconds;
   report->queries_per_second =

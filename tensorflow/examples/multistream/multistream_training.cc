@@ -55,6 +55,7 @@ limitations under the License.
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"
 #include "tensorflow/core/public/session.h"
+#include "tensorflow/examples/multistream/emulated.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -281,9 +282,14 @@ class Training {
 };
 
 void Print(const char* name, const Training& training, double ratio) {
-  std::printf("%s loss %.6f -> %.6f, median step %.3f ms (%.2fx)\n", name,
+  std::printf("%s loss %.6f -> %.6f, median step %.3f ms", name,
               training.losses().front(), training.losses().back(),
-              training.MedianMilliseconds(kWarmUp), ratio);
+              training.MedianMilliseconds(kWarmUp));
+  if (GpusAreEmulated()) {
+    std::printf("\n");
+  } else {
+    std::printf(" (%.2fx)\n", ratio);
+  }
 }
 
 // Whether both give the same losses. Trains on one stream only if there is no
@@ -313,6 +319,7 @@ absl::StatusOr<bool> Train(Settings settings) {
   if (!both) return true;
   Print("stream groups:", grouped,
         one.MedianMilliseconds(kWarmUp) / grouped.MedianMilliseconds(kWarmUp));
+  if (GpusAreEmulated()) std::fputs(kTimesMeanNothing, stdout);
   for (const StreamGroupStats& group : StreamStats()) {
     std::printf("group %d: peak %.1f KiB\n", group.group,
                 group.peak_bytes_in_use / 1024.0);

@@ -26,6 +26,8 @@ for reduce in true false; do
   TF_REDUCE_STREAM_WAIT=${reduce} "${program}" --steps=40 --layers=3 --width=16 > out.txt
   cat out.txt
   grep -q "the same losses in all 50 steps" out.txt || fail "the losses, reduce=${reduce}"
+  grep -q "times mean nothing" out.txt || fail "times of an emulated GPU, reduce=${reduce}"
+  grep -q "[0-9]x)" out.txt && fail "a ratio of times of an emulated GPU, reduce=${reduce}"
   grep -q "sanitizer reports: 0" out.txt || fail "the sanitizer reports, reduce=${reduce}"
   for group in 1 2 3; do
     grep "group ${group}: peak" out.txt | grep -qv "peak 0.0" || fail "group ${group} is not used"

@@ -20,6 +20,7 @@ limitations under the License.
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tensorflow/examples/multistream/emulated.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -76,6 +77,7 @@ std::string ReportAsText(const Report& report) {
       "latency in ms: mean %.3f, p50 %.3f, p95 %.3f, p99 %.3f, max %.3f\n",
       report.latency.mean, report.latency.p50, report.latency.p95,
       report.latency.p99, report.latency.max);
+  if (report.emulated) absl::StrAppend(&text, kTimesMeanNothing);
   if (report.groups.empty())
     text += "no stream groups: stock TensorFlow's way\n";
   for (const StreamGroupStats& group : report.groups) {
@@ -109,6 +111,7 @@ std::string ReportAsJson(const Report& report) {
       {"iters", absl::StrCat(line.iters)},
       {"warmup", absl::StrCat(line.warmup)},
       {"stream_group_count", absl::StrCat(report.stream_group_count)},
+      {"emulated", report.emulated ? "true" : "false"},
       {"queries", absl::StrCat(report.queries)},
       {"seconds", Number(report.seconds)},
       {"queries_per_second", Number(report.queries_per_second)},

@@ -33,6 +33,8 @@ namespace multistream {
 struct Report {
   CommandLine command_line;
   int stream_group_count = 1;
+  // Whether the GPUs are emulated on the CPU, so that times say nothing.
+  bool emulated = false;
   int64_t queries = 0;
   double seconds = 0;
   double queries_per_second = 0;

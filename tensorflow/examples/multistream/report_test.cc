@@ -60,6 +60,15 @@ TEST(ReportTest, TextTellsEveryFigure) {
   EXPECT_FALSE(Contains(ReportAsText(report), {"verified"}));
 }
 
+TEST(ReportTest, AnEmulatedRunSaysThatItsTimesMeanNothing) {
+  Report report;
+  EXPECT_FALSE(Contains(ReportAsText(report), {"mean nothing"}));
+  EXPECT_TRUE(Contains(ReportAsJson(report), {R"("emulated": false)"}));
+  report.emulated = true;
+  EXPECT_TRUE(Contains(ReportAsText(report), {"times mean nothing"}));
+  EXPECT_TRUE(Contains(ReportAsJson(report), {R"("emulated": true)"}));
+}
+
 TEST(ReportTest, JsonIsValidWhateverTheValues) {
   Report report;
   report.command_line.model_path = "a\"b\\c\n";
