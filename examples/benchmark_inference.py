@@ -46,6 +46,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "tensorflow" / "examples" / "multistream"
 PROGRAMS = ROOT / "bazel-bin" / "tensorflow" / "examples" / "multistream"
@@ -410,6 +412,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 )
                 benchmark.measure(configuration, results[configuration])
     print(table(results), flush=True)
+    if gpus_are_emulated():
+        print(TIMES_MEAN_NOTHING, flush=True)
     if options.json is not None:
         everything = [
             {**dataclasses.asdict(configuration), **dataclasses.asdict(runs)}

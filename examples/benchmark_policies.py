@@ -57,6 +57,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from benchmark_inference import EMULATION, GROUP_VARIABLES, order_of_round
+from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
 from option_types import whole
 
 POLICY = "TF_MULTI_STREAM_POLICY"
@@ -480,6 +481,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return measure_here(options)
     results = run_rounds(options)
     print(table(results), flush=True)
+    if gpus_are_emulated():
+        print(TIMES_MEAN_NOTHING, flush=True)
     if options.json is not None:
         settings = {key: value for key, value in vars(options).items() if key != "json"}
         everything = [

@@ -63,6 +63,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import multistream_training
 import tensorflow as tf
+from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
 from option_types import whole
 
 GPU = "/GPU:0"
@@ -413,10 +414,13 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "steps_of_groups": [s.steps_started for s in tf.cuda.stream_stats() if s.gpu == 0],
         "overlap_ms": {},
     }
+    emulated = gpus_are_emulated()
     medians = {name: statistics.median(of_way) for name, of_way in rates.items()}
     for name, rate in medians.items():
-        ratio = rate / medians["one after the other"]
-        print(f"{name + ':':20} {rate:8.1f} batches/s, {ratio:.2f} times")
+        ratio = f", {rate / medians['one after the other']:.2f} times"
+        print(f"{name + ':':20} {rate:8.1f} batches/s{'' if emulated else ratio}")
+    if emulated:
+        print(TIMES_MEAN_NOTHING)
     print(f"losses and weights: the same bits ({losses[0]:.6g} -> {losses[-1]:.6g})", flush=True)
     for name, way in WAYS.items():
         lanes, clock = lanes_of(lambda timed, way=way: way(training, options.shown, timed))

@@ -30,7 +30,7 @@ slows down slows both down. Losses and weights of the two must be the same.
     python examples/multistream_training.py --mode session --optimizer adam
 
 Without a GPU, TF_MULTI_STREAM_EMULATED_GPUS=1 stands in for one: the results are
-compared all the same, and the times say nothing. Ops are deterministic
+compared all the same, and the times mean nothing. Ops are deterministic
 (tf.config.experimental.enable_op_determinism).
 
 Exit status: 0, 1 after an error or if the two differ, 2 if the command line is not
@@ -58,6 +58,7 @@ import numpy as np
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import tensorflow as tf
+from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
 from option_types import tolerance, whole
 
 tf1 = tf.compat.v1
@@ -151,6 +152,13 @@ class Comparison:
         """How many times as fast a step with scopes is."""
         return self.one.median_ms / self.scoped.median_ms
 
+    def speed(self, what: str) -> str:
+        """Says how many times as fast `what` is, where that means anything."""
+        measured = f"({len(self.one.seconds)} of {len(self.one.losses)} steps measured)"
+        if gpus_are_emulated():
+            return f"{TIMES_MEAN_NOTHING} {measured}"
+        return f"{what} is {self.ratio:.2f} times as fast {measured}"
+
     def failure(self, tolerance: float) -> str:
         """Says what is wrong.
 
@@ -201,10 +209,7 @@ class Comparison:
                 f"{name} loss {side.losses[0]:.6g} -> {side.losses[-1]:.6g},"
                 f" median step {side.median_ms:.3f} ms, groups {side.groups}"
             )
-        lines.append(
-            f"a step with scopes is {self.ratio:.2f} times as fast"
-            f" ({len(self.one.seconds)} of {len(self.one.losses)} steps measured)"
-        )
+        lines.append(self.speed("a step with scopes"))
         lines.append(f"largest difference of the losses: {self.largest_difference:g}")
         lines.append(f"weights at the end: {'the same bits' if self.same_weights else 'different'}")
         for group, peak in enumerate(self.peaks):

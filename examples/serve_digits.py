@@ -15,8 +15,8 @@
 r"""Trains a classifier of handwritten digits and serves it from several threads.
 
 The digits are the 1,797 images of 8 x 8 pixels that scikit-learn carries. The
-classifier is trained on the CPU, saved as a SavedModel, loaded, and called through
-its signature by `--threads` client threads.
+classifier is trained on the CPU, saved as a SavedModel, loaded on the GPU, and called
+through its signature by `--threads` client threads.
 
     python examples/serve_digits.py --threads 8
 
@@ -58,6 +58,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import itertools
 
 import tensorflow as tf
+from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
 from option_types import tolerance, whole
 
 SEED = 20260
@@ -181,6 +182,11 @@ class Served:
     accuracy: float
 
 
+def serving_device() -> str:
+    """The first GPU, if TensorFlow has one, an emulated one too; else the CPU."""
+    return "/GPU:0" if tf.config.list_logical_devices("GPU") else "/CPU:0"
+
+
 def serve(folder: str, threads: int, rounds: int, batch: int) -> Served:
     """Loads a SavedModel and serves the test set from client threads.
 
@@ -194,13 +200,17 @@ def serve(folder: str, threads: int, rounds: int, batch: int) -> Served:
         The outputs and figures.
     """
     _, test = load_digits()
-    signature = tf.saved_model.load(folder).signatures["serving_default"]
+    # By itself, TensorFlow takes a GPU, but not an emulated one.
+    device = serving_device()
+    with tf.device(device):
+        signature = tf.saved_model.load(folder).signatures["serving_default"]
     # The last batch is as large as the others: another shape could take another kernel,
     # which may round in another way.
     last = len(test.labels) - batch
     starts = [min(start, last) for start in range(0, len(test.labels), batch)]
-    images = [tf.constant(test.images[start : start + batch]) for start in starts]
-    signature(images=images[0])  # traces and allocates
+    with tf.device(device):
+        images = [tf.constant(test.images[start : start + batch]) for start in starts]
+        signature(images=images[0])  # traces and allocates
 
     work = [(turn, index) for turn in range(rounds) for index in range(len(starts))]
     nothing = np.zeros((0, 10), np.float32)
@@ -214,7 +224,8 @@ def serve(folder: str, threads: int, rounds: int, batch: int) -> Served:
             for position in range(number, len(work), threads):
                 if errors:
                     return
-                result = signature(images=images[work[position][1]])
+                with tf.device(device):
+                    result = signature(images=images[work[position][1]])
                 outputs[position] = result["probabilities"].numpy()
         except Exception as error:  # handed to the caller below
             errors.append(error)
@@ -292,8 +303,12 @@ def report(options: argparse.Namespace, folder: str) -> int:
     print(
         f"{served.calls} calls of {options.batch} images from {options.threads} threads in"
         f" {served.seconds:.3f} s: {served.calls / served.seconds:.1f} queries/s"
+        f" on {serving_device()}"
     )
-    for name, steps in steps_of_groups():
+    groups = steps_of_groups()
+    if groups and gpus_are_emulated():
+        print(TIMES_MEAN_NOTHING)
+    for name, steps in groups:
         print(f"{name}: {steps} steps")
     print(f"{served.changed} of {served.calls} calls changed from the first round")
     wrong = served.changed

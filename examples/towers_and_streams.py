@@ -226,10 +226,7 @@ class TowersComparison(Comparison):
                 f"{name} loss {side.losses[0]:.6g} -> {side.losses[-1]:.6g},"
                 f" median step {side.median_ms:.3f} ms"
             )
-        lines.append(
-            f"a step with branches on groups is {self.ratio:.2f} times as fast"
-            f" ({len(self.one.seconds)} of {len(self.one.losses)} steps measured)"
-        )
+        lines.append(self.speed("a step with branches on groups"))
         lines.append(f"largest difference of the losses: {self.largest_difference:g}")
         lines.append(f"weights at the end: {'the same bits' if self.same_weights else 'different'}")
         for gpu, groups in groups_by_gpu().items():

@@ -21,6 +21,8 @@ ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 VENV="${ROOT}/.venv"
 STAGE=""
 HINT=""
+# Everything that `quietly` and `readable` have run has printed.
+LOG="${ROOT}/dist/$(basename "$0" .sh).log"
 
 # stage NAME HINT: announces a stage. If it fails, HINT says what to do.
 stage() {
@@ -45,6 +47,32 @@ report_exit() {
   fi
 }
 trap report_exit EXIT
+
+# quietly COMMAND...: shows what it prints only if it fails.
+quietly() {
+  local status=0 output
+  mkdir -p "$(dirname "${LOG}")"
+  output="$("$@" 2>&1)" || status=$?
+  printf '%s\n' "${output}" >>"${LOG}"
+  if ((status)); then printf '%s\n' "${output}" >&2; fi
+  return "${status}"
+}
+
+# What TensorFlow says in C++ as it starts, whatever TF_CPP_MIN_LOG_LEVEL is: lines of
+# level INFO, and that libraries in its wheel register the same thing twice.
+NOISE='/^WARNING: All log messages before absl::InitializeLog\(\) is called/d
+/^I[0-9]{4} [0-9:.]+ +[0-9]+ [a-z0-9_]+\.cc:[0-9]+\] /d
+/^[EW][0-9]{4} .* computation_placer\.cc:[0-9]+\] computation placer already registered/d
+/^[EW][0-9]{4} .*\] Unable to register cu[A-Z]+ factory: .* already been registered/d'
+
+# readable COMMAND...: shows what it prints without those lines, unless
+# TF_CPP_MIN_LOG_LEVEL=0 asks for them. LOG has all of it.
+readable() {
+  local noise="${NOISE}"
+  if [[ "${TF_CPP_MIN_LOG_LEVEL:-}" == 0 ]]; then noise=""; fi
+  mkdir -p "$(dirname "${LOG}")"
+  PYTHONUNBUFFERED=1 "$@" 2>&1 | tee -a "${LOG}" | sed -u -E "${noise}"
+}
 
 # install_system_packages [--test]: installs the Debian packages that this
 # machine lacks; with --test also those that only the tests need.
@@ -110,6 +138,11 @@ make_venv() {
   "${python}" -m venv "${VENV}"
 }
 
+# pip_install ARGUMENT...: in .venv; pip is heard only if it fails.
+pip_install() {
+  quietly "${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+}
+
 # install_wheel WHEEL: installs it in .venv, unless just that wheel is there;
 # with NVIDIA's libraries if the machine has a GPU.
 install_wheel() {
@@ -120,9 +153,9 @@ install_wheel() {
   hash="$(sha256sum <"${wheel}")${extra}"
   if [[ "$(cat "${VENV}/installed-wheel" 2>/dev/null)" == "${hash}" ]]; then return; fi
   rm -f "${VENV}/installed-wheel"
-  "${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check "${wheel}${extra}"
+  echo "installing $(basename "${wheel}")${extra} and what it needs"
+  pip_install "${wheel}${extra}"
   # pip leaves a wheel of the same version alone, whatever is in it.
-  "${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check \
-    --force-reinstall --no-deps "${wheel}"
+  pip_install --force-reinstall --no-deps "${wheel}"
   echo "${hash}" >"${VENV}/installed-wheel"
 }

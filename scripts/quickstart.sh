@@ -22,8 +22,10 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 if (($#)); then fail "unknown argument '$1'" "This script takes none."; fi
 cd "${ROOT}"
+rm -f "${LOG}"
+all="All that was printed is in ${LOG#"${ROOT}"/}."
 
-stage "wheel" "The error above says why."
+stage "wheel: compiles the runtime, patches the stock wheel" "The error above says why."
 tag="$(python_tag)"
 rm -f dist/tensorflow-*-"${tag}"-*.whl
 scripts/build_wheel.sh --python "${tag}"
@@ -32,35 +34,40 @@ wheel=(dist/tensorflow-*-"${tag}"-*.whl)
 stage "install in .venv" "The message above is pip's."
 make_venv "${tag}"
 install_wheel "${wheel[0]}"
-"${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check \
-  "$(grep '^scikit-learn==' build/requirements-dev.txt)"
+pip_install "$(grep '^scikit-learn==' build/requirements-dev.txt)"
 
 # Without a GPU the examples run on one that the runtime emulates on the CPU.
 if ! { command -v nvidia-smi && nvidia-smi -L; } >/dev/null 2>&1; then
-  echo "no GPU here: the examples run on an emulated one"
+  echo "no GPU here: the examples run on an emulated one, whose results count and whose times do not"
   export TF_MULTI_STREAM_EMULATED_GPUS=1
 fi
+# Errors and warnings; the examples by themselves show errors.
 export TF_CPP_MIN_LOG_LEVEL="${TF_CPP_MIN_LOG_LEVEL:-1}"
+export TF_GPU_STREAM_GROUP_COUNT=4
 
-stage "a real model: the digits classifier on 4 stream groups" "The error above says why."
-TF_GPU_STREAM_GROUP_COUNT=4 "${VENV}/bin/python" examples/serve_digits.py --threads 8
+stage "a real model: trains a classifier of digits, serves it on 4 stream groups" \
+  "The error above says why. ${all}"
+readable "${VENV}/bin/python" examples/serve_digits.py --threads 8
 
-stage "C++: multistream_inference" "The first error above names the file."
-run_bazel build --curses=no --show_progress_rate_limit=15 \
+stage "C++: compiles multistream_inference, serves a recommender, compares all results" \
+  "The first error above names the file. ${all}"
+readable run_bazel build --curses=no --show_progress_rate_limit=15 \
+  --noshow_loading_progress --show_result=0 --ui_event_filters=-info \
   --repo_env="TFMS_PYTHON=${tag}" //tensorflow/examples/multistream:multistream_inference
 
 # Every result is compared with one thread's. The wheel's libraries, unlike
 # Bazel's links to them, have NVIDIA's beside them.
 model=tensorflow/examples/multistream/data
 libraries=("${VENV}"/lib/python3*/site-packages/tensorflow)
-LD_LIBRARY_PATH="${libraries[0]}" TF_GPU_STREAM_GROUP_COUNT=4 \
+LD_LIBRARY_PATH="${libraries[0]}" readable \
   bazel-bin/tensorflow/examples/multistream/multistream_inference \
   --verify "${model}/model_test.pbtxt" 1 input0 1 output \
   16 100 4 "${model}/config_proto"
 
-stage "training: branches on one stream and on 4 stream groups" "The error above says why."
-TF_GPU_STREAM_GROUP_COUNT=4 TF_NODE_LEVEL_MULTISTREAM=true \
-  "${VENV}/bin/python" examples/multistream_training.py --steps 60
+stage "training: trains branches on one stream and on 4 stream groups, compares the weights" \
+  "The error above says why. ${all}"
+TF_NODE_LEVEL_MULTISTREAM=true \
+  readable "${VENV}/bin/python" examples/multistream_training.py --steps 60
 
 stage "everything ran" ""
 echo "Your own programs: source .venv/bin/activate; export TF_GPU_STREAM_GROUP_COUNT=4"

@@ -33,8 +33,7 @@ stage "tools" "Install the packages named above by hand, then try again."
 install_system_packages --test
 python="${python:-$(python_tag)}"
 make_venv "${python}"
-"${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check \
-  -r build/requirements-dev.txt
+pip_install -r build/requirements-dev.txt
 
 stage "ruff" "Correct the lines named above; .venv/bin/ruff check --fix does some by itself."
 "${VENV}/bin/ruff" check

@@ -1,0 +1,141 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Tests of what a newcomer sees: scripts/quickstart.sh's examples, as it runs them."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+EMULATED = {
+    **os.environ,
+    "TF_MULTI_STREAM_EMULATED_GPUS": "1",
+    "TF_GPU_STREAM_GROUP_COUNT": "4",
+    "TF_CPP_MIN_LOG_LEVEL": "1",
+}
+SERVE = [sys.executable, "examples/serve_digits.py", "--rounds", "5"]
+TRAIN = [sys.executable, "examples/multistream_training.py", "--steps", "20", "--layers", "2"]
+
+# A line of TensorFlow's log in C++, before and after absl is initialized, or of absl.
+LOG_LINE = re.compile(r"^([IWEF]\d{4} |\d{4}-\d\d-\d\d .*: [IWEF] |WARNING: )")
+
+
+def run(command: list[str], **more: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command at the repository's root, with emulated GPUs."""
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**EMULATED, **more},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def in_script(
+    function: str, command: list[str], log: pathlib.Path, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command as the scripts do, by a function of common.sh."""
+    script = f'source scripts/common.sh; trap - EXIT; LOG="$1"; shift; {function} "$@"'
+    return run(["bash", "-c", script, "bash", str(log), *command], **more)
+
+
+def test_model_runs_on_all_groups_of_an_emulated_gpu() -> None:
+    done = run(SERVE)
+    assert done.returncode == 0, done.stderr
+    steps = [int(n) for n in re.findall(r"gpu 0 group \d: (\d+) steps", done.stdout)]
+    assert len(steps) == 4
+    assert all(steps), done.stdout
+    assert sum(steps) >= 250  # the calls
+    assert "0 of 250 calls changed" in done.stdout
+
+
+@pytest.mark.parametrize("command", [SERVE, TRAIN], ids=["serve", "train"])
+def test_newcomer_reads_no_line_of_a_log(command: list[str], tmp_path: pathlib.Path) -> None:
+    log = tmp_path / "logs" / "all.log"
+    done = in_script("readable", command, log, TF_NODE_LEVEL_MULTISTREAM="true")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    noise = [line for line in done.stdout.splitlines() if LOG_LINE.search(line)]
+    assert noise == []
+    for line in done.stdout.splitlines():
+        assert line in log.read_text()
+
+
+def test_emulated_gpus_are_no_error_in_tensorflow_s_log() -> None:
+    done = run(SERVE, TF_CPP_MIN_LOG_LEVEL="0")
+    assert done.returncode == 0, done.stderr
+    assert "was not registered" not in done.stderr
+    assert [line for line in done.stderr.splitlines() if re.match(r"[EF]\d{4} ", line)] == []
+
+
+@pytest.mark.parametrize("command", [SERVE, TRAIN], ids=["serve", "train"])
+def test_emulated_run_says_that_its_times_mean_nothing(command: list[str]) -> None:
+    done = run(command, TF_NODE_LEVEL_MULTISTREAM="true")
+    assert done.returncode == 0, done.stderr
+    assert "times mean nothing" in done.stdout
+    assert "times as fast" not in done.stdout
+
+
+def test_errors_and_warnings_are_shown_and_all_is_kept(tmp_path: pathlib.Path) -> None:
+    kept = [
+        "E0000 00:00:1795373531.153696    9473 utils.cc:181] NOT_FOUND: something real",
+        "W0000 00:00:1795373531.153696    9473 bfc_allocator.cc:1] Allocator ran out of memory",
+        "2026-11-22 19:00:00.000000: E tensorflow/core/x.cc:1] I am an error",
+        "I said something with print",
+        "Traceback (most recent call last):",
+        "tensorflow.python.framework.errors_impl.InternalError: I0000 x.cc:1] in a message",
+        "WARNING: the program's own",
+    ]
+    dropped = [
+        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
+        "I0000 00:00:1795373530.591679    9473 port.cc:153] oneDNN custom operations are on.",
+        "I0000 00:00:1795373530.592379    9473 cudart_stub.cc:31] Could not find cuda drivers.",
+        "E0000 00:00:1795373530.592379    9473 computation_placer.cc:177] computation placer"
+        " already registered. Please check linkage and avoid linking the same target more.",
+        "E0000 00:00:1795373530.592379    9473 cuda_fft.cc:467] Unable to register cuFFT factory:"
+        " Attempting to register factory for plugin cuFFT when one has already been registered",
+    ]
+    text = tmp_path / "text"
+    text.write_text("\n".join([*dropped, *kept]) + "\n")
+    log = tmp_path / "log"
+    command = ["bash", "-c", f"cat '{text}' >&2; exit 7"]
+    done = in_script("readable", command, log)
+    assert done.returncode == 7
+    assert done.stdout.splitlines() == kept
+    assert log.read_text() == text.read_text()
+    done = in_script("readable", command, log, TF_CPP_MIN_LOG_LEVEL="0")
+    assert done.stdout.splitlines() == [*dropped, *kept]
+
+
+def test_pip_is_heard_only_if_it_fails(tmp_path: pathlib.Path) -> None:
+    chatter = "echo '[notice] A new release of pip is available'; echo 'WARNING: a location' >&2"
+    done = in_script("quietly", ["bash", "-c", chatter], tmp_path / "log")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = in_script("quietly", ["bash", "-c", f"{chatter}; exit 3"], tmp_path / "log")
+    assert done.returncode == 3
+    assert "a new release of pip" in done.stderr.lower()
+    assert (tmp_path / "log").read_text().count("WARNING: a location") == 2
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))
