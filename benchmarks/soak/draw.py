@@ -1,0 +1,154 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""What is run: rounds, drawn from a seed.
+
+A round is a process: settings that TensorFlow reads once, and the kinds of work that run in it
+side by side.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Iterator
+
+# Of each kind, the most worker threads that a round gives it.
+KINDS = {
+    "function": 2,
+    "session": 2,
+    "saved_model": 2,
+    "keras_predict": 1,
+    "auto_stream": 1,
+    "session_policy": 1,
+    "train_session": 1,
+    "train_function": 1,
+    "variables": 3,
+    "sessions_come_and_go": 1,
+    "cancellations": 1,
+    "full_memory": 1,
+    "pinned": 2,
+    "feeds": 2,
+}
+# A writer and a reader.
+LEAST_WORKERS = {"variables": 2}
+# Calls have no group where nodes have.
+GRAPH_LEVEL_ONLY = {"pinned"}
+LEAST_KINDS = 6
+
+POLICIES = ("user_defined", "embedding", "full_graph", "cost")
+SWITCHES = (
+    "TF_GPU_STREAM_GROUP_SHARE_MEM_POOL",
+    "TF_GPU_STREAM_AWARE_BFC",
+    "TF_GPU_STREAM_MERGE",
+    "TF_PER_STREAM_HOST_ALLOCATOR",
+    "TF_SEGMENT_OWN_CONST",
+)
+# Seconds of load. Growth needs long rounds, settings many.
+SECONDS = (45, 60, 90, 150)
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """One process.
+
+    Args:
+        number: from 0.
+        seed: of what its workers draw.
+        seconds: of load.
+        settings: environment variables.
+        workers: number of threads of each kind of work.
+    """
+
+    number: int
+    seed: int
+    seconds: int
+    settings: dict[str, str]
+    workers: dict[str, int]
+
+    @property
+    def node_level(self) -> bool:
+        """Whether nodes of a step have groups."""
+        return (
+            self.settings.get("TF_NODE_LEVEL_MULTISTREAM") == "true"
+            or "TF_MULTI_STREAM_POLICY" in self.settings
+        )
+
+    @property
+    def policy(self) -> str:
+        """The policy that splits steps; empty if there is none."""
+        return self.settings.get("TF_MULTI_STREAM_POLICY", "")
+
+    @property
+    def sanitized(self) -> bool:
+        """Whether the stream sanitizer ends the process at a race."""
+        return self.settings.get("TF_MULTI_STREAM_SANITIZER") == "abort"
+
+    def __str__(self) -> str:
+        settings = [f"{name}={value}" for name, value in self.settings.items()]
+        work = [f"{name} x {count}" for name, count in self.workers.items()]
+        return (
+            f"round {self.number}: {self.seconds} s, seed {self.seed}\n"
+            f"    settings: {' '.join(settings)}\n"
+            f"    work: {', '.join(work)}"
+        )
+
+
+def draw_round(seed: int, number: int, groups: int, gpu: bool) -> Round:
+    """Draws a round; the same arguments give the same one.
+
+    Args:
+        seed: of the whole soak.
+        number: of the round.
+        groups: stream groups of the GPU.
+        gpu: whether it is a real one.
+
+    Returns:
+        The round. The first one is at graph level, the second one at node level; each has all kinds
+        of work that its settings allow.
+    """
+    draw = random.Random(f"{seed}:{number}")
+    settings = {"TF_GPU_STREAM_GROUP_COUNT": str(groups), "TF_DETERMINISTIC_OPS": "1"}
+    if not gpu:
+        settings["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
+    level = number if number < 2 else draw.randrange(4)
+    if level == 1:
+        settings["TF_NODE_LEVEL_MULTISTREAM"] = "true"
+    elif level == 2:
+        settings["TF_MULTI_STREAM_POLICY"] = draw.choice(POLICIES)
+        settings["TF_MULTI_STREAM_MEASURE"] = draw.choice(("true", "false"))
+    for switch in SWITCHES:
+        if number > 0 and draw.random() < 0.25:
+            settings[switch] = "true"
+    if number > 0 and draw.random() < 0.3:
+        settings["TF_GPU_THREAD_MODE"] = draw.choice(("gpu_private", "gpu_shared"))
+    # Slow. On a GPU it is for the tests.
+    if not gpu and number > 0 and draw.random() < 0.3:
+        settings["TF_MULTI_STREAM_SANITIZER"] = "abort"
+    node_level = level in (1, 2)
+    possible = [kind for kind in KINDS if not (node_level and kind in GRAPH_LEVEL_ONLY)]
+    kinds = possible
+    if number > 1:
+        kinds = draw.sample(possible, draw.randint(LEAST_KINDS, len(possible)))
+        kinds.sort(key=possible.index)
+    workers = {kind: draw.randint(LEAST_WORKERS.get(kind, 1), KINDS[kind]) for kind in kinds}
+    return Round(number, draw.randrange(2**31), draw.choice(SECONDS), settings, workers)
+
+
+def draw_rounds(seed: int, groups: int, gpu: bool) -> Iterator[Round]:
+    """Draws round after round, without end."""
+    number = 0
+    while True:
+        yield draw_round(seed, number, groups, gpu)
+        number += 1

@@ -1,0 +1,250 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Kinds of work that end early: sessions that close, calls that are cancelled, full memory.
+
+What has to fail must fail with the right error, and what comes after it must be right.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from models import (
+    CASES,
+    GPU,
+    WIDTH,
+    Place,
+    Results,
+    Work,
+    branch_weights,
+    branches,
+    cases_of,
+    session_config,
+    tf1,
+)
+from tally import Tally
+from tensorflow.python.eager import cancellation, context, execute
+
+
+class SessionsComeAndGo(Work):
+    """A session is made, initialized, run and closed."""
+
+    name = "sessions_come_and_go"
+
+    def __init__(self, place: Place, reference: Results) -> None:
+        super().__init__(place, reference)
+        self.cases = cases_of(place, self.name)
+        with tf.Graph().as_default() as self.graph, tf.device(GPU):
+            layers = [
+                [tf1.Variable(w, use_resource=True) for w in row]
+                for row in branch_weights(place, self.name)
+            ]
+            self.x = tf1.placeholder(tf.float32, [None, WIDTH])
+            self.y = branches(place, self.x, layers, scoped=True)
+            self.initializer = tf1.global_variables_initializer()
+
+    def outputs(self, cases: list[int]) -> list[np.ndarray]:
+        """The outputs for some inputs, of a session of their own."""
+        with tf1.Session(graph=self.graph, config=session_config()) as session:
+            session.run(self.initializer)
+            return [session.run(self.y, {self.x: self.cases[case]}) for case in cases]
+
+    def results(self) -> Results:
+        """The output for each input."""
+        return {str(case): y for case, y in enumerate(self.outputs(list(range(CASES))))}
+
+    def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
+        """One session."""
+        cases = [draw.randrange(CASES) for _ in range(3)]
+        tally.step()
+        for case, y in zip(cases, self.outputs(cases), strict=True):
+            tally.verify(y, self.reference[str(case)], f"a new session, input {case}")
+
+
+class Cancellations(Work):
+    """Steps that wait for a queue are cancelled: by a timeout, a closed session, a manager."""
+
+    name = "cancellations"
+
+    def __init__(self, place: Place, reference: Results) -> None:
+        super().__init__(place, reference)
+        self.cases = cases_of(place, self.name)
+        layers = branch_weights(place, self.name)
+        with tf.Graph().as_default() as self.graph:
+            with tf.device("/CPU:0"):
+                queue = tf1.FIFOQueue(100, tf.float32, shapes=[[]])
+                one = queue.dequeue()
+                self.enqueue = queue.enqueue(1.0)
+            with tf.device(GPU):
+                self.x = tf1.placeholder(tf.float32, [None, WIDTH])
+                self.y = branches(place, self.x, layers, scoped=True) * one
+        self.session = tf1.Session(graph=self.graph, config=session_config())
+        with tf.device("/CPU:0"):
+            self.queue = tf.queue.FIFOQueue(100, tf.float32, shapes=[[]])
+
+        @tf.function(input_signature=[tf.TensorSpec([None, WIDTH])])
+        def waits(x: Any) -> Any:
+            with tf.device("/CPU:0"):
+                one = self.queue.dequeue()
+            with tf.device(GPU):
+                return branches(place, x, layers, scoped=True) * one
+
+        self.function = waits.get_concrete_function()
+
+    def results(self) -> Results:
+        """The outputs of those that are not cancelled."""
+        self.queue.enqueue(1.0)
+        return {
+            **{str(i): self.served(self.session, i) for i in range(CASES)},
+            "function": self.function(tf.constant(self.cases[2])).numpy(),
+        }
+
+    def served(self, session: Any, case: int) -> np.ndarray:
+        """Runs a step that need not wait."""
+        session.run(self.enqueue)
+        return np.asarray(session.run(self.y, {self.x: self.cases[case]}))
+
+    def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
+        """Cancels a step, then serves."""
+        case = draw.randrange(CASES)
+        tally.step()
+        way = draw.choice((self.time_out, self.close_session, self.cancel_function))
+        way(draw.uniform(0.0, 0.03), tally)
+        found = self.served(self.session, case)
+        tally.verify(found, self.reference[str(case)], f"after {way.__name__}, input {case}")
+
+    def time_out(self, seconds: float, tally: Tally) -> None:
+        """A session's step that takes too long."""
+        options = tf1.RunOptions(timeout_in_ms=1 + int(1000 * seconds))
+        expect(
+            tally,
+            tf.errors.DeadlineExceededError,
+            "",
+            lambda: self.session.run(self.y, {self.x: self.cases[0]}, options=options),
+        )
+
+    def close_session(self, seconds: float, tally: Tally) -> None:
+        """A session that is closed while a step runs."""
+        session = tf1.Session(graph=self.graph, config=session_config())
+        tally.verify(self.served(session, 1), self.reference["1"], "before a session is closed")
+        timer = threading.Timer(seconds, session.close)
+        timer.start()
+        # A step that comes after the end finds a session that is closed.
+        expect(
+            tally,
+            (tf.errors.CancelledError, RuntimeError),
+            "",
+            lambda: session.run(self.y, {self.x: self.cases[1]}),
+        )
+        timer.join()
+
+    def cancel_function(self, seconds: float, tally: Tally) -> None:
+        """A function's call that is cancelled, and one that is not."""
+        manager = cancellation.CancellationManager()
+        timer = threading.Timer(seconds, manager.start_cancel)
+        timer.start()
+        x = tf.constant(self.cases[2])
+        expect(tally, tf.errors.CancelledError, "", lambda: call(self.function, x, manager))
+        timer.join()
+        self.queue.enqueue(1.0)
+        found = self.function(x).numpy()
+        tally.verify(found, self.reference["function"], "a function after one is cancelled")
+
+    def close(self) -> None:
+        """Closes the session."""
+        self.session.close()
+
+
+class FullMemory(Work):
+    """Steps that ask for more than their group has, and small ones between them."""
+
+    name = "full_memory"
+
+    def __init__(self, place: Place, reference: Results) -> None:
+        super().__init__(place, reference)
+        with tf.device(GPU):
+            row = tf.constant(np.linspace(-1, 1, 1 << 18, dtype=np.float32)[None])  # 1 MiB
+
+        @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
+        def tiles(mebi: Any) -> Any:
+            with tf.device(GPU):
+                return tf.reduce_max(tf.tile(tf.tanh(row), tf.stack([mebi, 1])), axis=1)
+
+        self.tiles = tiles
+
+    def results(self) -> Results:
+        """A small one."""
+        return {"small": self.tiles(tf.constant(4)).numpy()}
+
+    def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
+        """Asks for too much, or for little."""
+        tally.step()
+        # On a GPU, TensorFlow waits 10 s for memory before it gives up.
+        if draw.random() < (0.02 if self.place.gpu else 0.2):
+            most = max(group.bytes_limit for group in tf.cuda.stream_stats())
+            mebi = tf.constant(most // (1 << 20) + draw.randint(1, 1000))
+            expect(
+                tally,
+                tf.errors.ResourceExhaustedError,
+                "Stream group",
+                lambda: self.tiles(mebi),
+            )
+        found = self.tiles(tf.constant(4)).numpy()
+        tally.verify(found, self.reference["small"], "a step of 4 MiB")
+
+
+def call(function: Any, x: Any, manager: Any) -> Any:
+    """Calls a concrete function of one tensor, so that a manager can cancel it.
+
+    The manager's own way, `get_cancelable_function`, counts for all threads of the process.
+    """
+    here = context.context()
+    return execute.execute_with_cancellation(
+        function.name,
+        num_outputs=1,
+        inputs=[x, *function.captured_inputs],
+        attrs=(
+            *("executor_type", ""),
+            *("config_proto", here.function_call_options.config_proto_serialized),
+        ),
+        ctx=here,
+        cancellation_manager=manager,
+    )
+
+
+def expect(tally: Tally, kinds: Any, text: str, failing: Callable[[], Any]) -> None:
+    """Makes a call that has to fail.
+
+    Args:
+        tally: counts.
+        kinds: what errors may come.
+        text: what the error's message has to say.
+        failing: the call.
+    """
+    names = getattr(kinds, "__name__", str(kinds))
+    try:
+        failing()
+    except kinds as error:
+        if text in str(error):
+            tally.expected_error()
+        else:
+            tally.unexpected(f"{names} does not say '{text}': {error}")
+    else:
+        tally.unexpected(f"no {names}")

@@ -1,0 +1,89 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Whether something grows: memory, threads, files, over the samples of a round."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Sequence
+
+# Of a round's samples, those that are warm-up.
+WARM_UP = 0.4
+# Fewer samples say nothing.
+LEAST_SAMPLES = 24
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """What growth is too much.
+
+    Args:
+        per_minute: most growth in a minute.
+        in_all: growth over the samples below which nothing is said, such as one more block of an
+            allocator.
+    """
+
+    per_minute: float
+    in_all: float
+
+
+# Of the fields of watcher.Sample.
+LIMITS = {
+    "resident_mib": Limit(per_minute=32, in_all=48),
+    "threads": Limit(per_minute=4, in_all=8),
+    "files": Limit(per_minute=4, in_all=8),
+    "group_mib": Limit(per_minute=32, in_all=48),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Growth:
+    """How much something has grown.
+
+    Args:
+        per_minute: from the first third of the samples after warm-up to the last.
+        in_all: the same, not by time.
+        steady: whether all of the last third is above all of the first.
+    """
+
+    per_minute: float
+    in_all: float
+    steady: bool
+
+    def exceeds(self, limit: Limit) -> bool:
+        """Whether it is too much: steady, and above both figures of the limit."""
+        return self.steady and self.per_minute > limit.per_minute and self.in_all > limit.in_all
+
+
+def growth(seconds: Sequence[float], values: Sequence[float]) -> Growth | None:
+    """Finds how much something has grown.
+
+    Args:
+        seconds: when the samples were taken.
+        values: the samples.
+
+    Returns:
+        The growth; None if there are too few samples to say.
+    """
+    warm = int(len(values) * WARM_UP)
+    seconds, values = seconds[warm:], values[warm:]
+    if len(values) < LEAST_SAMPLES:
+        return None
+    third = len(values) // 3
+    first, last = values[:third], values[-third:]
+    grown = statistics.median(last) - statistics.median(first)
+    minutes = (statistics.median(seconds[-third:]) - statistics.median(seconds[:third])) / 60
+    return Growth(grown / minutes, grown, min(last) > max(first))

@@ -1,0 +1,242 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""One round: works in this process as its plan says, and writes what came of it.
+
+    python one_round.py PLAN.json
+
+soak.py starts it. The plan names a file for the results of one stream: where `make_reference` is
+true it is written, otherwise compared with. A line of JSON each second on stdout says how far the
+round is.
+
+Exit status: 0, or 3 if a worker hangs; wrong results are in the outcome, which is a file, too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import faulthandler
+import json
+import os
+import pathlib
+import random
+import sys
+import threading
+import time
+from typing import Any, NoReturn
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import numpy as np
+import tensorflow as tf
+from changing import Variables
+from ending import Cancellations, FullMemory, SessionsComeAndGo
+from feeds import Feeds
+from models import Place, Results, Work
+from serving import AutoStream, Function, KerasPredict, Pinned, SavedModel, Session, SessionPolicy
+from tally import Tally, flip_a_bit
+from tensorflow.python.multistream import loader
+from training import TrainFunction, TrainSession
+from watcher import Progress, Sample, Watcher, take_sample, write_stacks
+
+WORKS: dict[str, type[Work]] = {
+    "function": Function,
+    "session": Session,
+    "saved_model": SavedModel,
+    "keras_predict": KerasPredict,
+    "auto_stream": AutoStream,
+    "session_policy": SessionPolicy,
+    "train_session": TrainSession,
+    "train_function": TrainFunction,
+    "variables": Variables,
+    "sessions_come_and_go": SessionsComeAndGo,
+    "cancellations": Cancellations,
+    "full_memory": FullMemory,
+    "pinned": Pinned,
+    "feeds": Feeds,
+}
+HANG_STATUS = 3
+# Mistakes that this process makes on purpose, to see that they are noticed.
+FAULTS = {"drop_wait": 0, "drop_hold": 1, "release_early": 2}
+BREAKS = ("bit", "hang", *FAULTS)
+
+
+class Round:
+    """Workers, and who watches them.
+
+    Args:
+        plan: what soak.py wrote.
+    """
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self.plan = plan
+        self.place = Place(folder=plan["folder"], **plan["place"])
+        self.progress = Progress()
+        self.stop = threading.Event()
+        self.tallies: dict[str, Tally] = {}
+        self.works: dict[str, Work] = {}
+        self.began = self.ended = 0.0
+
+    def prepare(self) -> None:
+        """Makes the models, and compares each with one stream's before there is load."""
+        reference = self.load_reference()
+        for kind in self.plan["workers"]:
+            spoils = self.plan["break"] == "bit" and not self.tallies
+            self.tallies[kind] = Tally(spoil=flip_a_bit(100) if spoils else None)
+            of_kind = {
+                name.removeprefix(f"{kind}/"): value
+                for name, value in reference.items()
+                if name.startswith(f"{kind}/")
+            }
+            work = WORKS[kind](self.place, of_kind)
+            for name, value in work.results().items():
+                self.tallies[kind].verify(value, of_kind[name], f"{kind}, {name}, before load")
+            self.works[kind] = work
+
+    def load_reference(self) -> Results:
+        """The results of one stream."""
+        with np.load(self.plan["reference"]) as file:
+            return {name: file[name] for name in file.files}
+
+    def work(self, kind: str, number: int) -> None:
+        """What a worker's thread does."""
+        worker, tally = f"{kind} {number}", self.tallies[kind]
+        draw = random.Random(f"{self.plan['seed']}:{worker}")
+        hangs = self.plan["break"] == "hang" and worker == f"{next(iter(self.tallies))} 0"
+        self.progress.note(worker)
+        while not self.stop.is_set():
+            try:
+                self.works[kind].step(number, draw, tally)
+            except Exception as error:  # any: it is counted, and told
+                tally.unexpected(error)
+                time.sleep(0.1)
+            if hangs:
+                threading.Event().wait()
+            self.progress.note(worker)
+        self.progress.ended(worker)
+
+    def hang(self, workers: list[str]) -> NoReturn:
+        """Writes all that can be seen, and ends the process."""
+        print(f"HANG: {'; '.join(workers)}", file=sys.stderr, flush=True)
+        self.write_outcome([], [f"hang: {'; '.join(workers)}"])
+        write_stacks(sys.stderr, tf.cuda.stream_stats)
+        os._exit(HANG_STATUS)
+
+    def run(self) -> None:
+        """Works for as long as the plan says."""
+        self.prepare()
+        watcher = Watcher(
+            self.progress,
+            self.plan["hang_seconds"],
+            lambda: take_sample(tf.cuda.stream_stats),
+            self.hang,
+            self.say,
+        )
+        threads = [
+            threading.Thread(target=self.work, args=(kind, i), name=f"{kind} {i}", daemon=True)
+            for kind, count in self.plan["workers"].items()
+            for i in range(count)
+        ]
+        self.began = time.monotonic()
+        watcher.start()
+        for thread in threads:
+            thread.start()
+        if self.plan["break"] in FAULTS:
+            time.sleep(2)
+            if not loader.library.TFMS_InjectTestFault(FAULTS[self.plan["break"]], 1000):
+                raise RuntimeError("the runtime takes no fault")
+        time.sleep(self.plan["seconds"])
+        self.ended = time.monotonic()
+        self.stop.set()
+        for thread in threads:
+            thread.join()
+        watcher.stop()
+        for work in self.works.values():
+            work.close()
+        self.write_outcome(watcher.samples, self.left_behind())
+
+    def say(self, sample: Sample) -> None:
+        """Says how far it is, for soak.py."""
+        counts = [tally.snapshot() for tally in self.tallies.values()]
+        line = {
+            "results": sum(c.results for c in counts),
+            "wrong": sum(c.wrong for c in counts),
+            "unexpected": sum(c.unexpected for c in counts),
+            "resident_mib": sample.resident_mib,
+            "threads": sample.threads,
+        }
+        print(json.dumps(line), flush=True)
+
+    def left_behind(self) -> list[str]:
+        """Says what should not be there when all work has ended."""
+        deadline = time.monotonic() + self.plan["hang_seconds"]
+        while time.monotonic() < deadline:
+            stats = tf.cuda.stream_stats()
+            if not any(group.steps_running or group.tensors_held for group in stats):
+                break
+            time.sleep(0.1)
+        problems = [
+            f"group {group.group} has {group.steps_running} steps running and holds"
+            f" {group.tensors_held} tensors after all work has ended"
+            for group in stats
+            if group.steps_running or group.tensors_held
+        ]
+        if not self.place.gpu and (freed := loader.library.TFMS_EmulatedMemoryViolations()):
+            problems.append(f"memory was freed {freed} times while another group may use it")
+        if reports := loader.library.TFMS_SanitizerReports():
+            problems.append(f"the stream sanitizer has {reports} reports")
+        return problems
+
+    def write_outcome(self, samples: list[Sample], problems: list[str]) -> None:
+        """Writes what came of the round."""
+        outcome = {
+            "counts": {k: dataclasses.asdict(t.snapshot()) for k, t in self.tallies.items()},
+            "samples": [dataclasses.asdict(sample) for sample in samples],
+            "problems": problems,
+            "load": (self.began, self.ended or time.monotonic()),
+            "steps_of_groups": [g.steps_started for g in tf.cuda.stream_stats() if g.gpu == 0],
+        }
+        pathlib.Path(self.plan["outcome"]).write_text(json.dumps(outcome))
+
+
+def make_reference(plan: dict[str, Any]) -> None:
+    """Writes the results of one stream, in a process that has no other."""
+    if tf.cuda.stream_group_count() != 1:
+        raise RuntimeError("the process that makes the reference has several stream groups")
+    place = Place(folder=plan["folder"], **plan["place"])
+    results = {}
+    for kind in plan["workers"]:
+        work = WORKS[kind](place, {})
+        results.update({f"{kind}/{name}": value for name, value in work.results().items()})
+        work.close()
+    np.savez(plan["reference"], **results)
+
+
+def main() -> None:
+    """Reads the plan, and does it."""
+    faulthandler.enable()  # SIGABRT from soak.py shows where this process is
+    plan = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    tf.get_logger().setLevel("ERROR")
+    if not tf.config.list_physical_devices("GPU"):
+        raise SystemExit("TensorFlow finds no GPU; leave --gpu out for an emulated one")
+    if plan["make_reference"]:
+        make_reference(plan)
+    else:
+        Round(plan).run()
+    # The process is not to wait for Python's clean-up of what TensorFlow's threads still use.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""What came of a soak: one table, and what is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from draw import KINDS, Round
+from growth import LIMITS, Growth, growth
+
+# Seconds at the start of a round that do not count for the slowest one.
+WARM_UP = 5
+UNITS = {
+    "resident_mib": "MiB of memory",
+    "threads": "threads",
+    "files": "open files",
+    "group_mib": "MiB in stream groups",
+}
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What came of a round.
+
+    Args:
+        round: what was run.
+        counts: of each kind of work, the fields of tally.Counts.
+        samples: of the process, the fields of watcher.Sample.
+        problems: what is wrong with the round as a whole.
+        steps_of_groups: steps that each stream group started.
+        load: when the load began and ended, in seconds as in `counts` and `samples`.
+    """
+
+    round: Round
+    counts: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    samples: list[dict[str, float]] = dataclasses.field(default_factory=list)
+    problems: list[str] = dataclasses.field(default_factory=list)
+    steps_of_groups: list[int] = dataclasses.field(default_factory=list)
+    load: tuple[float, float] = (0.0, 0.0)
+
+    def growth(self) -> dict[str, Growth]:
+        """How much each sampled figure has grown; empty if the round was too short to say."""
+        seconds = [sample["seconds"] for sample in self.samples]
+        found = {name: growth(seconds, [s[name] for s in self.samples]) for name in LIMITS}
+        return {name: grown for name, grown in found.items() if grown is not None}
+
+    def failures(self) -> list[str]:
+        """Says what is wrong, a sentence each."""
+        failures = list(self.problems)
+        for kind, counts in self.counts.items():
+            if counts["wrong"] or counts["unexpected"]:
+                failures.append(
+                    f"{kind}: {counts['wrong']} wrong, {counts['unexpected']} unexpected errors"
+                )
+                failures += [f"{kind}: {example}" for example in counts["examples"]]
+            if not counts["results"]:
+                failures.append(f"{kind}: no result at all")
+        for name, grown in self.growth().items():
+            if grown.exceeds(LIMITS[name]):
+                failures.append(
+                    f"{grown.in_all:.0f} {UNITS[name]} more at the end,"
+                    f" {grown.per_minute:.1f} a minute; {LIMITS[name].per_minute:g} are allowed"
+                )
+        if self.steps_of_groups and not all(self.steps_of_groups) and not self.round.node_level:
+            failures.append(f"a stream group ran nothing: steps {self.steps_of_groups}")
+        return failures
+
+
+def rates(by_second: Mapping[str, int], load: tuple[float, float]) -> list[int]:
+    """Results in each whole second of the load after the warm-up.
+
+    Args:
+        by_second: number of results by second, as they come from JSON.
+        load: when it began and ended.
+    """
+    first, end = int(load[0]) + 1 + WARM_UP, int(load[1])
+    return [by_second.get(str(second), 0) for second in range(first, end)]
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """The table of a soak, a line for each kind of work and one for all."""
+    head = [
+        "work",
+        "steps",
+        "results",
+        "wrong",
+        "errors as expected",
+        "unexpected",
+        "results/s: slowest second",
+        "median",
+        "longest gap s",
+        "rounds",
+    ]
+    rows = []
+    for kind in KINDS:
+        having = [outcome for outcome in outcomes if kind in outcome.counts]
+        counts = [outcome.counts[kind] for outcome in having]
+        if counts:
+            by_second = [rates(o.counts[kind]["by_second"], o.load) for o in having]
+            rows.append(row_of(kind, counts, sum(by_second, []), len(having)))
+    everything = [c for outcome in outcomes for c in outcome.counts.values()]
+    rows.append(row_of("all", everything, [], len(outcomes)))
+    lines = [f"| {' | '.join(head)} |", "| --- |" + " ---: |" * (len(head) - 1)]
+    lines += [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join(lines)
+
+
+def row_of(kind: str, counts: list[dict[str, Any]], seconds: list[int], rounds: int) -> list[str]:
+    """A line of the table; `seconds` are the results of each whole second."""
+
+    def total(name: str) -> str:
+        return f"{sum(c[name] for c in counts):,}"
+
+    return [
+        kind,
+        *(total(n) for n in ("steps", "results", "wrong", "expected_errors", "unexpected")),
+        f"{min(seconds)}" if seconds else "",
+        f"{statistics.median(seconds):g}" if seconds else "",
+        f"{max((c['longest_gap'] for c in counts), default=0):.1f}",
+        f"{rounds}",
+    ]
+
+
+def growth_lines(outcomes: Sequence[Outcome]) -> list[str]:
+    """What each figure of the processes did, a line each."""
+    lines = []
+    for name, limit in LIMITS.items():
+        grown = [(o.growth()[name], o) for o in outcomes if name in o.growth()]
+        values = [sample[name] for outcome in outcomes for sample in outcome.samples]
+        if not grown:
+            lines.append(f"{UNITS[name]}: rounds were too short to say whether they grow")
+            continue
+        most, where = max(grown, key=lambda pair: pair[0].per_minute)
+        lines.append(
+            f"{UNITS[name]}: {statistics.median(g.per_minute for g, _ in grown):+.1f} a minute"
+            f" (median of {len(grown)} rounds), {most.per_minute:+.1f} at most (round"
+            f" {where.round.number}, {most.in_all:+.1f} in all, {'' if most.steady else 'not '}"
+            f"steady); {limit.per_minute:g} steady are allowed; most at once {max(values):.0f}"
+        )
+    return lines
+
+
+def report(outcomes: Sequence[Outcome], seconds: float) -> str:
+    """Everything that is printed at the end.
+
+    Args:
+        outcomes: of all rounds.
+        seconds: that the soak took.
+    """
+    lines = [table(outcomes), ""]
+    sizes = {len(outcome.steps_of_groups) for outcome in outcomes} - {0}
+    for size in sorted(sizes):
+        of_size = [o.steps_of_groups for o in outcomes if len(o.steps_of_groups) == size]
+        steps = [sum(of_group) for of_group in zip(*of_size, strict=True)]
+        lines.append(f"steps of {size} stream groups: {', '.join(f'{n:,}' for n in steps)}")
+    lines += growth_lines(outcomes)
+    failed = [outcome for outcome in outcomes if outcome.failures()]
+    for outcome in failed:
+        lines += ["", f"FAILED: {outcome.round}"]
+        lines += [f"  - {failure}" for failure in outcome.failures()]
+    lines += [
+        "",
+        f"{len(outcomes)} rounds in {seconds / 60:.1f} minutes, {len(failed)} of them failed",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,296 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+r"""Runs all kinds of work side by side for as long as you like, and verifies every result.
+
+Serving, training, variables that are changed while they are read, sessions that come and go,
+cancellations, full memory, calls pinned to groups, policies and big feeds: each round draws some of
+them and the settings of its process from the seed, and runs them in one process. Each result is
+compared, bit by bit, with what a process with one stream group gave. Memory, threads and open files
+are watched, and so is whether every worker gets on.
+
+    python benchmarks/soak/soak.py --minutes 20 --seed 7
+    python benchmarks/soak/soak.py --gpu --groups 8 --minutes 20
+
+It needs TensorFlow's multi-stream wheel, NumPy and nothing else. Without --gpu it runs on an
+emulated GPU, of which rates and gaps mean nothing.
+
+Exit status: 0; 1 if anything is wrong, hangs, fails in a way that it should not, or grows; 2 if the
+command line is not understood.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+import random
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from draw import KINDS, Round, draw_rounds
+from report import Outcome, report
+
+HERE = pathlib.Path(__file__).resolve().parent
+# Seconds without a result, after which a worker hangs; the sanitizer is slow.
+HANG_SECONDS = 90
+SANITIZED_HANG_SECONDS = 180
+# Until a process's first sample: TensorFlow's import, all models, and their first results.
+START_SECONDS = 300
+# A round that would be shorter is not begun.
+LEAST_SECONDS = 20
+# Between two lines of progress, where the line cannot be written over.
+PROGRESS_SECONDS = 10
+BREAKS = ("bit", "hang", "drop_wait", "drop_hold", "release_early")
+
+
+class Progress:
+    """One line on a terminal, or a line now and then."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stdout.isatty()
+        self._last = 0.0
+
+    def show(self, text: str) -> None:
+        """Shows how far it is."""
+        if self._terminal:
+            print(f"\r\033[K{text}", end="", flush=True)
+        elif time.monotonic() - self._last >= PROGRESS_SECONDS:
+            self._last = time.monotonic()
+            print(text, flush=True)
+
+    def end(self) -> None:
+        """What comes next is on a line of its own."""
+        if self._terminal:
+            print("\r\033[K", end="", flush=True)
+
+
+class Soak:
+    """Runs rounds.
+
+    Args:
+        options: of the command line.
+        folder: for logs and files of the rounds.
+    """
+
+    def __init__(self, options: argparse.Namespace, folder: pathlib.Path) -> None:
+        self._options = options
+        self._folder = folder
+        self._reference = folder / "reference.npz"
+        self._began = time.monotonic()
+        self._progress = Progress()
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self._began
+
+    def make_reference(self) -> str:
+        """Makes the results of one stream; returns what went wrong."""
+        settings = {"TF_GPU_STREAM_GROUP_COUNT": "1", "TF_DETERMINISTIC_OPS": "1"}
+        if not self._options.gpu:
+            settings["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
+        workers = dict.fromkeys(self._options.only or KINDS, 1)
+        round_ = Round(-1, 0, 0, settings, workers)
+        return self._run(round_, "reference", make_reference=True)
+
+    def run_round(self, round_: Round) -> Outcome:
+        """Runs a round in a process of its own."""
+        name = f"round-{round_.number}"
+        outcome = Outcome(round_)
+        problem = self._run(round_, name, make_reference=False)
+        path = self._folder / f"{name}.outcome.json"
+        if path.exists():
+            for field, value in json.loads(path.read_text()).items():
+                setattr(outcome, field, value)
+        if problem:
+            outcome.problems.append(problem)
+        return outcome
+
+    def _run(self, round_: Round, name: str, make_reference: bool) -> str:
+        hang_seconds = SANITIZED_HANG_SECONDS if round_.sanitized else HANG_SECONDS
+        files = self._folder / name
+        files.mkdir()
+        plan = {
+            "seed": round_.seed,
+            "seconds": round_.seconds,
+            "workers": round_.workers,
+            "hang_seconds": self._options.hang_seconds or hang_seconds,
+            "make_reference": make_reference,
+            "reference": str(self._reference),
+            "outcome": str(self._folder / f"{name}.outcome.json"),
+            "folder": str(files),
+            "break": None if make_reference else self._options.break_,
+            "place": {
+                "gpu": self._options.gpu,
+                "groups": 1 if make_reference else self._options.groups,
+                "node_level": round_.node_level,
+                "policy": round_.policy,
+                "seed": self._options.seed,
+            },
+        }
+        path = self._folder / f"{name}.plan.json"
+        path.write_text(json.dumps(plan, indent=1))
+        log = self._folder / f"{name}.log"
+        with log.open("w") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, str(HERE / "one_round.py"), str(path)],
+                env=environment(round_.settings, self._options.break_),
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+            )
+            silent = self._follow(process, name, plan["hang_seconds"])
+        if process.returncode == 0 and not silent:
+            return ""
+        end = describe_end(process.returncode, silent)
+        lines = log.read_text(errors="replace").splitlines()
+        return "\n    ".join([f"{end}; all it wrote is in {log}, whose end is:", *lines[-12:]])
+
+    def _follow(self, process: subprocess.Popen[bytes], name: str, hang_seconds: float) -> float:
+        """Shows what a process says; returns the seconds of silence after which it was ended."""
+        assert process.stdout is not None
+        allowed: float = START_SECONDS
+        buffer = b""
+        while True:
+            ready, _, _ = select.select([process.stdout], [], [], allowed)
+            if not ready:
+                # Its handler writes the stacks of its Python threads.
+                process.send_signal(signal.SIGABRT)
+                try:
+                    process.wait(60)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+                return allowed
+            chunk = os.read(process.stdout.fileno(), 1 << 16)
+            if not chunk:
+                process.wait()
+                self._progress.end()
+                return 0
+            *lines, buffer = (buffer + chunk).split(b"\n")
+            if lines:
+                # It writes stacks itself first, for some minutes if there is a debugger.
+                allowed = hang_seconds + 240
+                self._progress.show(self._line(name, json.loads(lines[-1])))
+
+    def _line(self, name: str, said: dict[str, Any]) -> str:
+        return (
+            f"[{self.seconds:5.0f} of {60 * self._options.minutes:.0f} s] {name}:"
+            f" {said['results']:,} results, {said['wrong']} wrong,"
+            f" {said['unexpected']} unexpected errors, {said['resident_mib']:.0f} MiB,"
+            f" {said['threads']} threads"
+        )
+
+
+def environment(settings: dict[str, str], broken: str | None) -> dict[str, str]:
+    """The environment of a round: none of our variables but its own."""
+    ours = ("TF_GPU_", "TF_MULTI_STREAM_", "TF_NODE_LEVEL_", "TF_PER_STREAM_", "TF_SEGMENT_OWN_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    if broken not in (None, "bit", "hang"):
+        kept["TF_MULTI_STREAM_TEST_FAULTS"] = "true"
+    return {**kept, **settings}
+
+
+def describe_end(status: int, silent: float) -> str:
+    """Says how a process has ended."""
+    if silent:
+        return f"it said nothing for {silent:.0f} s, and was ended"
+    if status < 0:
+        return f"it was ended by {signal.Signals(-status).name}"
+    return f"it ended with status {status}"
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Reads the command line; exits with status 2 if it is not understood."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--gpu", action="store_true", help="use the GPU, not an emulated one")
+    parser.add_argument("--minutes", type=float, default=5.0, help="how long, about [5]")
+    parser.add_argument("--seed", type=int, help="draws the rounds [drawn, and printed]")
+    parser.add_argument("--groups", type=int, default=4, help="stream groups [4]")
+    parser.add_argument("--out", type=pathlib.Path, help="new folder for logs [a temporary one]")
+    parser.add_argument("--only", nargs="+", choices=KINDS, help="only these kinds of work")
+    parser.add_argument("--rounds", type=int, nargs="+", help="only the rounds of these numbers")
+    parser.add_argument("--hang-seconds", type=float, help="without a result [90; sanitizer 180]")
+    parser.add_argument(
+        "--break",
+        dest="break_",
+        choices=BREAKS,
+        help="make a mistake on purpose, which has to be noticed",
+    )
+    options = parser.parse_args(arguments)
+    if not 0 < options.minutes < float("inf"):
+        parser.error(f"--minutes {options.minutes} is not a number above 0")
+    if not 2 <= options.groups <= 64:
+        parser.error(f"--groups {options.groups} is not a number from 2 to 64")
+    if options.seed is None:
+        options.seed = random.SystemRandom().randrange(10**6)
+    if options.seed < 0:
+        parser.error(f"--seed {options.seed} is negative")
+    return options
+
+
+def restricted(round_: Round, only: Sequence[str] | None, seconds: float) -> Round:
+    """A round with fewer kinds of work, and no longer than there is time."""
+    workers = {k: n for k, n in round_.workers.items() if only is None or k in only}
+    return dataclasses.replace(round_, workers=workers, seconds=min(round_.seconds, int(seconds)))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status."""
+    options = parse_arguments(arguments)
+    folder = options.out or pathlib.Path(tempfile.mkdtemp(prefix="soak-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    where = "the GPU" if options.gpu else "an emulated GPU: rates and gaps mean nothing"
+    print(
+        f"{datetime.datetime.now():%Y-%m-%d %H:%M}, seed {options.seed}, {options.groups} stream"
+        f" groups of {where}\nlogs are in {folder}",
+        flush=True,
+    )
+    soak = Soak(options, folder)
+    print("the results of one stream, in a process with one stream group", flush=True)
+    if problem := soak.make_reference():
+        print(f"error: {problem}", file=sys.stderr)
+        return 1
+    outcomes: list[Outcome] = []
+    for drawn in draw_rounds(options.seed, options.groups, options.gpu):
+        left = 60 * options.minutes - soak.seconds
+        if left < LEAST_SECONDS and outcomes:
+            break
+        if options.rounds and drawn.number > max(options.rounds):
+            break
+        round_ = restricted(drawn, options.only, max(left, LEAST_SECONDS))
+        if (options.rounds and drawn.number not in options.rounds) or not round_.workers:
+            continue
+        print(round_, flush=True)
+        outcome = soak.run_round(round_)
+        outcomes.append(outcome)
+        for failure in outcome.failures():
+            print(f"  FAILED: {failure}", flush=True)
+    print(f"\n{report(outcomes, soak.seconds)}", flush=True)
+    return 1 if any(outcome.failures() for outcome in outcomes) or not outcomes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Whether results are right: compares bits and counts, for each kind of work."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import pathlib
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+# Of a kind, as many are told in full.
+EXAMPLES = 3
+
+
+def difference(found: Any, expected: Any) -> str:
+    """Says where two arrays differ; empty if type, shape and every bit agree."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    if found.dtype != expected.dtype or found.shape != expected.shape:
+        return (
+            f"{found.dtype}{list(found.shape)} in place of {expected.dtype}{list(expected.shape)}"
+        )
+    if found.tobytes() == expected.tobytes():
+        return ""
+    a, b = (np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (found, expected))
+    rows = np.flatnonzero((a != b).reshape(-1, found.itemsize).any(axis=1))
+    first = int(rows[0])
+    return (
+        f"{len(rows)} of {found.size} elements differ, first element {first}:"
+        f" {found.reshape(-1)[first]!r} in place of {expected.reshape(-1)[first]!r}"
+    )
+
+
+@dataclasses.dataclass
+class Counts:
+    """What a kind of work has done.
+
+    Args:
+        steps: calls made.
+        results: results that were verified.
+        wrong: those that were not as expected.
+        expected_errors: errors that had to come, and were the right ones.
+        unexpected: all other errors, and errors that did not come.
+        by_second: number of results in each whole second.
+        longest_gap: seconds between two results of a worker.
+        examples: what was wrong or unexpected.
+    """
+
+    steps: int = 0
+    results: int = 0
+    wrong: int = 0
+    expected_errors: int = 0
+    unexpected: int = 0
+    by_second: dict[int, int] = dataclasses.field(default_factory=dict)
+    longest_gap: float = 0.0
+    examples: list[str] = dataclasses.field(default_factory=list)
+
+
+class Tally:
+    """Counts of one kind of work, from all its workers.
+
+    Args:
+        clock: seconds.
+        spoil: changes a result before it is verified, to see that this is noticed.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        spoil: Callable[[np.ndarray], np.ndarray] | None = None,
+    ) -> None:
+        self.counts = Counts()
+        self._clock = clock
+        self._spoil = spoil
+        self._lock = threading.Lock()
+        self._seconds: collections.Counter[int] = collections.Counter()
+        self._last: dict[int, float] = {}
+
+    def step(self) -> None:
+        """A call has been made."""
+        with self._lock:
+            self.counts.steps += 1
+
+    def verify(self, found: Any, expected: Any, what: str) -> bool:
+        """Compares a result bit by bit with what it has to be; returns whether it is."""
+        found = np.asarray(found)
+        if self._spoil is not None:
+            found = self._spoil(found)
+        return self.check(difference(found, expected), what)
+
+    def check(self, problem: str, what: str) -> bool:
+        """Counts a result; it is wrong if `problem` says something."""
+        with self._lock:
+            self._count_result()
+            if problem:
+                self.counts.wrong += 1
+                self._keep(f"wrong: {what}: {problem}")
+        return not problem
+
+    def expected_error(self) -> None:
+        """An error has come that had to come."""
+        with self._lock:
+            self._count_result()
+            self.counts.expected_errors += 1
+
+    def unexpected(self, problem: BaseException | str) -> None:
+        """An error has come that should not have, or has not come."""
+        if isinstance(problem, BaseException):
+            problem = described(problem)
+        with self._lock:
+            self.counts.unexpected += 1
+            self._keep(f"unexpected: {problem}")
+
+    def snapshot(self) -> Counts:
+        """The counts as they are now."""
+        with self._lock:
+            return dataclasses.replace(
+                self.counts, by_second=dict(self._seconds), examples=list(self.counts.examples)
+            )
+
+    def _count_result(self) -> None:
+        now = self._clock()
+        self.counts.results += 1
+        self._seconds[int(now)] += 1
+        worker = threading.get_ident()
+        before = self._last.get(worker, now)
+        self.counts.longest_gap = max(self.counts.longest_gap, now - before)
+        self._last[worker] = now
+
+    def _keep(self, text: str) -> None:
+        if len(self.counts.examples) < EXAMPLES:
+            self.counts.examples.append(text)
+
+
+def described(error: BaseException) -> str:
+    """An error, and where in this folder it came from."""
+    here = str(pathlib.Path(__file__).parent)
+    places = [
+        f"{pathlib.Path(frame.filename).name}:{frame.lineno}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith(here)
+    ]
+    return f"{type(error).__name__} at {', '.join(places)}: {str(error)[:2000]}"
+
+
+def flip_a_bit(number: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Makes a `spoil` that changes the lowest bit of the middle of one result.
+
+    Args:
+        number: of the result that it changes, from 0.
+    """
+    seen = iter(range(2**62))
+
+    def spoil(found: np.ndarray) -> np.ndarray:
+        if next(seen) != number or not found.nbytes:
+            return found
+        spoiled = np.array(found)
+        spoiled.reshape(-1).view(np.uint8)[spoiled.nbytes // 2] ^= 1
+        return spoiled
+
+    return spoil

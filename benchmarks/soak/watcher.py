@@ -1,0 +1,185 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""How a process fares while it works: samples of it each second, and whether it hangs."""
+
+from __future__ import annotations
+
+import dataclasses
+import faulthandler
+import os
+import pathlib
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from typing import IO, Any
+
+MEBI = 1024.0 * 1024.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """A process at one moment.
+
+    Args:
+        seconds: on the monotonic clock.
+        resident_mib: memory.
+        threads: number of threads.
+        files: open file descriptors.
+        group_mib: memory that the allocators of all stream groups have handed out.
+    """
+
+    seconds: float
+    resident_mib: float
+    threads: int
+    files: int
+    group_mib: float
+
+
+def take_sample(stats: Callable[[], list[Any]]) -> Sample:
+    """Looks at this process; `stats` is tf.cuda.stream_stats."""
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    return Sample(
+        seconds=time.monotonic(),
+        resident_mib=pages * os.sysconf("SC_PAGE_SIZE") / MEBI,
+        threads=len(os.listdir("/proc/self/task")),
+        files=len(os.listdir("/proc/self/fd")),
+        group_mib=sum(group.bytes_in_use for group in stats()) / MEBI,
+    )
+
+
+class Progress:
+    """When each worker last had a result.
+
+    Args:
+        clock: seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._last: dict[str, float] = {}
+
+    def note(self, worker: str) -> None:
+        """A worker starts, or has a result."""
+        with self._lock:
+            self._last[worker] = self._clock()
+
+    def ended(self, worker: str) -> None:
+        """A worker has ended, so nothing is expected of it."""
+        with self._lock:
+            self._last.pop(worker, None)
+
+    def hanging(self, seconds: float) -> list[str]:
+        """The workers that have had no result for that long, and for how long."""
+        now = self._clock()
+        with self._lock:
+            waited = {worker: now - last for worker, last in self._last.items()}
+        return [
+            f"{worker}: no result for {time_:.0f} s"
+            for worker, time_ in waited.items()
+            if time_ > seconds
+        ]
+
+
+class Watcher:
+    """A thread that takes samples and looks for hangs.
+
+    Args:
+        progress: of the workers.
+        hang_seconds: without a result, after which a worker hangs.
+        sample: takes a sample.
+        on_hang: is told which workers hang, once.
+        on_sample: is told each sample.
+        every: seconds between two samples.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        hang_seconds: float,
+        sample: Callable[[], Sample],
+        on_hang: Callable[[list[str]], None],
+        on_sample: Callable[[Sample], None] = lambda sample: None,
+        every: float = 1.0,
+    ) -> None:
+        self.samples: list[Sample] = []
+        self._progress = progress
+        self._hang_seconds = hang_seconds
+        self._sample = sample
+        self._on_hang = on_hang
+        self._on_sample = on_sample
+        self._every = every
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="watcher", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread."""
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(self._every):
+            sample = self._sample()
+            self.samples.append(sample)
+            self._on_sample(sample)
+            hanging = self._progress.hanging(self._hang_seconds)
+            if hanging:
+                self._on_hang(hanging)
+                return
+
+
+def write_stacks(out: IO[str], stats: Callable[[], list[Any]]) -> None:
+    """Writes what can be seen of a process that hangs: Python's stacks and the system's view.
+
+    Args:
+        out: a file with a descriptor.
+        stats: tf.cuda.stream_stats.
+    """
+    out.write("--- stacks of Python threads\n")
+    out.flush()
+    faulthandler.dump_traceback(file=out, all_threads=True)
+    out.write("--- threads, as the system sees them: name, state, what it waits in, CPU ticks\n")
+    for task in sorted(pathlib.Path("/proc/self/task").iterdir(), key=lambda path: int(path.name)):
+        try:
+            fields = (task / "stat").read_text().rsplit(")", 1)[1].split()
+            name = (task / "comm").read_text().strip()
+            waits = (task / "wchan").read_text().strip()
+        except OSError:
+            continue
+        out.write(f"{task.name} {name}: {fields[0]} {waits or '-'} {fields[11]}+{fields[12]}\n")
+    out.write("--- stacks of native threads\n")
+    out.flush()
+    debugger = shutil.which("gdb") or shutil.which("eu-stack")
+    if debugger is None:
+        out.write("neither gdb nor eu-stack is here\n")
+    else:
+        arguments = ["-p", str(os.getpid())]
+        if debugger.endswith("gdb"):
+            arguments += ["-batch", "-ex", "thread apply all backtrace 24"]
+        try:
+            subprocess.run([debugger, *arguments], stdout=out, stderr=out, timeout=120, check=False)
+        except subprocess.TimeoutExpired:
+            out.write(f"{debugger} took too long\n")
+    out.write("--- stream groups\n")
+    out.flush()  # what comes may hang as well
+    for group in stats():
+        out.write(f"{group}\n")
+    out.flush()
