@@ -14,7 +14,7 @@
 # limitations under the License.
 # ==============================================================================
 # Runs every check and test: ruff, mypy, clang-format, patches, C++ tests, and
-# Python tests with the wheel installed in .venv.
+# Python tests with the wheel installed in .venv; then two minutes of the soak.
 #
 #   scripts/test.sh [--python cp312]
 
@@ -39,7 +39,7 @@ stage "ruff" "Correct the lines named above; .venv/bin/ruff check --fix does som
 "${VENV}/bin/ruff" check
 
 stage "mypy" "Correct the lines named above."
-"${VENV}/bin/mypy" build examples tensorflow
+"${VENV}/bin/mypy" build examples benchmarks tensorflow
 
 stage "clang-format" "Run .venv/bin/clang-format -i on the files named above."
 "${VENV}/bin/clang-format" --dry-run -Werror $(find tensorflow -name '*.h' -o -name '*.cc')
@@ -59,5 +59,9 @@ install_wheel "${wheel[0]}"
 
 stage "Python tests" "Run one file by itself: .venv/bin/python -m pytest FILE."
 TFMS_WHEEL="${wheel[0]}" "${VENV}/bin/python" -m pytest
+
+stage "soak: all kinds of work side by side on an emulated GPU, every result verified" \
+  "The table above says what failed; run it again with the seed above: scripts/soak.sh --seed SEED."
+"${VENV}/bin/python" benchmarks/soak/soak.py --minutes 2
 
 stage "everything passed" ""

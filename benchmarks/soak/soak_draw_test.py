@@ -1,0 +1,86 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Tests of what the soak draws, and of its command line."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+
+import draw
+import pytest
+import soak
+
+
+def first(count: int, seed: int, gpu: bool = False) -> list[draw.Round]:
+    return list(itertools.islice(draw.draw_rounds(seed, 4, gpu), count))
+
+
+def test_same_seed_draws_the_same_and_another_one_does_not() -> None:
+    assert first(20, 7) == first(20, 7)
+    assert first(20, 7) != first(20, 8)
+    # Also of a round by itself, to run it again.
+    assert draw.draw_round(7, 13, 4, gpu=False) == first(20, 7)[13]
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_rounds_have_all_that_their_settings_allow(gpu: bool) -> None:
+    rounds = first(200, 3, gpu)
+    assert list(rounds[0].workers) == list(draw.KINDS)
+    assert rounds[1].node_level
+    for round_ in rounds:
+        assert len(round_.workers) >= draw.LEAST_KINDS
+        assert not (round_.node_level and "pinned" in round_.workers)
+        assert round_.workers.get("variables", 2) >= 2
+        assert all(1 <= n <= draw.KINDS[kind] for kind, n in round_.workers.items())
+        assert ("TF_MULTI_STREAM_EMULATED_GPUS" in round_.settings) != gpu
+        assert not (gpu and round_.sanitized)
+    assert {r.policy for r in rounds} == {"", *draw.POLICIES}
+    for kind in draw.KINDS:
+        assert any(kind not in r.workers for r in rounds)
+    if not gpu:
+        assert 0.1 < sum(r.sanitized for r in rounds) / len(rounds) < 0.5
+
+
+def test_round_has_no_settings_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_MULTI_STREAM_POLICY", "cost")
+    monkeypatch.setenv("TF_GPU_STREAM_GROUP_COUNT", "9")
+    found = soak.environment({"TF_GPU_STREAM_GROUP_COUNT": "4"}, None)
+    assert found["TF_GPU_STREAM_GROUP_COUNT"] == "4"
+    assert "TF_MULTI_STREAM_POLICY" not in found
+    assert "PATH" in found
+    assert soak.environment({}, "drop_hold")["TF_MULTI_STREAM_TEST_FAULTS"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--minutes", "0"], "--minutes 0.0 is not a number above 0"),
+        (["--groups", "1"], "--groups 1 is not a number from 2 to 64"),
+        (["--seed", "-1"], "--seed -1 is negative"),
+        (["--only", "x"], "invalid choice: 'x'"),
+    ],
+)
+def test_bad_arguments_are_named(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        soak.parse_arguments(arguments)
+    assert exit_info.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

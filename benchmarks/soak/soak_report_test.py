@@ -1,0 +1,124 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Tests of growth, of the table, and of what makes a soak fail."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import draw
+import growth
+import pytest
+import report
+import tally
+
+LIMIT = growth.Limit(per_minute=30, in_all=40)
+
+
+def grown(values: Sequence[float]) -> growth.Growth:
+    found = growth.growth([float(i) for i in range(len(values))], values)
+    assert found is not None
+    return found
+
+
+def test_memory_that_leaks_is_seen_and_memory_that_is_reached_is_not() -> None:
+    leaks = [1000 + 1.5 * second for second in range(120)]
+    assert grown(leaks).per_minute == pytest.approx(90)
+    assert grown(leaks).exceeds(LIMIT)
+    warms_up = [1000 + 10 * min(second, 40) for second in range(120)]
+    assert not grown(warms_up).exceeds(LIMIT)
+    # Steps that take memory and give it back.
+    waves = [1000 + (second % 20) * 30 for second in range(120)]
+    assert not grown(waves).exceeds(LIMIT)
+    one_more_block = [1000.0] * 80 + [1030.0] * 40
+    assert not grown(one_more_block).exceeds(LIMIT)
+    assert not grown([1000 - second for second in range(120)]).exceeds(LIMIT)
+
+
+def test_slow_leak_is_seen_over_the_noise_of_a_long_round() -> None:
+    leaks = [1000 + second + (second % 7) * 3 for second in range(300)]
+    assert grown(leaks).exceeds(LIMIT)
+
+
+def test_few_samples_say_nothing() -> None:
+    assert growth.growth([0.0, 1.0], [0.0, 1e6]) is None
+
+
+def counts_of(**changed: Any) -> dict[str, Any]:
+    counts = dataclasses.asdict(tally.Counts(steps=1200, results=1300))
+    return {**counts, **changed}
+
+
+def outcome_of(counts: dict[str, Any], **changed: Any) -> report.Outcome:
+    round_ = draw.draw_round(1, 0, 4, gpu=False)
+    fields = {"counts": {"function": counts}, "steps_of_groups": [5, 6, 7, 8], **changed}
+    return report.Outcome(round_, **fields)
+
+
+def samples_of(field: str, values: list[float]) -> list[dict[str, float]]:
+    still = dict.fromkeys(growth.LIMITS, 10.0)
+    return [{**still, "seconds": float(i), field: v} for i, v in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        (outcome_of(counts_of(wrong=1, examples=["wrong: it"])), "function: 1 wrong"),
+        (outcome_of(counts_of(unexpected=2)), "2 unexpected errors"),
+        (outcome_of(counts_of(results=0)), "function: no result at all"),
+        (outcome_of(counts_of(), problems=["hang: function 0"]), "hang: function 0"),
+        (outcome_of(counts_of(), steps_of_groups=[9, 9, 0, 9]), "a stream group ran nothing"),
+        *(
+            (
+                outcome_of(counts_of(), samples=samples_of(name, [2.0 * i for i in range(120)])),
+                f"{limit.per_minute:g} are allowed",
+            )
+            for name, limit in growth.LIMITS.items()
+        ),
+    ],
+)
+def test_whatever_is_wrong_makes_it_fail(outcome: report.Outcome, message: str) -> None:
+    assert any(message in failure for failure in outcome.failures())
+    text = report.report([outcome], 60)
+    assert message in text
+    assert "1 rounds in 1.0 minutes, 1 of them failed" in text
+
+
+def test_round_without_fault_does_not_fail() -> None:
+    outcome = outcome_of(counts_of(), samples=samples_of("threads", [50.0] * 60))
+    assert outcome.failures() == []
+    assert "0 of them failed" in report.report([outcome], 60)
+
+
+def test_table_has_the_slowest_second_of_the_load_and_the_sums() -> None:
+    by_second = {str(second): 100 for second in range(8, 60)}  # the first 5 are warm-up
+    by_second["30"] = 3
+    by_second["9"] = 1
+    one = outcome_of(counts_of(by_second=by_second, longest_gap=1.25), load=(8.4, 60.2))
+    other = outcome_of(counts_of(by_second=by_second, wrong=2), load=(8.4, 60.2))
+    rows = [line.split(" | ") for line in report.table([one, other]).splitlines()]
+    assert rows[2][0] == "| function"
+    assert rows[2][1:] == ["2,400", "2,600", "2", "0", "0", "3", "100", "1.2", "2 |"]
+    assert rows[3][:4] == ["| all", "2,400", "2,600", "2"]
+    # A second without any result is the slowest.
+    del by_second["30"]
+    assert report.rates(by_second, (8.4, 60.2)).count(0) == 1
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

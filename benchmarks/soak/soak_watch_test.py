@@ -1,0 +1,163 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Tests of what verifies and watches: a flipped bit, a hang, a process that ends."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import soak
+import tally
+import watcher
+
+
+def test_one_flipped_bit_is_wrong() -> None:
+    expected = np.linspace(-1, 1, 1000, dtype=np.float32)
+    counts = tally.Tally(spoil=tally.flip_a_bit(2))
+    right = [counts.verify(expected.copy(), expected, f"result {i}") for i in range(4)]
+    assert right == [True, True, False, True]
+    assert (counts.snapshot().results, counts.snapshot().wrong) == (4, 1)
+    (example,) = counts.snapshot().examples
+    assert "result 2: 1 of 1000 elements differ, first element 500" in example
+
+
+def test_difference_sees_bits_shape_and_type_and_nothing_else() -> None:
+    zero = np.zeros(3, np.float32)
+    assert tally.difference(zero, np.zeros(3, np.float32)) == ""
+    assert "3 of 3 elements differ" in tally.difference(-zero, zero)
+    nan = np.full(2, np.nan, np.float32)
+    assert tally.difference(nan.copy(), nan) == ""
+    assert "float64[3]" in tally.difference(np.zeros(3), zero)
+    assert "float32[3, 1]" in tally.difference(zero[:, None], zero)
+    swapped = np.array([[1, 2], [3, 4]], np.int32)
+    assert "2 of 4 elements differ" in tally.difference(swapped.T, swapped)
+
+
+def test_errors_and_gaps_are_counted() -> None:
+    now = [0.0]
+    counts = tally.Tally(clock=lambda: now[0])
+    for second in (0.5, 0.9, 4.0):
+        now[0] = second
+        counts.check("", "it")
+    counts.expected_error()
+    counts.unexpected(ValueError("no such thing"))
+    found = counts.snapshot()
+    assert found.by_second == {0: 2, 4: 2}
+    assert found.longest_gap == pytest.approx(3.1)
+    assert (found.results, found.expected_errors, found.unexpected) == (4, 1, 1)
+    assert "ValueError" in found.examples[0]
+    assert "no such thing" in found.examples[0]
+
+
+def sample() -> watcher.Sample:
+    return watcher.take_sample(list)
+
+
+def test_sample_is_of_this_process() -> None:
+    before = sample()
+    assert before.resident_mib > 1
+    event = threading.Event()
+    thread = threading.Thread(target=event.wait)
+    thread.start()
+    with pathlib.Path(__file__).open():
+        after = sample()
+    event.set()
+    thread.join()
+    assert after.threads >= before.threads + 1
+    assert after.files >= before.files + 1
+
+
+def test_hang_is_seen_and_names_the_worker() -> None:
+    now = [0.0]
+    progress = watcher.Progress(clock=lambda: now[0])
+    hung: list[str] = []
+    seen = threading.Event()
+
+    def on_hang(workers: list[str]) -> None:
+        hung.extend(workers)
+        seen.set()
+
+    watching = watcher.Watcher(progress, 90, sample, on_hang, every=0.01)
+    for worker in ("function 0", "feeds 1", "session 0"):
+        progress.note(worker)
+    watching.start()
+    now[0] = 89.0
+    progress.note("function 0")
+    progress.ended("session 0")  # it has nothing more to do
+    assert not seen.wait(0.2)
+    now[0] = 100.0
+    assert seen.wait(30)
+    watching.stop()
+    assert hung == ["feeds 1: no result for 100 s"]
+
+
+def test_stacks_show_where_a_thread_stands(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher.shutil, "which", lambda name: None)
+    event = threading.Event()
+
+    def stands_here() -> None:
+        event.wait()
+
+    thread = threading.Thread(target=stands_here)
+    thread.start()
+    path = tmp_path / "stacks"
+    with path.open("w") as out:
+        watcher.write_stacks(out, lambda: ["a group"])
+    event.set()
+    thread.join()
+    assert "stands_here" in path.read_text()
+    assert "a group" in path.read_text()
+
+
+def one_round(monkeypatch: pytest.MonkeyPatch, folder: pathlib.Path, program: str) -> str:
+    """Runs a program in place of a round; returns what is wrong with it."""
+    (folder / "one_round.py").write_text(program)
+    monkeypatch.setattr(soak, "HERE", folder)
+    options = soak.parse_arguments(["--seed", "1"])
+    outcome = soak.Soak(options, folder).run_round(soak.Round(0, 1, 1, {}, {"function": 1}))
+    return "; ".join(outcome.failures())
+
+
+def test_process_that_crashes_fails_with_the_end_of_its_log(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    program = "import os, sys; sys.stderr.write('Check failed: x'); sys.stderr.flush(); os.abort()"
+    found = one_round(monkeypatch, tmp_path, program)
+    assert "it was ended by SIGABRT" in found
+    assert "Check failed: x" in found
+    assert "round-0.log" in found
+
+
+def test_process_that_says_nothing_is_ended_and_shows_its_stacks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    monkeypatch.setattr(soak, "START_SECONDS", 1)
+    began = time.monotonic()
+    program = "import faulthandler, time; faulthandler.enable(); time.sleep(600)"
+    found = one_round(monkeypatch, tmp_path, program)
+    assert "it said nothing for 1 s, and was ended" in found
+    assert "line 1 in <module>" in found
+    assert time.monotonic() - began < 60
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

@@ -1,0 +1,48 @@
+#!/bin/bash
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+# Runs all kinds of work side by side and verifies every result: serving, training, variables that
+# change, sessions that come and go, cancellations, full memory, pinned calls, policies, big feeds.
+#
+#   scripts/soak.sh [--gpu] [--minutes N] [--seed S]
+#
+# Other arguments are soak.py's (--help lists them). What it needs is built and installed in .venv
+# if it is not there. Exit status: 0; 1 if anything is wrong, hangs or grows; 2 for a wrong argument.
+
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+cd "${ROOT}"
+soak=benchmarks/soak/soak.py
+for argument in "$@"; do
+  if [[ "${argument}" == --gpu ]] && ! { command -v nvidia-smi && nvidia-smi -L; } >/dev/null 2>&1; then
+    fail "--gpu, and nvidia-smi finds no GPU here" "Leave --gpu out: it then runs on an emulated GPU."
+  fi
+done
+
+stage "wheel in .venv" "The error above says why."
+tag="$(python_tag)"
+make_venv "${tag}"
+wheel=(dist/tensorflow-*-"${tag}"-*.whl)
+if [[ ! -e "${wheel[0]}" ]]; then
+  scripts/build_wheel.sh --python "${tag}"
+  wheel=(dist/tensorflow-*-"${tag}"-*.whl)
+fi
+install_wheel "${wheel[0]}"
+
+stage "soak" "What failed is said above, with the seed that draws the same again."
+status=0
+"${VENV}/bin/python" "${soak}" "$@" || status=$?
+trap - EXIT
+exit "${status}"
