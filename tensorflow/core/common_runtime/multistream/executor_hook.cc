@@ -42,6 +42,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/session_config.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/test_faults.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/public/session_options.h"
@@ -87,6 +88,12 @@ const bool looked_at_environment = [] {
   if (!options->without_effect.empty()) {
     LOG(WARNING) << "Multi-stream: these variables are set and have no effect: "
                  << absl::StrJoin(options->without_effect, ", ");
+  }
+  if (options->test_faults) {
+    test_faults_allowed.store(true, std::memory_order_relaxed);
+    LOG(WARNING) << "Multi-stream: with " << kTestFaultsVariable
+                 << "=true, tests can make steps of this process read wrong "
+                    "data. Unset it wherever results matter.";
   }
   if (!options->Enabled()) return false;
   const absl::Status file = LoadProcessStreamFile().status();

@@ -178,12 +178,14 @@ int64_t TFMS_SanitizerReports() {
 }
 
 // For tests: the next `times` chances for a fault (test_faults.h) are taken.
-// Returns 0 if there is no such fault.
+// Returns 0 if there is no such fault, or if TF_MULTI_STREAM_TEST_FAULTS did
+// not ask for faults when the process started.
 int TFMS_InjectTestFault(int fault, int times) {
   if (fault < 0 || fault >= tensorflow::multistream::kTestFaults) return 0;
-  tensorflow::multistream::InjectTestFault(
-      static_cast<tensorflow::multistream::TestFault>(fault), times);
-  return 1;
+  return tensorflow::multistream::InjectTestFault(
+             static_cast<tensorflow::multistream::TestFault>(fault), times)
+             ? 1
+             : 0;
 }
 
 int64_t TFMS_EmulatedMemoryViolations() {

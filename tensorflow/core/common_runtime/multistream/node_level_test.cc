@@ -430,7 +430,7 @@ class FaultTest : public NodeLevelTest {
     run();
     EXPECT_EQ(NewReports(), 0);
     ::testing::internal::CaptureStderr();
-    InjectTestFault(fault, times);
+    EXPECT_TRUE(InjectTestFault(fault, times));
     // As if the ops took long: what has passed cannot be used any more.
     for (int i = 0; i < kGroups; ++i) Group(i)->Pause();
     run();

@@ -270,7 +270,8 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
         {kSharePoolVariable, &options.share_pool},
         {kStreamAwareVariable, &options.stream_aware},
         {kMergeVariable, &options.merge_streams},
-        {kHostAllocatorVariable, &options.host_allocators}}) {
+        {kHostAllocatorVariable, &options.host_allocators},
+        {kTestFaultsVariable, &options.test_faults}}) {
     const std::string v = value_of(name);
     if (v.empty()) continue;
     absl::Status s = ParseBool(name, v, out);

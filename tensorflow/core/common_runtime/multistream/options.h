@@ -55,6 +55,7 @@ inline constexpr char kHostAllocatorVariable[] = "TF_PER_STREAM_HOST_ALLOCATOR";
 inline constexpr char kContextCountVariable[] = "TF_GPU_CONTEXT_COUNT";
 inline constexpr char kPolicyVariable[] = "TF_MULTI_STREAM_POLICY";
 inline constexpr char kMeasureVariable[] = "TF_MULTI_STREAM_MEASURE";
+inline constexpr char kTestFaultsVariable[] = "TF_MULTI_STREAM_TEST_FAULTS";
 inline constexpr int kMaxThreadCount = 1024;
 inline constexpr int kMaxGroupCount = 64;
 inline constexpr int kMaxEmulatedGpus = 16;
@@ -112,6 +113,8 @@ struct Options {
   bool merge_streams = false;
   // TF_PER_STREAM_HOST_ALLOCATOR: pinned host memory of each group's own.
   bool host_allocators = false;
+  // TF_MULTI_STREAM_TEST_FAULTS: test_faults.h. For tests of the runtime only.
+  bool test_faults = false;
   // Variables that are set and well-formed but have no effect, and why.
   std::vector<std::string> without_effect;
 

@@ -70,6 +70,7 @@ TEST(OptionsTest, UnsetMeansStock) {
   EXPECT_EQ(options->emulated_gpus, 0);
   EXPECT_FALSE(options->segment_own_const);
   EXPECT_TRUE(options->spin_locks);
+  EXPECT_FALSE(options->test_faults);
   EXPECT_TRUE(options->without_effect.empty());
   EXPECT_EQ(options->GroupCount(0), 1);
   EXPECT_EQ(options->GroupCount(7), 1);
@@ -145,6 +146,7 @@ TEST(OptionsTest, BooleansTakeTrueFalse1And0) {
     ASSERT_TRUE(options.ok()) << options.status();
     EXPECT_TRUE(options->segment_own_const) << value;
     EXPECT_TRUE(Parse({{kSpinLocksVariable, value}})->spin_locks) << value;
+    EXPECT_TRUE(Parse({{kTestFaultsVariable, value}})->test_faults) << value;
   }
   for (const char* value : {"false", "False", "0"}) {
     const absl::StatusOr<Options> options =
@@ -157,10 +159,11 @@ TEST(OptionsTest, BooleansTakeTrueFalse1And0) {
 
 TEST(OptionsTest, BooleansRefuseAnythingElse) {
   for (const char* name :
-       {"TF_SEGMENT_OWN_CONST", kSpinLocksVariable, "TF_NODE_LEVEL_MULTISTREAM",
-        "TF_REDUCE_STREAM_WAIT", "TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION",
-        "TF_GPU_STREAM_MERGE", "TF_PER_STREAM_HOST_ALLOCATOR",
-        "TF_GPU_STREAM_GROUP_SHARE_MEM_POOL", "TF_GPU_STREAM_AWARE_BFC"}) {
+       {"TF_SEGMENT_OWN_CONST", kSpinLocksVariable, kTestFaultsVariable,
+        "TF_NODE_LEVEL_MULTISTREAM", "TF_REDUCE_STREAM_WAIT",
+        "TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION", "TF_GPU_STREAM_MERGE",
+        "TF_PER_STREAM_HOST_ALLOCATOR", "TF_GPU_STREAM_GROUP_SHARE_MEM_POOL",
+        "TF_GPU_STREAM_AWARE_BFC"}) {
     for (const char* value : {"yes", "2", "-1", "truee", "1,0", " "}) {
       ExpectRefused(name, value, "true, false, 1 or 0");
     }

@@ -13,8 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Faults that tests inject to see that the sanitizer finds them. Nothing else
-// uses this.
+// Faults that tests inject to see that the sanitizer finds them. A process has
+// them only if TF_MULTI_STREAM_TEST_FAULTS asked for them when it started.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TEST_FAULTS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TEST_FAULTS_H_
@@ -31,19 +31,23 @@ enum class TestFault {
 };
 inline constexpr int kTestFaults = 3;
 
-// How often each fault will still happen.
-inline std::atomic<int>* PendingTestFaults() {
-  static std::atomic<int> pending[kTestFaults] = {};
-  return pending;
-}
+// Does not change once the library is loaded.
+inline std::atomic<bool> test_faults_allowed{false};
 
-inline void InjectTestFault(TestFault fault, int times) {
-  PendingTestFaults()[static_cast<int>(fault)].store(times);
+// How often each fault will still happen.
+inline std::atomic<int> pending_test_faults[kTestFaults] = {};
+
+// False, and nothing will happen, if the process may have no faults.
+inline bool InjectTestFault(TestFault fault, int times) {
+  if (!test_faults_allowed.load(std::memory_order_relaxed)) return false;
+  pending_test_faults[static_cast<int>(fault)].store(times);
+  return true;
 }
 
 // True if the fault is to happen now.
 inline bool TakeTestFault(TestFault fault) {
-  std::atomic<int>& pending = PendingTestFaults()[static_cast<int>(fault)];
+  if (!test_faults_allowed.load(std::memory_order_relaxed)) return false;
+  std::atomic<int>& pending = pending_test_faults[static_cast<int>(fault)];
   if (pending.load(std::memory_order_relaxed) <= 0) return false;
   return pending.fetch_sub(1) > 0;
 }
