@@ -35,7 +35,8 @@ def _multistream_wheel_impl(ctx):
         executable = STOCK["python"],
         arguments = [ctx.file._assemble.path, arguments],
         inputs = depset(
-            [ctx.file.stock, ctx.file.runtime, ctx.file.license] + ctx.files.patched +
+            [ctx.file.stock, ctx.file.runtime, ctx.file.license, _checked(ctx)] +
+            ctx.files.patched +
             python_files + public_headers + [ctx.file._assemble] + ctx.files._tools,
         ),
         outputs = [folder],
@@ -43,6 +44,26 @@ def _multistream_wheel_impl(ctx):
         progress_message = "Assembling the wheel for " + STOCK["tag"],
     )
     return [DefaultInfo(files = depset([folder]))]
+
+def _checked(ctx):
+    """Returns a file that is only made if the runtime fits TensorFlow's libraries."""
+    stamp = ctx.actions.declare_file(ctx.label.name + ".checked")
+    arguments = ctx.actions.args()
+    arguments.add_all(["--runtime", ctx.file.runtime, "--exports", ctx.file.exported_symbols])
+    arguments.add_all(["--stamp", stamp])
+    arguments.add_all(ctx.files.libraries)
+    ctx.actions.run(
+        executable = STOCK["python"],
+        arguments = [ctx.file._check_replacements.path, arguments],
+        inputs = [ctx.file.runtime, ctx.file.exported_symbols, ctx.file._check_replacements] +
+                 ctx.files.libraries + ctx.files._tools,
+        outputs = [stamp],
+        # For readelf.
+        use_default_shell_env = True,
+        mnemonic = "CheckReplacements",
+        progress_message = "Checking that TensorFlow calls the functions of the runtime",
+    )
+    return stamp
 
 def _patched(file):
     return "%s=%s" % (file.path.rpartition("/patched/")[2], file.path)
@@ -67,6 +88,14 @@ multistream_wheel = rule(
             allow_single_file = [".so"],
             doc = "The runtime library.",
         ),
+        "exported_symbols": attr.label(
+            allow_single_file = True,
+            doc = "The runtime library's version script.",
+        ),
+        "libraries": attr.label_list(
+            allow_files = True,
+            doc = "TensorFlow's libraries, whose functions the runtime replaces.",
+        ),
         "public_headers": attr.label(
             allow_files = [".h"],
             doc = "The runtime's headers for C++ programs.",
@@ -78,6 +107,10 @@ multistream_wheel = rule(
         "license": attr.label(
             allow_single_file = True,
             doc = "The licence of what is added.",
+        ),
+        "_check_replacements": attr.label(
+            allow_single_file = True,
+            default = "//build:check_replacements.py",
         ),
         "_assemble": attr.label(
             allow_single_file = True,

@@ -1,0 +1,194 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Checks that each function that the runtime exports takes the place of one of TensorFlow's.
+
+    python3 build/check_replacements.py --runtime LIBRARY --exports exports.lds --stamp FILE
+        LIBRARY_OF_TENSORFLOW ...
+
+A function replaces another only if it has exactly its name and if TensorFlow calls that one through
+a table that the dynamic linker fills. Otherwise it is never called, and nobody would notice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import fnmatch
+import os
+import pathlib
+import re
+import subprocess
+
+from build_error import BuildError, run_main
+
+# What is the runtime library's own interface, in exports.lds too.
+_OWN_INTERFACE = re.compile(r"TFMS_|_ZNK?10tensorflow11multistream")
+# Entries that the dynamic linker fills with the first function of that name.
+_FILLED_BY_NAME = frozenset(("R_X86_64_JUMP_SLOT", "R_X86_64_GLOB_DAT", "R_X86_64_64"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Library:
+    """What the dynamic linker knows of a library.
+
+    Args:
+      name: of its file.
+      defined: names that it exports.
+      called: names that it looks up, its own among them.
+      own_first: whether it looks a name up in itself before it does elsewhere (-Bsymbolic).
+    """
+
+    name: str
+    defined: frozenset[str]
+    called: frozenset[str]
+    own_first: bool
+
+
+def read_patterns(exports: pathlib.Path) -> list[str]:
+    """Reads what a version script makes global.
+
+    Args:
+      exports: the version script, with one list of global patterns.
+
+    Returns:
+      The patterns, in the order of the file.
+
+    Raises:
+      BuildError: there is no such list.
+    """
+    text = re.sub(r"/\*.*?\*/", "", exports.read_text(), flags=re.DOTALL)
+    found = re.search(r"global:(.*?)(local:|\})", text, flags=re.DOTALL)
+    if found is None:
+        raise BuildError(f"{exports} has no list of global symbols.")
+    return [pattern.strip() for pattern in found.group(1).split(";") if pattern.strip()]
+
+
+def read_library(path: pathlib.Path, patterns: list[str]) -> Library:
+    """Reads a library with readelf.
+
+    Args:
+      path: an ELF file for x86-64.
+      patterns: which names are of interest.
+
+    Returns:
+      What it has of those.
+
+    Raises:
+      BuildError: readelf is not there, or cannot read the file.
+    """
+    interesting = re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns)).match
+    defined: set[str] = set()
+    called: set[str] = set()
+    own_first = False
+    try:
+        process = subprocess.Popen(
+            ["readelf", "--wide", "--dynamic", "--dyn-syms", "--relocs", path],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except FileNotFoundError as error:
+        raise BuildError("There is no readelf.\nInstall it: apt-get install binutils.") from error
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            words = line.split()
+            if len(words) >= 5 and words[2] in _FILLED_BY_NAME:
+                name = words[4].partition("@")[0]
+                if interesting(name):
+                    called.add(name)
+            elif len(words) >= 8 and words[4] in ("GLOBAL", "WEAK") and words[6] != "UND":
+                name = words[7].partition("@")[0]
+                if interesting(name):
+                    defined.add(name)
+            elif "(SYMBOLIC)" in line or ("(FLAGS)" in line and "SYMBOLIC" in line):
+                own_first = True
+    if process.returncode != 0:
+        raise BuildError(f"readelf cannot read {path}.")
+    return Library(path.name, frozenset(defined), frozenset(called), own_first)
+
+
+def check(patterns: list[str], runtime: Library, tensorflow: list[Library]) -> None:
+    """Checks the runtime library against TensorFlow's.
+
+    Args:
+      patterns: of the runtime's version script.
+      runtime: the runtime library.
+      tensorflow: the libraries of the wheel that it is for.
+
+    Raises:
+      BuildError: names each symbol or pattern that is wrong, what is wrong, and what to do.
+    """
+    problems = []
+    for pattern in patterns:
+        if not fnmatch.filter(runtime.defined, pattern):
+            problems.append(
+                f"{pattern} matches no function of {runtime.name}."
+                f"{_candidates(pattern, tensorflow)} Correct that line of exports.lds, or remove "
+                "it with its function."
+            )
+    for symbol in sorted(runtime.defined):
+        matching = [pattern for pattern in patterns if fnmatch.fnmatchcase(symbol, pattern)]
+        if len(matching) > 1:
+            problems.append(
+                f"{symbol} is exported by {len(matching)} lines of exports.lds: "
+                f"{', '.join(matching)}. Keep one."
+            )
+        if _OWN_INTERFACE.match(symbol):
+            continue
+        owners = [library for library in tensorflow if symbol in library.defined]
+        if not owners:
+            problems.append(
+                f"{symbol} is exported and replaces nothing: TensorFlow has no function of that "
+                f"name.{_candidates(matching[0] if matching else '', tensorflow)} Give ours that "
+                "signature, or narrow its line of exports.lds."
+            )
+        elif not any(_reaches(library, symbol) for library in tensorflow):
+            problems.append(
+                f"{symbol} is never reached: {owners[0].name} has it, but no library of "
+                "TensorFlow looks it up by name. Replace a function that calls it."
+            )
+    if problems:
+        raise BuildError("\n".join([f"{runtime.name} does not fit TensorFlow.", *problems]))
+
+
+def _reaches(library: Library, symbol: str) -> bool:
+    return symbol in library.called and not (library.own_first and symbol in library.defined)
+
+
+def _candidates(pattern: str, tensorflow: list[Library]) -> str:
+    found = sorted({s for lib in tensorflow for s in fnmatch.filter(lib.defined, pattern)})
+    return f" It has {', '.join(found)}." if found else ""
+
+
+def main() -> None:
+    """Runs the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--runtime", type=pathlib.Path, required=True)
+    parser.add_argument("--exports", type=pathlib.Path, required=True)
+    parser.add_argument("--stamp", type=pathlib.Path, required=True, help="written if all is well")
+    parser.add_argument("tensorflow", type=pathlib.Path, nargs="+")
+    options = parser.parse_args()
+    patterns = read_patterns(options.exports)
+    check(
+        patterns,
+        read_library(options.runtime, ["*"]),
+        [read_library(path, patterns) for path in options.tensorflow],
+    )
+    options.stamp.write_text("")
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,146 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import check_replacements
+from build_error import BuildError
+
+# A function of TensorFlow's and one that calls it, in one library or in two.
+EXECUTOR = 'extern "C" int NewExecutor() { return 1; }'
+SESSION = 'extern "C" int NewExecutor(); extern "C" int Run() { return NewExecutor(); }'
+OURS = 'extern "C" int NewExecutor() { return 2; } extern "C" int TFMS_IsEnabled() { return 1; }'
+EXPORTS = "/* Such as this; */ { global: NewExec*; TFMS_*; local: *; };"
+
+
+class Build:
+    """Small libraries in place of TensorFlow's and of the runtime."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+
+    def library(self, name: str, source: str, *options: str) -> pathlib.Path:
+        (self.folder / f"{name}.cc").write_text(source)
+        path = self.folder / f"lib{name}.so"
+        subprocess.run(
+            ["g++", "-shared", "-fPIC", "-O1", *options, "-o", path, self.folder / f"{name}.cc"],
+            check=True,
+        )
+        return path
+
+    def check(
+        self, *tensorflow: pathlib.Path, runtime: str = OURS, exports: str = EXPORTS
+    ) -> pathlib.Path:
+        """Runs the program; returns the stamp, which is there if all is well."""
+        script = self.folder / "exports.lds"
+        script.write_text(exports)
+        ours = self.library("multistream", runtime, f"-Wl,--version-script={script}")
+        stamp = self.folder / "stamp"
+        arguments = ["--runtime", str(ours), "--exports", str(script), "--stamp", str(stamp)]
+        sys.argv = ["check_replacements.py", *arguments, *map(str, tensorflow)]
+        check_replacements.main()
+        return stamp
+
+
+@pytest.fixture
+def build(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Build:
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    return Build(tmp_path)
+
+
+def refused(build: Build, *tensorflow: pathlib.Path, **changes: str) -> str:
+    with pytest.raises(BuildError) as error:
+        build.check(*tensorflow, **changes)
+    assert not (build.folder / "stamp").exists()
+    return str(error.value)
+
+
+def test_a_function_that_another_library_calls_is_reached(build: Build) -> None:
+    assert build.check(build.library("a", EXECUTOR), build.library("b", SESSION)).exists()
+
+
+def test_a_function_that_its_own_library_calls_by_name_is_reached(build: Build) -> None:
+    assert build.check(build.library("a", EXECUTOR + SESSION, "-fno-inline")).exists()
+
+
+def test_a_function_whose_address_is_taken_by_name_is_reached(build: Build) -> None:
+    table = 'extern "C" int NewExecutor(); int (*const table[])() = {&NewExecutor};'
+    keep = 'extern "C" const void* Table() { return table; }'
+    assert build.check(build.library("a", EXECUTOR), build.library("b", table + keep)).exists()
+
+
+def test_a_function_that_nobody_calls_is_named(build: Build) -> None:
+    said = refused(build, build.library("a", EXECUTOR))
+    assert "NewExecutor is never reached: liba.so has it" in said
+
+
+def test_a_function_that_its_library_binds_to_itself_is_named(build: Build) -> None:
+    said = refused(build, build.library("a", EXECUTOR + SESSION, "-fno-inline", "-Wl,-Bsymbolic"))
+    assert "NewExecutor is never reached: liba.so has it" in said
+
+
+# Data has an entry all the same, and the loader looks in the library first.
+def test_an_entry_of_a_library_that_looks_in_itself_first_does_not_count(build: Build) -> None:
+    library = check_replacements.Library(
+        "liba.so", frozenset({"F"}), frozenset({"F"}), own_first=True
+    )
+    ours = check_replacements.Library("ours", frozenset({"F"}), frozenset(), own_first=False)
+    with pytest.raises(BuildError, match="F is never reached"):
+        check_replacements.check(["F"], ours, [library])
+    path = build.library("a", EXECUTOR, "-Wl,-Bsymbolic")
+    assert check_replacements.read_library(path, ["*"]).own_first
+
+
+def test_a_function_that_tensorflow_does_not_have_is_named_with_those_it_has(build: Build) -> None:
+    other = EXECUTOR.replace("NewExecutor", "NewExecutorOfTwo")
+    said = refused(build, build.library("a", other))
+    assert "NewExecutor is exported and replaces nothing" in said
+    assert "It has NewExecutorOfTwo." in said
+
+
+def test_a_line_that_matches_nothing_is_named(build: Build) -> None:
+    libraries = build.library("a", EXECUTOR), build.library("b", SESSION)
+    said = refused(build, *libraries, exports=EXPORTS.replace("TFMS_*", "Ru*; TFMS_*"))
+    assert "Ru* matches no function of libmultistream.so. It has Run. Correct that line" in said
+
+
+def test_two_lines_for_one_function_are_named(build: Build) -> None:
+    libraries = build.library("a", EXECUTOR), build.library("b", SESSION)
+    said = refused(build, *libraries, exports=EXPORTS.replace("NewExec*", "NewExec*; New*or"))
+    assert "NewExecutor is exported by 2 lines of exports.lds: NewExec*, New*or" in said
+
+
+def test_every_problem_is_reported(build: Build) -> None:
+    exports = EXPORTS.replace("TFMS_*", "Gone; TFMS_*")
+    said = refused(build, build.library("a", EXECUTOR), exports=exports)
+    assert "Gone matches no function" in said and "NewExecutor is never reached" in said
+
+
+def test_the_runtimes_own_interface_replaces_nothing(build: Build) -> None:
+    libraries = build.library("a", EXECUTOR), build.library("b", SESSION)
+    own = "namespace tensorflow { namespace multistream { bool IsOn() { return true; } } }"
+    exports = EXPORTS.replace("TFMS_*", "TFMS_*; _ZN10tensorflow11multistream*")
+    assert build.check(*libraries, runtime=OURS + own, exports=exports).exists()
+
+
+def test_what_is_no_library_is_named(build: Build) -> None:
+    path = build.folder / "liba.so"
+    path.write_text("text")
+    assert str(path) in refused(build, path)
