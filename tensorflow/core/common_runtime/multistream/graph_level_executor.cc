@@ -135,16 +135,13 @@ class GraphLevelExecutor : public Executor {
           const absl::Status status = gpu->WithMemoryOfGroups(result, failures);
           step->Finish();
           if (complete_on_stream) {
-            group->WhenPassed(
-                [step, gpu, group, status, done] {
-                  step->ReleaseHolds(group);
-                  gpu->EndStep(group, status.ok());
-                  done(status);
-                },
-                /*host_waits=*/true);
+            step->ReleaseWhenPassed(group, [gpu, group, status, done] {
+              gpu->EndStep(group, status.ok());
+              done(status);
+            });
             return;
           }
-          Step::ReleaseWhenPassed(step, group);
+          step->ReleaseWhenPassed(group);
           gpu->EndStep(group, status.ok());
           done(status);
         });

@@ -193,10 +193,17 @@ class GroupDevice : public Base, public GroupMember {
   void CopyTensorInSameDevice(const Tensor* from, Tensor* to,
                               const DeviceContext* device_context,
                               StatusCallback done) override {
-    HoldIfForeign(group_, *from);
+    auto holds = std::make_shared<Holds>(group_, /*step=*/nullptr);
+    HoldIfForeign(group_, *from, holds.get());
     LogCopy(*from, *to);
-    Base::CopyTensorInSameDevice(from, to, device_context, std::move(done));
-    if (group_->is_leader()) gpu_->NoteLeaderWork();
+    Base::CopyTensorInSameDevice(
+        from, to, device_context,
+        // The stream has been given the copy, and has yet to make it.
+        [this, holds, done = std::move(done)](const absl::Status& status) {
+          holds->Enqueued();
+          if (group_->is_leader()) gpu_->NoteLeaderWork();
+          done(status);
+        });
   }
 
   // Gives this group's stream a copy of `from` to `to`.

@@ -18,14 +18,20 @@ limitations under the License.
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tensorflow/core/common_runtime/multistream/fake_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/holds.h"
+#include "tensorflow/core/common_runtime/multistream/memory_owner.h"
+#include "tensorflow/core/common_runtime/multistream/slow_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
@@ -66,8 +72,12 @@ class FakeDevice : public Device {
       return;
     }
     std::memcpy(to->data(), from->data(), from->TotalBytes());
+    if (on_copy) on_copy(from->data());
     done(absl::OkStatus());
   }
+
+  // Gives the stream a copy.
+  std::function<void(const void* from)> on_copy;
 
   // Of the copies.
   const std::vector<const DeviceContext*>& contexts() const {
@@ -161,6 +171,175 @@ TEST_F(GroupDeviceTest, AGatherOfAnotherGroupCopiesOnTheLeadersStream) {
   EXPECT_EQ(Device(0)->contexts(),
             std::vector<const DeviceContext*>{&contexts_[0]});
   EXPECT_TRUE(Device(1)->contexts().empty());
+}
+
+// What ops on group 1 use of the leader's memory.
+
+// Does what the test says, in place of launching something.
+std::function<void(OpKernelContext*)>* OnCompute() {
+  static auto* on_compute = new std::function<void(OpKernelContext*)>;
+  return on_compute;
+}
+AsyncOpKernel::DoneCallback* DoneOfAsync() {
+  static auto* done = new AsyncOpKernel::DoneCallback;
+  return done;
+}
+
+REGISTER_OP("MultiStreamTestOp").Input("x: float").Output("y: float");
+REGISTER_OP("MultiStreamTestAsyncOp").Input("x: float").Output("y: float");
+
+class TestOp : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override { (*OnCompute())(context); }
+};
+
+class TestAsyncOp : public AsyncOpKernel {
+ public:
+  using AsyncOpKernel::AsyncOpKernel;
+  void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
+    *DoneOfAsync() = std::move(done);
+  }
+};
+
+REGISTER_KERNEL_BUILDER(Name("MultiStreamTestOp").Device(DEVICE_CPU), TestOp);
+REGISTER_KERNEL_BUILDER(Name("MultiStreamTestAsyncOp").Device(DEVICE_CPU),
+                        TestAsyncOp);
+
+class ForeignMemoryTest : public ::testing::Test {
+ protected:
+  ForeignMemoryTest()
+      : groups_(NewSlowGroups(2, &record_, &slow_)),
+        leader_(std::make_unique<Member>(groups_.get(), groups_->group(0),
+                                         &contexts_[0])),
+        step_(std::make_shared<Step>(groups_.get(), groups_->group(1),
+                                     /*changes_state=*/false)) {
+    leader_->AddHidden(std::make_unique<Member>(
+        groups_.get(), groups_->group(1), &contexts_[1]));
+    x_ = Tensor(&memory_, DT_FLOAT, TensorShape({1}));
+    data_ = x_.data();
+    MemoryOwner::Get()->Add(data_, x_.TotalBytes(), groups_->group(0));
+  }
+  ~ForeignMemoryTest() override {
+    // Of no group, as far as later tests may know.
+    MemoryOwner::Get()->Add(data_, sizeof(float), nullptr);
+  }
+
+  Member* Device() { return static_cast<Member*>(leader_->group_device(1)); }
+  SlowStreamGroup* stream() { return slow_[1]; }
+
+  // An op of the step with x_ for its input.
+  void Make(const std::string& op) {
+    NodeDef node;
+    absl::Status status =
+        NodeDefBuilder("op", op).Input("x", 0, DT_FLOAT).Finalize(&node);
+    ASSERT_TRUE(status.ok()) << status;
+    kernel_ = CreateOpKernel(DEVICE_CPU, Device(), cpu_allocator(), node,
+                             TF_GRAPH_DEF_VERSION, &status);
+    ASSERT_TRUE(status.ok()) << status;
+    runner_ = StepRunner{step_, &kernels_, nullptr, nullptr, step_->group()};
+    input_ = TensorValue(&x_);
+    params_.device = Device();
+    params_.op_kernel = kernel_.get();
+    params_.inputs = absl::MakeConstSpan(&input_, 1);
+    params_.output_attr_array = &output_;
+    params_.runner = &runner_;
+    context_ = std::make_unique<OpKernelContext>(&params_);
+  }
+  // As the executor does when the op is done.
+  void DropInput() { x_ = Tensor(); }
+  // Another thread of the step passes the byte limit.
+  void LaunchMany() {
+    Holds holds(step_->group(), step_.get());
+    holds.Add(Tensor(DT_UINT8, TensorShape({Step::kMostBytesKept + 1})));
+  }
+  void EndStep() {
+    step_->Finish();
+    step_->ReleaseWhenPassed(step_->group());
+    stream()->Pass();
+    EXPECT_EQ(stream()->used_too_late(), 0);
+    EXPECT_FALSE(memory_.IsInUse(data_));
+  }
+
+  WatchedMemory memory_;
+  FakeContext contexts_[2];
+  StreamRecord record_;
+  std::vector<SlowStreamGroup*> slow_;
+  std::unique_ptr<GpuGroups> groups_;
+  std::unique_ptr<Member> leader_;
+  std::shared_ptr<Step> step_;
+  Tensor x_;
+  const void* data_;
+  KernelTraits kernels_;
+  std::function<void(std::function<void()>)> runner_;
+  std::unique_ptr<OpKernel> kernel_;
+  TensorValue input_;
+  const AllocatorAttributes output_;
+  OpKernelContext::Params params_;
+  std::unique_ptr<OpKernelContext> context_;
+};
+
+TEST_F(ForeignMemoryTest, AnOpsInputIsHeldFromBeforeItsLaunchUntilAfter) {
+  *OnCompute() = [&](OpKernelContext* context) {
+    // Or the op might write its output there.
+    EXPECT_FALSE(context->input(0).RefCountIsOne());
+    LaunchMany();
+    stream()->Use(&memory_, data_);
+  };
+  Make("MultiStreamTestOp");
+  Device()->Compute(kernel_.get(), context_.get());
+  DropInput();
+  EXPECT_EQ(stream()->callbacks(), 1);
+  stream()->Pass();
+  EndStep();
+}
+
+TEST_F(ForeignMemoryTest, AnAsynchronousOpsInputIsHeldUntilTheOpIsDone) {
+  bool done = false;
+  Make("MultiStreamTestAsyncOp");
+  Device()->ComputeAsync(kernel_->AsAsync(), context_.get(),
+                         [&done] { done = true; });
+  EXPECT_FALSE(x_.RefCountIsOne());
+  LaunchMany();
+  EXPECT_EQ(stream()->callbacks(), 1);
+  stream()->Use(&memory_, data_);
+  std::exchange(*DoneOfAsync(), nullptr)();
+  EXPECT_TRUE(done);
+  DropInput();
+  stream()->Pass();
+  EndStep();
+}
+
+TEST_F(ForeignMemoryTest, WhatIsCopiedIsHeldUntilTheStreamHasCopiedIt) {
+  Device()->on_copy = [&](const void* from) {
+    EXPECT_EQ(from, data_);
+    EXPECT_EQ(stream()->callbacks(), 0);
+    stream()->Use(&memory_, from);
+  };
+  Tensor copy(DT_FLOAT, TensorShape({1}));
+  absl::Status copied = absl::UnknownError("not copied");
+  Device()->CopyTensorInSameDevice(&x_, &copy, &contexts_[1],
+                                   [&](const absl::Status& status) {
+                                     copied = status;
+                                     DropInput();
+                                   });
+  EXPECT_TRUE(copied.ok()) << copied;
+  EXPECT_TRUE(memory_.IsInUse(data_));
+  stream()->Pass();
+  EXPECT_EQ(stream()->used_too_late(), 0);
+  EXPECT_FALSE(memory_.IsInUse(data_));
+}
+
+// Who is told that the copy is made may let another group use it at once.
+TEST_F(ForeignMemoryTest, OtherGroupsWaitForACopyOfTheLeaders) {
+  Tensor copy(DT_FLOAT, TensorShape({1}));
+  record_.Take();
+  leader_->CopyTensorInSameDevice(
+      &x_, &copy, &contexts_[0], [&](const absl::Status&) {
+        groups_->OrderAfterLeader(groups_->group(1));
+      });
+  EXPECT_EQ(record_.Take(),
+            std::vector<std::string>({"0 marks", "1 waits for mark of 0"}));
 }
 
 }  // namespace

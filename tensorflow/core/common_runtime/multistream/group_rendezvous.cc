@@ -85,7 +85,8 @@ void GroupRendezvous::RecvAsync(const ParsedKey& key, const Args& args,
 void GroupRendezvous::CopyToGroup(const ParsedKey& key, const Args& send_args,
                                   const Args& args, const Tensor& value,
                                   DoneCallback done) {
-  if (value.dtype() == DT_VARIANT) step_->Keep(group_, {value});
+  // A list: its elements are used by ops that do not have it for an input.
+  if (value.dtype() == DT_VARIANT) step_->HoldToEnd(group_, value);
   const bool memcpyable = DataTypeCanUseMemcpy(value.dtype());
   auto copy = std::make_shared<Tensor>();
   if (memcpyable) {
@@ -143,13 +144,19 @@ absl::Status GroupRendezvous::EnqueueCopy(se::Stream* stream,
                      " bytes for a copy to ", leader_->name()));
   }
   std::memcpy(staging.data(), from.data(), bytes);
-  step_->Keep(group_, {staging});
-  if (stream == nullptr) {  // an emulated GPU
-    std::memcpy(to->data(), staging.data(), bytes);
+  Holds holds(group_, step_);
+  holds.Add(staging);
+  return copy_(stream, staging.data(), to->data(), bytes);
+}
+
+absl::Status GroupRendezvous::CopyOnStream(se::Stream* stream, const void* from,
+                                           void* to, size_t bytes) {
+  if (stream == nullptr) {
+    std::memcpy(to, from, bytes);
     return absl::OkStatus();
   }
-  se::DeviceAddressBase destination(to->data(), bytes);
-  return stream->Memcpy(&destination, staging.data(), bytes);
+  se::DeviceAddressBase destination(to, bytes);
+  return stream->Memcpy(&destination, from, bytes);
 }
 
 }  // namespace multistream

@@ -26,6 +26,11 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GROUP_RENDEZVOUS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GROUP_RENDEZVOUS_H_
 
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+#include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/framework/rendezvous.h"
@@ -36,15 +41,23 @@ namespace multistream {
 
 class GroupRendezvous : public RendezvousInterface {
  public:
+  // Gives `stream` a copy of `bytes` bytes from `from`, pinned memory of the
+  // host, to `to`. Without a stream, an emulated GPU's, makes it.
+  using HostToDevice = std::function<absl::Status(
+      se::Stream* stream, const void* from, void* to, size_t bytes)>;
+
   // All pointers outlive the step. `leader` and `device` are the visible device
-  // and that of `group`, whose ops send and receive.
+  // and that of `group`, whose ops send and receive. `copy`: for tests, to see
+  // what is given to the stream, and when.
   GroupRendezvous(RendezvousInterface* wrapped, Step* step, StreamGroup* group,
-                  Device* leader, Device* device)
+                  Device* leader, Device* device,
+                  HostToDevice copy = CopyOnStream)
       : wrapped_(wrapped),
         step_(step),
         group_(group),
         leader_(leader),
-        device_(device) {}
+        device_(device),
+        copy_(std::move(copy)) {}
 
   absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
                     bool is_dead) override;
@@ -57,6 +70,9 @@ class GroupRendezvous : public RendezvousInterface {
   void CopyToGroup(const ParsedKey& key, const Args& send_args,
                    const Args& args, const Tensor& value, DoneCallback done);
 
+  static absl::Status CopyOnStream(se::Stream* stream, const void* from,
+                                   void* to, size_t bytes);
+
   // Gives `stream` (nullptr: of an emulated GPU) a copy of `from`, on the host,
   // to `to`. `from` is read before this returns.
   absl::Status EnqueueCopy(se::Stream* stream, const Tensor& from, Tensor* to);
@@ -66,6 +82,7 @@ class GroupRendezvous : public RendezvousInterface {
   StreamGroup* const group_;
   Device* const leader_;
   Device* const device_;
+  const HostToDevice copy_;
 };
 
 }  // namespace multistream

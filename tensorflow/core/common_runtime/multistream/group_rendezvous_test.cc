@@ -20,16 +20,18 @@ limitations under the License.
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tensorflow/core/common_runtime/multistream/fake_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/slow_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/device_attributes.pb.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/variant.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -40,15 +42,11 @@ constexpr char kGpu[] = "/job:localhost/replica:0/task:0/device:GPU:0";
 constexpr char kOtherGpu[] = "/job:localhost/replica:0/task:0/device:GPU:1";
 
 // Knows what it handed out last.
-class NotingAllocator : public AllocatorWrapper {
+class NotingAllocator : public WatchedMemory {
  public:
-  NotingAllocator() : AllocatorWrapper(cpu_allocator()) {}
+  using WatchedMemory::AllocateRaw;
   void* AllocateRaw(size_t alignment, size_t bytes) override {
-    return last = AllocatorWrapper::AllocateRaw(alignment, bytes);
-  }
-  void* AllocateRaw(size_t alignment, size_t bytes,
-                    const AllocationAttributes& attributes) override {
-    return last = AllocatorWrapper::AllocateRaw(alignment, bytes, attributes);
+    return last = WatchedMemory::AllocateRaw(alignment, bytes);
   }
   void* last = nullptr;
 };
@@ -116,6 +114,10 @@ class GroupRendezvousTest : public ::testing::Test {
                    bool on_host) {
     GroupRendezvous rendezvous(&wrapped_, &step_, gpu_->group(2), &leader_,
                                &device_);
+    return Receive(&rendezvous, from, to, on_host);
+  }
+  Received Receive(GroupRendezvous* rendezvous, const std::string& from,
+                   const std::string& to, bool on_host) {
     RendezvousInterface::ParsedKey key;
     absl::Status parsed = Rendezvous::ParseKey(
         Rendezvous::CreateKey(from, 1, to, "edge", FrameAndIter(0, 0)), &key);
@@ -123,7 +125,7 @@ class GroupRendezvousTest : public ::testing::Test {
     RendezvousInterface::Args args;
     args.alloc_attrs.set_on_host(on_host);
     std::vector<Received> received;
-    rendezvous.RecvAsync(
+    rendezvous->RecvAsync(
         key, args,
         [&](const absl::Status& status, const RendezvousInterface::Args&,
             const RendezvousInterface::Args& recv_args, const Tensor& tensor,
@@ -136,11 +138,24 @@ class GroupRendezvousTest : public ::testing::Test {
     return received[0];
   }
 
-  StreamRecord record_;
-  std::unique_ptr<GpuGroups> gpu_ = NewFakeGroups(0, 4, &record_);
-  Step step_{gpu_.get(), gpu_->group(2), /*changes_state=*/false};
+  // `tensor` of the host, copied by group 2's stream when it gets there.
+  Received ReceiveOnStream(Tensor tensor) {
+    OneTensor wrapped(&leader_, std::move(tensor));
+    GroupRendezvous rendezvous(
+        &wrapped, &step_, gpu_->group(2), &leader_, &device_,
+        [this](se::Stream*, const void* from, void*, size_t) {
+          slow_[2]->Use(&device_.host, from);
+          return absl::OkStatus();
+        });
+    return Receive(&rendezvous, kCpu, kGpu, /*on_host=*/false);
+  }
+
   FakeDevice leader_;
   FakeDevice device_;  // of group 2
+  StreamRecord record_;
+  std::vector<SlowStreamGroup*> slow_;
+  std::unique_ptr<GpuGroups> gpu_ = NewSlowGroups(4, &record_, &slow_);
+  Step step_{gpu_.get(), gpu_->group(2), /*changes_state=*/false};
   Tensor sent_ = Tensor(7.0f);
   OneTensor wrapped_{&leader_, sent_};
 };
@@ -182,6 +197,53 @@ TEST_F(GroupRendezvousTest, ToTheHostAsItIs) {
   EXPECT_EQ(received.tensor.data(), sent_.data());
   EXPECT_EQ(device_.memory.last, nullptr);
   EXPECT_EQ(leader_.memory.last, nullptr);
+}
+
+// More than the step keeps to its end.
+constexpr int64_t kMany = Step::kMostBytesKept / sizeof(float) + 1;
+
+TEST_F(GroupRendezvousTest, PinnedMemoryIsHeldUntilTheStreamHasCopiedIt) {
+  for (int i = 1; i <= 2; ++i) {
+    Received received = ReceiveOnStream(Tensor(DT_FLOAT, TensorShape({kMany})));
+    EXPECT_TRUE(received.status.ok());
+    EXPECT_EQ(slow_[2]->callbacks(), i);
+  }
+  EXPECT_EQ(device_.host.in_use(), 2);
+  slow_[2]->Pass();
+  EXPECT_EQ(slow_[2]->used_too_late(), 0);
+  EXPECT_EQ(device_.host.in_use(), 0);
+}
+
+TEST_F(GroupRendezvousTest, PinnedMemoryOfSmallCopiesIsHeldToTheStepsEnd) {
+  for (int i = 0; i < 3; ++i) ReceiveOnStream(sent_);
+  slow_[2]->Pass();
+  EXPECT_EQ(device_.host.in_use(), 3);
+  EXPECT_EQ(slow_[2]->callbacks(), 0);
+  step_.ReleaseWhenPassed(gpu_->group(2));
+  slow_[2]->Pass();
+  EXPECT_EQ(slow_[2]->callbacks(), 1);
+  EXPECT_EQ(device_.host.in_use(), 0);
+}
+
+// Ops of the step use its elements without the step's knowing, to the end.
+TEST_F(GroupRendezvousTest, AListIsHeldToTheStepsEnd) {
+  WatchedMemory memory;
+  const void* data;
+  {
+    Tensor element(&memory, DT_FLOAT, TensorShape({1}));
+    data = element.data();
+    Tensor list(DT_VARIANT, TensorShape({}));
+    list.scalar<Variant>()() = std::move(element);
+    ASSERT_TRUE(ReceiveOnStream(std::move(list)).status.ok());
+  }
+  ReceiveOnStream(Tensor(DT_FLOAT, TensorShape({kMany})));
+  EXPECT_EQ(slow_[2]->callbacks(), 1);
+  slow_[2]->Pass();
+  slow_[2]->Use(&memory, data);
+  step_.ReleaseWhenPassed(gpu_->group(2));
+  slow_[2]->Pass();
+  EXPECT_EQ(slow_[2]->used_too_late(), 0);
+  EXPECT_EQ(memory.in_use(), 0);
 }
 
 TEST_F(GroupRendezvousTest, ErrorsAndDeadTensorsAreHandedOn) {

@@ -410,7 +410,7 @@ class NodeLevelExecutor : public Executor {
           if (!nested) {
             step->Finish();
             for (int i = 0; i < groups; ++i) {
-              Step::ReleaseWhenPassed(step, gpu->group(i));
+              step->ReleaseWhenPassed(gpu->group(i));
             }
             gpu->NoteLeaderWork();
             gpu->EndStep(home, status.ok());

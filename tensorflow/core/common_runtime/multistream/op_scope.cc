@@ -52,6 +52,15 @@ absl::Span<const ResourceHandle> HandlesOf(const Tensor& tensor) {
   return absl::MakeConstSpan(handles.data(), handles.size());
 }
 
+// The runner that carries the step of an op on `group`, or nullptr.
+const StepRunner* RunnerOf(StreamGroup* group, const OpTraits* traits,
+                           OpKernelContext* context) {
+  const StepRunner* runner = StepRunner::From(context->runner());
+  const bool is_ours = runner != nullptr &&
+                       (traits != nullptr || runner->step->group() == group);
+  return is_ours ? runner : nullptr;
+}
+
 bool IsVariable(const ResourceHandle& handle) {
   static const uint64_t variable = TypeIndex::Make<Var>().hash_code();
   return handle.hash_code() == variable;
@@ -74,13 +83,6 @@ bool TakesVariable(OpKernelContext* context) {
 
 }  // namespace
 
-void ReleaseWhenPassed(StreamGroup* group, std::vector<TensorReference> held) {
-  if (held.empty()) return;
-  group->WhenPassed([held = std::move(held)] {
-    for (const TensorReference& reference : held) reference.Unref();
-  });
-}
-
 OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
                  OpKernelContext* context, const OpTraits* traits)
     : on_thread_(group),
@@ -88,14 +90,13 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
       group_(group),
       kernel_(kernel),
       context_(context),
-      traits_(traits) {
-  const StepRunner* runner = StepRunner::From(context->runner());
-  const KernelTraits* kernels = nullptr;
-  if (runner != nullptr &&
-      (traits != nullptr || runner->step->group() == group)) {
-    step_ = runner->step.get();
-    kernels = runner->traits;
-  }
+      traits_(traits),
+      runner_(RunnerOf(group, traits, context)),
+      step_(runner_ == nullptr ? nullptr : runner_->step.get()),
+      // What a step that is all on one group uses of others are arguments and
+      // variables, which live on.
+      holds_(group, step_, /*counts=*/traits != nullptr) {
+  const KernelTraits* kernels = runner_ == nullptr ? nullptr : runner_->traits;
   FindForeignInputs(kernels);
   leader_work_ = group->is_leader() && (step_ == nullptr || traits != nullptr ||
                                         step_->changes_state());
@@ -159,35 +160,26 @@ void OpScope::LetGoOfVariables() {
 }
 
 void OpScope::Hold(const Tensor& tensor) {
-  if (TakeTestFault(TestFault::kDropHold)) return;
-  if (traits_ != nullptr) {
-    if (tensor.data() != nullptr) kept_.push_back(tensor);
-  } else if (step_ != nullptr) {
-    step_->Hold(tensor);
-  } else {
-    held_.emplace_back(tensor);
-  }
+  if (!TakeTestFault(TestFault::kDropHold)) holds_.Add(tensor);
 }
 
 void OpScope::HoldListArgument() {
   if (step_ != nullptr && context_->num_outputs() == 1 &&
       context_->expected_output_dtype(0) == DT_VARIANT &&
       kernel_->type_string_view() == "_Arg" &&
-      context_->mutable_output(0) != nullptr) {
-    Hold(*context_->mutable_output(0));
+      context_->mutable_output(0) != nullptr &&
+      !TakeTestFault(TestFault::kDropHold)) {
+    step_->HoldToEnd(group_, *context_->mutable_output(0));
   }
 }
 
 std::function<void()> OpScope::TakeHolds() {
-  if (traits_ != nullptr) {
-    return [step = StepRunner::From(context_->runner())->step, group = group_,
-            kept = std::make_shared<std::vector<Tensor>>(std::move(kept_))] {
-      step->Keep(group, std::move(*kept));
-    };
-  }
-  return [group = group_, held = std::make_shared<std::vector<TensorReference>>(
-                              std::move(held_))] {
-    ReleaseWhenPassed(group, std::move(*held));
+  if (holds_.empty()) return [] {};
+  std::shared_ptr<Step> step;
+  if (runner_ != nullptr) step = runner_->step;
+  return [step = std::move(step),
+          holds = std::make_shared<Holds>(std::move(holds_))] {
+    holds->Enqueued();
   };
 }
 
@@ -200,8 +192,7 @@ OpScope::~OpScope() {
   } else if (leader_work_ && traits_ == nullptr) {
     gpu_->NoteLeaderWork();
   }
-  ReleaseWhenPassed(group_, std::move(held_));
-  if (!kept_.empty()) step_->Keep(group_, std::move(kept_));
+  holds_.Enqueued();
 }
 
 void OpScope::FindForeignInputs(const KernelTraits* traits) {
@@ -302,12 +293,10 @@ absl::Status OpScope::AdoptForeignInputs(Allocator* allocator,
   return absl::OkStatus();
 }
 
-void HoldIfForeign(StreamGroup* group, const Tensor& tensor) {
+void HoldIfForeign(StreamGroup* group, const Tensor& tensor, Holds* holds) {
   if (!IsForeign(group, tensor)) return;
   group->NoteForeignUse(tensor.data());
-  std::vector<TensorReference> held;
-  held.emplace_back(tensor);
-  ReleaseWhenPassed(group, std::move(held));
+  holds->Add(tensor);
 }
 
 }  // namespace multistream

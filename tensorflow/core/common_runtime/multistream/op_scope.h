@@ -27,12 +27,12 @@ limitations under the License.
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/group_on_thread.h"
+#include "tensorflow/core/common_runtime/multistream/holds.h"
 #include "tensorflow/core/common_runtime/multistream/launch_log.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
-#include "tensorflow/core/framework/tensor_reference.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -96,14 +96,13 @@ class OpScope {
   // done.
   const std::optional<LaunchLog>& log() const { return log_; }
 
-  // A list (of tensors, in a
-  // variant) that comes from outside the step may hold other groups' memory,
-  // which the ops that use its elements do not see as an input.
+  // A list (of tensors, in a variant) that comes from outside the step may hold
+  // other groups' memory, which the ops that use its elements do not see as an
+  // input: it is held to the step's end.
   void HoldListArgument();
 
-  // For an asynchronous op: a function that lets go of what the op holds once
-  // the stream has passed the op. To be called when the op is done, instead of
-  // at the scope's end.
+  // For an asynchronous op: a function to be called when the op is done,
+  // instead of at the scope's end. What the op holds is pending until then.
   std::function<void()> TakeHolds();
 
  private:
@@ -118,7 +117,8 @@ class OpScope {
   OpKernel* const kernel_;
   OpKernelContext* const context_;
   const OpTraits* const traits_;
-  Step* step_ = nullptr;
+  const StepRunner* const runner_;  // if the op is one of a step's
+  Step* const step_;
   bool leader_work_ = false;
   bool reads_ = false;
   bool writes_ = false;
@@ -126,22 +126,15 @@ class OpScope {
   std::vector<int> foreign_;  // inputs in other groups' memory
   // Inputs whose memory the op would take for its output if nobody held it.
   std::vector<int> taken_over_;
-  // Without a step to hold them, until the stream has passed the op.
-  std::vector<TensorReference> held_;
+  Holds holds_;
   std::optional<LaunchLog> log_;
-  // In a step whose ops have groups of their own, to be kept by it.
-  std::vector<Tensor> kept_;
   std::unique_ptr<std::vector<Tensor>> adopted_;
   std::vector<TensorValue> adopted_inputs_;
   absl::Span<const TensorValue> original_inputs_;
 };
 
-// Lets go of `held` once `group`'s stream has passed what it has been given.
-void ReleaseWhenPassed(StreamGroup* group, std::vector<TensorReference> held);
-
-// Holds `tensor` until `group`'s stream has passed what it has been given, if
-// its memory is another group's.
-void HoldIfForeign(StreamGroup* group, const Tensor& tensor);
+// Adds `tensor` if its memory is another group's than that of `holds`.
+void HoldIfForeign(StreamGroup* group, const Tensor& tensor, Holds* holds);
 
 }  // namespace multistream
 }  // namespace tensorflow

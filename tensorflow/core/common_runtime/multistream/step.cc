@@ -23,46 +23,46 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
+// What came after the step's end, from an input pipeline of its.
 Step::~Step() {
-  for (int i = 0; i < gpu_->size(); ++i) ReleaseHolds(gpu_->group(i));
+  for (int i = 0; i < gpu_->size(); ++i) {
+    Held held = TakeHeld(gpu_->group(i));
+    if (!held.empty()) LetGoWhenPassed(gpu_->group(i), std::move(held));
+  }
 }
 
-void Step::Hold(const Tensor& tensor) {
+void Step::HoldToEnd(StreamGroup* group, const Tensor& tensor) {
   const void* data = tensor.data();
   if (data == nullptr) return;
   absl::MutexLock lock(&mu_);
-  auto& by_data = held_by_[group_->index()].by_data;
-  if (!by_data.contains(data)) by_data.emplace(data, Kept(group_, tensor));
+  ByData& to_end = held_by_[group->index()].to_end;
+  if (!to_end.contains(data)) to_end.emplace(data, EnqueuedHold(group, tensor));
 }
 
-void Step::Keep(StreamGroup* group, std::vector<Tensor> held) {
-  if (held.empty()) return;
+void Step::Keep(StreamGroup* group, absl::Span<Tensor> tensors, bool counts) {
   const int64_t position =
       order_ == nullptr ? 0 : order_->Launched(group->index());
-  absl::flat_hash_map<const void*, Kept> passed;
+  ByData passed;
   {
     absl::MutexLock lock(&mu_);
     Held& ours = held_by_[group->index()];
-    for (Tensor& tensor : held) {
+    for (Tensor& tensor : tensors) {
       const void* data = tensor.data();
       auto kept = ours.by_data.find(data);
       if (kept == ours.by_data.end()) {
-        kept = ours.by_data.emplace(data, Kept(group, std::move(tensor))).first;
-        ours.bytes += kept->second.bytes();
+        EnqueuedHold hold(group, std::move(tensor));
+        if (counts) ours.bytes += hold.counted = hold.bytes();
+        kept = ours.by_data.emplace(data, std::move(hold)).first;
       }
       kept->second.position = std::max(kept->second.position, position);
     }
-    if (ours.bytes > kMostBytesKept) {
+    // After the step's end nobody comes for them.
+    if (ours.bytes > kMostBytesKept || finished()) {
       passed.swap(ours.by_data);
       ours.bytes = 0;
     }
   }
-  // A function that is copied keeps what it has until the last copy is gone.
-  if (!passed.empty()) {
-    group->WhenPassed(
-        [passed = std::make_shared<absl::flat_hash_map<const void*, Kept>>(
-             std::move(passed))] { passed->clear(); });
-  }
+  if (!passed.empty()) LetGoWhenPassed(group, std::move(passed));
 }
 
 void Step::LetGo(const void* data) {
@@ -70,13 +70,13 @@ void Step::LetGo(const void* data) {
   for (int i = 1; i < gpu_->size(); ++i) {
     auto& by_data = held_by_[i].by_data;
     for (int64_t waited_for = -1;;) {
-      Kept kept;  // let go of without the lock
+      EnqueuedHold kept;  // let go of without the lock
       absl::MutexLock lock(&mu_);
       auto found = by_data.find(data);
       if (found == by_data.end()) break;
       if (found->second.position == waited_for) {
         kept = std::move(found->second);
-        held_by_[i].bytes -= kept.bytes();
+        held_by_[i].bytes -= kept.counted;
         by_data.erase(found);
         break;
       }
@@ -97,22 +97,23 @@ int Step::HoldsOf(const void* data) {
 
 bool Step::HasHolds(StreamGroup* group) {
   absl::MutexLock lock(&mu_);
-  return !held_by_[group->index()].by_data.empty();
+  return !held_by_[group->index()].empty();
 }
 
-void Step::ReleaseWhenPassed(const std::shared_ptr<Step>& step,
-                             StreamGroup* group) {
-  if (!step->HasHolds(group)) return;
-  if (TakeTestFault(TestFault::kReleaseTooEarly)) step->ReleaseHolds(group);
-  group->WhenPassed([step, group] { step->ReleaseHolds(group); });
+Step::Held Step::TakeHeld(StreamGroup* group) {
+  absl::MutexLock lock(&mu_);
+  return std::exchange(held_by_[group->index()], {});
 }
 
-void Step::ReleaseHolds(StreamGroup* group) {
-  Held held;
-  {
-    absl::MutexLock lock(&mu_);
-    std::swap(held, held_by_[group->index()]);
-  }
+void Step::ReleaseWhenPassed(StreamGroup* group) {
+  Held held = TakeHeld(group);
+  if (held.empty() || TakeTestFault(TestFault::kReleaseTooEarly)) return;
+  LetGoWhenPassed(group, std::move(held));
+}
+
+void Step::ReleaseWhenPassed(StreamGroup* group, std::function<void()> then) {
+  LetGoWhenPassed(group, TakeHeld(group), std::move(then),
+                  /*host_waits=*/true);
 }
 
 }  // namespace multistream

@@ -29,6 +29,8 @@ limitations under the License.
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/multistream/holds.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/stream_order.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -68,61 +70,41 @@ class Step {
   void Finish() { finished_.store(true, std::memory_order_release); }
   bool finished() const { return finished_.load(std::memory_order_acquire); }
 
-  // Keeps `tensor`'s memory from being reused until ReleaseHolds of the step's
-  // group. The reference also stops ops from writing their output into it.
-  void Hold(const Tensor& tensor);
-  // The same for what ops on `group` use that have been launched. Beyond
-  // `kMostBytesKept` bytes, the group's stream lets go as soon as it has passed
-  // them.
-  void Keep(StreamGroup* group, std::vector<Tensor> held);
+  // Keeps `tensor` until the step's end: what later ops of the step, on
+  // `group`, use without having it for an input.
+  void HoldToEnd(StreamGroup* group, const Tensor& tensor);
   // The leader is about to change the variable whose memory `data` is: waits,
   // on its stream, for what other groups keep it for, and lets go of it, or the
   // change would have to make a copy. Only if the step has a StreamOrder.
   void LetGo(const void* data);
-  // How many groups `data` is held for.
+  // How many groups `data` is held for, by work that has been enqueued.
   int HoldsOf(const void* data);
   bool HasHolds(StreamGroup* group);
-  // To be called when `group`'s stream has passed the step's last op there.
-  void ReleaseHolds(StreamGroup* group);
+  // At the step's end: lets `group`'s stream release what is held for it, once
+  // it has passed all that it has been given. No callback if that is nothing.
+  void ReleaseWhenPassed(StreamGroup* group);
+  // The same, and then runs `then`, which uses what the stream made.
+  void ReleaseWhenPassed(StreamGroup* group, std::function<void()> then);
 
-  // Lets `group`'s stream release what `step` holds for it, once it has passed
-  // all that it has been given.
-  static void ReleaseWhenPassed(const std::shared_ptr<Step>& step,
-                                StreamGroup* group);
-
+  // Beyond this, the group's stream lets go, as soon as it has passed the work
+  // so far, of all that has been enqueued.
   static constexpr int64_t kMostBytesKept = int64_t{64} << 20;
 
  private:
-  // Counts while it has a tensor (StreamGroup::NoteHeld).
-  class Kept {
-   public:
-    Kept() = default;
-    Kept(StreamGroup* group, Tensor tensor)
-        : group_(group), tensor_(std::move(tensor)) {
-      group_->NoteHeld(1, bytes());
-    }
-    Kept(Kept&& other) { *this = std::move(other); }
-    Kept& operator=(Kept&& other) {
-      std::swap(position, other.position);
-      std::swap(group_, other.group_);
-      std::swap(tensor_, other.tensor_);
-      return *this;
-    }
-    ~Kept() {
-      if (group_ != nullptr) group_->NoteHeld(-1, -bytes());
-    }
-    int64_t bytes() const { return tensor_.TotalBytes(); }
+  friend class Holds;
 
-    int64_t position = 0;  // in `order_`, of the last op that uses it
-
-   private:
-    StreamGroup* group_ = nullptr;
-    Tensor tensor_;
-  };
+  using ByData = absl::flat_hash_map<const void*, EnqueuedHold>;
   struct Held {
-    absl::flat_hash_map<const void*, Kept> by_data;
-    int64_t bytes = 0;
+    ByData by_data;
+    ByData to_end;
+    int64_t bytes = 0;  // that count toward kMostBytesKept
+
+    bool empty() const { return by_data.empty() && to_end.empty(); }
   };
+
+  // Takes over `tensors`: all work on `group` that uses them has been enqueued.
+  void Keep(StreamGroup* group, absl::Span<Tensor> tensors, bool counts);
+  Held TakeHeld(StreamGroup* group);
 
   GpuGroups* const gpu_;
   StreamGroup* const group_;

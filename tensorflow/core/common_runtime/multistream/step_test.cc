@@ -18,13 +18,12 @@ limitations under the License.
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "tensorflow/core/common_runtime/multistream/fake_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/holds.h"
+#include "tensorflow/core/common_runtime/multistream/slow_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/stream_order.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -37,24 +36,6 @@ using Calls = std::vector<std::string>;
 
 constexpr int kGroups = 4;
 
-// Passes its work when the test says so, and lets the test look in.
-class SlowGroup : public FakeStreamGroup {
- public:
-  using FakeStreamGroup::FakeStreamGroup;
-  void WaitForEvent(StreamGroup* other, StreamEvent* event) override {
-    if (before_waiting) before_waiting();
-    FakeStreamGroup::WaitForEvent(other, event);
-  }
-  void ThenExecute(std::function<void()> f) override {
-    to_do.push_back(std::move(f));
-  }
-  void Pass() {
-    for (auto& f : std::exchange(to_do, {})) f();
-  }
-  std::function<void()> before_waiting;
-  std::vector<std::function<void()>> to_do;
-};
-
 Tensor Bytes(int64_t bytes) { return Tensor(DT_UINT8, TensorShape({bytes})); }
 
 // Whether somebody else than the test refers to the memory: a change of it
@@ -64,13 +45,7 @@ bool IsHeld(const Tensor& tensor) { return !tensor.RefCountIsOne(); }
 class StepTest : public ::testing::Test {
  protected:
   StepTest() {
-    std::vector<std::unique_ptr<StreamGroup>> groups;
-    for (int i = 0; i < kGroups; ++i) {
-      auto group = std::make_unique<SlowGroup>(0, i, &record_);
-      slow_.push_back(group.get());
-      groups.push_back(std::move(group));
-    }
-    gpu_ = std::make_unique<GpuGroups>(std::move(groups));
+    gpu_ = NewSlowGroups(kGroups, &record_, &slow_);
     order_ = std::make_unique<StreamOrder>(gpu_.get(), /*reduce=*/true);
     step_ = NewStep(order_.get());
   }
@@ -79,9 +54,12 @@ class StepTest : public ::testing::Test {
     return std::make_unique<Step>(gpu_.get(), gpu_->leader(),
                                   /*changes_state=*/true, order);
   }
+  // For work that the group has been given.
   void Keep(int group, const std::vector<Tensor>& tensors) {
-    step_->Keep(gpu_->group(group), tensors);
+    Holds holds(gpu_->group(group), step_.get());
+    for (const Tensor& tensor : tensors) holds.Add(tensor);
   }
+  void Release(int group) { step_->ReleaseWhenPassed(gpu_->group(group)); }
   // Tensors, bytes, and the most bytes at a time.
   using Held = std::vector<int64_t>;
   Held Counted(int group) {
@@ -91,7 +69,7 @@ class StepTest : public ::testing::Test {
   bool HasHolds(int group) { return step_->HasHolds(gpu_->group(group)); }
 
   StreamRecord record_;
-  std::vector<SlowGroup*> slow_;
+  std::vector<SlowStreamGroup*> slow_;
   std::unique_ptr<GpuGroups> gpu_;
   std::unique_ptr<StreamOrder> order_;
   std::unique_ptr<Step> step_;
@@ -104,9 +82,13 @@ TEST_F(StepTest, WhatIsKeptIsHeldUntilTheGroupReleasesIt) {
   EXPECT_TRUE(IsHeld(a));
   EXPECT_TRUE(HasHolds(1));
   EXPECT_FALSE(HasHolds(2));
-  step_->ReleaseHolds(gpu_->group(2));
+  Release(2);
+  EXPECT_EQ(slow_[2]->callbacks(), 0);
   EXPECT_TRUE(IsHeld(a));
-  step_->ReleaseHolds(gpu_->group(1));
+  Release(1);
+  EXPECT_FALSE(HasHolds(1));
+  EXPECT_TRUE(IsHeld(a));
+  slow_[1]->Pass();
   EXPECT_FALSE(IsHeld(a));
   // The host neither waits for it nor tells a stream to.
   EXPECT_EQ(record_.Take(), Calls());
@@ -217,7 +199,10 @@ TEST_F(StepTest, AUseThatComesDuringTheWaitIsWaitedForToo) {
 TEST_F(StepTest, WhatIsReleasedDuringTheWaitIsGone) {
   const Tensor a = Bytes(8);
   Keep(1, {a});
-  slow_[0]->before_waiting = [&] { step_->ReleaseHolds(gpu_->group(1)); };
+  slow_[0]->before_waiting = [&] {
+    Release(1);
+    slow_[1]->Pass();
+  };
   step_->LetGo(a.data());
   EXPECT_FALSE(IsHeld(a));
   EXPECT_FALSE(HasHolds(1));
@@ -243,8 +228,6 @@ TEST_F(StepTest, AStepWithoutAnOrderDoesNotLetGo) {
   EXPECT_EQ(record_.Take(), Calls());
   EXPECT_TRUE(IsHeld(a));
   EXPECT_TRUE(HasHolds(1));
-  step_.reset();
-  EXPECT_FALSE(IsHeld(a));
 }
 
 // Much memory goes back to its group before the step ends.
@@ -256,7 +239,7 @@ TEST_F(StepTest, UpToTheMostIsKeptForTheStep) {
   const Tensor b = Bytes(kMost / 2);
   Keep(1, {a});
   Keep(1, {b});
-  EXPECT_TRUE(slow_[1]->to_do.empty());
+  EXPECT_EQ(slow_[1]->callbacks(), 0);
   step_->LetGo(a.data());
   step_->LetGo(b.data());
   EXPECT_FALSE(IsHeld(a));
@@ -272,10 +255,10 @@ TEST_F(StepTest, BeyondTheMostAllIsHeldUntilTheStreamHasPassedIt) {
   Keep(1, {b});
   EXPECT_FALSE(HasHolds(1));
   EXPECT_TRUE(HasHolds(2));
-  EXPECT_EQ(slow_[1]->to_do.size(), 1);
+  EXPECT_EQ(slow_[1]->callbacks(), 1);
   // Nor does the step's end give it back.
   step_->LetGo(a.data());
-  step_->ReleaseHolds(gpu_->group(1));
+  Release(1);
   EXPECT_EQ(record_.Take(), Calls());
   EXPECT_TRUE(IsHeld(a));
   EXPECT_TRUE(IsHeld(b));
@@ -287,10 +270,10 @@ TEST_F(StepTest, BeyondTheMostAllIsHeldUntilTheStreamHasPassedIt) {
 
 TEST_F(StepTest, AfterThatTheStepKeepsAgain) {
   Keep(1, {Bytes(kMost), Bytes(8)});
-  EXPECT_EQ(slow_[1]->to_do.size(), 1);
+  EXPECT_EQ(slow_[1]->callbacks(), 1);
   const Tensor a = Bytes(kMost / 2);
   Keep(1, {a});
-  EXPECT_EQ(slow_[1]->to_do.size(), 1);
+  EXPECT_EQ(slow_[1]->callbacks(), 1);
   EXPECT_TRUE(HasHolds(1));
   step_->LetGo(a.data());
   EXPECT_FALSE(IsHeld(a));
@@ -299,7 +282,7 @@ TEST_F(StepTest, AfterThatTheStepKeepsAgain) {
 TEST_F(StepTest, WhatIsKeptTwiceCountsOnce) {
   const Tensor a = Bytes(kMost / 2 + 1);
   for (int i = 0; i < 3; ++i) Keep(1, {a});
-  EXPECT_TRUE(slow_[1]->to_do.empty());
+  EXPECT_EQ(slow_[1]->callbacks(), 0);
   EXPECT_TRUE(HasHolds(1));
 }
 
@@ -310,7 +293,7 @@ TEST_F(StepTest, WhatIsLetGoDoesNotCountAnyMore) {
     step_->LetGo(a.data());
     EXPECT_FALSE(IsHeld(a)) << i;
   }
-  EXPECT_TRUE(slow_[1]->to_do.empty());
+  EXPECT_EQ(slow_[1]->callbacks(), 0);
 }
 
 // What the statistics say of a group.
@@ -326,14 +309,15 @@ TEST_F(StepTest, WhatIsHeldIsCounted) {
   step_->LetGo(b.data());
   EXPECT_EQ(Counted(1), Held({1, 8, 32}));
   EXPECT_EQ(Counted(2), Held({0, 0, 24}));
-  step_->ReleaseHolds(gpu_->group(1));
+  Release(1);
+  slow_[1]->Pass();
   EXPECT_EQ(Counted(1), Held({0, 0, 32}));
 }
 
 TEST_F(StepTest, WhatTheStreamHasYetToPassIsCounted) {
   Keep(1, {Bytes(kMost), Bytes(8)});
   EXPECT_EQ(Counted(1), Held({2, kMost + 8, kMost + 8}));
-  step_->ReleaseHolds(gpu_->group(1));
+  Release(1);
   EXPECT_EQ(Counted(1), Held({2, kMost + 8, kMost + 8}));
   slow_[1]->Pass();
   EXPECT_EQ(Counted(1), Held({0, 0, kMost + 8}));
@@ -342,7 +326,7 @@ TEST_F(StepTest, WhatTheStreamHasYetToPassIsCounted) {
 TEST_F(StepTest, EachGroupKeepsTheMost) {
   const Tensor a = Bytes(kMost / 2 + 1);
   for (int group = 1; group < kGroups; ++group) Keep(group, {a});
-  for (const SlowGroup* group : slow_) EXPECT_TRUE(group->to_do.empty());
+  for (SlowStreamGroup* group : slow_) EXPECT_EQ(group->callbacks(), 0);
   step_->LetGo(a.data());
   EXPECT_FALSE(IsHeld(a));
 }
