@@ -22,6 +22,7 @@ limitations under the License.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/fork_state.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
 #include "tensorflow/core/common_runtime/multistream/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/test_faults.h"
@@ -338,6 +339,7 @@ std::vector<StreamGroupStats> GpuGroups::Stats() {
 }
 
 GpuGroups* FindGpuGroups(int gpu) {
+  if (GroupsAreOfParent()) return nullptr;
   Registry* registry = GetRegistry();
   absl::MutexLock lock(&registry->mu);
   auto found = registry->groups.find(gpu);
@@ -345,6 +347,7 @@ GpuGroups* FindGpuGroups(int gpu) {
 }
 
 GpuGroups* RegisterGpuGroups(int gpu, std::unique_ptr<GpuGroups> groups) {
+  NoteGroupsMade();
   Registry* registry = GetRegistry();
   absl::MutexLock lock(&registry->mu);
   return registry->groups.try_emplace(gpu, std::move(groups))
@@ -352,6 +355,7 @@ GpuGroups* RegisterGpuGroups(int gpu, std::unique_ptr<GpuGroups> groups) {
 }
 
 std::vector<GpuGroups*> AllGpuGroups() {
+  if (GroupsAreOfParent()) return {};
   Registry* registry = GetRegistry();
   absl::MutexLock lock(&registry->mu);
   std::vector<GpuGroups*> all;

@@ -281,12 +281,13 @@ class GpuGroups {
   absl::Mutex waits_mu_;  // while the leader is told to wait for readers
 };
 
-// The groups of /physical_device:GPU:`gpu`, or nullptr if there are none yet.
+// The groups of /physical_device:GPU:`gpu`, or nullptr if there are none yet or
+// they are another process's (fork_state.h).
 GpuGroups* FindGpuGroups(int gpu);
 // Registers the groups of /physical_device:GPU:`gpu`. Returns those that are
 // already there, if any, and drops `groups`.
 GpuGroups* RegisterGpuGroups(int gpu, std::unique_ptr<GpuGroups> groups);
-// Of all GPUs, ordered by GPU.
+// Of all GPUs, ordered by GPU; none if they are another process's.
 std::vector<GpuGroups*> AllGpuGroups();
 
 }  // namespace multistream
