@@ -23,6 +23,7 @@ limitations under the License.
 #include <optional>
 #include <utility>
 
+#include "tensorflow/core/common_runtime/multistream/fork_state.h"
 #include "tensorflow/core/common_runtime/multistream/fresh_memory.h"
 #include "tensorflow/core/common_runtime/multistream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/memory_owner.h"
@@ -60,6 +61,8 @@ class GroupAllocator : public AllocatorWrapper {
                num_bytes);
   }
   void DeallocateRaw(void* address) override {
+    // Nobody in a fork()ed child can use it again.
+    if (GroupsAreOfParent()) return;
     if (Sanitizer* sanitizer = group_->sanitizer()) sanitizer->Free(address);
     AllocatorWrapper::DeallocateRaw(address);
   }
