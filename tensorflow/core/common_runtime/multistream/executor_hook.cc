@@ -35,6 +35,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/local_executor_params.h"
 #include "tensorflow/core/common_runtime/multistream/cuda_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/emulated_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/fork_state.h"
 #include "tensorflow/core/common_runtime/multistream/graph_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/node_level_executor.h"
@@ -154,6 +155,9 @@ absl::Status AddDevices(const SessionOptions& options,
                         std::vector<std::unique_ptr<Device>>* devices,
                         const std::function<absl::Status()>& stock) {
   static absl::Mutex mu(absl::kConstInit);
+  // Another thread of the parent may have had the lock.
+  if (GroupsAreOfParent()) return stock();
+  const MakingGroups making;
   auto asked = ReadSessionConfig(options.config);
   if (!asked.ok()) return asked.status();
   // A GPU has groups for as long as the process lives, or none.
