@@ -19,6 +19,7 @@ limitations under the License.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/fork_state.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/lib/strings/proto_serialization.h"
@@ -63,6 +64,8 @@ absl::Status ConstantCache::Acquire(
 }
 
 bool ConstantCache::Release(const OpKernel* kernel) {
+  // In a fork()ed child, the lock may have been another thread's.
+  if (GroupsAreOfParent()) return true;
   std::unique_ptr<OpKernel> last;
   absl::MutexLock lock(&mu_);
   auto key = keys_.find(kernel);

@@ -31,6 +31,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/gpu_device_context.h"
 #include "tensorflow/core/common_runtime/multistream/cuda_memory.h"
 #include "tensorflow/core/common_runtime/multistream/driver_locks.h"
+#include "tensorflow/core/common_runtime/multistream/fork_state.h"
 #include "tensorflow/core/common_runtime/multistream/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/group_contexts.h"
 #include "tensorflow/core/common_runtime/multistream/group_device.h"
@@ -237,6 +238,10 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
   absl::Status CreateDevices(
       const SessionOptions& options, const std::string& name_prefix,
       std::vector<std::unique_ptr<Device>>* devices) override {
+    if (GroupsAreOfParent()) {
+      return WantsGpus(options.config) ? GroupsAreOfParentError()
+                                       : absl::OkStatus();
+    }
     absl::MutexLock lock(&mu_);
     options_ = *ProcessOptions();
     absl::StatusOr<std::vector<int>> physical = PhysicalGpus();

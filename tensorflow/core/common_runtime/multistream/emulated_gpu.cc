@@ -27,6 +27,7 @@ limitations under the License.
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
+#include "tensorflow/core/common_runtime/multistream/fork_state.h"
 #include "tensorflow/core/common_runtime/multistream/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/group_sizes.h"
@@ -153,6 +154,7 @@ class CheckedAllocator : public GroupAllocator {
         owned_(std::move(wrapped)) {}
 
   void DeallocateRaw(void* memory) override {
+    if (GroupsAreOfParent()) return;
     const size_t bytes = RequestedSize(memory);
     ForeignUses::Get()->CheckFree(group(), memory, bytes);
     // A large tensor's ends show as well as all of it, and cost less.
@@ -266,6 +268,10 @@ class EmulatedGpuFactory : public DeviceFactory {
   absl::Status CreateDevices(
       const SessionOptions& options, const std::string& name_prefix,
       std::vector<std::unique_ptr<Device>>* devices) override {
+    if (GroupsAreOfParent()) {
+      return WantsGpus(options.config) ? GroupsAreOfParentError()
+                                       : absl::OkStatus();
+    }
     const Options& process = *ProcessOptions();
     std::vector<int> all;
     for (int i = 0; i < process.emulated_gpus; ++i) all.push_back(i);

@@ -21,6 +21,7 @@ limitations under the License.
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/compat.h"
+#include "tensorflow/core/common_runtime/multistream/fork_state.h"
 #include "tensorflow/core/common_runtime/multistream/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/group_rendezvous.h"
 #include "tensorflow/core/common_runtime/multistream/pinned_group.h"
@@ -61,6 +62,7 @@ class GraphLevelExecutor : public Executor {
   // A step that is done on the host may still run on its stream, with the
   // constants that the kernels own.
   ~GraphLevelExecutor() override {
+    if (GroupsAreOfParent()) return;
     for (int i = 0; i < groups_; ++i) {
       if (used_[i].load(std::memory_order_acquire)) {
         gpu_->group(i)->Block().IgnoreError();
@@ -70,6 +72,10 @@ class GraphLevelExecutor : public Executor {
 
  private:
   void TFMS_RUN_ASYNC(const Args& args, DoneCallback done) override {
+    if (GroupsAreOfParent()) {
+      done(GroupsAreOfParentError());
+      return;
+    }
     const StepRunner* outer = StepRunner::From(&args.runner);
     const bool changes_state = executors_.size() == 1;
     const bool nested = outer != nullptr && !outer->step->finished() &&

@@ -94,14 +94,16 @@ absl::Status NoGpuError(const Options& options) {
       kEmulatedGpusVariable, "=1 to try it on an emulated GPU."));
 }
 
+bool WantsGpus(const ConfigProto& config) {
+  const auto count = config.device_count().find("GPU");
+  return count == config.device_count().end() || count->second != 0;
+}
+
 absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
     const Options& options, const ConfigProto& config,
     const std::vector<int>& physical,
     const std::function<MemoryInfo(int gpu)>& memory) {
-  const auto count = config.device_count().find("GPU");
-  if (count != config.device_count().end() && count->second == 0) {
-    return std::vector<GpuSizes>();
-  }
+  if (!WantsGpus(config)) return std::vector<GpuSizes>();
   if (physical.empty()) {
     return NoGpuError(options);
   }

@@ -52,6 +52,9 @@ struct GpuSizes {
 // FailedPrecondition: groups are asked for where there is no GPU.
 absl::Status NoGpuError(const Options& options);
 
+// False if the configuration says that there are to be no GPU devices.
+bool WantsGpus(const ConfigProto& config);
+
 // `physical` are the platform's numbers of the usable GPUs, `memory` asks one
 // of them. Honours visible_device_list, device_count,
 // per_process_gpu_memory_fraction, memory limits of single logical devices and

@@ -29,6 +29,7 @@ limitations under the License.
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/compat.h"
+#include "tensorflow/core/common_runtime/multistream/fork_state.h"
 #include "tensorflow/core/common_runtime/multistream/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/group_rendezvous.h"
 #include "tensorflow/core/common_runtime/multistream/group_run.h"
@@ -116,6 +117,7 @@ class NodeLevelExecutor : public Executor {
   // constants that the kernels own.
   ~NodeLevelExecutor() override {
     for (int i = 0; i < groups_; ++i) {
+    if (GroupsAreOfParent()) return;
       if (used_[i].load(std::memory_order_acquire)) {
         gpu_->group(i)->Block().IgnoreError();
       }
@@ -372,6 +374,10 @@ class NodeLevelExecutor : public Executor {
     }
     if (!launches.ok()) {
       if (turn.watched) tuner_->Done(turn);
+    if (GroupsAreOfParent()) {
+      done(GroupsAreOfParentError());
+      return;
+    }
       done(launches.status());
       return;
     }

@@ -20,6 +20,7 @@ limitations under the License.
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/fork_state.h"
 #include "tensorflow/core/platform/cpu_info.h"
 #include "tensorflow/core/platform/env.h"
 
@@ -30,6 +31,8 @@ namespace {
 // What a step leaves behind may be the last to need its threads, and one of
 // them may find that out: it cannot wait for itself.
 void Delete(StepThreads* threads) {
+  // In a fork()ed child they are not there to end.
+  if (GroupsAreOfParent()) return;
   if (threads->RunThisThread()) {
     Env::Default()->SchedClosure([threads] { delete threads; });
   } else {
