@@ -19,6 +19,7 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -461,6 +462,15 @@ tf.config.run_functions_eagerly(True) scopes have no effect, and no error.)"""
 # How many scopes without a stream have been entered, by outermost graph.
 _turns: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 _turns_lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    """In a `fork()`ed child, which has no other thread that could give the lock back."""
+    global _turns_lock
+    _turns_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _next_group(graph: Any) -> int:

@@ -1,0 +1,227 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""What a `fork()`ed child does beside the GPU never waits for stream groups.
+
+Of all threads only the one that forks goes on in the child. In these tests other threads of the
+parent run steps on all groups all the time, so that locks of the runtime are held when children are
+made. TFMS_TEST_FORKS is how many children a test makes.
+"""
+
+import os
+import textwrap
+
+from multistream import concurrency_test as base
+
+FORKS = int(os.environ.get("TFMS_TEST_FORKS", "40"))
+
+HELPERS = f"""
+import faulthandler, gc, multiprocessing, signal, subprocess, sys
+
+FORKS = {FORKS}
+LIMIT = 120  # seconds, of which a child that does not stand still needs few
+faulthandler.register(signal.SIGUSR1, all_threads=True)
+x0 = np.ones((32, 64), np.float32)
+
+def new_session():
+    with tf.Graph().as_default() as graph, tf.device(GPU):
+        x = y = tf1.placeholder(tf.float32, [None, 64])
+        for i in range(6):
+            y = tf.tanh(y @ tf.constant(np.full((64, 64), 0.01 * (i + 1), np.float32)))
+        session = tf1.Session(graph=graph)
+        return session, lambda: session.run(y, {{x: x0}})
+
+@tf.function
+def f(a):
+    with tf.device(GPU):
+        return tf.tanh(a @ a)
+
+a = tf.constant(x0 @ x0.T)
+stop = threading.Event()
+def until_stopped(step):
+    while not stop.is_set():
+        step()
+session_at_rest, step_at_rest = new_session()
+for _ in range(8):
+    step_at_rest()
+busy_session, busy_step = new_session()
+busy = [threading.Thread(target=until_stopped, args=(step,))
+        for step in [busy_step] * 4 + [lambda: f(a), tf.cuda.stream_stats]]
+for thread in busy: thread.start()
+
+def expect_ends(pid, what):
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            check(status == 0, f"{{what}}: status {{status}}")
+            return
+        time.sleep(0.002)
+    os.kill(pid, signal.SIGUSR1)  # shows its stack
+    time.sleep(2)
+    with open(f"/proc/{{pid}}/wchan") as wchan:
+        print(what, "stands still in", wchan.read(), file=sys.stderr)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    check(False, f"{{what}} stands still")
+
+def in_children(what, child, times=FORKS):
+    for i in range(times):
+        if wrong:
+            return
+        time.sleep(0.0007 * (i % 8))
+        pid = os.fork()
+        if pid == 0:
+            try:
+                child()
+                os._exit(0)
+            except SystemExit:
+                raise
+            except BaseException:
+                import traceback
+                traceback.print_exc()
+                os._exit(1)
+        expect_ends(pid, what)
+"""
+
+END = """
+stop.set()
+for thread in busy: thread.join()
+check(len(tf.cuda.stream_stats()) == 4, "the parent's groups")
+check((step_at_rest() == busy_step()).all(), "the parent's steps")
+"""
+
+
+def run(code: str) -> None:
+    """Runs code between HELPERS and END in a process with four groups."""
+    base.run(HELPERS + textwrap.dedent(code) + END, groups=4)
+
+
+def test_a_child_that_ends_at_once() -> None:
+    """As what `os.fork` is used for ends, and `multiprocessing`."""
+    run("""in_children("os._exit", lambda: None, 2 * FORKS)""")
+
+
+def test_a_child_that_ends_as_python_ends() -> None:
+    """Functions at exit run, modules are torn down, and sessions deleted."""
+    run("""in_children("sys.exit", lambda: sys.exit(0), max(FORKS // 5, 4))""")
+
+
+def test_a_child_that_runs_a_program() -> None:
+    """`subprocess` forks where it is given a preexec_fn."""
+    run("""
+        def preexec():
+            signal.alarm(LIMIT)  # a child that stands still is killed
+            os.setsid()
+            gc.collect()
+
+        for _ in range(FORKS):
+            done = subprocess.run(["true"], preexec_fn=preexec, check=False)
+            check(done.returncode == 0, f"preexec_fn: {done.returncode}")
+    """)
+
+
+def test_a_pool_of_children_that_load_data() -> None:
+    """A data loader's workers, whose work is NumPy's."""
+    run("""
+        def load(seed):
+            data = np.random.RandomState(seed).randn(64, 64)
+            return float((data @ data.T).sum())
+
+        expected = [load(seed) for seed in range(20)]
+        for _ in range(max(FORKS // 8, 2)):
+            with multiprocessing.get_context("fork").Pool(4) as pool:
+                loaded = pool.map_async(load, range(20))
+                check(loaded.get(LIMIT) == expected, "what the workers load")
+    """)
+
+
+def test_a_child_that_asks_about_groups() -> None:
+    """A child has none of its own, and says so at once."""
+    run("""
+        def ask():
+            assert tf.cuda.stream_stats() == []
+            assert tf.cuda.stream_group_count() == 4
+            tf.cuda.synchronize()
+
+        in_children("questions", ask)
+    """)
+
+
+def test_a_child_that_builds_a_graph() -> None:
+    """Another thread of the parent chose the group of a scope when the child was made."""
+    run("""
+        from tensorflow.python.multistream import streams
+
+        def build():
+            signal.alarm(LIMIT)
+            with tf.Graph().as_default(), tf.cuda.stream_scope():
+                tf.constant(1.0)
+
+        with streams._turns_lock:
+            in_children("a scope", build, 4)
+    """)
+
+
+def test_a_child_that_lets_go_of_what_the_parent_has() -> None:
+    """A session of which no step runs, and tensors on the GPU."""
+    run("""
+        with tf.device(GPU):
+            tensors = [tf.Variable(tf.ones([1000])) for _ in range(10)]
+
+        def let_go():
+            global session_at_rest, step_at_rest
+            session_at_rest.close()
+            del session_at_rest, step_at_rest
+            tensors.clear()
+            gc.collect()
+
+        in_children("letting go", let_go)
+    """)
+
+
+def test_a_child_is_told_that_it_has_no_gpu() -> None:
+    """A session that does not say that it needs none is an error, which says what to do."""
+    run("""
+        def make_session():
+            try:
+                tf1.Session(graph=tf.Graph())
+            except tf.errors.FailedPreconditionError as e:
+                assert "fork()ed child" in str(e) and "device_count" in str(e), e
+            else:
+                raise AssertionError("no error")
+            tf1.Session(graph=tf.Graph(), config=tf1.ConfigProto(device_count={"GPU": 0}))
+
+        in_children("a session", make_session)
+    """)
+
+
+def test_a_child_made_before_the_groups_has_its_own() -> None:
+    """A server may fork its workers after it has loaded TensorFlow."""
+    base.run("""
+        import sys
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            with tf.device(GPU):
+                y = tf.function(lambda: tf.tanh(tf.ones([4])) * 2)()
+            os.write(write, repr((y.numpy().tolist(), len(tf.cuda.stream_stats()))).encode())
+            os._exit(0)
+        os.close(write)
+        expected = (np.tanh(np.ones(4, np.float32)) * 2).tolist()
+        values, groups = eval(os.read(read, 1000))
+        check(np.allclose(values, expected), f"{values}")
+        check(groups == 4, f"{groups} groups")
+        check(os.waitpid(pid, 0)[1] == 0, "status")
+    """)
