@@ -37,6 +37,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/plan_capture.h"
 #include "tensorflow/core/common_runtime/multistream/plan_tuner.h"
+#include "tensorflow/core/common_runtime/multistream/process_stream_file.h"
 #include "tensorflow/core/common_runtime/multistream/shared_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/common_runtime/multistream/step_profile.h"
@@ -116,8 +117,8 @@ class NodeLevelExecutor : public Executor {
   // A step that is done on the host may still run on its streams, with the
   // constants that the kernels own.
   ~NodeLevelExecutor() override {
-    for (int i = 0; i < groups_; ++i) {
     if (GroupsAreOfParent()) return;
+    for (int i = 0; i < groups_; ++i) {
       if (used_[i].load(std::memory_order_acquire)) {
         gpu_->group(i)->Block().IgnoreError();
       }
@@ -147,9 +148,9 @@ class NodeLevelExecutor : public Executor {
     graph_->Copy(graph);
     absl::StatusOr<bool> tuned = HasNodesToTune();
     if (!tuned.ok()) return tuned.status();
-    absl::MutexLock lock(&mu_);
     auto variant = NewVariant({/*split=*/!*tuned});
     if (!variant.ok()) return variant.status();
+    absl::MutexLock lock(&mu_);
     variants_.push_back(*std::move(variant));
     if (*tuned) {
       tuner_ = std::make_shared<PlanTuner>([this] { return MakeVariants(); });
@@ -167,7 +168,7 @@ class NodeLevelExecutor : public Executor {
   // A plan of the graph, and what runs it.
   struct Variant {
     Guess guess;
-    std::vector<std::shared_ptr<const Launches>> launches;  // by home
+    std::vector<std::shared_ptr<const Launches>> launches;  // by home; see mu_
     std::unique_ptr<Executor> executor;
   };
 
@@ -193,20 +194,22 @@ class NodeLevelExecutor : public Executor {
     return options;
   }
 
-  absl::StatusOr<std::unique_ptr<Variant>> NewVariant(const Guess& guess)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  // By one thread at a time: it changes the kernels for the executor.
+  absl::StatusOr<std::unique_ptr<Variant>> NewVariant(const Guess& guess) const
+      ABSL_LOCKS_EXCLUDED(mu_) {
     auto variant = std::make_unique<Variant>();
     variant->guess = guess;
     variant->launches.resize(groups_);
-    TF_RETURN_IF_ERROR(Plan(0, variant.get()).status());
+    auto launches = Plan(0, guess);
+    if (!launches.ok()) return launches.status();
+    variant->launches[0] = *std::move(launches);
     TF_RETURN_IF_ERROR(make_stock_(params_, *graph_, &variant->executor));
     return variant;
   }
 
   // The plans to try beside that of one stream. Returns how many there are with
   // it.
-  int MakeVariants() {
-    absl::MutexLock lock(&mu_);
+  int MakeVariants() ABSL_LOCKS_EXCLUDED(mu_) {
     for (const Guess& guess :
          {Guess{}, Guess{true, Policy::kCost, kWaitWithThreadUs},
           Guess{true, Policy::kCost, kSlowWaitUs},
@@ -216,12 +219,14 @@ class NodeLevelExecutor : public Executor {
         LOG(WARNING) << "A plan cannot be tried: " << variant.status();
         continue;
       }
+      absl::MutexLock lock(&mu_);
       const bool known =
           std::any_of(variants_.begin(), variants_.end(), [&](const auto& v) {
             return SameGroups(*v->launches[0], *(*variant)->launches[0]);
           });
       if (!known) variants_.push_back(*std::move(variant));
     }
+    absl::MutexLock lock(&mu_);
     return static_cast<int>(variants_.size());
   }
 
@@ -235,14 +240,36 @@ class NodeLevelExecutor : public Executor {
     return true;
   }
 
+  // The plan `number` with `home`. Makes it without the lock, as no step shall
+  // wait for a plan that is not its own. Two threads that do so at once have
+  // the same plan, of which the first one stays.
+  absl::StatusOr<std::shared_ptr<const Launches>> LaunchesOf(int number,
+                                                             int home,
+                                                             Executor** runs)
+      ABSL_LOCKS_EXCLUDED(mu_) {
+    Guess guess;
+    {
+      absl::MutexLock lock(&mu_);
+      const Variant& variant = *variants_[number];
+      *runs = variant.executor.get();
+      if (variant.launches[home] != nullptr) return variant.launches[home];
+      guess = variant.guess;
+    }
+    auto made = Plan(home, guess);
+    if (!made.ok()) return made.status();
+    absl::MutexLock lock(&mu_);
+    auto& launches = variants_[number]->launches[home];
+    if (launches == nullptr) launches = *std::move(made);
+    return launches;
+  }
+
   absl::StatusOr<std::shared_ptr<const Launches>> Plan(int home,
-                                                       Variant* variant)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (variant->launches[home] != nullptr) return variant->launches[home];
+                                                       const Guess& guess) const
+      ABSL_LOCKS_EXCLUDED(mu_) {
     NodePlanOptions options = PlanOptions(home);
-    options.split = variant->guess.split;
-    options.cost_policy = variant->guess.cost_policy;
-    options.wait_us = variant->guess.wait_us;
+    options.split = guess.split;
+    options.cost_policy = guess.cost_policy;
+    options.wait_us = guess.wait_us;
     options.cost_us = [this](const Node& node) -> std::optional<double> {
       auto kernel = kernels_.find(node.name());
       if (kernel == kernels_.end()) return std::nullopt;
@@ -283,8 +310,7 @@ class NodeLevelExecutor : public Executor {
     VLOG(1) << "Node level: " << plan->waits << " waits, "
             << plan->waits_left_out << " left out, " << launches->groups.size()
             << " groups";
-    variant->launches[home] = std::move(launches);
-    return variant->launches[home];
+    return launches;
   }
 
   void CapturePlan(const Launches& launches) const {
@@ -349,6 +375,10 @@ class NodeLevelExecutor : public Executor {
   }
 
   void TFMS_RUN_ASYNC(const Args& args, DoneCallback done) override {
+    if (GroupsAreOfParent()) {
+      done(GroupsAreOfParentError());
+      return;
+    }
     const StepRunner* outer = StepRunner::From(&args.runner);
     const bool nested = outer != nullptr && !outer->step->finished() &&
                         outer->step->gpu() == gpu_;
@@ -365,19 +395,10 @@ class NodeLevelExecutor : public Executor {
     // What runs within a step is not worth a search.
     PlanTuner::Run turn;
     if (tuner_ != nullptr && !nested) turn = tuner_->Begin(NowUs());
-    Variant* variant;
-    absl::StatusOr<std::shared_ptr<const Launches>> launches;
-    {
-      absl::MutexLock lock(&mu_);
-      variant = variants_[turn.plan].get();
-      launches = Plan(home->index(), variant);
-    }
+    Executor* executor;
+    auto launches = LaunchesOf(turn.plan, home->index(), &executor);
     if (!launches.ok()) {
       if (turn.watched) tuner_->Done(turn);
-    if (GroupsAreOfParent()) {
-      done(GroupsAreOfParentError());
-      return;
-    }
       done(launches.status());
       return;
     }
@@ -406,7 +427,7 @@ class NodeLevelExecutor : public Executor {
     ours.runner = run->Runner(home);
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
     if (!nested) gpu_->StartStepOn(home);
-    variant->executor->RunAsync(
+    executor->RunAsync(
         ours, [this, turn, nested, step, run, rendezvous, gpu = gpu_,
                groups = groups_, home, failures = gpu_->memory_failures(),
                done = std::move(done)](const absl::Status& result) {
@@ -447,39 +468,14 @@ class NodeLevelExecutor : public Executor {
   StepProfile profile_;
   std::shared_ptr<PlanTuner> tuner_;  // or nullptr
 
+  // Never held while a plan is made: steps begin and end meanwhile, and a step
+  // may begin in the thread that runs the callbacks of all streams.
   absl::Mutex mu_;
   // The first one splits nothing, if the fastest is to be found.
   std::vector<std::unique_ptr<Variant>> variants_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace
-
-absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile() {
-  const absl::StatusOr<Options>& options = ProcessOptions();
-  if (!options.ok() || !options->any_node_level ||
-      options->stream_file.empty()) {
-    return nullptr;
-  }
-  int most = 1;
-  for (int count : options->group_counts) most = std::max(most, count);
-  absl::StatusOr<StreamFile> loaded =
-      LoadStreamFile(options->stream_file, most);
-  if (!loaded.ok()) return loaded.status();
-  return std::make_unique<StreamFile>(*std::move(loaded));
-}
-
-absl::StatusOr<const StreamFile*> ProcessStreamFile() {
-  static absl::Mutex mu(absl::kConstInit);
-  static const StreamFile* file = nullptr;
-  absl::MutexLock lock(&mu);
-  if (file == nullptr) {
-    absl::StatusOr<std::unique_ptr<StreamFile>> loaded =
-        LoadProcessStreamFile();
-    if (!loaded.ok()) return loaded.status();
-    file = loaded->release();
-  }
-  return file;
-}
 
 absl::Status NewNodeLevelExecutor(const LocalExecutorParams& params,
                                   const Graph& graph, GroupMember* leader,

@@ -21,24 +21,15 @@ limitations under the License.
 #include <memory>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
 #include "tensorflow/core/common_runtime/multistream/graph_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/group_device.h"
-#include "tensorflow/core/common_runtime/multistream/options.h"
-#include "tensorflow/core/common_runtime/multistream/stream_file.h"
+#include "tensorflow/core/common_runtime/multistream/process_stream_file.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow {
 namespace multistream {
-
-// The file that TF_STREAM_FROM_FILE names; nullptr if there is none or no nodes
-// have groups. An error names the file and the line.
-absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile();
-// The same, read once for all executors, since it counts their nodes: by the
-// first, as the process has all its groups then.
-absl::StatusOr<const StreamFile*> ProcessStreamFile();
 
 // One executor, made by `make_stock` for the visible device, which is
 // `leader`'s; node_plan.h says where nodes go. InvalidArgument names a node

@@ -51,6 +51,16 @@ PlanTuner::PlanTuner(std::function<int()> make_plans)
   for (int i = 0; i < kProfiled; ++i) turns_.push_back({0, true, false});
 }
 
+void PlanTuner::MakePlans() {
+  planning_ = true;
+  mu_.Unlock();
+  const int plans = std::max(make_plans_(), 1);
+  mu_.Lock();
+  planning_ = false;
+  times_us_.resize(plans);
+  if (plans == 1) decided_.store(0, std::memory_order_release);
+}
+
 void PlanTuner::AddRound() {
   const int plans = static_cast<int>(times_us_.size());
   if (rounds_++ == 0) {
@@ -72,11 +82,8 @@ PlanTuner::Run PlanTuner::Begin(double now_us) {
   run.plan = decided();
   if (run.plan >= 0) return run;
   absl::MutexLock lock(&mu_);
-  if (turns_.empty()) {
-    if (rounds_ == 0) {
-      times_us_.resize(std::max(make_plans_(), 1));
-      if (times_us_.size() == 1) decided_.store(0, std::memory_order_release);
-    }
+  if (turns_.empty() && !planning_) {
+    if (rounds_ == 0) MakePlans();
     if (rounds_ < kRounds) AddRound();
   }
   run.plan = std::max(decided(), 0);

@@ -40,7 +40,9 @@ namespace multistream {
 class PlanTuner {
  public:
   // `make_plans` is called once the steps have been profiled, by a thread that
-  // begins a step; it returns how many plans there are, plan 0 included.
+  // begins a step; it returns how many plans there are, plan 0 included. It may
+  // take long, and no lock is held meanwhile: steps that others begin have plan
+  // 0, and what tells of the end of steps never waits.
   explicit PlanTuner(std::function<int()> make_plans);
 
   // One step.
@@ -76,6 +78,8 @@ class PlanTuner {
     bool timed;
   };
 
+  // To be called with the lock, which it lets go of while plans are made.
+  void MakePlans() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DecideIfKnown() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<double> MediansOf() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
@@ -84,6 +88,7 @@ class PlanTuner {
   std::atomic<int> decided_{-1};
   mutable absl::Mutex mu_;
   std::deque<Turn> turns_ ABSL_GUARDED_BY(mu_);
+  bool planning_ ABSL_GUARDED_BY(mu_) = false;
   int rounds_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t begun_ ABSL_GUARDED_BY(mu_) = 0;
   int running_ ABSL_GUARDED_BY(mu_) = 0;  // on the host

@@ -30,6 +30,8 @@ limitations under the License.
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -111,6 +113,42 @@ TEST_F(PlanTunerTest, PlansAreMadeOnceAfterTheProfiledSteps) {
   EXPECT_EQ(made_, 1);
   Steps(100);
   EXPECT_EQ(made_, 1);
+}
+
+// Callbacks of all streams run on one thread: who plans must not stop it.
+TEST(PlanTunerThreadsTest, StepsBeginAndEndWhilePlansAreMade) {
+  absl::Notification planning, may_end, passed;
+  PlanTuner tuner([&] {
+    planning.Notify();
+    may_end.WaitForNotification();
+    return 2;
+  });
+  std::vector<StepRun> before;
+  for (int i = 0; i < kStepsBeforePlans; ++i) {
+    before.push_back(tuner.Begin(i));
+    tuner.Done(before.back());
+  }
+  StepRun of_planner;
+  std::thread planner([&] { of_planner = tuner.Begin(100); });
+  planning.WaitForNotification();
+  StepRun beside;
+  std::thread callbacks([&] {
+    for (const StepRun& run : before) tuner.Passed(run, 200, true);
+    beside = tuner.Begin(200);
+    tuner.Done(beside);
+    tuner.Passed(beside, 300, true);
+    EXPECT_EQ(tuner.Medians().size(), 1);
+    passed.Notify();
+  });
+  EXPECT_TRUE(passed.WaitForNotificationWithTimeout(absl::Seconds(30)))
+      << "callbacks wait for the plans";
+  may_end.Notify();
+  planner.join();
+  callbacks.join();
+  EXPECT_EQ(beside.plan, 0);
+  EXPECT_FALSE(beside.timed);
+  EXPECT_EQ(of_planner.plan, 1);  // begins the warm-up of the other plan
+  EXPECT_EQ(tuner.Medians().size(), 2);
 }
 
 TEST_F(PlanTunerTest, OnlyAPlanThatIsClearlyFasterReplacesOneStream) {
