@@ -42,6 +42,28 @@ uint16_t MemoryOwner::PlaceOf(StreamGroup* group) {
   return place->second;
 }
 
+uintptr_t MemoryOwner::NewPart(uint16_t place) {
+  if (spare_granules_.empty()) {
+    all_granules_.push_back(std::make_unique<Granules>());
+    spare_granules_.push_back(all_granules_.back().get());
+  }
+  Granules* granules = spare_granules_.back();
+  spare_granules_.pop_back();
+  // Who reads one of these for the part that had them before sees its entry
+  // changed.
+  for (auto& granule : *granules) {
+    granule.store(place, std::memory_order_release);
+  }
+  return reinterpret_cast<uintptr_t>(granules) | kIsTable |
+         uintptr_t{++turn_} << kTurnBits;
+}
+
+void MemoryOwner::MakeWhole(std::atomic<uintptr_t>* entry, StreamGroup* group) {
+  const uintptr_t before = entry->load(std::memory_order_relaxed);
+  entry->store(reinterpret_cast<uintptr_t>(group), std::memory_order_release);
+  if ((before & kIsTable) != 0) spare_granules_.push_back(GranulesOf(before));
+}
+
 void MemoryOwner::Add(const void* address, size_t bytes, StreamGroup* group) {
   if (bytes == 0) return;
   uintptr_t begin = reinterpret_cast<uintptr_t>(address) & ~(kGranule - 1);
@@ -59,26 +81,27 @@ void MemoryOwner::Add(const void* address, size_t bytes, StreamGroup* group) {
     std::atomic<uintptr_t>& entry = (*table.load(
         std::memory_order_relaxed))[begin >> kPartBits & (kPartsInTable - 1)];
     uintptr_t part = entry.load(std::memory_order_relaxed);
+    if (part == reinterpret_cast<uintptr_t>(group)) continue;
+    if (next - begin == kPartBytes) {
+      MakeWhole(&entry, group);
+      continue;
+    }
     if ((part & kIsTable) == 0) {
-      if (part == reinterpret_cast<uintptr_t>(group)) continue;
-      if (next - begin == kPartBytes) {
-        entry.store(reinterpret_cast<uintptr_t>(group),
-                    std::memory_order_release);
-        continue;
-      }
-      all_granules_.push_back(std::make_unique<Granules>());
-      const uint16_t before = PlaceOf(reinterpret_cast<StreamGroup*>(part));
-      for (auto& granule : *all_granules_.back()) {
-        granule.store(before, std::memory_order_relaxed);
-      }
-      part = reinterpret_cast<uintptr_t>(all_granules_.back().get()) | kIsTable;
+      part = NewPart(PlaceOf(reinterpret_cast<StreamGroup*>(part)));
       entry.store(part, std::memory_order_release);
     }
-    Granules& granules = *reinterpret_cast<Granules*>(part & ~kIsTable);
+    Granules& granules = *GranulesOf(part);
     const uint16_t place = PlaceOf(group);
     for (uintptr_t a = begin; a < next; a += kGranule) {
-      granules[a / kGranule & (kGranulesInPart - 1)].store(
-          place, std::memory_order_relaxed);
+      granules[PlaceInPart(a)].store(place, std::memory_order_release);
+    }
+    // Only what is given back is looked through: that is rare, and what is left
+    // of a part that is in use may be given back next.
+    if (group == nullptr &&
+        std::all_of(granules.begin(), granules.end(), [](const auto& granule) {
+          return granule.load(std::memory_order_relaxed) == 0;
+        })) {
+      MakeWhole(&entry, nullptr);
     }
   }
 }

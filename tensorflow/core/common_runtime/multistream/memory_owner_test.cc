@@ -221,6 +221,58 @@ TEST_F(MemoryOwnerTest, AddressesThatNoProcessHasAreNobodys) {
   EXPECT_EQ(owner_.Find(reinterpret_cast<const void*>(~uintptr_t{0})), nullptr);
 }
 
+TEST_F(MemoryOwnerTest, MemoryThatComesAndGoesNeedsNoMoreTables) {
+  // In each of many parts of 2 MiB: some memory, some more, and all given back.
+  for (uintptr_t part = 1; part <= 2000; ++part) {
+    const uintptr_t begin = part * 0x2000;
+    Add(begin + 0x10, 0x100, &a_);
+    Add(begin + 0x400, 0x100, &b_);
+    EXPECT_EQ(owner_.Find(Address(begin + 0x10)), &a_);
+    EXPECT_EQ(owner_.Find(Address(begin + 0x400)), &b_);
+    Add(begin + 0x10, 0x100, nullptr);
+    EXPECT_EQ(owner_.Find(Address(begin + 0x10)), nullptr);
+    EXPECT_EQ(owner_.Find(Address(begin + 0x400)), &b_);
+    if (part % 2 == 0) {
+      Add(begin + 0x400, 0x100, nullptr);
+    } else {
+      Add(begin, 0x2000, &a_);  // all of it is a group's
+      EXPECT_EQ(owner_.Find(Address(begin + 0x400)), &a_);
+    }
+  }
+  EXPECT_EQ(owner_.tables_for_tests(), 1);
+  // As many as are needed at a time.
+  for (uintptr_t part = 1; part <= 7; ++part) Add(part * 0x2000, 1, &b_);
+  EXPECT_EQ(owner_.tables_for_tests(), 7);
+}
+
+// The one part's table is the other one's next, while readers look at it.
+TEST_F(MemoryOwnerTest, ReadersNeverSeeWhatIsAnotherParts) {
+  constexpr uintptr_t kOne = 0x2000, kOther = 0x8000;
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 3; ++t) {
+    readers.emplace_back([&] {
+      while (!stop.load()) {
+        // Never a group's; at its place in the other part is one's.
+        if (owner_.Find(Address(kOne + 0x50)) != nullptr) ++wrong;
+        StreamGroup* there = owner_.Find(Address(kOther + 0x50));
+        if (there != nullptr && there != &b_) ++wrong;
+      }
+    });
+  }
+  for (int i = 0; i < 20000; ++i) {
+    Add(kOne + 0x10, 0x10, &a_);
+    Add(kOne + 0x10, 0x10, nullptr);
+    Add(kOther, 0x100, &b_);
+    Add(kOther, 0x100, nullptr);
+  }
+  stop.store(true);
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_EQ(owner_.tables_for_tests(), 1);
+}
+
 // Hands out a region from its start, again and again. The process's table
 // outlives the test, so no later test may get this memory: it is never freed.
 class RegionAllocator : public Allocator {
