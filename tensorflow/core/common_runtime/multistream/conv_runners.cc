@@ -45,28 +45,44 @@ class EntriesOfGroups {
   // group.
   AutotuneEntry<Op> Of(const AutotuneEntry<Op>& stock) {
     const auto& runners = stock.GetOpRunners();
+    const Key key(runners.primary.get(), GroupOnThread::Get());
+    Entries dropped;  // without the lock
     absl::MutexLock lock(&mu_);
-    auto [own, added] =
-        entries_.try_emplace({runners.primary.get(), GroupOnThread::Get()});
-    if (added) {
-      const Runner* fallback = runners.no_scratch_fallback.get();
-      own->second.primary = runners.primary;
-      own->second.entry = AutotuneEntry<Op>(
-          runners.primary->ToAlgorithmDesc(),
-          fallback == nullptr ? absl::optional<se::dnn::AlgorithmDesc>()
-                              : fallback->ToAlgorithmDesc());
+    auto own = entries_.find(key);
+    if (own != entries_.end()) return own->second.entry;
+    if (entries_.size() >= kMostConvRunners / 2) {
+      dropped = std::exchange(old_, std::exchange(entries_, {}));
     }
-    return own->second.entry;
+    if (auto known = old_.extract(key)) {
+      return entries_.insert(std::move(known)).position->second.entry;
+    }
+    const Runner* fallback = runners.no_scratch_fallback.get();
+    AutotuneEntry<Op> entry(runners.primary->ToAlgorithmDesc(),
+                            fallback == nullptr
+                                ? absl::optional<se::dnn::AlgorithmDesc>()
+                                : fallback->ToAlgorithmDesc());
+    entries_.try_emplace(key, Own{runners.primary, entry});
+    return entry;
+  }
+
+  size_t size() {
+    absl::MutexLock lock(&mu_);
+    return entries_.size() + old_.size();
   }
 
  private:
+  using Key = std::pair<const Runner*, StreamGroup*>;
   struct Own {
     std::shared_ptr<Runner> primary;  // its address is not another one's
     AutotuneEntry<Op> entry;
   };
+  using Entries = absl::flat_hash_map<Key, Own>;
+
   absl::Mutex mu_;
-  absl::flat_hash_map<std::pair<const Runner*, StreamGroup*>, Own> entries_
-      ABSL_GUARDED_BY(mu_);
+  Entries entries_ ABSL_GUARDED_BY(mu_);
+  // What was there before, less what has been used since. It is dropped when
+  // the others become it.
+  Entries old_ ABSL_GUARDED_BY(mu_);
 };
 
 template <typename Parameters, typename Op>
@@ -85,6 +101,13 @@ bool FindForGroup(const char* stock_name,
 }
 
 }  // namespace
+
+size_t ConvRunnersKept() {
+  return EntriesOfGroups<se::dnn::ConvOp>::Get()->size() +
+         EntriesOfGroups<se::dnn::FusedConvOp>::Get()->size() +
+         EntriesOfGroups<se::dnn::FusedMatmulOp>::Get()->size();
+}
+
 }  // namespace multistream
 
 // In TensorFlow's place.

@@ -17,9 +17,15 @@ limitations under the License.
 // that cuDNN made for it, in tables of the process. A runner belongs to one
 // StreamExecutor, and each group has its own: with this, every group gets a
 // runner of its own for the algorithm in the table, which is the same for all.
+// TensorFlow's tables have an entry for each shape for ever. Of the groups'
+// runners, those that have not been used for long are dropped: an op that has
+// one keeps it alive, and who wants it again gets another for the same
+// algorithm.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CONV_RUNNERS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CONV_RUNNERS_H_
+
+#include <cstddef>
 
 #include "tensorflow/core/kernels/gpu_utils.h"
 #include "tensorflow/core/util/autotune_maps/conv_parameters.h"
@@ -30,6 +36,13 @@ namespace multistream {
 template <typename Parameters, typename Op>
 using AutotuneTable = AutotuneMap<Parameters, AutotuneEntry<Op>,
                                   internal::AutotuneMapHasher<Parameters>>;
+
+// Of each kind of operation, for all groups together, at most so many entries
+// are kept: hundreds of shapes on 16 groups, far more than networks have.
+inline constexpr size_t kMostConvRunners = 8192;
+
+// Entries that are kept, of all kinds.
+size_t ConvRunnersKept();
 
 }  // namespace multistream
 

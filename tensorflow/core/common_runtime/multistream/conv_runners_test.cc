@@ -97,6 +97,36 @@ TEST_F(ConvRunnersTest, WithoutAFallbackThereIsNone) {
   EXPECT_EQ(entry.GetOpRunners().no_scratch_fallback, nullptr);
 }
 
+TEST_F(ConvRunnersTest, ManyShapesOnManyGroupsAreBounded) {
+  auto* map = ConvAutotuneMap::GetInstance();
+  constexpr int kFirst = 1000;
+  const int shapes = static_cast<int>(kMostConvRunners);
+  const size_t before = ConvRunnersKept();
+  AutotuneEntry<se::dnn::ConvOp> first_of_all;
+  for (int i = 0; i < shapes; ++i) {
+    map->Insert(Parameters(kFirst + i),
+                AutotuneEntry<se::dnn::ConvOp>(Algorithm(i), Algorithm(i + 1)));
+    for (FakeStreamGroup* group : {&a_, &b_}) {
+      GroupOnThread on(group);
+      AutotuneEntry<se::dnn::ConvOp> entry;
+      ASSERT_TRUE(map->Find(Parameters(kFirst + i), &entry));
+      ASSERT_EQ(entry.GetOpRunners().primary->ToAlgorithmDesc(), Algorithm(i));
+      if (i == 0 && group == &a_) first_of_all = entry;
+    }
+    // One that is used all the time is not dropped.
+    GroupOnThread on(&a_);
+    AutotuneEntry<se::dnn::ConvOp> used;
+    ASSERT_TRUE(map->Find(Parameters(kFirst), &used));
+    ASSERT_EQ(used.GetOpRunners().primary, first_of_all.GetOpRunners().primary);
+  }
+  EXPECT_LE(ConvRunnersKept(), before + kMostConvRunners);
+  // What was dropped is made again, for the same algorithm.
+  GroupOnThread on(&b_);
+  AutotuneEntry<se::dnn::ConvOp> again;
+  ASSERT_TRUE(map->Find(Parameters(kFirst), &again));
+  EXPECT_EQ(again.GetOpRunners().primary->ToAlgorithmDesc(), Algorithm(0));
+}
+
 TEST(GroupOnThreadTest, IsTheInnermostOne) {
   StreamRecord record;
   FakeStreamGroup a(0, 0, &record), b(0, 1, &record);
