@@ -19,7 +19,9 @@ limitations under the License.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -27,6 +29,7 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -320,6 +323,20 @@ std::optional<std::string> FromEnvironment(const std::string& name) {
   return std::string(value);
 }
 
+// Options that were parsed from `text`, which says all that they depend on.
+// Kept, and the same ones each time: sessions that fail, any number of them,
+// take their request back.
+const absl::StatusOr<Options>* Kept(std::string text, Options options) {
+  static absl::Mutex mu(absl::kConstInit);
+  static auto* kept = new std::map<std::string, const absl::StatusOr<Options>*>;
+  absl::MutexLock lock(&mu);
+  const absl::StatusOr<Options>*& known = (*kept)[std::move(text)];
+  if (known == nullptr) {
+    known = new absl::StatusOr<Options>(std::move(options));
+  }
+  return known;
+}
+
 // Never deleted: who reads them need not know that they are replaced.
 std::atomic<const absl::StatusOr<Options>*>& Current() {
   static auto* current = new std::atomic<const absl::StatusOr<Options>*>(
@@ -344,19 +361,23 @@ absl::Status RequestNodeLevel(int groups) {
   std::vector<int> counts = before->group_counts;
   if (counts.empty()) counts.push_back(1);
   for (int& count : counts) count = std::max(count, groups);
-  auto with = std::make_unique<absl::StatusOr<Options>>(
-      ParseOptions([&counts](const std::string& name) {
-        return name == kGroupCountVariable
-                   ? std::optional<std::string>(absl::StrJoin(counts, ","))
-                   : FromEnvironment(name);
-      }));
-  if (!with->ok()) return with->status();
-  (*with)->default_group_counts = before->default_group_counts;
-  (*with)->any_node_level = true;
-  if ((*with)->group_counts == before->group_counts && before->any_node_level) {
+  std::string text = absl::StrJoin(before->default_group_counts, ",");
+  absl::StatusOr<Options> with = ParseOptions([&](const std::string& name) {
+    std::optional<std::string> value =
+        name == kGroupCountVariable
+            ? std::optional<std::string>(absl::StrJoin(counts, ","))
+            : FromEnvironment(name);
+    if (value) absl::StrAppend(&text, "\n", name, "=", *value);
+    return value;
+  });
+  if (!with.ok()) return with.status();
+  with->default_group_counts = before->default_group_counts;
+  with->any_node_level = true;
+  if (with->group_counts == before->group_counts && before->any_node_level) {
     return absl::OkStatus();
   }
-  Current().store(with.release(), std::memory_order_release);
+  Current().store(Kept(std::move(text), *std::move(with)),
+                  std::memory_order_release);
   return absl::OkStatus();
 }
 

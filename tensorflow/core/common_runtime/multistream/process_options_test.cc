@@ -19,6 +19,7 @@ limitations under the License.
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -131,6 +132,24 @@ TEST_F(ProcessOptionsDeathTest, ARequestCanBeTakenBack) {
     EXPECT_FALSE(ProcessOptions()->any_node_level);
     EXPECT_EQ(RequestNodeLevel(3), absl::OkStatus());
     EXPECT_EQ(Counts(), std::vector<int>{3});
+  });
+}
+
+TEST_F(ProcessOptionsDeathTest, RequestsTakenBackAgainAndAgainKeepNothingNew) {
+  InNewProcess({{kGroupCountVariable, "2"}}, [] {
+    const absl::StatusOr<Options>& before = ProcessOptions();
+    std::set<const void*> made;
+    for (int i = 0; i < 1000; ++i) {
+      EXPECT_EQ(RequestNodeLevel(3 + i % 2), absl::OkStatus());
+      EXPECT_EQ(Counts(), std::vector<int>{3 + i % 2});
+      made.insert(&ProcessOptions());
+      RestoreOptions(before);
+    }
+    EXPECT_EQ(made.size(), 2);
+    // The environment counts as it is now.
+    setenv(kPolicyVariable, "cost", /*overwrite=*/1);
+    EXPECT_EQ(RequestNodeLevel(3), absl::OkStatus());
+    EXPECT_EQ(ProcessOptions()->policy, Policy::kCost);
   });
 }
 
