@@ -49,13 +49,20 @@ void PlanCapture::Start() {
   captured->on.store(true, std::memory_order_release);
 }
 
-void PlanCapture::Stop() { Get()->on.store(false, std::memory_order_release); }
+void PlanCapture::Stop() {
+  Captured* captured = Get();
+  absl::MutexLock lock(&captured->mu);
+  captured->on.store(false, std::memory_order_release);
+  captured->groups.clear();
+}
 
 bool PlanCapture::IsOn() { return Get()->on.load(std::memory_order_acquire); }
 
 void PlanCapture::Add(const std::string& node, int group) {
   Captured* captured = Get();
   absl::MutexLock lock(&captured->mu);
+  // A step that began before the end.
+  if (!captured->on.load(std::memory_order_acquire)) return;
   captured->groups[node].insert(group);
 }
 

@@ -31,6 +31,7 @@ class PlanCapture {
  public:
   // Forgets what it knows.
   static void Start();
+  // The same.
   static void Stop();
   static bool IsOn();
 
