@@ -93,14 +93,14 @@ def environment(groups: int, **more: str) -> dict[str, str]:
     return env
 
 
-def run(code: str, groups: int = 4, **more: str) -> str:
-    """Runs code between prologue and epilogue in a process with stream groups."""
+def run(code: str, groups: int = 4, limit: float = 600, **more: str) -> str:
+    """Runs code between prologue and epilogue, for `limit` seconds at most, with stream groups."""
     done = subprocess.run(
         [sys.executable, "-c", PROLOGUE + textwrap.dedent(code) + EPILOGUE],
         env=environment(groups, **more),
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=limit,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]

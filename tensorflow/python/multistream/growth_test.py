@@ -1,0 +1,155 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Steps and sessions that come and go leave the process's memory and threads where they were.
+
+TFMS_TEST_SESSIONS and TFMS_TEST_SESSION_STEPS scale the test up, to 1,000 sessions of 1,000 steps,
+say; with TFMS_TEST_GROUPS=1 the steps are stock TensorFlow's. What is measured is what malloc has
+handed out and nobody has given back, which fragments do not blur. The first part of the sessions is
+a warm-up: threads keep what they free, and pools grow to their largest. The limit is below 1 kB a
+step and 100 kB a session, and tests show that such leaks are seen in 40 sessions of 60 steps.
+"""
+
+import os
+from typing import Any
+
+import pytest
+
+from multistream import concurrency_test as base
+
+SESSIONS = int(os.environ.get("TFMS_TEST_SESSIONS", "200"))
+SESSION_STEPS = int(os.environ.get("TFMS_TEST_SESSION_STEPS", "60"))
+LEAST = 40  # sessions, that a leak is seen in
+
+HELPERS = """
+import ctypes, gc
+
+# What may stay, in bytes: TensorFlow keeps some hundred for each session.
+AT_MOST, OF_SESSION, OF_STEP = 1_500_000, 1_000, 2
+RESIDENT_AT_MOST = 20_000_000  # with what is not malloc's, and fragments
+libc = ctypes.CDLL(None)
+
+class Mallinfo2(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in
+                "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+                .split()]
+
+libc.mallinfo2.restype = Mallinfo2
+libc.malloc.restype = ctypes.c_void_p
+
+def measure(when):
+    gc.collect()
+    libc.malloc_trim(0)
+    info = libc.mallinfo2()
+    in_use = info.uordblks + info.hblkhd
+    with open("/proc/self/statm") as statm:
+        rss = int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    threads = len(os.listdir("/proc/self/task"))
+    print(f"{when}: {in_use / 1e6:.3f} MB in use, {rss / 1e6:.1f} MB resident, {threads} threads",
+          flush=True)
+    return in_use, rss, threads
+
+def leak(count):
+    if count:
+        ctypes.memset(ctypes.c_void_p(libc.malloc(count)), 1, count)
+
+def new_graph(scoped):
+    with tf.Graph().as_default() as graph, tf.device(GPU):
+        x = tf1.placeholder(tf.float32, [None, 16], "x")
+        w = tf1.get_variable("w", initializer=np.full((16, 16), 0.01, np.float32),
+                             use_resource=True)
+        branches = []
+        for i in range(3):
+            with tf.cuda.stream_scope(tf.cuda.get_stream(i)) if scoped else tf.device(GPU):
+                branches.append(tf.tanh(x @ tf.constant(np.full((16, 16), 0.1 * i, np.float32))))
+        tf.reduce_sum(tf.add_n(branches) @ w, axis=1, name="y")
+        w.assign_add(tf.ones([16, 16]) * 1e-6, name="change")
+        tf1.global_variables_initializer()
+        return graph
+
+# A session of one graph or another, with or without its own threads; steps of many shapes from two
+# threads, and changes of a variable. Some end with an error.
+def run_session(i, steps, scoped):
+    config = tf1.ConfigProto()
+    if i % 4 == 1:
+        config.session_inter_op_thread_pool.add(num_threads=3)
+    with tf1.Session(graph=new_graph(scoped), config=config) as session:
+        session.run("init")
+        def client(seed):
+            def calls():
+                for j in range(steps // 2):
+                    x = np.ones((1 + (seed + j) % 37, 16), np.float32)
+                    if j % 16 == 15:
+                        session.run("change")
+                    elif j % 16 == 14:
+                        try:
+                            session.run("y:0", {"x:0": x[:, :3]})
+                        except (ValueError, tf.errors.InvalidArgumentError):
+                            pass
+                    else:
+                        session.run("y:0", {"x:0": x})
+                    leak(LEAK_OF_STEP)
+            return calls
+        run_threads([client(7 * i), client(7 * i + 3)])
+    leak(LEAK_OF_SESSION)
+
+warm_up = max(SESSIONS // 4, 20)
+for i in range(warm_up):
+    run_session(i, SESSION_STEPS, SCOPED)
+before, rss_before, threads_before = measure(f"after {warm_up} sessions")
+for i in range(SESSIONS):
+    run_session(i, SESSION_STEPS, SCOPED)
+    if i % max(SESSIONS // 10, 20) == 0:
+        measure(f"after {i} more")
+after, rss_after, threads_after = measure(f"after {SESSIONS} more of {SESSION_STEPS} steps")
+grown = after - before
+allowed = AT_MOST + SESSIONS * (OF_SESSION + SESSION_STEPS * OF_STEP)
+print(f"grown by {grown}, allowed {allowed}")
+check(grown <= allowed, f"grown by {grown}, of which {allowed} are allowed")
+resident = rss_after - rss_before
+check(resident <= RESIDENT_AT_MOST, f"resident memory has grown by {resident}")
+check(threads_after <= threads_before + 4, f"{threads_before} to {threads_after} threads")
+"""
+
+
+def run(sessions: int, steps: int, scoped: bool = False, step: int = 0, session: int = 0) -> str:
+    """Runs sessions of steps with so many bytes leaked by each; returns the figures."""
+    values = (
+        f"SESSIONS, SESSION_STEPS, SCOPED = {sessions}, {steps}, {scoped}\n"
+        f"LEAK_OF_STEP, LEAK_OF_SESSION = {step}, {session}\n"
+    )
+    node_level = {"TF_NODE_LEVEL_MULTISTREAM": "true"} if scoped else {}
+    groups = int(os.environ.get("TFMS_TEST_GROUPS", "4"))
+    figures: str = base.run(
+        values + HELPERS,
+        groups=groups,
+        limit=3600 if sessions > 500 else 600,
+        TF_MULTI_STREAM_SANITIZER="off",
+        TF_SEGMENT_OWN_CONST="true",
+        MALLOC_ARENA_MAX="4",
+        **node_level,
+    )
+    return figures
+
+
+@pytest.mark.parametrize("scoped", [False, True], ids=["graph_level", "node_level"])
+def test_sessions_and_steps_leave_memory_and_threads_where_they_were(scoped: bool) -> None:
+    print(run(SESSIONS, SESSION_STEPS, scoped))
+
+
+@pytest.mark.parametrize("leak", [{"step": 1000}, {"session": 100_000}], ids=["step", "session"])
+def test_a_leak_would_be_seen(leak: Any) -> None:
+    """Of 1 kB a step, of 100 kB a session."""
+    with pytest.raises(AssertionError, match="wrong: .*grown by"):
+        run(LEAST, 60, **leak)
