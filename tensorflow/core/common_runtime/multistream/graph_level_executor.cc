@@ -194,6 +194,7 @@ absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
                                    const Graph& graph, GroupMember* leader,
                                    const MakeStockExecutor& make_stock,
                                    std::unique_ptr<Executor>* out) {
+  if (GroupsAreOfParent()) return GroupsAreOfParentError();
   GraphTraits traits = ClassifyGraph(
       graph, params.function_library == nullptr
                  ? nullptr

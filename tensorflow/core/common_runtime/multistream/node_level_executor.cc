@@ -481,6 +481,7 @@ absl::Status NewNodeLevelExecutor(const LocalExecutorParams& params,
                                   const Graph& graph, GroupMember* leader,
                                   const MakeStockExecutor& make_stock,
                                   std::unique_ptr<Executor>* out) {
+  if (GroupsAreOfParent()) return GroupsAreOfParentError();
   const absl::StatusOr<const StreamFile*> file = ProcessStreamFile();
   if (!file.ok()) return file.status();
   const FunctionLibraryDefinition* library =
