@@ -50,6 +50,11 @@ std::vector<Feeds> FeedsOf(const Queries& queries) {
   return feeds;
 }
 
+void CountAt(size_t second, int64_t queries, std::vector<int64_t>* counts) {
+  if (counts->size() <= second) counts->resize(second + 1);
+  (*counts)[second] += queries;
+}
+
 // Lets all threads start at the same moment, and tells them to stop.
 class Course {
  public:
@@ -60,12 +65,14 @@ class Course {
     return !stopped_;
   }
 
-  Clock::time_point Start() {
+  void Start() {
     std::unique_lock<std::mutex> lock(mutex_);
+    start_ = Clock::now();
     started_ = true;
     changed_.notify_all();
-    return Clock::now();
   }
+  // Set once AwaitStart() says true.
+  Clock::time_point start() const { return start_; }
 
   // Keeps the first error and stops all threads.
   void Fail(const absl::Status& error) {
@@ -86,7 +93,8 @@ class Course {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool started_ = false;  // guarded by mutex_
-  absl::Status error_;    // guarded by mutex_
+  Clock::time_point start_;
+  absl::Status error_;  // guarded by mutex_
   std::atomic<bool> stopped_{false};
 };
 
@@ -100,7 +108,7 @@ struct Client {
            const std::vector<Feeds>& feeds, const LoadOptions& options,
            Course* course) {
     if (!course->AwaitStart()) return;
-    const Clock::time_point start = Clock::now();
+    const Clock::time_point start = course->start();
     end = start;
     std::vector<Tensor> results;
     for (int64_t i = 0; i < options.iters && !course->stopped(); ++i) {
@@ -117,6 +125,8 @@ struct Client {
       if (!status.ok()) return course->Fail(status);
       figures.latencies_in_millis.push_back(
           static_cast<float>(SecondsBetween(before, end) * 1e3));
+      CountAt(static_cast<size_t>(SecondsBetween(start, end)), 1,
+              &figures.queries_of_seconds);
       if (options.reference != nullptr) {
         figures.verification.Add(
             Compare(results, (*options.reference)[set], options.tolerance));
@@ -173,20 +183,24 @@ absl::StatusOr<LoadFigures> RunLoad(Session* session, const Queries& queries,
       break;
     }
   }
-  const Clock::time_point start = course.Start();
+  course.Start();
   for (std::thread& thread : threads) thread.join();
   if (absl::Status error = course.error(); !error.ok()) return error;
 
   LoadFigures total;
-  Clock::time_point end = start;
+  Clock::time_point end = course.start();
   for (const Client& client : clients) {
     end = std::max(end, client.end);
     const std::vector<float>& latencies = client.figures.latencies_in_millis;
     total.latencies_in_millis.insert(total.latencies_in_millis.end(),
                                      latencies.begin(), latencies.end());
+    const std::vector<int64_t>& counts = client.figures.queries_of_seconds;
+    for (size_t second = 0; second < counts.size(); ++second) {
+      CountAt(second, counts[second], &total.queries_of_seconds);
+    }
     total.verification.Add(client.figures.verification);
   }
-  total.seconds = SecondsBetween(start, end);
+  total.seconds = SecondsBetween(course.start(), end);
   return total;
 }
 

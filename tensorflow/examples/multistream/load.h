@@ -63,6 +63,9 @@ struct Verification {
 struct LoadFigures {
   double seconds = 0;                      // first query's start to last's end
   std::vector<float> latencies_in_millis;  // one of each query
+  // How many queries ended in each second from the first query's start on. The
+  // last is not a whole second.
+  std::vector<int64_t> queries_of_seconds;
   Verification verification;
 };
 

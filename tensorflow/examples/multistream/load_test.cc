@@ -19,6 +19,7 @@ limitations under the License.
 
 #include <atomic>
 #include <chrono>
+#include <numeric>
 #include <thread>
 
 #include "tensorflow/examples/multistream/contains.h"
@@ -128,6 +129,20 @@ TEST_F(LoadTest, TimeLimitEndsTheLoad) {
   EXPECT_GE(figures->seconds, 0.1);
   EXPECT_LT(figures->latencies_in_millis.size(), 1000);
   EXPECT_EQ(figures->latencies_in_millis.size(), session_.calls);
+}
+
+TEST_F(LoadTest, QueriesAreCountedInTheSecondInWhichTheyEnd) {
+  options_.number_of_threads = 2;
+  options_.iters = 2;
+  session_.delay_in_millis = 1100;
+  const auto figures = RunLoad(&session_, queries_, options_);
+  ASSERT_TRUE(figures.ok()) << figures.status();
+  // A machine that is slow may end them later, never earlier.
+  ASSERT_GE(figures->queries_of_seconds.size(), 3);
+  EXPECT_EQ(figures->queries_of_seconds[0], 0);
+  EXPECT_EQ(std::accumulate(figures->queries_of_seconds.begin(),
+                            figures->queries_of_seconds.end(), int64_t{0}),
+            4);
 }
 
 TEST_F(LoadTest, NothingIsVerifiedWithoutReference) {

@@ -16,6 +16,7 @@ limitations under the License.
 // Serves a frozen graph from several client threads of one process, through
 // one session, and measures it; see --help.
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -136,6 +137,11 @@ absl::Status Serve(const CommandLine& line, Report* report) {
       figures->seconds > 0 ? report->queries / figures->seconds : 0;
   report->verification = warmup->verification;
   report->verification.Add(figures->verification);
+  report->queries_of_seconds = std::move(figures->queries_of_seconds);
+  // The whole ones.
+  report->queries_of_seconds.resize(
+      std::min(report->queries_of_seconds.size(),
+               static_cast<size_t>(figures->seconds)));
   report->latency = Summarize(std::move(figures->latencies_in_millis));
   return absl::OkStatus();
 }

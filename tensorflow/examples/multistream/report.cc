@@ -15,11 +15,13 @@ limitations under the License.
 
 #include "tensorflow/examples/multistream/report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "tensorflow/examples/multistream/emulated.h"
 
 namespace tensorflow {
@@ -77,6 +79,15 @@ std::string ReportAsText(const Report& report) {
       "latency in ms: mean %.3f, p50 %.3f, p95 %.3f, p99 %.3f, max %.3f\n",
       report.latency.mean, report.latency.p50, report.latency.p95,
       report.latency.p99, report.latency.max);
+  if (!report.queries_of_seconds.empty()) {
+    std::vector<int64_t> sorted = report.queries_of_seconds;
+    std::sort(sorted.begin(), sorted.end());
+    absl::StrAppendFormat(
+        &text,
+        "queries in each second: lowest %d, median %d, highest %d of %d\n",
+        sorted.front(), sorted[sorted.size() / 2], sorted.back(),
+        sorted.size());
+  }
   if (report.emulated) absl::StrAppend(&text, kTimesMeanNothing);
   if (report.groups.empty())
     text += "no stream groups: stock TensorFlow's way\n";
@@ -120,6 +131,8 @@ std::string ReportAsJson(const Report& report) {
       {"p95_ms", Number(report.latency.p95)},
       {"p99_ms", Number(report.latency.p99)},
       {"max_ms", Number(report.latency.max)},
+      {"queries_of_seconds",
+       absl::StrCat("[", absl::StrJoin(report.queries_of_seconds, ", "), "]")},
       {"verify", line.verify ? "true" : "false"},
       {"verified", absl::StrCat(report.verification.verified)},
       {"wrong", absl::StrCat(report.verification.wrong)},
@@ -131,11 +144,12 @@ std::string ReportAsJson(const Report& report) {
     absl::StrAppendFormat(&groups,
                           "%s\n    {\"gpu\": %d, \"group\": %d, \"steps\": %d, "
                           "\"steps_failed\": %d, \"bytes_in_use\": %d, "
-                          "\"peak_bytes_in_use\": %d, \"bytes_limit\": %d}",
+                          "\"peak_bytes_in_use\": %d, \"bytes_limit\": %d, "
+                          "\"longest_launch_wait_micros\": %d}",
                           groups.size() > 1 ? "," : "", group.gpu, group.group,
                           group.steps_started, group.steps_failed,
                           group.bytes_in_use, group.peak_bytes_in_use,
-                          group.bytes_limit);
+                          group.bytes_limit, group.longest_launch_wait_micros);
   }
   fields.emplace_back("groups",
                       groups + (report.groups.empty() ? "]" : "\n  ]"));

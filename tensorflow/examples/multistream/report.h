@@ -39,6 +39,8 @@ struct Report {
   double seconds = 0;
   double queries_per_second = 0;
   LatencySummary latency;
+  // How many queries ended in each whole second.
+  std::vector<int64_t> queries_of_seconds;
   Verification verification;
   // Steps are those of the measured queries only; bytes are as they were at the
   // end. Empty without stream groups.
