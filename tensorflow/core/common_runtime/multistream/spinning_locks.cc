@@ -16,6 +16,8 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/spinning_locks.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <ctime>
@@ -153,27 +155,39 @@ WaitingWriters* Writers() {
   return &writers;
 }
 
-// A look at the word does not take its cache line from the lock's owner.
-bool LooksFree(const pthread_mutex_t* mutex) {
 #if defined(__GLIBC__)
-  return __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0;
-#else
-  return true;
-#endif
+// The thread's id, as the GNU C library notes a lock's owner. In a fork()ed
+// child it may be that of the thread that forked: no lock is this thread's then
+// by this id, and the library's own function finds out at the end.
+pid_t Self() {
+  thread_local const pid_t id = static_cast<pid_t>(syscall(SYS_gettid));
+  return id;
 }
 
 // Whether the mutex only locks a word. Other kinds (error-checking, robust,
 // with a protocol for priorities) do more.
 bool IsPlain(const pthread_mutex_t* mutex) {
-#if defined(__GLIBC__)
   // Without the bits for sharing and elision.
   const int kind = mutex->__data.__kind & 0x7f;
   return kind == PTHREAD_MUTEX_NORMAL || kind == PTHREAD_MUTEX_ADAPTIVE_NP ||
          kind == PTHREAD_MUTEX_RECURSIVE;
-#else
-  return false;
-#endif
 }
+
+bool IsRecursiveAndMine(const pthread_mutex_t* mutex) {
+  return (mutex->__data.__kind & 0x7f) == PTHREAD_MUTEX_RECURSIVE &&
+         __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED) == Self();
+}
+
+// A look at the word does not take its cache line from the lock's owner, as
+// trying to lock it does.
+bool LooksFree(const pthread_mutex_t* mutex) {
+  return __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0;
+}
+#else
+bool IsPlain(const pthread_mutex_t*) { return false; }
+bool IsRecursiveAndMine(const pthread_mutex_t*) { return false; }
+bool LooksFree(const pthread_mutex_t*) { return true; }
+#endif
 
 }  // namespace
 
@@ -196,17 +210,19 @@ int64_t SteadyNanos() {
 void ShowLockWaitsOfThisThread(LockWaits* waits) { ShownHere() = waits; }
 
 int SpinningLock(pthread_mutex_t* mutex) {
-  if (!IsPlain(mutex)) return pthread_mutex_lock(mutex);
-  // Also locks a recursive one that is this thread's already.
-  int result = pthread_mutex_trylock(mutex);
-  if (result != EBUSY) return result;
-  const Waiting waiting;
-  const bool got = SpinUntil(kMostSpinningNanos, [&] {
+  if (!IsPlain(mutex) || IsRecursiveAndMine(mutex)) {
+    return pthread_mutex_lock(mutex);
+  }
+  int result = EBUSY;
+  const auto try_lock = [mutex, &result] {
     if (!LooksFree(mutex)) return false;
     result = pthread_mutex_trylock(mutex);
     return result != EBUSY;
-  });
-  return got ? result : pthread_mutex_lock(mutex);
+  };
+  if (try_lock()) return result;
+  const Waiting waiting;
+  if (SpinUntil(kMostSpinningNanos, try_lock)) return result;
+  return pthread_mutex_lock(mutex);
 }
 
 int SpinningReadLock(pthread_rwlock_t* lock) {

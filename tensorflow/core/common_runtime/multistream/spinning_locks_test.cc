@@ -18,6 +18,8 @@ limitations under the License.
 #include <errno.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -150,6 +152,27 @@ TEST(SpinningLocksTest, MutexesExclude) {
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(count, 8 * 20'000) << kind;
   }
+}
+
+// A recursive lock notes its owner by an id that fork() changes.
+TEST(SpinningLocksTest, AForkedChildLocksWhatItHasLocked) {
+  Mutex mutex(PTHREAD_MUTEX_RECURSIVE);
+  mutex.Lock();
+  mutex.Unlock();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(60);  // ends it if it waits for itself
+    mutex.Lock();
+    mutex.Lock();
+    mutex.Unlock();
+    mutex.Unlock();
+    _exit(7);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
 TEST(SpinningLocksTest, ReadWriteLocksExclude) {
