@@ -23,7 +23,7 @@ from collections.abc import Sequence
 # Of a round's samples, those that are warm-up.
 WARM_UP = 0.4
 # Fewer samples say nothing.
-LEAST_SAMPLES = 24
+LEAST_SAMPLES = 18
 
 
 @dataclasses.dataclass(frozen=True)

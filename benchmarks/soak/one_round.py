@@ -199,12 +199,14 @@ class Round:
 
     def write_outcome(self, samples: list[Sample], problems: list[str]) -> None:
         """Writes what came of the round."""
+        groups = [group for group in tf.cuda.stream_stats() if group.gpu == 0]
         outcome = {
             "counts": {k: dataclasses.asdict(t.snapshot()) for k, t in self.tallies.items()},
             "samples": [dataclasses.asdict(sample) for sample in samples],
             "problems": problems,
             "load": (self.began, self.ended or time.monotonic()),
-            "steps_of_groups": [g.steps_started for g in tf.cuda.stream_stats() if g.gpu == 0],
+            "steps_of_groups": [group.steps_started for group in groups],
+            "peak_bytes_of_groups": [group.peak_bytes_in_use for group in groups],
         }
         pathlib.Path(self.plan["outcome"]).write_text(json.dumps(outcome))
 

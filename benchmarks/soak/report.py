@@ -23,10 +23,11 @@ from typing import Any
 
 from draw import KINDS, Round
 from growth import LIMITS, Growth, growth
+from watcher import MEBI
 
 # Seconds at the start of a round that do not count for the slowest one.
 WARM_UP = 5
-# Kinds of work whose steps go to all groups where whole steps have groups.
+# Kinds of work that use all groups: whole steps or, at node level, branches with scopes.
 SPREAD = ("function", "session", "saved_model")
 UNITS = {
     "resident_mib": "MiB of memory",
@@ -45,7 +46,8 @@ class Outcome:
         counts: of each kind of work, the fields of tally.Counts.
         samples: of the process, the fields of watcher.Sample.
         problems: what is wrong with the round as a whole.
-        steps_of_groups: steps that each stream group started.
+        steps_of_groups: steps that each stream group started; at node level the leader starts all.
+        peak_bytes_of_groups: the most memory that each stream group has used.
         load: when the load began and ended, in seconds as in `counts` and `samples`.
     """
 
@@ -54,6 +56,7 @@ class Outcome:
     samples: list[dict[str, float]] = dataclasses.field(default_factory=list)
     problems: list[str] = dataclasses.field(default_factory=list)
     steps_of_groups: list[int] = dataclasses.field(default_factory=list)
+    peak_bytes_of_groups: list[int] = dataclasses.field(default_factory=list)
     load: tuple[float, float] = (0.0, 0.0)
 
     def growth(self) -> dict[str, Growth]:
@@ -79,9 +82,12 @@ class Outcome:
                     f"{grown.in_all:.0f} {UNITS[name]} more at the end,"
                     f" {grown.per_minute:.1f} a minute; {LIMITS[name].per_minute:g} are allowed"
                 )
-        spread = not self.round.node_level and any(kind in SPREAD for kind in self.counts)
-        if spread and self.steps_of_groups and not all(self.steps_of_groups):
-            failures.append(f"a stream group ran nothing: steps {self.steps_of_groups}")
+        if any(kind in SPREAD for kind in self.counts):
+            if not self.round.node_level and not all(self.steps_of_groups):
+                failures.append(f"a stream group ran nothing: steps {self.steps_of_groups}")
+            # What a policy finds to split is the policy's.
+            if not self.round.policy and not all(self.peak_bytes_of_groups):
+                failures.append(f"a stream group used no memory: {self.peak_bytes_of_groups}")
         return failures
 
 
@@ -172,6 +178,12 @@ def report(outcomes: Sequence[Outcome], seconds: float) -> str:
         of_size = [o.steps_of_groups for o in outcomes if len(o.steps_of_groups) == size]
         steps = [sum(of_group) for of_group in zip(*of_size, strict=True)]
         lines.append(f"steps of {size} stream groups: {', '.join(f'{n:,}' for n in steps)}")
+        for level, name in ((False, "graph"), (True, "node")):
+            peaks = [o.peak_bytes_of_groups for o in outcomes if o.round.node_level == level]
+            if any(peaks):
+                most = [max(of_group) / MEBI for of_group in zip(*filter(None, peaks), strict=True)]
+                text = ", ".join(f"{mebi:.1f}" for mebi in most)
+                lines.append(f"most MiB in use by each at {name} level: {text}")
     lines += growth_lines(outcomes)
     failed = [outcome for outcome in outcomes if outcome.failures()]
     for outcome in failed:

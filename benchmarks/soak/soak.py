@@ -98,6 +98,7 @@ class Soak:
         self._folder = folder
         self._reference = folder / "reference.npz"
         self._began = time.monotonic()
+        self.loaded = 0  # seconds of load, of rounds that have ended
         self._progress = Progress()
 
     @property
@@ -119,6 +120,7 @@ class Soak:
         name = f"round-{round_.number}"
         outcome = Outcome(round_)
         problem = self._run(round_, name, make_reference=False)
+        self.loaded += round_.seconds
         path = self._folder / f"{name}.outcome.json"
         if path.exists():
             for field, value in json.loads(path.read_text()).items():
@@ -195,7 +197,7 @@ class Soak:
 
     def _line(self, name: str, said: dict[str, Any]) -> str:
         return (
-            f"[{self.seconds:5.0f} of {60 * self._options.minutes:.0f} s] {name}:"
+            f"[{self.seconds:5.0f} s] {name}:"
             f" {said['results']:,} results, {said['wrong']} wrong,"
             f" {said['unexpected']} unexpected errors, {said['resident_mib']:.0f} MiB,"
             f" {said['threads']} threads"
@@ -226,7 +228,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--gpu", action="store_true", help="use the GPU, not an emulated one")
-    parser.add_argument("--minutes", type=float, default=5.0, help="how long, about [5]")
+    parser.add_argument("--minutes", type=float, default=5.0, help="of load, in all rounds [5]")
     parser.add_argument("--seed", type=int, help="draws the rounds [drawn, and printed]")
     parser.add_argument("--groups", type=int, default=4, help="stream groups [4]")
     parser.add_argument("--out", type=pathlib.Path, help="new folder for logs [a temporary one]")
@@ -251,10 +253,19 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def restricted(round_: Round, only: Sequence[str] | None, seconds: float) -> Round:
-    """A round with fewer kinds of work, and no longer than there is time."""
+def restricted(round_: Round, only: Sequence[str] | None, left: float, total: float) -> Round:
+    """A round with fewer kinds of work, and no longer than there is time.
+
+    Args:
+        round_: as it was drawn.
+        only: the kinds of work that are wanted; None for all.
+        left: seconds.
+        total: seconds of all rounds, of which there should be three at least: the first is at
+            graph level, the second one at node level.
+    """
+    seconds = int(max(LEAST_SECONDS, min(round_.seconds, left, total / 3)))
     workers = {k: n for k, n in round_.workers.items() if only is None or k in only}
-    return dataclasses.replace(round_, workers=workers, seconds=min(round_.seconds, int(seconds)))
+    return dataclasses.replace(round_, workers=workers, seconds=seconds)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -262,6 +273,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_arguments(arguments)
     folder = options.out or pathlib.Path(tempfile.mkdtemp(prefix="soak-"))
     folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        print(f"soak: --out {folder} is not empty: name a new folder", file=sys.stderr)
+        return 2
     where = "the GPU" if options.gpu else "an emulated GPU: rates and gaps mean nothing"
     print(
         f"{datetime.datetime.now():%Y-%m-%d %H:%M}, seed {options.seed}, {options.groups} stream"
@@ -275,12 +289,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     outcomes: list[Outcome] = []
     for drawn in draw_rounds(options.seed, options.groups, options.gpu):
-        left = 60 * options.minutes - soak.seconds
+        left = 60 * options.minutes - soak.loaded
         if left < LEAST_SECONDS and outcomes:
             break
         if options.rounds and drawn.number > max(options.rounds):
             break
-        round_ = restricted(drawn, options.only, max(left, LEAST_SECONDS))
+        round_ = restricted(drawn, options.only, left, 60 * options.minutes)
         if (options.rounds and drawn.number not in options.rounds) or not round_.workers:
             continue
         print(round_, flush=True)

@@ -16,7 +16,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import pathlib
 import sys
 
 import draw
@@ -62,6 +64,22 @@ def test_round_has_no_settings_but_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     assert "TF_MULTI_STREAM_POLICY" not in found
     assert "PATH" in found
     assert soak.environment({}, "drop_hold")["TF_MULTI_STREAM_TEST_FAULTS"] == "true"
+
+
+def test_short_soak_has_a_round_at_each_level() -> None:
+    drawn = dataclasses.replace(draw.draw_round(1, 0, 4, gpu=False), seconds=150)
+    assert soak.restricted(drawn, None, left=120, total=120).seconds == 40
+    assert soak.restricted(drawn, None, left=15, total=1200).seconds == soak.LEAST_SECONDS
+    assert soak.restricted(drawn, None, left=900, total=1200) == drawn
+    assert list(soak.restricted(drawn, ["feeds"], 900, 1200).workers) == ["feeds"]
+
+
+def test_folder_with_logs_is_left_alone(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "round-0.log").write_text("of another soak")
+    assert soak.main(["--out", str(tmp_path)]) == 2
+    assert str(tmp_path) in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

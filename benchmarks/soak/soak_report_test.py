@@ -27,6 +27,7 @@ import pytest
 import report
 import tally
 
+USED = {"steps_of_groups": [5, 6, 7, 8], "peak_bytes_of_groups": [1 << 20] * 4}
 LIMIT = growth.Limit(per_minute=30, in_all=40)
 
 
@@ -66,7 +67,7 @@ def counts_of(**changed: Any) -> dict[str, Any]:
 
 def outcome_of(counts: dict[str, Any], **changed: Any) -> report.Outcome:
     round_ = draw.draw_round(1, 0, 4, gpu=False)
-    fields = {"counts": {"function": counts}, "steps_of_groups": [5, 6, 7, 8], **changed}
+    fields = {"counts": {"function": counts}, **USED, **changed}
     return report.Outcome(round_, **fields)
 
 
@@ -83,6 +84,7 @@ def samples_of(field: str, values: list[float]) -> list[dict[str, float]]:
         (outcome_of(counts_of(results=0)), "function: no result at all"),
         (outcome_of(counts_of(), problems=["hang: function 0"]), "hang: function 0"),
         (outcome_of(counts_of(), steps_of_groups=[9, 9, 0, 9]), "a stream group ran nothing"),
+        (outcome_of(counts_of(), peak_bytes_of_groups=[9, 0, 9, 9]), "group used no memory"),
         *(
             (
                 outcome_of(counts_of(), samples=samples_of(name, [2.0 * i for i in range(120)])),
