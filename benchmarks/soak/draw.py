@@ -56,7 +56,7 @@ SWITCHES = (
     "TF_SEGMENT_OWN_CONST",
 )
 # Seconds of load. Growth needs long rounds, settings many.
-SECONDS = (45, 60, 90, 150)
+SECONDS = (45, 60, 90, 150, 300)
 
 
 @dataclasses.dataclass(frozen=True)

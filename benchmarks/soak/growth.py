@@ -22,8 +22,8 @@ from collections.abc import Sequence
 
 # Of a round's samples, those that are warm-up.
 WARM_UP = 0.4
-# Fewer samples say nothing.
-LEAST_SAMPLES = 18
+# Without as many seconds after warm-up, samples say nothing.
+LEAST_SECONDS = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,10 +42,11 @@ class Limit:
 
 # Of the fields of watcher.Sample.
 LIMITS = {
-    "resident_mib": Limit(per_minute=32, in_all=48),
+    # A few feeds more or fewer at a time are as much.
+    "resident_mib": Limit(per_minute=32, in_all=96),
     "threads": Limit(per_minute=4, in_all=8),
     "files": Limit(per_minute=4, in_all=8),
-    "group_mib": Limit(per_minute=32, in_all=48),
+    "group_mib": Limit(per_minute=32, in_all=96),
 }
 
 
@@ -53,10 +54,13 @@ LIMITS = {
 class Growth:
     """How much something has grown.
 
+    Each third of the samples after warm-up counts with its least one: what steps take and give back
+    comes and goes, what they leave behind stays.
+
     Args:
-        per_minute: from the first third of the samples after warm-up to the last.
+        per_minute: from the first third to the last.
         in_all: the same, not by time.
-        steady: whether all of the last third is above all of the first.
+        steady: whether the second third is above the first, and the last above the second.
     """
 
     per_minute: float
@@ -76,14 +80,13 @@ def growth(seconds: Sequence[float], values: Sequence[float]) -> Growth | None:
         values: the samples.
 
     Returns:
-        The growth; None if there are too few samples to say.
+        The growth; None if they are of too short a time to say.
     """
     warm = int(len(values) * WARM_UP)
     seconds, values = seconds[warm:], values[warm:]
-    if len(values) < LEAST_SAMPLES:
+    if len(values) < 3 or seconds[-1] - seconds[0] < LEAST_SECONDS:
         return None
     third = len(values) // 3
-    first, last = values[:third], values[-third:]
-    grown = statistics.median(last) - statistics.median(first)
+    first, second, last = (min(v) for v in (values[:third], values[third:-third], values[-third:]))
     minutes = (statistics.median(seconds[-third:]) - statistics.median(seconds[:third])) / 60
-    return Growth(grown / minutes, grown, min(last) > max(first))
+    return Growth((last - first) / minutes, last - first, first < second < last)

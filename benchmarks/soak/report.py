@@ -61,8 +61,9 @@ class Outcome:
 
     def growth(self) -> dict[str, Growth]:
         """How much each sampled figure has grown; empty if the round was too short to say."""
-        seconds = [sample["seconds"] for sample in self.samples]
-        found = {name: growth(seconds, [s[name] for s in self.samples]) for name in LIMITS}
+        samples = [s for s in self.samples if self.load[0] <= s["seconds"] <= self.load[1]]
+        seconds = [sample["seconds"] for sample in samples]
+        found = {name: growth(seconds, [s[name] for s in samples]) for name in LIMITS}
         return {name: grown for name, grown in found.items() if grown is not None}
 
     def failures(self) -> list[str]:
