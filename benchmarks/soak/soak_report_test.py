@@ -50,6 +50,9 @@ def test_memory_that_leaks_is_seen_and_memory_that_is_reached_is_not() -> None:
     # Steps that take memory and give it back.
     waves = [1000 + (second % 20) * 30 for second in range(120)]
     assert not grown(waves).exceeds(LIMIT)
+    # And take more and more at a time.
+    higher_waves = [1000.0 + (second % 20) * second for second in range(120)]
+    assert not grown(higher_waves).exceeds(LIMIT)
     one_more_block = [1000.0] * 80 + [1100.0] * 40
     assert not grown(one_more_block).exceeds(LIMIT)
     assert not grown([1000 - second for second in range(120)]).exceeds(LIMIT)
