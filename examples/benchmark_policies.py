@@ -35,7 +35,7 @@ those of the first setup. Ops are deterministic
 
 Without a GPU, TF_MULTI_STREAM_EMULATED_GPUS=1 stands in for one: results are compared
 all the same, with those of one_stream, since stock TensorFlow has no emulated GPU, and
-the times say nothing.
+the times mean nothing.
 
 Exit status: 0, 1 if a run failed or a result differed, 2 if the command line is not
 understood.

@@ -33,7 +33,7 @@ At the end each way is drawn, and how long copies ran beside compute is added up
 GPU the times are those of TensorFlow's profiler, a lane for each CUDA stream. Where it
 shows no streams, as on an emulated GPU, they are taken on the host, a lane for each
 group. Without a GPU, TF_MULTI_STREAM_EMULATED_GPUS=1 stands in for one: the results are
-compared all the same, and the times say nothing. Ops are deterministic
+compared all the same, and the times mean nothing. Ops are deterministic
 (tf.config.experimental.enable_op_determinism).
 
 Exit status: 0, 1 after an error or if the two differ, 2 if the command line is not

@@ -244,7 +244,9 @@ def test_copies_run_beside_compute_with_the_same_bits(tmp_path: pathlib.Path) ->
     assert lines[0] == (
         "4 layers, width 64, batch 3000: 0.8 MB a batch; copies on group 2, training on group 0"
     )
-    for name, rows in (("one after the other", lines[5:8]), ("double buffering", lines[11:14])):
+    assert lines[3] == "the GPU is emulated on the CPU: results count, times mean nothing"
+    assert not any(line.endswith(" times") for line in lines)
+    for name, rows in (("one after the other", lines[6:9]), ("double buffering", lines[12:15])):
         assert rows[0] == f"{name}, 4 batches (the host's times):"
         assert rows[1].startswith("group 2 copy    |0")
         assert rows[2].startswith("group 0 compute | ")

@@ -33,7 +33,7 @@ weights of the towers.
     python examples/towers_and_streams.py --towers 2 --groups 4
 
 With one GPU there is one tower. Without a GPU, TF_MULTI_STREAM_EMULATED_GPUS=2 stands
-in for two: the results are compared all the same, and the times say nothing. Ops are
+in for two: the results are compared all the same, and the times mean nothing. Ops are
 deterministic (tf.config.experimental.enable_op_determinism).
 
 Exit status: 0, 1 after an error or if the two differ, 2 if the command line is not

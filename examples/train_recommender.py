@@ -34,7 +34,7 @@ held out is compared with those of two trivial predictors.
     python examples/train_recommender.py --optimizer adagrad
 
 Without a GPU, TF_MULTI_STREAM_EMULATED_GPUS=1 stands in for one: the results are
-compared all the same, and the times say nothing. Ops are deterministic
+compared all the same, and the times mean nothing. Ops are deterministic
 (tf.config.experimental.enable_op_determinism).
 
 Exit status: 0, 1 after an error or if the two differ, 2 if the command line is not
