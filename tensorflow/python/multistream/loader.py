@@ -34,7 +34,8 @@ def load() -> None:
     Raises:
       ValueError: a `TF_*` variable has a value that is not allowed. The message names the variable,
         its value and what is allowed.
-      ImportError: the library cannot be loaded.
+      ImportError: the library cannot be loaded; or stream groups are asked for, and another library
+        was loaded before it, so that TensorFlow would not call it. The message names a function.
     """
     global library
     try:
@@ -45,8 +46,12 @@ def load() -> None:
         raise ImportError(
             f"The multi-stream runtime does not load: {error}. Reinstall this TensorFlow wheel."
         ) from error
-    loaded.TFMS_CheckEnvironment.argtypes = [ctypes.c_char_p, ctypes.c_int]
     message = ctypes.create_string_buffer(4096)
-    if loaded.TFMS_CheckEnvironment(message, len(message)) > 0:
-        raise ValueError(message.value.decode(errors="replace"))
+    for check, error_type in (
+        (loaded.TFMS_CheckReplacedSymbols, ImportError),
+        (loaded.TFMS_CheckEnvironment, ValueError),
+    ):
+        check.argtypes = [ctypes.c_char_p, ctypes.c_int]
+        if check(message, len(message)) > 0:
+            raise error_type(message.value.decode(errors="replace"))
     library = loaded

@@ -41,6 +41,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/options.h"
 #include "tensorflow/core/common_runtime/multistream/pinned_group.h"
+#include "tensorflow/core/common_runtime/multistream/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/session_config.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/test_faults.h"
@@ -55,8 +56,9 @@ namespace {
 // TensorFlow registers its GPU factory with 210.
 constexpr int kFactoryPriority = 220;
 
-// A wrong environment makes each attempt to list or make devices fail, with
-// what is wrong; Python says it at import already.
+// A wrong environment, or a wrong order of libraries where groups are asked
+// for, makes each attempt to list or make devices fail, with what is wrong;
+// Python says it at import already.
 class FailingFactory : public DeviceFactory {
  public:
   explicit FailingFactory(absl::Status status) : status_(std::move(status)) {}
@@ -66,6 +68,26 @@ class FailingFactory : public DeviceFactory {
   absl::Status CreateDevices(const SessionOptions&, const std::string&,
                              std::vector<std::unique_ptr<Device>>*) override {
     return status_;
+  }
+
+ private:
+  const absl::Status status_;
+};
+
+// Where TensorFlow's calls do not reach ours, AddDevices below does not see
+// what a session asks for, and this does.
+class RefusingFactory : public DeviceFactory {
+ public:
+  explicit RefusingFactory(absl::Status status) : status_(std::move(status)) {}
+  absl::Status ListPhysicalDevices(std::vector<std::string>*) override {
+    return absl::OkStatus();
+  }
+  absl::Status CreateDevices(const SessionOptions& options, const std::string&,
+                             std::vector<std::unique_ptr<Device>>*) override {
+    const auto asked = ReadSessionConfig(options.config);
+    if (!asked.ok()) return asked.status();
+    if (asked->has_value() && (*asked)->streams.value_or(1) > 1) return status_;
+    return absl::OkStatus();
   }
 
  private:
@@ -96,10 +118,18 @@ const bool looked_at_environment = [] {
                  << "=true, tests can make steps of this process read wrong "
                     "data. Unset it wherever results matter.";
   }
-  if (!options->Enabled()) return false;
+  const absl::Status reached = CheckReplacedSymbols();
+  if (!options->Enabled()) {
+    if (!reached.ok()) {
+      DeviceFactory::Register("MULTI_STREAM_REFUSAL",
+                              std::make_unique<RefusingFactory>(reached),
+                              kFactoryPriority, /*is_pluggable_device=*/false);
+    }
+    return false;
+  }
   const absl::Status file = LoadProcessStreamFile().status();
-  if (!file.ok()) {
-    Register(std::make_unique<FailingFactory>(file));
+  if (!reached.ok() || !file.ok()) {
+    Register(std::make_unique<FailingFactory>(reached.ok() ? file : reached));
   } else if (options->emulated_gpus > 0) {
     Register(NewEmulatedGpuFactory());
   } else {
@@ -165,7 +195,12 @@ absl::Status AddDevices(const SessionOptions& options,
   const absl::StatusOr<Options>& before = ProcessOptions();
   const size_t gpus_before = AllGpuGroups().size();
   absl::Status status;
-  if (asked->has_value()) status = PrepareFor(**asked);
+  // Again: a library for all to see may have come since.
+  if (IsEnabled() ||
+      (asked->has_value() && (*asked)->streams.value_or(1) > 1)) {
+    status = CheckReplacedSymbols();
+  }
+  if (status.ok() && asked->has_value()) status = PrepareFor(**asked);
   if (status.ok()) status = stock();
   // What a session asked for that could not be made is not the next one's.
   if (!status.ok() && AllGpuGroups().size() == gpus_before) {

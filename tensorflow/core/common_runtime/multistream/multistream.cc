@@ -24,6 +24,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/plan_capture.h"
 #include "tensorflow/core/common_runtime/multistream/plan_table.h"
+#include "tensorflow/core/common_runtime/multistream/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/test_faults.h"
 
@@ -62,9 +63,16 @@ absl::Status SynchronizeStreams(int group) {
 ScopedStreamGroup::ScopedStreamGroup(int group) : before_(PinThread(group)) {}
 ScopedStreamGroup::~ScopedStreamGroup() { PinThread(before_); }
 
+// Without groups it does not matter whom calls reach.
+static absl::Status CheckIfEnabled() {
+  return IsEnabled() ? CheckReplacedSymbols() : absl::OkStatus();
+}
+
 std::string CheckEnvironment() {
   const auto& options = ProcessOptions();
   if (!options.ok()) return std::string(options.status().message());
+  const absl::Status reached = CheckIfEnabled();
+  if (!reached.ok()) return std::string(reached.message());
   return std::string(LoadProcessStreamFile().status().message());
 }
 
@@ -87,6 +95,13 @@ extern "C" {
 // CopyText of the message.
 int TFMS_CheckEnvironment(char* message, int size) {
   return CopyText(tensorflow::multistream::CheckEnvironment(), message, size);
+}
+
+// CopyText of what is wrong with the order in which libraries were loaded.
+int TFMS_CheckReplacedSymbols(char* message, int size) {
+  return CopyText(
+      std::string(tensorflow::multistream::CheckIfEnabled().message()), message,
+      size);
 }
 
 int TFMS_IsEnabled() {

@@ -136,7 +136,9 @@ class ScopedStreamGroup {
 int64_t SanitizerReports();
 
 // What is wrong with the TF_* variables of this process's environment; empty
-// if nothing is. Names the variable, its value and what is allowed.
+// if nothing is. Names the variable, its value and what is allowed. If they ask
+// for groups, also a function of TensorFlow's whose calls do not reach the
+// runtime, because another library was loaded before it.
 std::string CheckEnvironment();
 
 }  // namespace multistream

@@ -1,0 +1,167 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Libraries that are loaded before the runtime: errors name them. Each case is a new process."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from tensorflow.python.multistream import loader
+
+FOLDER = Path(loader.__file__).resolve().parents[2]
+FRAMEWORK = FOLDER / "libtensorflow_framework.so.2"
+GROUPS = {"TF_GPU_STREAM_GROUP_COUNT": "4", "TF_MULTI_STREAM_EMULATED_GPUS": "1"}
+NEW_EXECUTOR = (
+    "_ZN10tensorflow11NewExecutorERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKNS_19Local"
+    "ExecutorParamsERKNS_5GraphEPSt10unique_ptrINS_8ExecutorESt14default_deleteISF_EE"
+)
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs code in a process with these multi-stream variables and no others."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**clean, "TF_CPP_MIN_LOG_LEVEL": "2", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def ok(code: str, **environment: str) -> str:
+    """Like run, for code that must succeed; returns what it prints."""
+    done = run(code, **environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def last_line(done: subprocess.CompletedProcess[str]) -> str:
+    """Returns the exception of a process that ended with one."""
+    assert done.returncode == 1, done.stderr[-3000:]
+    return done.stderr.strip().splitlines()[-1]
+
+
+@pytest.fixture
+def interposer(tmp_path: Path) -> Path:
+    """A library with a function of TensorFlow's name."""
+    source = tmp_path / "other.cc"
+    source.write_text(f'extern "C" void {NEW_EXECUTOR}() {{ __builtin_trap(); }}')
+    library = tmp_path / "libanother_executor.so"
+    subprocess.run(["g++", "-shared", "-fPIC", "-o", library, source], check=True)
+    return library
+
+
+def test_the_runtime_loaded_first_is_called() -> None:
+    out = ok(
+        """
+        import tensorflow as tf
+        f = tf.function(lambda x: x + 1)
+        f(tf.constant(1.0))
+        print(sum(s.steps_started for s in tf.cuda.stream_stats()))
+        """,
+        **GROUPS,
+    )
+    assert int(out) > 0
+
+
+def test_tensorflow_loaded_first_is_an_error_that_names_a_function() -> None:
+    error = last_line(
+        run(f"import ctypes; ctypes.CDLL('{FRAMEWORK}'); import tensorflow", **GROUPS)
+    )
+    assert error.startswith("ImportError: TensorFlow's calls of tensorflow::")
+    assert str(FRAMEWORK) in error and "libtensorflow_multistream.so" in error
+    assert "import tensorflow before anything else loads them" in error
+
+
+def test_another_library_of_that_name_is_an_error_that_names_both(interposer: Path) -> None:
+    for code, environment in (
+        ("import tensorflow", {"LD_PRELOAD": str(interposer)}),
+        (f"import ctypes; ctypes.CDLL('{interposer}', ctypes.RTLD_GLOBAL); import tensorflow", {}),
+    ):
+        error = last_line(run(code, **GROUPS, **environment))
+        assert "ImportError: TensorFlow's calls of tensorflow::NewExecutor" in error
+        assert NEW_EXECUTOR in error and str(interposer) in error
+
+
+def test_a_library_that_tensorflow_does_not_see_is_no_error(interposer: Path) -> None:
+    ok(f"import ctypes; ctypes.CDLL('{interposer}'); import tensorflow", **GROUPS)
+
+
+def test_a_library_that_comes_later_is_an_error_of_the_first_op(interposer: Path) -> None:
+    error = last_line(
+        run(
+            f"""
+            import ctypes
+            import tensorflow as tf
+            ctypes.CDLL('{interposer}', ctypes.RTLD_GLOBAL)
+            tf.constant(1.0)
+            """,
+            **GROUPS,
+        )
+    )
+    assert "tensorflow::NewExecutor" in error and str(interposer) in error
+
+
+def test_without_groups_the_order_does_not_matter() -> None:
+    out = ok(
+        f"""
+        import ctypes
+        ctypes.CDLL('{FRAMEWORK}')
+        import tensorflow as tf
+        with tf.compat.v1.Session(graph=tf.Graph()):
+            pass
+        print(tf.function(lambda x: x + 1)(tf.constant(1.0)).numpy(),
+              [d.device_type for d in tf.config.list_logical_devices()])
+        """
+    )
+    assert out.startswith("2.0 ['CPU'")
+
+
+def test_a_session_that_asks_for_streams_names_a_function() -> None:
+    error = last_line(
+        run(
+            f"""
+            import ctypes
+            ctypes.CDLL('{FRAMEWORK}')
+            import tensorflow as tf
+            config = tf.compat.v1.ConfigProto()
+            rewrite = config.graph_options.rewrite_options
+            rewrite.use_multi_stream = type(rewrite).ON
+            rewrite.multi_stream_opts.multi_stream_num = 4
+            with tf.compat.v1.Session(graph=tf.Graph(), config=config):
+                pass
+            """
+        )
+    )
+    assert "FailedPreconditionError: TensorFlow's calls of tensorflow::" in error
+    assert str(FRAMEWORK) in error
+
+
+def test_faults_need_a_variable_at_start_and_the_log_says_so() -> None:
+    code = """
+        import tensorflow
+        from tensorflow.python.multistream import loader
+        print(loader.library.TFMS_InjectTestFault(0, 0))
+    """
+    refused = run(code, TF_CPP_MIN_LOG_LEVEL="0", **GROUPS)
+    assert refused.stdout == "0\n" and "TEST_FAULTS" not in refused.stderr
+    asked = run(code, TF_CPP_MIN_LOG_LEVEL="0", TF_MULTI_STREAM_TEST_FAULTS="true", **GROUPS)
+    assert asked.stdout == "1\n"
+    assert asked.stderr.count("with TF_MULTI_STREAM_TEST_FAULTS=true, tests can make") == 1
