@@ -85,7 +85,8 @@ def test_tensorflow_loaded_first_is_an_error_that_names_a_function() -> None:
     error = last_line(
         run(f"import ctypes; ctypes.CDLL('{FRAMEWORK}'); import tensorflow", **GROUPS)
     )
-    assert error.startswith("ImportError: TensorFlow's calls of tensorflow::")
+    assert error.startswith("ImportError: TensorFlow's calls of ")
+    assert "tensorflow::NewExecutor" in error
     assert str(FRAMEWORK) in error and "libtensorflow_multistream.so" in error
     assert "import tensorflow before anything else loads them" in error
 
@@ -96,8 +97,8 @@ def test_another_library_of_that_name_is_an_error_that_names_both(interposer: Pa
         (f"import ctypes; ctypes.CDLL('{interposer}', ctypes.RTLD_GLOBAL); import tensorflow", {}),
     ):
         error = last_line(run(code, **GROUPS, **environment))
-        assert "ImportError: TensorFlow's calls of tensorflow::NewExecutor" in error
-        assert NEW_EXECUTOR in error and str(interposer) in error
+        assert "ImportError: TensorFlow's calls of tensorflow::NewExecutor reach" in error
+        assert str(interposer) in error
 
 
 def test_a_library_that_tensorflow_does_not_see_is_no_error(interposer: Path) -> None:
@@ -150,8 +151,8 @@ def test_a_session_that_asks_for_streams_names_a_function() -> None:
             """
         )
     )
-    assert "FailedPreconditionError: TensorFlow's calls of tensorflow::" in error
-    assert str(FRAMEWORK) in error
+    assert "FailedPreconditionError: TensorFlow's calls of " in error
+    assert "tensorflow::NewExecutor" in error and str(FRAMEWORK) in error
 
 
 def test_faults_need_a_variable_at_start_and_the_log_says_so() -> None:

@@ -23,11 +23,14 @@ limitations under the License.
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 
 namespace tensorflow {
@@ -169,7 +172,29 @@ std::string Readable(const char* symbol) {
   if (demangled == nullptr) return symbol;
   const std::string name = demangled;
   std::free(demangled);
-  return absl::StrCat(name.substr(0, name.find('(')), " (", symbol, ")");
+  return name.substr(0, name.find('('));
+}
+
+// Functions whose calls do not reach ours, by the library that they do reach.
+using Lost = std::map<std::string, std::set<std::string>>;
+
+absl::Status ErrorOf(const Lost& lost, const std::string& ours) {
+  bool tensorflow_first = true;
+  std::vector<std::string> parts;
+  for (const auto& [whose, functions] : lost) {
+    tensorflow_first = tensorflow_first && IsTensorFlow(whose);
+    parts.push_back(
+        absl::StrCat(absl::StrJoin(functions, ", "), " reach ", whose));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "TensorFlow's calls of ", absl::StrJoin(parts, "; of "),
+      ", which comes before ", ours, ". ",
+      tensorflow_first
+          ? "Load the multi-stream runtime before TensorFlow's libraries: in "
+            "Python, import tensorflow before anything else loads them; in "
+            "C++, put libtensorflow_multistream.so before them in the link"
+          : "Do not preload that library, load it with RTLD_GLOBAL, or put it "
+            "before libtensorflow_multistream.so in the link"));
 }
 
 }  // namespace
@@ -183,8 +208,7 @@ absl::Status CheckReplacedSymbols() {
   }
   const Module& ours = modules.ours[0];
   int replaced = 0;
-  int lost = 0;
-  std::string first;
+  Lost lost;
   ours.exports.ForEachFunction([&](const char* symbol, const void* function) {
     bool in_tensorflow = false;
     for (const Module& module : modules.tensorflow) {
@@ -194,37 +218,20 @@ absl::Status CheckReplacedSymbols() {
     ++replaced;
     // TensorFlow's libraries that came with ours, or later, look where we do.
     const void* reached = dlsym(RTLD_DEFAULT, symbol);
-    std::string whose;
     if (reached != function) {
       Dl_info info;
-      whose = reached != nullptr && dladdr(reached, &info) != 0 ? info.dli_fname
-                                                                : "unknown";
-    } else {
-      // Those that were there before look in themselves first.
-      for (const Module& module : modules.tensorflow_before_ours) {
-        if (module.exports.HasFunction(symbol)) whose = module.path;
+      const bool known = reached != nullptr && dladdr(reached, &info) != 0;
+      lost[known ? info.dli_fname : "nothing"].insert(Readable(symbol));
+      return;
+    }
+    // Those that were there before look in themselves first.
+    for (const Module& module : modules.tensorflow_before_ours) {
+      if (module.exports.HasFunction(symbol)) {
+        lost[module.path].insert(Readable(symbol));
       }
     }
-    if (whose.empty() || ++lost > 1) return;
-    first =
-        absl::StrCat("TensorFlow's calls of ", Readable(symbol), " reach ",
-                     whose, ", which comes first, and not ", ours.path, ". ");
-    absl::StrAppend(
-        &first,
-        IsTensorFlow(whose)
-            ? "Load the multi-stream runtime before TensorFlow's libraries: in "
-              "Python, import tensorflow before anything else loads them; in "
-              "C++, put libtensorflow_multistream.so before them in the link"
-            : "Do not preload that library, load it with RTLD_GLOBAL, or "
-              "put it before libtensorflow_multistream.so in the link");
   });
-  if (lost > 0) {
-    return absl::FailedPreconditionError(
-        lost == 1 ? first
-                  : absl::StrCat(first, ". The same is true of ", lost - 1,
-                                 " more of the ", replaced,
-                                 " functions that the runtime replaces"));
-  }
+  if (!lost.empty()) return ErrorOf(lost, ours.path);
   if (replaced == 0) {
     return absl::FailedPreconditionError(absl::StrCat(
         ours.path,

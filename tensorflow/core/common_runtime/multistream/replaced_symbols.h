@@ -24,9 +24,9 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-// FailedPrecondition names a function that calls do not reach, whose function
-// they reach, and what to do. Looks at the process as it is now, in less than a
-// tenth of a millisecond.
+// FailedPrecondition names the functions whose calls do not reach ours, the
+// library that they do reach, and what to do. Looks at the process as it is
+// now, in about a tenth of a millisecond.
 //
 //   loaded first ---> last
 //   ours, cc, framework           all calls reach ours
