@@ -105,19 +105,19 @@ def test_a_library_that_tensorflow_does_not_see_is_no_error(interposer: Path) ->
     ok(f"import ctypes; ctypes.CDLL('{interposer}'); import tensorflow", **GROUPS)
 
 
-def test_a_library_that_comes_later_is_an_error_of_the_first_op(interposer: Path) -> None:
-    error = last_line(
-        run(
-            f"""
-            import ctypes
-            import tensorflow as tf
-            ctypes.CDLL('{interposer}', ctypes.RTLD_GLOBAL)
-            tf.constant(1.0)
-            """,
-            **GROUPS,
-        )
+def test_a_library_that_comes_later_changes_nothing(interposer: Path) -> None:
+    out = ok(
+        f"""
+        import ctypes
+        import tensorflow as tf
+        ctypes.CDLL('{interposer}', ctypes.RTLD_GLOBAL)
+        f = tf.function(lambda x: x + 1)
+        f(tf.constant(1.0))
+        print(sum(s.steps_started for s in tf.cuda.stream_stats()))
+        """,
+        **GROUPS,
     )
-    assert "tensorflow::NewExecutor" in error and str(interposer) in error
+    assert int(out) > 0
 
 
 def test_without_groups_the_order_does_not_matter() -> None:

@@ -152,6 +152,7 @@ bool has_stock_gpus = false;
 // where that can still be done.
 absl::Status PrepareFor(const SessionConfig& asked) {
   const int streams = asked.streams.value_or(1);
+  if (streams > 1) TF_RETURN_IF_ERROR(CheckReplacedSymbols());
   const bool made = !AllGpuGroups().empty();
   const bool register_now =
       streams > 1 && !made && !registered.load(std::memory_order_acquire);
@@ -195,12 +196,7 @@ absl::Status AddDevices(const SessionOptions& options,
   const absl::StatusOr<Options>& before = ProcessOptions();
   const size_t gpus_before = AllGpuGroups().size();
   absl::Status status;
-  // Again: a library for all to see may have come since.
-  if (IsEnabled() ||
-      (asked->has_value() && (*asked)->streams.value_or(1) > 1)) {
-    status = CheckReplacedSymbols();
-  }
-  if (status.ok() && asked->has_value()) status = PrepareFor(**asked);
+  if (asked->has_value()) status = PrepareFor(**asked);
   if (status.ok()) status = stock();
   // What a session asked for that could not be made is not the next one's.
   if (!status.ok() && AllGpuGroups().size() == gpus_before) {

@@ -197,9 +197,7 @@ absl::Status ErrorOf(const Lost& lost, const std::string& ours) {
             "before libtensorflow_multistream.so in the link"));
 }
 
-}  // namespace
-
-absl::Status CheckReplacedSymbols() {
+absl::Status Look() {
   Modules modules;
   dl_iterate_phdr(&AddModule, &modules);
   // Built as one program, nothing is replaced.
@@ -239,6 +237,13 @@ absl::Status CheckReplacedSymbols() {
         "place. Build it with exports.lds"));
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+const absl::Status& CheckReplacedSymbols() {
+  static const auto* status = new absl::Status(Look());
+  return *status;
 }
 
 }  // namespace multistream
