@@ -164,6 +164,7 @@ class GroupDevice : public Base, public GroupMember {
         return;
       }
     }
+    scope.Enter();
     Base::Compute(kernel, context);
     scope.Launched();
   }
@@ -176,6 +177,7 @@ class GroupDevice : public Base, public GroupMember {
     auto scope = std::make_shared<std::optional<OpScope>>(
         std::in_place, gpu_, group_, kernel, context, traits);
     const bool leader_work = (*scope)->is_leader_work();
+    (*scope)->Enter();
     Base::ComputeAsync(
         kernel, context,
         [this, scope, let_go = (*scope)->TakeHolds(), leader_work,

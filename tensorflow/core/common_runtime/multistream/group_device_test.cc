@@ -17,7 +17,6 @@ limitations under the License.
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,6 +24,7 @@ limitations under the License.
 #include <vector>
 
 #include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/multistream/fake_device.h"
 #include "tensorflow/core/common_runtime/multistream/holds.h"
 #include "tensorflow/core/common_runtime/multistream/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/slow_stream_group.h"
@@ -36,60 +36,11 @@ limitations under the License.
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
-#include "tensorflow/core/lib/core/threadpool.h"
 #include "tensorflow/core/public/version.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
-
-class FakeContext : public DeviceContext {};
-
-// In host memory. Like a GPU's device it copies on the stream of a context.
-class FakeDevice : public Device {
- public:
-  explicit FakeDevice(DeviceContext* context)
-      : Device(Env::Default(),
-               BuildDeviceAttributes("/device:GPU:0", "GPU", Bytes(1 << 20),
-                                     DeviceLocality())) {
-    info_.default_context = context;
-    set_tensorflow_accelerator_device_info(&info_);
-    workers_.num_threads = 1;
-    workers_.workers = &pool_;
-    set_tensorflow_cpu_worker_threads(&workers_);
-  }
-
-  absl::Status Sync() override { return absl::OkStatus(); }
-  Allocator* GetAllocator(AllocatorAttributes) override {
-    return cpu_allocator();
-  }
-  void CopyTensorInSameDevice(const Tensor* from, Tensor* to,
-                              const DeviceContext* context,
-                              StatusCallback done) override {
-    contexts_.push_back(context);
-    if (context == nullptr) {
-      done(absl::InternalError("no context"));
-      return;
-    }
-    std::memcpy(to->data(), from->data(), from->TotalBytes());
-    if (on_copy) on_copy(from->data());
-    done(absl::OkStatus());
-  }
-
-  // Gives the stream a copy.
-  std::function<void(const void* from)> on_copy;
-
-  // Of the copies.
-  const std::vector<const DeviceContext*>& contexts() const {
-    return contexts_;
-  }
-
- private:
-  DeviceBase::AcceleratorDeviceInfo info_;
-  thread::ThreadPool pool_{Env::Default(), "worker", 1};
-  DeviceBase::CpuWorkerThreads workers_;  // of CPU kernels
-  std::vector<const DeviceContext*> contexts_;
-};
 
 using Member = GroupDevice<FakeDevice>;
 

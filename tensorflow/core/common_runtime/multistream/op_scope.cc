@@ -17,6 +17,7 @@ limitations under the License.
 
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
@@ -50,6 +51,17 @@ int64_t ReferencesTo(const Tensor& tensor) {
 absl::Span<const ResourceHandle> HandlesOf(const Tensor& tensor) {
   const auto handles = tensor.flat<ResourceHandle>();
   return absl::MakeConstSpan(handles.data(), handles.size());
+}
+
+// The key of all reference variables. They are changed in place whoever else
+// has their buffers, and any input of any reader may be such a buffer.
+constexpr GpuGroups::StateKey kReferences = 0;
+
+GpuGroups::StateKey KeyOf(const ResourceHandle& handle,
+                          OpKernelContext* context) {
+  if (handle.IsRefCounting()) return absl::HashOf(handle.resource().get());
+  return absl::HashOf(context->resource_manager(), handle.container(),
+                      handle.name());
 }
 
 // The runner that carries the step of an op on `group`, or nullptr.
@@ -104,10 +116,6 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
     writes_ = MayWrite();
     adopts_ = (writes_ && MayKeepInputs(kernel->type_string_view())) ||
               (traits != nullptr && traits->keeps_inputs);
-    if (writes_) {
-      gpu_->BeginWrite();
-      if (traits_ != nullptr) LetGoOfVariables();
-    }
   } else if (!group->is_leader() && kernels != nullptr &&
              kernels->readers.contains(kernel)) {
     reads_ = true;
@@ -117,11 +125,39 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
         Hold(context->input(i));
       }
     }
-    gpu_->BeginRead(group);
   }
+  if (reads_ || writes_) FindState();
   if (group->sanitizer() != nullptr) {
     log_.emplace(group, kernel, context, kernels, writes_);
   }
+}
+
+void OpScope::Enter() {
+  entered_ = true;
+  if (writes_) {
+    gpu_->BeginWrite(state_);
+    if (traits_ != nullptr) LetGoOfVariables();
+  } else if (reads_) {
+    gpu_->BeginRead(group_, state_);
+  }
+}
+
+void OpScope::FindState() {
+  bool references = reads_;
+  for (int i = 0; i < context_->num_inputs(); ++i) {
+    const TensorValue& value = context_->params()->inputs[i];
+    if (value.is_ref()) {
+      references = true;
+      continue;
+    }
+    if (value.tensor == nullptr || value.tensor->dtype() != DT_RESOURCE) {
+      continue;
+    }
+    for (const ResourceHandle& handle : HandlesOf(*value.tensor)) {
+      state_.push_back(KeyOf(handle, context_));
+    }
+  }
+  if (references) state_.push_back(kReferences);
 }
 
 bool OpScope::MayWrite() const {
@@ -185,10 +221,10 @@ std::function<void()> OpScope::TakeHolds() {
 
 OpScope::~OpScope() {
   if (adopted_ != nullptr) context_->params()->inputs = original_inputs_;
-  if (writes_) {
-    gpu_->EndWrite();
-  } else if (reads_) {
-    gpu_->EndRead(group_);
+  if (entered_ && writes_) {
+    gpu_->EndWrite(state_);
+  } else if (entered_ && reads_) {
+    gpu_->EndRead(group_, state_);
   } else if (leader_work_ && traits_ == nullptr) {
     gpu_->NoteLeaderWork();
   }
@@ -235,35 +271,63 @@ absl::Status OpScope::MakeGathered(GpuGroups* gpu, StreamGroup* group,
   core::RefCountPtr<Var> var;
   // The kernel says what is wrong with its input.
   if (!context->has_input(0) ||
-      !LookupResource(context, HandleFromInput(context, 0), &var).ok() ||
-      var->copy_on_read_mode.load()) {
+      !LookupResource(context, HandleFromInput(context, 0), &var).ok()) {
     return absl::OkStatus();
   }
-  gpu->BeginWrite();
-  absl::Status status = [&]() -> absl::Status {
-    mutex_lock lock(*var->mu());
-    Tensor* tensor = var->tensor();
-    if (var->copy_on_read_mode.load() || !tensor->IsInitialized()) {
-      return absl::OkStatus();
+  const auto must_move = [&var] {
+    const Tensor& tensor = *var->tensor();
+    return !var->copy_on_read_mode.load() && tensor.IsInitialized() &&
+           !tensor.RefCountIsOne() && DataTypeCanUseMemcpy(tensor.dtype());
+  };
+  const GpuGroups::StateKey state[] = {
+      KeyOf(HandleFromInput(context, 0), context)};
+  Tensor moved;
+  while (!var->copy_on_read_mode.load()) {
+    // Without a lock: who waits for one may be who frees the memory.
+    DataType type = DT_INVALID;
+    TensorShape shape;
+    {
+      tf_shared_lock lock(*var->mu());
+      if (must_move()) {
+        type = var->tensor()->dtype();
+        shape = var->tensor()->shape();
+      }
     }
-    if (!tensor->RefCountIsOne() && DataTypeCanUseMemcpy(tensor->dtype())) {
-      Tensor moved(allocator, tensor->dtype(), tensor->shape());
+    if (type != DT_INVALID &&
+        !(moved.dtype() == type && moved.shape() == shape)) {
+      moved = Tensor(allocator, type, shape);
       if (!moved.IsInitialized()) {
         return absl::ResourceExhaustedError(absl::StrCat(
             "Out of memory: stream group 0 of /device:GPU:", group->gpu(),
-            " has no ", tensor->TotalBytes(),
+            " has no ", shape.num_elements() * DataTypeSize(type),
             " bytes for a copy of the variable that ", kernel->name(),
             " reads"));
       }
-      absl::Status copied = copy(*tensor, &moved);
-      if (!copied.ok()) return copied;
-      *tensor = moved;
     }
-    var->copy_on_read_mode.store(true);
-    return absl::OkStatus();
-  }();
-  gpu->EndWrite();
-  return status;
+    gpu->BeginWrite(state);
+    bool is_done = true;
+    absl::Status status = [&]() -> absl::Status {
+      mutex_lock lock(*var->mu());
+      Tensor* tensor = var->tensor();
+      if (var->copy_on_read_mode.load() || !tensor->IsInitialized()) {
+        return absl::OkStatus();
+      }
+      if (must_move()) {
+        // Another value by now, or shared only now.
+        is_done = moved.dtype() == tensor->dtype() &&
+                  moved.shape() == tensor->shape() && moved.IsInitialized();
+        if (!is_done) return absl::OkStatus();
+        absl::Status copied = copy(*tensor, &moved);
+        if (!copied.ok()) return copied;
+        *tensor = std::move(moved);
+      }
+      var->copy_on_read_mode.store(true);
+      return absl::OkStatus();
+    }();
+    gpu->EndWrite(state);
+    if (!status.ok() || is_done) return status;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status OpScope::AdoptForeignInputs(Allocator* allocator,

@@ -26,6 +26,7 @@ limitations under the License.
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "tensorflow/core/common_runtime/multistream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/holds.h"
 #include "tensorflow/core/common_runtime/multistream/launch_log.h"
@@ -48,7 +49,8 @@ struct OpTraits {
   bool takes_lists = false;    // whose elements may be any group's
 };
 
-// Alive while an op is launched on `group`'s device.
+// Alive while an op is launched on `group`'s device. Locks what state it
+// touches from Enter to its end; what comes before may wait for memory.
 class OpScope {
  public:
   // `traits`: if the step's ops have groups of their own.
@@ -63,6 +65,9 @@ class OpScope {
   // Synchronous ops only.
   absl::Status AdoptForeignInputs(Allocator* allocator,
                                   const CopyOnStream& copy);
+
+  // To be called when the inputs are what the op will see.
+  void Enter();
 
   // A gather on a variable makes it one whose readers get copies, and for that
   // may move it into the memory of the group that gathers. Where such a gather
@@ -107,6 +112,7 @@ class OpScope {
 
  private:
   void FindForeignInputs(const KernelTraits* traits);
+  void FindState();
   bool MayWrite() const;
   void LetGoOfVariables();
   void Hold(const Tensor& tensor);
@@ -123,6 +129,8 @@ class OpScope {
   bool reads_ = false;
   bool writes_ = false;
   bool adopts_ = false;
+  bool entered_ = false;
+  absl::InlinedVector<GpuGroups::StateKey, 4> state_;  // what it locks
   std::vector<int> foreign_;  // inputs in other groups' memory
   // Inputs whose memory the op would take for its output if nobody held it.
   std::vector<int> taken_over_;

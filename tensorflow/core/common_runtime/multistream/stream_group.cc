@@ -148,28 +148,6 @@ absl::Status StreamGroup::Block() {
   return status;
 }
 
-void TwoSidedLock::Enter(Side side) {
-  absl::MutexLock lock(&mu_);
-  Threads& ours = sides_[side];
-  const Threads& theirs = sides_[1 - side];
-  if (theirs.inside == 0 && theirs.waiting == 0) {
-    ++ours.inside;
-    return;
-  }
-  ++ours.waiting;
-  const int64_t before = ours.admissions;
-  while (ours.admissions == before) ours.admitted.Wait(&mu_);
-}
-
-void TwoSidedLock::Leave(Side side) {
-  absl::MutexLock lock(&mu_);
-  Threads& theirs = sides_[1 - side];
-  if (--sides_[side].inside > 0 || theirs.waiting == 0) return;
-  theirs.inside = std::exchange(theirs.waiting, 0);
-  ++theirs.admissions;
-  theirs.admitted.SignalAll();
-}
-
 GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups)
     : groups_(std::move(groups)), sanitizer_(NewSanitizer(size())) {
   for (const auto& group : groups_) {
@@ -269,19 +247,20 @@ void GpuGroups::OrderAfterLeader(StreamGroup* group) {
   }
 }
 
-void GpuGroups::BeginRead(StreamGroup* group) {
-  state_lock_.Enter(TwoSidedLock::kReaders);
+void GpuGroups::BeginRead(StreamGroup* group, StateKeys state) {
+  state_locks_.Enter(TwoSidedLocks::kReaders, state);
   OrderAfterLeader(group);
 }
 
-void GpuGroups::EndRead(StreamGroup* group) {
+void GpuGroups::EndRead(StreamGroup* group, StateKeys state) {
   group->has_read_.store(true, std::memory_order_release);
-  state_lock_.Leave(TwoSidedLock::kReaders);
+  state_locks_.Leave(TwoSidedLocks::kReaders, state);
 }
 
-void GpuGroups::BeginWrite() {
-  state_lock_.Enter(TwoSidedLock::kWriters);
-  // Whoever sees that nobody has read launches after the waits.
+void GpuGroups::BeginWrite(StateKeys state) {
+  state_locks_.Enter(TwoSidedLocks::kWriters, state);
+  // Whoever sees that nobody has read launches after the waits. Reads of other
+  // variables, which may be in the middle, need none.
   absl::MutexLock lock(&waits_mu_);
   for (const auto& group : groups_) {
     if (group->has_read_.exchange(false, std::memory_order_acq_rel)) {
@@ -290,9 +269,9 @@ void GpuGroups::BeginWrite() {
   }
 }
 
-void GpuGroups::EndWrite() {
+void GpuGroups::EndWrite(StateKeys state) {
   NoteLeaderWork();
-  state_lock_.Leave(TwoSidedLock::kWriters);
+  state_locks_.Leave(TwoSidedLocks::kWriters, state);
 }
 
 std::vector<StreamGroupStats> GpuGroups::Stats() {

@@ -47,8 +47,10 @@ limitations under the License.
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/sanitizer.h"
+#include "tensorflow/core/common_runtime/multistream/two_sided_locks.h"
 #include "tensorflow/core/framework/allocator.h"
 
 namespace tensorflow {
@@ -202,25 +204,6 @@ class StreamGroup {
   int64_t steps_failed_ = 0;
 };
 
-// Any number of threads of one side may be inside, and none of the other one.
-// Fair: who comes while the other side waits, waits too. Not recursive.
-class TwoSidedLock {
- public:
-  enum Side { kReaders, kWriters };
-  void Enter(Side side);
-  void Leave(Side side);
-
- private:
-  struct Threads {
-    int inside = 0;
-    int waiting = 0;
-    int64_t admissions = 0;
-    absl::CondVar admitted;
-  };
-  absl::Mutex mu_;
-  Threads sides_[2] ABSL_GUARDED_BY(mu_);
-};
-
 // The stream groups of one visible GPU: their load, and rule 3.
 class GpuGroups {
  public:
@@ -243,13 +226,17 @@ class GpuGroups {
   // `group`'s stream waits for the leader's noted work, unless it has already.
   void OrderAfterLeader(StreamGroup* group);
 
-  // Around launching an op that reads state on a group other than the leader.
-  void BeginRead(StreamGroup* group);
-  void EndRead(StreamGroup* group);
+  // A variable, or other state: the same one always has the same key.
+  using StateKey = TwoSidedLocks::Key;
+  using StateKeys = absl::Span<const StateKey>;
 
-  // Around launching an op that may change state, on the leader.
-  void BeginWrite();
-  void EndWrite();
+  // Around launching an op that reads `state` on a group other than the leader.
+  void BeginRead(StreamGroup* group, StateKeys state);
+  void EndRead(StreamGroup* group, StateKeys state);
+
+  // Around launching an op that may change `state`, on the leader.
+  void BeginWrite(StateKeys state);
+  void EndWrite(StateKeys state);
 
   std::vector<StreamGroupStats> Stats();
 
@@ -276,8 +263,12 @@ class GpuGroups {
   absl::Mutex mark_mu_;
 
   // Held while an op that touches state is launched, never while it runs: a
-  // change and a read reach the streams whole, one after the other.
-  TwoSidedLock state_lock_;
+  // change and a read of the same variable reach the streams whole, one after
+  // the other. While it is launched an op may wait for memory, and those that
+  // it keeps out may be the ones that would give some back. So it keeps out no
+  // more than a variable's own mutex does, which kernels hold while they
+  // allocate, in stock TensorFlow too: who uses other variables goes on.
+  TwoSidedLocks state_locks_;
   absl::Mutex waits_mu_;  // while the leader is told to wait for readers
 };
 

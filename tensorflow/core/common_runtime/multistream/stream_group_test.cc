@@ -28,8 +28,6 @@ limitations under the License.
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/synchronization/blocking_counter.h"
-#include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/multistream/fake_stream_group.h"
 
 namespace tensorflow {
@@ -38,15 +36,19 @@ namespace {
 
 using Calls = std::vector<std::string>;
 
+// A variable, and another one.
+constexpr GpuGroups::StateKey kState[] = {1};
+constexpr GpuGroups::StateKey kOtherState[] = {2};
+
 class GpuGroupsTest : public ::testing::Test {
  protected:
   void Read(int i) {
-    groups_->BeginRead(groups_->group(i));
-    groups_->EndRead(groups_->group(i));
+    groups_->BeginRead(groups_->group(i), kState);
+    groups_->EndRead(groups_->group(i), kState);
   }
   void Write() {
-    groups_->BeginWrite();
-    groups_->EndWrite();
+    groups_->BeginWrite(kState);
+    groups_->EndWrite(kState);
   }
   void OrderAfterLeader(int i) { groups_->OrderAfterLeader(groups_->group(i)); }
 
@@ -197,9 +199,9 @@ TEST_F(GpuGroupsTest, TheLeaderNeverWaitsForItself) {
 TEST_F(GpuGroupsTest, AReadWaitsForTheLastWrite) {
   Write();
   EXPECT_EQ(record_.Take(), Calls());
-  groups_->BeginRead(groups_->group(1));
+  groups_->BeginRead(groups_->group(1), kState);
   EXPECT_EQ(record_.Take(), Calls({"0 marks", "1 waits for mark of 0"}));
-  groups_->EndRead(groups_->group(1));
+  groups_->EndRead(groups_->group(1), kState);
   Read(1);
   EXPECT_EQ(record_.Take(), Calls());
 }
@@ -209,56 +211,84 @@ TEST_F(GpuGroupsTest, AWriteWaitsForExactlyTheGroupsThatHaveRead) {
   Read(3);
   Read(3);
   EXPECT_EQ(record_.Take(), Calls());
-  groups_->BeginWrite();
+  groups_->BeginWrite(kState);
   EXPECT_EQ(record_.Take(), Calls({"0 waits for 1", "0 waits for 3"}));
-  groups_->EndWrite();
+  groups_->EndWrite(kState);
   // Those reads are behind it now.
-  groups_->BeginWrite();
+  groups_->BeginWrite(kState);
   EXPECT_EQ(record_.Take(), Calls());
-  groups_->EndWrite();
+  groups_->EndWrite(kState);
   Read(2);
   record_.Take();
-  groups_->BeginWrite();
+  groups_->BeginWrite(kState);
   EXPECT_EQ(record_.Take(), Calls({"0 waits for 2"}));
-  groups_->EndWrite();
+  groups_->EndWrite(kState);
 }
 
 TEST_F(GpuGroupsTest, ReadsOfSeveralGroupsRunTogether) {
-  groups_->BeginRead(groups_->group(1));
+  groups_->BeginRead(groups_->group(1), kState);
   std::thread other([this] { Read(2); });
   other.join();  // hangs if the first read kept the second out
-  groups_->EndRead(groups_->group(1));
+  groups_->EndRead(groups_->group(1), kState);
 }
 
 TEST_F(GpuGroupsTest, AReadStaysOutWhileAWriteIsLaunched) {
-  groups_->BeginWrite();
+  groups_->BeginWrite(kState);
   std::atomic<bool> read{false};
   std::thread reader([&] {
-    groups_->BeginRead(groups_->group(1));
+    groups_->BeginRead(groups_->group(1), kState);
     read = true;
-    groups_->EndRead(groups_->group(1));
+    groups_->EndRead(groups_->group(1), kState);
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_FALSE(read);
   EXPECT_EQ(record_.Take(), Calls());
-  groups_->EndWrite();
+  groups_->EndWrite(kState);
   reader.join();
   EXPECT_EQ(record_.Take(), Calls({"0 marks", "1 waits for mark of 0"}));
 }
 
 TEST_F(GpuGroupsTest, AWriteStaysOutWhileAReadIsLaunched) {
-  groups_->BeginRead(groups_->group(1));
+  groups_->BeginRead(groups_->group(1), kState);
   std::atomic<bool> written{false};
   std::thread writer([&] {
-    groups_->BeginWrite();
+    groups_->BeginWrite(kState);
     written = true;
-    groups_->EndWrite();
+    groups_->EndWrite(kState);
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_FALSE(written);
-  groups_->EndRead(groups_->group(1));
+  groups_->EndRead(groups_->group(1), kState);
   writer.join();
   EXPECT_EQ(record_.Take(), Calls({"0 waits for 1"}));
+}
+
+// An op that reads or changes one variable may wait for memory that an op gives
+// back that has to do with another.
+TEST_F(GpuGroupsTest, AReadGoesOnWhileAnotherVariableIsChanged) {
+  Write();
+  groups_->BeginWrite(kState);
+  std::thread reader([&] {  // hangs if the write keeps it out
+    groups_->BeginRead(groups_->group(1), kOtherState);
+    groups_->EndRead(groups_->group(1), kOtherState);
+  });
+  reader.join();
+  EXPECT_EQ(record_.Take(), Calls({"0 marks", "1 waits for mark of 0"}));
+  groups_->EndWrite(kState);
+  // What has been enqueued since the mark.
+  Read(1);
+  EXPECT_EQ(record_.Take(), Calls({"0 marks", "1 waits for mark of 0"}));
+}
+
+TEST_F(GpuGroupsTest, AWriteGoesOnWhileAnotherVariableIsRead) {
+  groups_->BeginRead(groups_->group(1), kOtherState);
+  std::thread writer([&] { Write(); });
+  writer.join();
+  EXPECT_EQ(record_.Take(), Calls());
+  groups_->EndRead(groups_->group(1), kOtherState);
+  groups_->BeginWrite(kOtherState);
+  EXPECT_EQ(record_.Take(), Calls({"0 waits for 1"}));
+  groups_->EndWrite(kOtherState);
 }
 
 // The leader's stream, when it records a mark, lets the test look in.
@@ -336,182 +366,28 @@ TEST(StateOrderTest, EveryReadIsBehindEveryEarlierWrite) {
     readers.emplace_back([&, t] {
       auto* group = static_cast<CountingGroup*>(groups.group(1 + t));
       while (!stop) {
-        groups.BeginRead(group);
+        groups.BeginRead(group, kState);
         ++reading;
         if (writing > 0) ++together;
         if (group->seen() < writes.written) ++too_early;
         --reading;
-        groups.EndRead(group);
+        groups.EndRead(group, kState);
       }
     });
   }
   for (int i = 0; i < 500; ++i) {
-    groups.BeginWrite();
+    groups.BeginWrite(kState);
     ++writing;
     if (reading > 0) ++together;
     ++writes.written;
     --writing;
-    groups.EndWrite();
+    groups.EndWrite(kState);
     std::this_thread::yield();
   }
   stop = true;
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(too_early, 0);
   EXPECT_EQ(together, 0);
-}
-
-// Threads on both sides of a lock.
-class TwoSidedLockTest : public ::testing::TestWithParam<TwoSidedLock::Side> {
- protected:
-  static TwoSidedLock::Side Ours() { return GetParam(); }
-  static TwoSidedLock::Side Theirs() {
-    return Ours() == TwoSidedLock::kReaders ? TwoSidedLock::kWriters
-                                            : TwoSidedLock::kReaders;
-  }
-  static void PauseBriefly() {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  // Starts threads of one side that leave once `count` of them are inside.
-  void StartTogether(TwoSidedLock::Side side, int count) {
-    all_inside_ = std::make_unique<absl::BlockingCounter>(count);
-    for (int i = 0; i < count; ++i) {
-      threads_.emplace_back([this, side] {
-        lock_.Enter(side);
-        all_inside_->DecrementCount();
-        released_.WaitForNotification();
-        lock_.Leave(side);
-      });
-    }
-  }
-  void JoinAll() {
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
-  }
-
-  TwoSidedLock lock_;
-  std::unique_ptr<absl::BlockingCounter> all_inside_;
-  absl::Notification released_;
-  std::vector<std::thread> threads_;
-};
-
-TEST_P(TwoSidedLockTest, ManyOfOneSideAreInsideAtOnce) {
-  StartTogether(Ours(), 4);
-  all_inside_->Wait();  // none has left
-  released_.Notify();
-  JoinAll();
-}
-
-TEST_P(TwoSidedLockTest, AllWhoWaitedAreInsideAtOnce) {
-  lock_.Enter(Theirs());
-  StartTogether(Ours(), 4);
-  PauseBriefly();
-  lock_.Leave(Theirs());
-  all_inside_->Wait();
-  released_.Notify();
-  JoinAll();
-}
-
-TEST_P(TwoSidedLockTest, TheOtherSideComesInWhenTheLastHasLeft) {
-  lock_.Enter(Ours());
-  lock_.Enter(Ours());
-  std::atomic<bool> inside{false};
-  std::thread other([&] {
-    lock_.Enter(Theirs());
-    inside = true;
-    lock_.Leave(Theirs());
-  });
-  PauseBriefly();
-  lock_.Leave(Ours());
-  PauseBriefly();
-  EXPECT_FALSE(inside);
-  lock_.Leave(Ours());
-  other.join();
-}
-
-// One of ours is always inside, unless those that come let the other side go
-// first.
-TEST_P(TwoSidedLockTest, WhoWaitsGetsInThoughTheOtherSideKeepsComing) {
-  constexpr int kTimes = 20;
-  std::atomic<bool> stop{false};
-  for (int i = 0; i < 4; ++i) {
-    threads_.emplace_back([&] {
-      while (!stop) {
-        lock_.Enter(Ours());
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        lock_.Leave(Ours());
-      }
-    });
-  }
-  std::atomic<int> times{0};
-  std::thread other([&] {
-    while (times < kTimes && !stop) {
-      lock_.Enter(Theirs());
-      if (!stop) ++times;
-      lock_.Leave(Theirs());
-    }
-  });
-  // Long enough on any machine.
-  for (int i = 0; i < 1000 && times < kTimes; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  stop = true;
-  other.join();
-  JoinAll();
-  EXPECT_EQ(times, kTimes);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Sides, TwoSidedLockTest,
-    ::testing::Values(TwoSidedLock::kReaders, TwoSidedLock::kWriters),
-    [](const ::testing::TestParamInfo<TwoSidedLock::Side>& info) {
-      return info.param == TwoSidedLock::kReaders ? "Readers" : "Writers";
-    });
-
-// It hangs if a thread that waits is forgotten.
-TEST(TwoSidedLockThreadsTest, NeverAreBothSidesInside) {
-  constexpr int kThreads = 4;  // of each side
-  constexpr int kRounds = 100000;
-  TwoSidedLock lock;
-  std::atomic<int> inside[2] = {};
-  std::atomic<int> both{0}, together{0}, rounds{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 2 * kThreads; ++t) {
-    const auto side = static_cast<TwoSidedLock::Side>(t % 2);
-    threads.emplace_back([&, side] {
-      while (rounds++ < kRounds) {
-        lock.Enter(side);
-        if (++inside[side] > 1) ++together;
-        if (rounds % 8 == 0) std::this_thread::yield();
-        if (inside[1 - side] > 0) ++both;
-        --inside[side];
-        lock.Leave(side);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(both, 0);
-  // Else the threads would show little.
-  EXPECT_GT(together, 0);
-}
-
-// Each side's only thread has to be woken in most of the rounds.
-TEST(TwoSidedLockThreadsTest, NobodyIsForgotten) {
-  constexpr int kRounds = 100000;
-  TwoSidedLock lock;
-  int changes = 0;  // guarded by the lock, as each side is one thread
-  std::vector<std::thread> threads;
-  for (TwoSidedLock::Side side :
-       {TwoSidedLock::kReaders, TwoSidedLock::kWriters}) {
-    threads.emplace_back([&, side] {
-      for (int i = 0; i < kRounds; ++i) {
-        lock.Enter(side);
-        ++changes;
-        lock.Leave(side);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(changes, 2 * kRounds);
 }
 
 // What the statistics say of each group.
