@@ -413,7 +413,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 benchmark.measure(configuration, results[configuration])
     print(table(results), flush=True)
     if gpus_are_emulated():
-        print(TIMES_MEAN_NOTHING, flush=True)
+        print(TIMES_MEAN_NOTHING, file=sys.stderr, flush=True)
     if options.json is not None:
         everything = [
             {**dataclasses.asdict(configuration), **dataclasses.asdict(runs)}

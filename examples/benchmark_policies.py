@@ -482,7 +482,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = run_rounds(options)
     print(table(results), flush=True)
     if gpus_are_emulated():
-        print(TIMES_MEAN_NOTHING, flush=True)
+        print(TIMES_MEAN_NOTHING, file=sys.stderr, flush=True)
     if options.json is not None:
         settings = {key: value for key, value in vars(options).items() if key != "json"}
         everything = [
