@@ -73,7 +73,8 @@ def test_the_runtime_loaded_first_is_called() -> None:
         """
         import tensorflow as tf
         f = tf.function(lambda x: x + 1)
-        f(tf.constant(1.0))
+        with tf.device("/GPU:0"):
+            f(tf.constant(1.0))
         print(sum(s.steps_started for s in tf.cuda.stream_stats()))
         """,
         **GROUPS,
@@ -112,7 +113,8 @@ def test_a_library_that_comes_later_changes_nothing(interposer: Path) -> None:
         import tensorflow as tf
         ctypes.CDLL('{interposer}', ctypes.RTLD_GLOBAL)
         f = tf.function(lambda x: x + 1)
-        f(tf.constant(1.0))
+        with tf.device("/GPU:0"):
+            f(tf.constant(1.0))
         print(sum(s.steps_started for s in tf.cuda.stream_stats()))
         """,
         **GROUPS,
