@@ -131,7 +131,10 @@ def tfms_cc_test(name, deps = [], runtime = None, copts = [], linkopts = [], **k
         copts = _COPTS + copts,
         linkopts = _KEEP_ALL + linkopts + ["-lgtest_main", "-lgtest", "-lpthread"],
         linkstatic = True,
-        deps = _linked(deps, runtime),
+        deps = _linked(deps, runtime) + select({
+            "//build:tsan": ["//tensorflow/core/common_runtime/multistream:tsan_locks"],
+            "//conditions:default": [],
+        }),
         **kwargs
     )
 

@@ -17,6 +17,8 @@
 # Python tests with the wheel installed in .venv; then two minutes of the soak.
 #
 #   scripts/test.sh [--python cp312]
+#   scripts/test.sh --config asan|ubsan|tsan    only the C++ tests, under a
+#                                               sanitizer
 
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -25,6 +27,16 @@ case "${1:-}" in
   "") ;;
   --python) python="${2:-}" ;;
   --python=*) python="${1#*=}" ;;
+  --config)
+    case "${2:-}" in asan | ubsan | tsan) ;; *)
+      fail "--config '${2:-}'" "Allowed: asan, ubsan, tsan." ;;
+    esac
+    stage "C++ tests, $2" "Run one test by itself: bazel test --config=$2 //package:name."
+    run_bazel test --curses=no --show_progress_rate_limit=15 --config="$2" \
+      --repo_env="TFMS_PYTHON=$(python_tag)" //...
+    stage "everything passed" ""
+    exit
+    ;;
   *) fail "unknown argument '$1'" "Allowed: --python TAG, such as cp312." ;;
 esac
 cd "${ROOT}"

@@ -1,0 +1,157 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What ThreadSanitizer has to know of Abseil's locks, whose code in
+// TensorFlow's library is not instrumented: each function below replaces the
+// library's, calls it, and tells which thread waited for which. Without it
+// every access under an absl::Mutex would be reported.
+
+#include <dlfcn.h>
+#include <sanitizer/tsan_interface.h>
+
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+
+#define TFMS_ABSL "lts_20250814"
+static_assert(ABSL_LTS_RELEASE_VERSION == 20250814,
+              "the names below are of another release of Abseil");
+
+namespace absl {
+ABSL_NAMESPACE_BEGIN
+namespace {
+
+template <class Function>
+Function* Stock(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+void AnnotatedLock(Mutex* mutex, void (*stock)(Mutex*), unsigned flags) {
+  __tsan_mutex_pre_lock(mutex, flags);
+  stock(mutex);
+  __tsan_mutex_post_lock(mutex, flags, /*recursion=*/0);
+}
+
+bool AnnotatedTryLock(Mutex* mutex, bool (*stock)(Mutex*), unsigned flags) {
+  flags |= __tsan_mutex_try_lock;
+  __tsan_mutex_pre_lock(mutex, flags);
+  const bool locked = stock(mutex);
+  __tsan_mutex_post_lock(mutex,
+                         locked ? flags : flags | __tsan_mutex_try_lock_failed,
+                         /*recursion=*/0);
+  return locked;
+}
+
+void AnnotatedUnlock(Mutex* mutex, void (*stock)(Mutex*), unsigned flags) {
+  __tsan_mutex_pre_unlock(mutex, flags);
+  stock(mutex);
+  __tsan_mutex_post_unlock(mutex, flags);
+}
+
+}  // namespace
+
+void Mutex::lock() {
+  static const auto stock =
+      Stock<void(Mutex*)>("_ZN4absl12" TFMS_ABSL "5Mutex4lockEv");
+  AnnotatedLock(this, stock, 0);
+}
+
+void Mutex::lock_shared() {
+  static const auto stock =
+      Stock<void(Mutex*)>("_ZN4absl12" TFMS_ABSL "5Mutex11lock_sharedEv");
+  AnnotatedLock(this, stock, __tsan_mutex_read_lock);
+}
+
+bool Mutex::try_lock() {
+  static const auto stock =
+      Stock<bool(Mutex*)>("_ZN4absl12" TFMS_ABSL "5Mutex8try_lockEv");
+  return AnnotatedTryLock(this, stock, 0);
+}
+
+bool Mutex::try_lock_shared() {
+  static const auto stock =
+      Stock<bool(Mutex*)>("_ZN4absl12" TFMS_ABSL "5Mutex15try_lock_sharedEv");
+  return AnnotatedTryLock(this, stock, __tsan_mutex_read_lock);
+}
+
+void Mutex::unlock() {
+  static const auto stock =
+      Stock<void(Mutex*)>("_ZN4absl12" TFMS_ABSL "5Mutex6unlockEv");
+  AnnotatedUnlock(this, stock, 0);
+}
+
+void Mutex::unlock_shared() {
+  static const auto stock =
+      Stock<void(Mutex*)>("_ZN4absl12" TFMS_ABSL "5Mutex13unlock_sharedEv");
+  AnnotatedUnlock(this, stock, __tsan_mutex_read_lock);
+}
+
+// Given up while it waits.
+bool CondVar::WaitCommon(Mutex* mutex,
+                         synchronization_internal::KernelTimeout timeout) {
+  static const auto stock =
+      Stock<bool(CondVar*, Mutex*, synchronization_internal::KernelTimeout)>(
+          "_ZN4absl12" TFMS_ABSL
+          "7CondVar10WaitCommonEPNS0_5MutexENS0_24synchronization_internal13"
+          "KernelTimeoutE");
+  __tsan_mutex_pre_unlock(mutex, 0);
+  __tsan_mutex_post_unlock(mutex, 0);
+  __tsan_mutex_pre_lock(mutex, 0);
+  const bool late = stock(this, mutex, timeout);
+  __tsan_mutex_post_lock(mutex, 0, /*recursion=*/0);
+  return late;
+}
+
+void Notification::Notify() {
+  static const auto stock = Stock<void(Notification*)>(
+      "_ZN4absl12" TFMS_ABSL "12Notification6NotifyEv");
+  __tsan_release(&notified_yet_);
+  stock(this);
+}
+
+void Notification::WaitForNotification() const {
+  static const auto stock = Stock<void(const Notification*)>(
+      "_ZNK4absl12" TFMS_ABSL "12Notification19WaitForNotificationEv");
+  stock(this);
+  __tsan_acquire(const_cast<std::atomic<bool>*>(&notified_yet_));
+}
+
+bool Notification::WaitForNotificationWithTimeout(Duration timeout) const {
+  static const auto stock = Stock<bool(const Notification*, Duration)>(
+      "_ZNK4absl12" TFMS_ABSL
+      "12Notification30WaitForNotificationWithTimeoutENS0_8DurationE");
+  const bool notified = stock(this, timeout);
+  if (notified) {
+    __tsan_acquire(const_cast<std::atomic<bool>*>(&notified_yet_));
+  }
+  return notified;
+}
+
+bool BlockingCounter::DecrementCount() {
+  static const auto stock = Stock<bool(BlockingCounter*)>(
+      "_ZN4absl12" TFMS_ABSL "15BlockingCounter14DecrementCountEv");
+  __tsan_release(this);
+  return stock(this);
+}
+
+void BlockingCounter::Wait() {
+  static const auto stock = Stock<void(BlockingCounter*)>(
+      "_ZN4absl12" TFMS_ABSL "15BlockingCounter4WaitEv");
+  stock(this);
+  __tsan_acquire(this);
+}
+
+ABSL_NAMESPACE_END
+}  // namespace absl
