@@ -261,10 +261,12 @@ TEST_F(MemoryOwnerTest, ReadersNeverSeeWhatIsAnotherParts) {
       }
     });
   }
-  for (int i = 0; i < 20000; ++i) {
+  for (int i = 0; i < 800; ++i) {
     Add(kOne + 0x10, 0x10, &a_);
+    std::this_thread::yield();  // to one who stops between two looks
     Add(kOne + 0x10, 0x10, nullptr);
     Add(kOther, 0x100, &b_);
+    std::this_thread::yield();  // and goes on
     Add(kOther, 0x100, nullptr);
   }
   stop.store(true);
