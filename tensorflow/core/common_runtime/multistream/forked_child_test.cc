@@ -114,9 +114,12 @@ class ForkedChildTest : public ::testing::Test {
       while (!stop_) StreamStats();
     });
   }
-  void TearDown() override {
+  void TearDown() override { StopLoad(); }
+
+  void StopLoad() {
     stop_ = true;
     for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
   }
 
   // `f` returns true in many children, each after some more steps.
@@ -181,6 +184,9 @@ TEST_F(ForkedChildTest, MakesASessionWithoutAGpu) {
 }
 
 TEST_F(ForkedChildTest, IsToldThatAStepCannotRun) {
+  // Session::Run takes a lock of TensorFlow's own, around its metrics, which
+  // another thread that runs a step may hold at the moment of a fork().
+  StopLoad();
   for (const char* target : {"alone", "new"}) {  // which has no executors yet
     ExpectInChildren(target, [this, target] {
       const absl::Status status = RunAlone(at_rest_.get(), target);
