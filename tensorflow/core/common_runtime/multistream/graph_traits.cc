@@ -289,6 +289,8 @@ bool MayKeepInputs(absl::string_view op) {
   return true;
 }
 
+bool PassesVariablesOn(absl::string_view op) { return op == "_XlaCompile"; }
+
 bool KeepsScratch(const std::string& op) {
   // CudnnRNN* cache dropout states and descriptors, FFT ops a plan with its
   // work area.

@@ -66,6 +66,10 @@ bool MayChangeState(const OpKernel& kernel,
 // variable's value, rather than compute a new one from it.
 bool MayKeepInputs(absl::string_view op);
 
+// Whether an op that reads variables passes their memory on to another op,
+// which does not have them for inputs: _XlaCompile does, to _XlaRun.
+bool PassesVariablesOn(absl::string_view op);
+
 // Whether kernels of this op keep device memory between calls, so that groups
 // must not share one.
 bool KeepsScratch(const std::string& op);

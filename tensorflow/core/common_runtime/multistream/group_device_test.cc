@@ -36,6 +36,7 @@ limitations under the License.
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/public/version.h"
 
 namespace tensorflow {
@@ -153,7 +154,13 @@ class TestAsyncOp : public AsyncOpKernel {
   }
 };
 
+REGISTER_OP("MultiStreamTestReadOp").Input("x: resource").Output("y: variant");
 REGISTER_KERNEL_BUILDER(Name("MultiStreamTestOp").Device(DEVICE_CPU), TestOp);
+REGISTER_KERNEL_BUILDER(Name("MultiStreamTestReadOp").Device(DEVICE_CPU),
+                        TestOp);
+// TensorFlow's own kernel has no label.
+REGISTER_KERNEL_BUILDER(
+    Name("_XlaCompile").Device(DEVICE_CPU).Label("MultiStreamTest"), TestOp);
 REGISTER_KERNEL_BUILDER(Name("MultiStreamTestAsyncOp").Device(DEVICE_CPU),
                         TestAsyncOp);
 
@@ -181,21 +188,44 @@ class ForeignMemoryTest : public ::testing::Test {
 
   // An op of the step with x_ for its input.
   void Make(const std::string& op) {
+    Make(NodeDefBuilder("op", op).Input("x", 0, DT_FLOAT), &x_);
+  }
+  void Make(const NodeDefBuilder& op, Tensor* input) {
     NodeDef node;
-    absl::Status status =
-        NodeDefBuilder("op", op).Input("x", 0, DT_FLOAT).Finalize(&node);
+    absl::Status status = NodeDefBuilder(op).Finalize(&node);
     ASSERT_TRUE(status.ok()) << status;
     kernel_ = CreateOpKernel(DEVICE_CPU, Device(), cpu_allocator(), node,
                              TF_GRAPH_DEF_VERSION, &status);
     ASSERT_TRUE(status.ok()) << status;
     runner_ = StepRunner{step_, &kernels_, nullptr, nullptr, step_->group()};
-    input_ = TensorValue(&x_);
+    input_ = TensorValue(input);
     params_.device = Device();
+    params_.resource_manager = Device()->resource_manager();
     params_.op_kernel = kernel_.get();
     params_.inputs = absl::MakeConstSpan(&input_, 1);
     params_.output_attr_array = &output_;
     params_.runner = &runner_;
     context_ = std::make_unique<OpKernelContext>(&params_);
+  }
+  // The same, of an op that reads a variable whose value is x_.
+  void MakeReader(NodeDefBuilder op) {
+    auto* var = new Var(DT_FLOAT);
+    *var->tensor() = x_;
+    var->is_initialized = true;
+    ResourceMgr* resources = Device()->resource_manager();
+    ASSERT_TRUE(
+        resources->Create(resources->default_container(), "var", var).ok());
+    var_ = var;
+    handle_.scalar<ResourceHandle>()() =
+        MakeResourceHandle(resources->default_container(), "var", *Device(),
+                           TypeIndex::Make<Var>());
+    Make(op, &handle_);
+    kernels_.readers.insert(kernel_.get());
+  }
+  // As the leader does that assigns another value.
+  void Assign() {
+    x_ = Tensor();
+    *var_->tensor() = Tensor(DT_FLOAT, TensorShape({1}));
   }
   // As the executor does when the op is done.
   void DropInput() { x_ = Tensor(); }
@@ -221,6 +251,8 @@ class ForeignMemoryTest : public ::testing::Test {
   std::shared_ptr<Step> step_;
   Tensor x_;
   const void* data_;
+  Tensor handle_{DT_RESOURCE, TensorShape({})};
+  Var* var_ = nullptr;  // the resource manager's
   KernelTraits kernels_;
   std::function<void(std::function<void()>)> runner_;
   std::unique_ptr<OpKernel> kernel_;
@@ -279,6 +311,41 @@ TEST_F(ForeignMemoryTest, WhatIsCopiedIsHeldUntilTheStreamHasCopiedIt) {
   stream()->Pass();
   EXPECT_EQ(stream()->used_too_late(), 0);
   EXPECT_FALSE(memory_.IsInUse(data_));
+}
+
+// _XlaRun uses it, which does not have the variable for an input.
+TEST_F(ForeignMemoryTest, AVariableThatACompiledClusterReadsIsHeldToTheEnd) {
+  *OnCompute() = [](OpKernelContext*) {};
+  NameAttrList cluster;
+  cluster.set_name("cluster");
+  MakeReader(NodeDefBuilder("op", "_XlaCompile")
+                 .Input(std::vector<NodeDefBuilder::NodeOut>())
+                 .Input(std::vector<NodeDefBuilder::NodeOut>())
+                 .Input(std::vector<NodeDefBuilder::NodeOut>(
+                     {{"var", 0, DT_RESOURCE}}))
+                 .Attr("must_compile", false)
+                 .Attr("function", cluster)
+                 .Attr("_kernel", "MultiStreamTest"));
+  Device()->Compute(kernel_.get(), context_.get());
+  Assign();
+  stream()->Use(&memory_, data_);
+  EndStep();
+}
+
+// The ops that use its elements do not see them as inputs.
+TEST_F(ForeignMemoryTest, AListThatIsReadFromAVariableIsHeldToTheEnd) {
+  *OnCompute() = [this](OpKernelContext* context) {
+    Tensor list(DT_VARIANT, TensorShape({1}));
+    list.flat<Variant>()(0) = x_;
+    context->set_output(0, list);
+  };
+  MakeReader(NodeDefBuilder("op", "MultiStreamTestReadOp")
+                 .Input("var", 0, DT_RESOURCE));
+  Device()->Compute(kernel_.get(), context_.get());
+  context_.reset();  // with the outputs
+  Assign();
+  stream()->Use(&memory_, data_);
+  EndStep();
 }
 
 // Who is told that the copy is made may let another group use it at once.

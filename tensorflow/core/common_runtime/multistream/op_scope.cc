@@ -172,41 +172,60 @@ bool OpScope::MayWrite() const {
          TakesVariable(context_);
 }
 
-void OpScope::LetGoOfVariables() {
+void OpScope::ForEachVariable(absl::FunctionRef<void(Var*)> f) {
   for (int i = 0; i < context_->num_inputs(); ++i) {
-    if (!context_->has_input(i)) continue;
-    if (IsRefType(context_->input_dtype(i))) {
-      step_->LetGo(context_->params()->inputs[i].tensor->data());
+    if (!context_->has_input(i) || context_->input_dtype(i) != DT_RESOURCE) {
       continue;
     }
-    if (context_->input_dtype(i) != DT_RESOURCE) continue;
     for (const ResourceHandle& handle : HandlesOf(context_->input(i))) {
       core::RefCountPtr<Var> var;
-      if (!IsVariable(handle) || !LookupResource(context_, handle, &var).ok()) {
-        continue;
+      if (IsVariable(handle) && LookupResource(context_, handle, &var).ok()) {
+        f(var.get());
       }
-      const void* data;
-      {
-        tf_shared_lock lock(*var->mu());
-        data = var->tensor()->data();
-      }
-      step_->LetGo(data);
     }
   }
+}
+
+void OpScope::LetGoOfVariables() {
+  for (int i = 0; i < context_->num_inputs(); ++i) {
+    if (context_->has_input(i) && IsRefType(context_->input_dtype(i))) {
+      step_->LetGo(context_->params()->inputs[i].tensor->data());
+    }
+  }
+  ForEachVariable([this](Var* var) {
+    const void* data;
+    {
+      tf_shared_lock lock(*var->mu());
+      data = var->tensor()->data();
+    }
+    step_->LetGo(data);
+  });
 }
 
 void OpScope::Hold(const Tensor& tensor) {
   if (!TakeTestFault(TestFault::kDropHold)) holds_.Add(tensor);
 }
 
-void OpScope::HoldListArgument() {
-  if (step_ != nullptr && context_->num_outputs() == 1 &&
-      context_->expected_output_dtype(0) == DT_VARIANT &&
-      kernel_->type_string_view() == "_Arg" &&
-      context_->mutable_output(0) != nullptr &&
-      !TakeTestFault(TestFault::kDropHold)) {
-    step_->HoldToEnd(group_, *context_->mutable_output(0));
+void OpScope::HoldForLaterOps() {
+  if (step_ == nullptr) return;
+  if (reads_ || kernel_->type_string_view() == "_Arg") {
+    for (int i = 0; i < context_->num_outputs(); ++i) {
+      if (context_->expected_output_dtype(i) == DT_VARIANT &&
+          context_->mutable_output(i) != nullptr) {
+        HoldToEnd(*context_->mutable_output(i));
+      }
+    }
   }
+  if (reads_ && PassesVariablesOn(kernel_->type_string_view())) {
+    ForEachVariable([this](Var* var) {
+      tf_shared_lock lock(*var->mu());
+      HoldToEnd(*var->tensor());
+    });
+  }
+}
+
+void OpScope::HoldToEnd(const Tensor& tensor) {
+  if (!TakeTestFault(TestFault::kDropHold)) step_->HoldToEnd(group_, tensor);
 }
 
 std::function<void()> OpScope::TakeHolds() {
@@ -243,7 +262,7 @@ void OpScope::FindForeignInputs(const KernelTraits* traits) {
     const Tensor& tensor = *value.tensor;
     if (tensor.dtype() == DT_VARIANT &&
         (step_ == nullptr || (traits_ != nullptr && traits_->takes_lists))) {
-      // What HoldListArgument does for a step.
+      // What HoldForLaterOps does for a step.
       Hold(tensor);
       continue;
     }

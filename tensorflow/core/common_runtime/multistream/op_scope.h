@@ -27,12 +27,14 @@ limitations under the License.
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "tensorflow/core/common_runtime/multistream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/holds.h"
 #include "tensorflow/core/common_runtime/multistream/launch_log.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace tensorflow {
@@ -94,17 +96,12 @@ class OpScope {
 
   // To be called when a synchronous op has computed.
   void Launched() {
-    HoldListArgument();
+    HoldForLaterOps();
     if (log_) log_->Launched();
   }
   // What to tell the sanitizer, if there is one, when an asynchronous op is
   // done.
   const std::optional<LaunchLog>& log() const { return log_; }
-
-  // A list (of tensors, in a variant) that comes from outside the step may hold
-  // other groups' memory, which the ops that use its elements do not see as an
-  // input: it is held to the step's end.
-  void HoldListArgument();
 
   // For an asynchronous op: a function to be called when the op is done,
   // instead of at the scope's end. What the op holds is pending until then.
@@ -114,8 +111,15 @@ class OpScope {
   void FindForeignInputs(const KernelTraits* traits);
   void FindState();
   bool MayWrite() const;
+  void ForEachVariable(absl::FunctionRef<void(Var*)> f);
   void LetGoOfVariables();
   void Hold(const Tensor& tensor);
+  // Holds to the step's end what later ops use without having it for an input:
+  // the elements of a list (of tensors, in a variant) that comes from outside
+  // the step, an argument or a variable's value; and variables' memory that an
+  // op passes on.
+  void HoldForLaterOps();
+  void HoldToEnd(const Tensor& tensor);
 
   const GroupOnThread on_thread_;
   GpuGroups* const gpu_;
