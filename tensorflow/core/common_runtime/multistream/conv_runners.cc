@@ -50,10 +50,11 @@ class EntriesOfGroups {
     absl::MutexLock lock(&mu_);
     auto own = entries_.find(key);
     if (own != entries_.end()) return own->second.entry;
+    auto known = old_.extract(key);
     if (entries_.size() >= kMostConvRunners / 2) {
       dropped = std::exchange(old_, std::exchange(entries_, {}));
     }
-    if (auto known = old_.extract(key)) {
+    if (known) {
       return entries_.insert(std::move(known)).position->second.entry;
     }
     const Runner* fallback = runners.no_scratch_fallback.get();

@@ -38,8 +38,9 @@ using AutotuneTable = AutotuneMap<Parameters, AutotuneEntry<Op>,
                                   internal::AutotuneMapHasher<Parameters>>;
 
 // Of each kind of operation, for all groups together, at most so many entries
-// are kept: hundreds of shapes on 16 groups, far more than networks have.
-inline constexpr size_t kMostConvRunners = 8192;
+// are kept, and half as many for certain: 2,048 shapes on 16 groups. Beyond
+// that, what is used in turn is made again each time.
+inline constexpr size_t kMostConvRunners = 65536;
 
 // Entries that are kept, of all kinds.
 size_t ConvRunnersKept();

@@ -95,7 +95,7 @@ class GroupAllocator : public AllocatorWrapper {
       if (!owner->Owns(address, bytes, group_)) {
         owner->Add(address, bytes, group_);
       }
-    } else if (pool_ == nullptr && owner->Find(address) != group_) {
+    } else if (pool_ == nullptr && !owner->Owns(address, bytes, group_)) {
       const auto [begin, size] = region_of_(address, bytes);
       owner->Add(begin, size, group_);
     }
