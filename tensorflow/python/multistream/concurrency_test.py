@@ -158,8 +158,11 @@ def test_variable_is_never_seen_half_changed() -> None:
                 if i % 11 == 0: v.assign(read()[0] * tf.ones([SIZE]))
 
         run_threads([reader] * THREADS + [writer])
-        running = [s.steps_started for s in tf.cuda.stream_stats()]
-        assert all(n > 0 for n in running), running
+        stats = tf.cuda.stream_stats()
+        assert all(s.steps_started > 0 for s in stats), stats
+        # Of so many launches one has waited for more than a microsecond.
+        assert any(0 < s.longest_launch_wait_micros < 1e9 for s in stats), stats
+        assert eventually(lambda: not any(s.steps_waiting for s in tf.cuda.stream_stats()))
     """)
 
 

@@ -339,9 +339,10 @@ const absl::StatusOr<Options>* Kept(std::string text, Options options) {
 
 // Never deleted: who reads them need not know that they are replaced.
 std::atomic<const absl::StatusOr<Options>*>& Current() {
-  static auto* current = new std::atomic<const absl::StatusOr<Options>*>(
-      new absl::StatusOr<Options>(ParseOptions(FromEnvironment)));
-  return *current;
+  static const auto* first =
+      new absl::StatusOr<Options>(ParseOptions(FromEnvironment));
+  static std::atomic<const absl::StatusOr<Options>*> current{first};
+  return current;
 }
 
 }  // namespace

@@ -263,6 +263,7 @@ void StepThreads::Watch() {
       watcher_sleeps_ = true;
       watch_.Wait(&mu_);
       watcher_sleeps_ = false;
+      if (Ended()) break;
     }
     watch_.WaitWithTimeout(
         &mu_, parked_ > 0 ? std::min(blocked_, kLookForWaits) : kLookForWaits);
