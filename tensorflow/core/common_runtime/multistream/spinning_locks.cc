@@ -50,23 +50,42 @@ void Pause() {
 #endif
 }
 
-// Calls `look` until it says true, for `most_nanos` or a little longer. Returns
-// whether it did.
+// Calls `look` until it says true, `looks` times. Returns whether it did.
 template <class Look>
-bool SpinUntil(int64_t most_nanos, Look look) {
-  for (int i = kSpins; i > 0; --i) {
+bool Spin(int looks, Look look) {
+  for (; looks > 0; --looks) {
     if (look()) return true;
     Pause();
   }
+  return false;
+}
+
+// The same, for `most_nanos` or a little longer, and with yields.
+template <class Look>
+bool YieldUntil(int64_t most_nanos, Look look) {
   const int64_t end = SteadyNanos() + most_nanos;
   do {
     sched_yield();
-    for (int i = kSpinsLater; i > 0; --i) {
-      if (look()) return true;
-      Pause();
-    }
+    if (Spin(kSpinsLater, look)) return true;
   } while (SteadyNanos() < end);
   return false;
+}
+
+template <class Look>
+bool SpinUntil(int64_t most_nanos, Look look) {
+  return Spin(kSpins, look) || YieldUntil(most_nanos, look);
+}
+
+// Where turns are noted, by a hash of the mutex's address. In two cache lines
+// each: the processor fetches them in pairs.
+struct alignas(128) Place {
+  std::atomic<const void*> mutex{nullptr};
+};
+
+std::atomic<const void*>* PlaceOf(const void* mutex) {
+  static Place places[256];
+  const auto address = reinterpret_cast<uintptr_t>(mutex);
+  return &places[(address >> 3 ^ address >> 11 ^ address >> 19) % 256].mutex;
 }
 
 LockWaits*& ShownHere() {
@@ -207,6 +226,26 @@ int64_t SteadyNanos() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+TurnToLook::TurnToLook(const void* mutex, int* looks) {
+  std::atomic<const void*>* place = PlaceOf(mutex);
+  for (; *looks > 0; --*looks) {
+    const void* now = place->load(std::memory_order_relaxed);
+    if (now == nullptr &&
+        place->compare_exchange_strong(now, mutex, std::memory_order_relaxed)) {
+      place_ = place;
+      return;
+    }
+    // Whoever waits for one mutex never waits for those of another, whose owner
+    // may be waiting for it.
+    if (now != mutex) return;
+    Pause();
+  }
+}
+
+TurnToLook::~TurnToLook() {
+  if (place_ != nullptr) place_->store(nullptr, std::memory_order_relaxed);
+}
+
 void ShowLockWaitsOfThisThread(LockWaits* waits) { ShownHere() = waits; }
 
 int SpinningLock(pthread_mutex_t* mutex) {
@@ -221,7 +260,12 @@ int SpinningLock(pthread_mutex_t* mutex) {
   };
   if (try_lock()) return result;
   const Waiting waiting;
-  if (SpinUntil(kMostSpinningNanos, try_lock)) return result;
+  int looks = kSpins;
+  {
+    const TurnToLook turn(mutex, &looks);
+    if (Spin(looks, try_lock)) return result;
+  }
+  if (YieldUntil(kMostSpinningNanos, try_lock)) return result;
   return pthread_mutex_lock(mutex);
 }
 

@@ -23,6 +23,13 @@ limitations under the License.
 // (a lock convoy). Sleeping at the end is what makes it safe: whatever the
 // owner does, the waiter is woken, and takes no core meanwhile.
 //
+// Of those that spin for a mutex, one looks at it, the others wait for their
+// turn to look. Each look takes the cache line from the owner, who needs it to
+// unlock; where all looked, the owner's time in the lock became longer with
+// each of them. It was worst, half the throughput, where the address that the
+// driver's memory came to has the mutex's word in one cache line and the rest
+// of it in the next.
+//
 // Read-write locks of the GNU C library let readers in while a writer waits.
 // Where there is always a reader, a writer would wait until the load ends. So
 // readers stand back while a writer waits for that very lock:
@@ -59,6 +66,24 @@ namespace multistream {
 int SpinningLock(pthread_mutex_t* mutex);
 int SpinningReadLock(pthread_rwlock_t* lock);
 int SpinningWriteLock(pthread_rwlock_t* lock);
+
+// The turn to look at a mutex: one thread's at a time, unless the turn comes
+// too late or another mutex has the place where it is noted. Whoever has it
+// looks only, and waits for nothing else meanwhile.
+class TurnToLook {
+ public:
+  // Waits for the turn, `*looks` times as long as a look takes at most, and
+  // takes those it has waited for from it.
+  TurnToLook(const void* mutex, int* looks);
+  ~TurnToLook();
+  TurnToLook(const TurnToLook&) = delete;
+  TurnToLook& operator=(const TurnToLook&) = delete;
+
+  bool IsMine() const { return place_ != nullptr; }
+
+ private:
+  std::atomic<const void*>* place_ = nullptr;
+};
 
 // What a thread shows to others of its waits for such locks, in nanoseconds.
 struct LockWaits {

@@ -154,6 +154,36 @@ TEST(SpinningLocksTest, MutexesExclude) {
   }
 }
 
+TEST(SpinningLocksTest, OneThreadAtATimeHasTheTurnToLook) {
+  Mutex mutex;
+  for (int i = 0; i < 2; ++i) {
+    int looks = 10;
+    const TurnToLook turn(mutex.get(), &looks);
+    EXPECT_TRUE(turn.IsMine());
+    EXPECT_EQ(looks, 10);
+    // Does not come while it is another's, and is not waited for for ever.
+    const TurnToLook next(mutex.get(), &looks);
+    EXPECT_FALSE(next.IsMine());
+    EXPECT_EQ(looks, 0);
+  }
+}
+
+// The owner of the one may wait for the other.
+TEST(SpinningLocksTest, WhoLooksAtOneMutexKeepsNobodyFromAnother) {
+  constexpr int kMutexes = 10'000;  // many are noted in the same place
+  const auto mutexes = std::make_unique<Mutex[]>(kMutexes);
+  int looks = 10;
+  const TurnToLook turn(mutexes[0].get(), &looks);
+  int without_turn = 0;
+  for (int i = 1; i < kMutexes; ++i) {
+    const TurnToLook other(mutexes[i].get(), &looks);
+    ASSERT_EQ(looks, 10) << i;
+    without_turn += !other.IsMine();
+  }
+  EXPECT_GT(without_turn, 0);
+  EXPECT_LT(without_turn, kMutexes / 10);
+}
+
 // A recursive lock notes its owner by an id that fork() changes.
 TEST(SpinningLocksTest, AForkedChildLocksWhatItHasLocked) {
   Mutex mutex(PTHREAD_MUTEX_RECURSIVE);
@@ -331,6 +361,7 @@ class Driver {
     shared_.Lock();
     MaySleep(random);
     ++launches_;
+    ++launches_under_lock_;
     shared_.Unlock();
     inner_->Unlock();
     streams_[stream % kStreams].Unlock();
@@ -346,6 +377,8 @@ class Driver {
 
   int64_t launches() const { return launches_; }
   int64_t events() const { return events_; }
+  // Once no thread launches. The same, if the locks exclude.
+  int64_t launches_under_lock() const { return launches_under_lock_; }
 
  private:
   static constexpr int kStreams = 4;
@@ -364,6 +397,7 @@ class Driver {
   Mutex streams_[kStreams];
   Mutex shared_;
   std::atomic<int64_t> launches_{0};
+  int64_t launches_under_lock_ = 0;
   std::atomic<int64_t> events_{0};
 };
 
@@ -395,6 +429,7 @@ TEST(SpinningLocksTest, LaunchesAndEventsGoOnWhateverTheOwnersDo) {
       << driver.launches() - launches << " launches";
   ends = true;
   for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(driver.launches_under_lock(), driver.launches());
 }
 
 }  // namespace
