@@ -126,6 +126,7 @@ class GraphLevelExecutor : public Executor {
                bool complete_on_stream, DoneCallback done) {
     used_[group->index()].store(true, std::memory_order_release);
     auto step = std::make_shared<Step>(gpu_, group, changes_state);
+    if (kernels_->traits().has_references) step->NoteReferences();
     auto rendezvous = Wrap(args.rendezvous, step.get());
     Args ours = args;
     ours.runner = StepRunner{
@@ -157,6 +158,7 @@ class GraphLevelExecutor : public Executor {
   // the caller goes on in the same stream.
   void RunNested(const Args& args, const StepRunner& outer, DoneCallback done) {
     const std::shared_ptr<Step> step = outer.step;
+    if (kernels_->traits().has_references) step->NoteReferences();
     StreamGroup* group = step->group();
     used_[group->index()].store(true, std::memory_order_release);
     auto rendezvous = Wrap(args.rendezvous, step.get());

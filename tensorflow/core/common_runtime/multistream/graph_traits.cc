@@ -213,7 +213,6 @@ GraphTraits ClassifyGraph(const Graph& graph,
                           const FunctionLibraryDefinition* library) {
   GraphTraits traits;
   Walk walk(library);
-  bool has_references = false;
   for (const Node* node : graph.op_nodes()) {
     bool takes_state = false;
     for (int i = 0; i < node->num_inputs(); ++i) {
@@ -221,7 +220,7 @@ GraphTraits ClassifyGraph(const Graph& graph,
           node->input_type(i) == DT_RESOURCE || IsRefType(node->input_type(i));
     }
     for (int i = 0; i < node->num_outputs(); ++i) {
-      has_references |= IsRefType(node->output_type(i));
+      traits.has_references |= IsRefType(node->output_type(i));
     }
     if (traits.leader_only.empty()) {
       traits.leader_only = walk.ReasonFor(node->def(), takes_state);
@@ -234,14 +233,22 @@ GraphTraits ClassifyGraph(const Graph& graph,
     traits.has_arguments |= op == "_Arg" || op == "_DeviceArg";
     traits.has_return_values |= op == "_Retval" || op == "_DeviceRetval";
   }
-  if (has_references) {
+  if (traits.has_references) {
     // A reference variable may be changed in place however many readers its
     // buffer has, so every op that may hold an alias of it counts as reading.
     for (const Node* node : graph.op_nodes()) {
-      if (!IsCall(node->def(), library)) traits.readers.insert(node->name());
+      if (MayReadReference(node->def(), library)) {
+        traits.readers.insert(node->name());
+      }
     }
   }
   return traits;
+}
+
+bool MayReadReference(const NodeDef& node,
+                      const FunctionLibraryDefinition* library) {
+  return node.op() != "_Recv" && node.op() != "_HostRecv" &&
+         !IsCall(node, library);
 }
 
 std::string LeaderReason(const Node& node,

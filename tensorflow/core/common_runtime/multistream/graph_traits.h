@@ -35,6 +35,9 @@ struct GraphTraits {
   std::string leader_only;
   // Nodes that read variables or other state that the leader owns.
   absl::flat_hash_set<std::string> readers;
+  // The graph has reference variables, and what it calls may be given their
+  // memory.
+  bool has_references = false;
   // The graph takes tensors or resources from its call frame.
   bool has_arguments = false;
   // The graph returns tensors through its call frame.
@@ -55,6 +58,12 @@ bool IsCall(const NodeDef& node, const FunctionLibraryDefinition* library);
 // not. The nodes of functions that it calls speak for themselves.
 std::string LeaderReason(const Node& node,
                          const FunctionLibraryDefinition* library);
+
+// Whether the node itself may read memory that is an alias of a reference
+// variable, in a step that has some. Not so a call, nor what receives: those
+// wait for other nodes, which may read it.
+bool MayReadReference(const NodeDef& node,
+                      const FunctionLibraryDefinition* library);
 
 // Whether a kernel may itself change a variable that it is given: it takes a
 // resource or reference, is not known to only read or pass it on, and does not

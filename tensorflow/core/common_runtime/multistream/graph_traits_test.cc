@@ -175,6 +175,24 @@ TEST_F(GraphTraitsTest, AReferenceVariableMakesEveryOpAReader) {
   EXPECT_EQ(traits.readers, Names({"v", "read", "relu", "c"}));
 }
 
+// They wait for others, which may read the variable.
+TEST_F(GraphTraitsTest, NeitherCallsNorWhatReceivesReadAReference) {
+  Define(FunctionOf("nothing", {}));
+  Call("call", "nothing");
+  Add(NodeBuilder("receive", "_Recv")
+          .Attr("tensor_type", DT_FLOAT)
+          .Attr("tensor_name", "t")
+          .Attr("send_device", "/cpu:0")
+          .Attr("send_device_incarnation", int64_t{1})
+          .Attr("recv_device", "/gpu:0"));
+  EXPECT_EQ(Classify().readers, Names());
+  EXPECT_FALSE(Classify().has_references);
+  Reference("v");
+  const GraphTraits traits = Classify();
+  EXPECT_TRUE(traits.has_references);
+  EXPECT_EQ(traits.readers, Names({"v", "call_v", "call_x"}));
+}
+
 TEST_F(GraphTraitsTest, AnAssignmentToAReferenceRunsOnTheLeader) {
   Add(NodeBuilder("the_change", "Assign")
           .Input(Reference("v"))

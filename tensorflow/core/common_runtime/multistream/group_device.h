@@ -172,23 +172,22 @@ class GroupDevice : public Base, public GroupMember {
   void ComputeAsyncHere(AsyncOpKernel* kernel, OpKernelContext* context,
                         const OpTraits* traits,
                         AsyncOpKernel::DoneCallback done) override {
-    // `done` may run the step's next ops on this thread, so the scope (and the
-    // lock in it) must end before; on another thread it ends below.
+    // `done` may run the step's next ops on this thread, so the scope must end
+    // before; on another thread it ends below. What the op has locked is locked
+    // until it is done.
     auto scope = std::make_shared<std::optional<OpScope>>(
         std::in_place, gpu_, group_, kernel, context, traits);
-    const bool leader_work = (*scope)->is_leader_work();
     (*scope)->Enter();
-    Base::ComputeAsync(
-        kernel, context,
-        [this, scope, let_go = (*scope)->TakeHolds(), leader_work,
-         log = (*scope)->log(), thread = std::this_thread::get_id(),
-         done = std::move(done)]() mutable {
-          if (log) log->Launched();
-          if (std::this_thread::get_id() == thread) scope->reset();
-          if (leader_work) gpu_->NoteLeaderWork();
-          let_go();
-          done();
-        });
+    Base::ComputeAsync(kernel, context,
+                       [scope, end = (*scope)->TakeEnd(), log = (*scope)->log(),
+                        thread = std::this_thread::get_id(),
+                        done = std::move(done)]() mutable {
+                         if (log) log->Launched();
+                         if (std::this_thread::get_id() == thread)
+                           scope->reset();
+                         end();
+                         done();
+                       });
     scope->reset();
   }
 

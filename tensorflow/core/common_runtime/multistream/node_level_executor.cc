@@ -410,6 +410,7 @@ class NodeLevelExecutor : public Executor {
         nested ? outer->step
                : std::make_shared<Step>(gpu_, home,
                                         /*changes_state=*/true, shared_->order);
+    if (shared_->kernels->traits().has_references) step->NoteReferences();
     auto run = std::make_shared<GroupRun>(
         shared_, *launches, home, step,
         nested

@@ -54,7 +54,8 @@ absl::Span<const ResourceHandle> HandlesOf(const Tensor& tensor) {
 }
 
 // The key of all reference variables. They are changed in place whoever else
-// has their buffers, and any input of any reader may be such a buffer.
+// has their buffers, and any input of any op of a step that has some may be
+// such a buffer.
 constexpr GpuGroups::StateKey kReferences = 0;
 
 GpuGroups::StateKey KeyOf(const ResourceHandle& handle,
@@ -78,11 +79,20 @@ bool IsVariable(const ResourceHandle& handle) {
   return handle.hash_code() == variable;
 }
 
+// No GPU has strings. A reference to some is most often a queue's handle.
+bool TakesReferenceVariable(OpKernelContext* context, int input) {
+  return context->params()->inputs[input].is_ref() &&
+         context->op_kernel().input_type(input) != DT_STRING_REF;
+}
+
 // Whether the op is given a variable, and not some other resource.
 bool TakesVariable(OpKernelContext* context) {
   for (int i = 0; i < context->num_inputs(); ++i) {
     const TensorValue& value = context->params()->inputs[i];
-    if (value.is_ref()) return true;
+    if (value.is_ref()) {
+      if (TakesReferenceVariable(context, i)) return true;
+      continue;
+    }
     if (value.tensor == nullptr || value.tensor->dtype() != DT_RESOURCE) {
       continue;
     }
@@ -105,20 +115,21 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
       traits_(traits),
       runner_(RunnerOf(group, traits, context)),
       step_(runner_ == nullptr ? nullptr : runner_->step.get()),
+      access_{gpu, group},
       // What a step that is all on one group uses of others are arguments and
       // variables, which live on.
       holds_(group, step_, /*counts=*/traits != nullptr) {
   const KernelTraits* kernels = runner_ == nullptr ? nullptr : runner_->traits;
   FindForeignInputs(kernels);
-  leader_work_ = group->is_leader() && (step_ == nullptr || traits != nullptr ||
-                                        step_->changes_state());
-  if (leader_work_) {
-    writes_ = MayWrite();
-    adopts_ = (writes_ && MayKeepInputs(kernel->type_string_view())) ||
+  if (group->is_leader() &&
+      (step_ == nullptr || traits != nullptr || step_->changes_state())) {
+    access_.is_leader_work = traits == nullptr;
+    access_.writes = MayWrite();
+    adopts_ = (access_.writes && MayKeepInputs(kernel->type_string_view())) ||
               (traits != nullptr && traits->keeps_inputs);
   } else if (!group->is_leader() && kernels != nullptr &&
-             kernels->readers.contains(kernel)) {
-    reads_ = true;
+             (kernels->readers.contains(kernel) || MayReadReferences())) {
+    access_.reads = true;
     // The handle keeps a reference-counted variable alive.
     for (int i = 0; i < context->num_inputs(); ++i) {
       if (context->has_input(i) && context->input_dtype(i) == DT_RESOURCE) {
@@ -126,50 +137,71 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
       }
     }
   }
-  if (reads_ || writes_) FindState();
+  if (access_.reads || access_.writes) FindState();
   if (group->sanitizer() != nullptr) {
-    log_.emplace(group, kernel, context, kernels, writes_);
+    log_.emplace(group, kernel, context, kernels, access_.writes);
   }
 }
 
 void OpScope::Enter() {
-  entered_ = true;
-  if (writes_) {
-    gpu_->BeginWrite(state_);
-    if (traits_ != nullptr) LetGoOfVariables();
-  } else if (reads_) {
-    gpu_->BeginRead(group_, state_);
+  access_.Begin();
+  if (access_.writes && traits_ != nullptr) LetGoOfVariables();
+}
+
+void OpScope::Access::Begin() {
+  has_begun = true;
+  if (writes) {
+    gpu->BeginWrite(state);
+  } else if (reads) {
+    gpu->BeginRead(group, state);
+  }
+}
+
+void OpScope::Access::End() {
+  if (!std::exchange(has_begun, false)) return;
+  if (writes) {
+    gpu->EndWrite(state);
+  } else if (reads) {
+    gpu->EndRead(group, state);
+  } else if (is_leader_work) {
+    gpu->NoteLeaderWork();
   }
 }
 
 void OpScope::FindState() {
-  bool references = reads_;
+  bool references =
+      access_.reads && step_ != nullptr && step_->has_references();
   for (int i = 0; i < context_->num_inputs(); ++i) {
     const TensorValue& value = context_->params()->inputs[i];
     if (value.is_ref()) {
-      references = true;
+      references |= TakesReferenceVariable(context_, i);
       continue;
     }
     if (value.tensor == nullptr || value.tensor->dtype() != DT_RESOURCE) {
       continue;
     }
     for (const ResourceHandle& handle : HandlesOf(*value.tensor)) {
-      state_.push_back(KeyOf(handle, context_));
+      access_.state.push_back(KeyOf(handle, context_));
     }
   }
-  if (references) state_.push_back(kReferences);
+  if (references) access_.state.push_back(kReferences);
+}
+
+const FunctionLibraryDefinition* OpScope::Library() const {
+  const FunctionLibraryRuntime* library = context_->function_library();
+  return library == nullptr ? nullptr : library->GetFunctionLibraryDefinition();
+}
+
+bool OpScope::MayReadReferences() const {
+  return step_ != nullptr && step_->has_references() &&
+         MayReadReference(kernel_->def(), Library());
 }
 
 bool OpScope::MayWrite() const {
   if (traits_ != nullptr) {
     return traits_->changes_state && TakesVariable(context_);
   }
-  const FunctionLibraryRuntime* library = context_->function_library();
-  return MayChangeState(*kernel_,
-                        library == nullptr
-                            ? nullptr
-                            : library->GetFunctionLibraryDefinition()) &&
-         TakesVariable(context_);
+  return MayChangeState(*kernel_, Library()) && TakesVariable(context_);
 }
 
 void OpScope::ForEachVariable(absl::FunctionRef<void(Var*)> f) {
@@ -208,7 +240,7 @@ void OpScope::Hold(const Tensor& tensor) {
 
 void OpScope::HoldForLaterOps() {
   if (step_ == nullptr) return;
-  if (reads_ || kernel_->type_string_view() == "_Arg") {
+  if (access_.reads || kernel_->type_string_view() == "_Arg") {
     for (int i = 0; i < context_->num_outputs(); ++i) {
       if (context_->expected_output_dtype(i) == DT_VARIANT &&
           context_->mutable_output(i) != nullptr) {
@@ -216,7 +248,7 @@ void OpScope::HoldForLaterOps() {
       }
     }
   }
-  if (reads_ && PassesVariablesOn(kernel_->type_string_view())) {
+  if (access_.reads && PassesVariablesOn(kernel_->type_string_view())) {
     ForEachVariable([this](Var* var) {
       tf_shared_lock lock(*var->mu());
       HoldToEnd(*var->tensor());
@@ -228,25 +260,25 @@ void OpScope::HoldToEnd(const Tensor& tensor) {
   if (!TakeTestFault(TestFault::kDropHold)) step_->HoldToEnd(group_, tensor);
 }
 
-std::function<void()> OpScope::TakeHolds() {
-  if (holds_.empty()) return [] {};
-  std::shared_ptr<Step> step;
-  if (runner_ != nullptr) step = runner_->step;
-  return [step = std::move(step),
-          holds = std::make_shared<Holds>(std::move(holds_))] {
-    holds->Enqueued();
+std::function<void()> OpScope::TakeEnd() {
+  struct End {
+    std::shared_ptr<Step> step;  // of the holds
+    Access access;
+    Holds holds;
+  };
+  auto end =
+      std::make_shared<End>(End{runner_ == nullptr ? nullptr : runner_->step,
+                                access_, std::move(holds_)});
+  access_.has_begun = false;
+  return [end = std::move(end)] {
+    end->access.End();
+    end->holds.Enqueued();
   };
 }
 
 OpScope::~OpScope() {
   if (adopted_ != nullptr) context_->params()->inputs = original_inputs_;
-  if (entered_ && writes_) {
-    gpu_->EndWrite(state_);
-  } else if (entered_ && reads_) {
-    gpu_->EndRead(group_, state_);
-  } else if (leader_work_ && traits_ == nullptr) {
-    gpu_->NoteLeaderWork();
-  }
+  access_.End();
   holds_.Enqueued();
 }
 

@@ -33,6 +33,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/launch_log.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -53,6 +54,12 @@ struct OpTraits {
 
 // Alive while an op is launched on `group`'s device. Locks what state it
 // touches from Enter to its end; what comes before may wait for memory.
+//
+// An asynchronous op keeps state locked until it is done, as a variable's own
+// mutex is by the kernels that launch on another thread (XlaLaunch, if it has
+// collectives). So none that waits for another op may be given a lock: calls
+// and what receives are no readers, and a reference to strings, which the ops
+// of queues and barriers take, is none to a variable.
 class OpScope {
  public:
   // `traits`: if the step's ops have groups of their own.
@@ -90,10 +97,6 @@ class OpScope {
     return (adopts_ && !foreign_.empty()) || !taken_over_.empty();
   }
 
-  // Whether the op runs outside any read-only step, so that other groups may
-  // depend on it.
-  bool is_leader_work() const { return leader_work_ && traits_ == nullptr; }
-
   // To be called when a synchronous op has computed.
   void Launched() {
     HoldForLaterOps();
@@ -103,13 +106,32 @@ class OpScope {
   // done.
   const std::optional<LaunchLog>& log() const { return log_; }
 
-  // For an asynchronous op: a function to be called when the op is done,
-  // instead of at the scope's end. What the op holds is pending until then.
-  std::function<void()> TakeHolds();
+  // For an asynchronous op, after Enter: a function to be called when the op is
+  // done, which has enqueued its last work by then and perhaps not before. What
+  // the scope would do at its end waits for that: state stays locked, and what
+  // the op holds is pending.
+  std::function<void()> TakeEnd();
 
  private:
+  // What the op does to state, from Begin to End.
+  struct Access {
+    GpuGroups* gpu;
+    StreamGroup* group;
+    bool reads = false;
+    bool writes = false;
+    // Other groups may depend on it: it runs outside any read-only step.
+    bool is_leader_work = false;
+    bool has_begun = false;
+    absl::InlinedVector<GpuGroups::StateKey, 4> state;  // what it locks
+
+    void Begin();
+    void End();
+  };
+
   void FindForeignInputs(const KernelTraits* traits);
   void FindState();
+  const FunctionLibraryDefinition* Library() const;
+  bool MayReadReferences() const;
   bool MayWrite() const;
   void ForEachVariable(absl::FunctionRef<void(Var*)> f);
   void LetGoOfVariables();
@@ -129,12 +151,8 @@ class OpScope {
   const OpTraits* const traits_;
   const StepRunner* const runner_;  // if the op is one of a step's
   Step* const step_;
-  bool leader_work_ = false;
-  bool reads_ = false;
-  bool writes_ = false;
   bool adopts_ = false;
-  bool entered_ = false;
-  absl::InlinedVector<GpuGroups::StateKey, 4> state_;  // what it locks
+  Access access_;
   std::vector<int> foreign_;  // inputs in other groups' memory
   // Inputs whose memory the op would take for its output if nobody held it.
   std::vector<int> taken_over_;

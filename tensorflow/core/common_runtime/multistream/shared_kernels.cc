@@ -69,7 +69,9 @@ SharedKernels::SharedKernels(int gpu, const LocalExecutorParams& params,
                        ProcessOptions()->segment_own_const),
       make_(params.create_kernel),
       delete_(params.delete_kernel),
-      readers_(traits.readers) {}
+      readers_(traits.readers) {
+  kernel_traits_.has_references = traits.has_references;
+}
 
 void SharedKernels::Wrap(std::shared_ptr<SharedKernels> kernels, int group,
                          LocalExecutorParams* params) {

@@ -46,6 +46,8 @@ struct KernelTraits {
   // Data of constants that kernels own. They live as long as the executor,
   // which outlives its steps, so nobody needs to hold them.
   absl::flat_hash_set<const void*> constants;
+  // Their graph has reference variables.
+  bool has_references = false;
 };
 
 class Step {
@@ -64,6 +66,15 @@ class Step {
   GpuGroups* gpu() const { return gpu_; }
   StreamGroup* group() const { return group_; }
   bool changes_state() const { return changes_state_; }
+
+  // A graph of the step has reference variables. Aliases of their memory may be
+  // anywhere in the step from now on, in functions that it calls, too.
+  void NoteReferences() {
+    has_references_.store(true, std::memory_order_release);
+  }
+  bool has_references() const {
+    return has_references_.load(std::memory_order_acquire);
+  }
 
   // All ops of the step are done on the host. Its runner may live on, in an
   // input pipeline that the step started.
@@ -110,6 +121,7 @@ class Step {
   StreamGroup* const group_;
   const bool changes_state_;
   StreamOrder* const order_;
+  std::atomic<bool> has_references_{false};
   std::atomic<bool> finished_{false};
   absl::Mutex mu_;
   std::vector<Held> held_by_ ABSL_GUARDED_BY(mu_);  // groups
