@@ -110,10 +110,10 @@ absl::StatusOr<std::unique_ptr<Allocator>> NewPinnedMemory(
   }
   BFCAllocator::Options options;
   options.allow_growth = true;
-  return std::make_unique<BFCAllocator>(
+  return std::make_unique<HostAllocator>(std::make_unique<BFCAllocator>(
       *std::move(memory), megabytes << 20,
       absl::StrCat("GPU_", group.gpu(), "_group_", group.index(), "_host_bfc"),
-      options);
+      options));
 }
 
 std::optional<AllocatorStats> LeaderAllocator::GetStats() {

@@ -239,9 +239,9 @@ void MakeAllocators(GpuGroups* gpu, const Options& options,
           }));
     }
     if (options.host_allocators) {
-      group->set_host_allocator(NewBfc(*group, "_host", nullptr,
-                                       kEmulatedMemory, /*allow_growth=*/true)
-                                    .release());
+      group->set_host_allocator(
+          new HostAllocator(NewBfc(*group, "_host", nullptr, kEmulatedMemory,
+                                   /*allow_growth=*/true)));
     }
     group->set_executor(i);
     group->set_context(size.contexts[i]);

@@ -38,6 +38,8 @@ limitations under the License.
 #include "tensorflow/cc/ops/math_ops.h"
 #include "tensorflow/core/common_runtime/multistream/emulated_session.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
+#include "tensorflow/core/common_runtime/multistream/stream_group.h"
+#include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace tensorflow {
@@ -158,6 +160,21 @@ TEST_F(ForkedChildTest, DeletesASessionThatIsAtRest) {
     return true;
   });
   EXPECT_TRUE(RunOnce(at_rest_.get()).ok());
+}
+
+TEST_F(ForkedChildTest, LetsGoOfPinnedMemory) {
+  Allocator* pinned = FindGpuGroups(0)->group(1)->host_allocator();
+  ASSERT_NE(pinned, nullptr);
+  Tensor fed(pinned, DT_FLOAT, TensorShape({1024}));
+  for (int i = 0; i < 2; ++i) {
+    threads_.emplace_back([this, pinned] {
+      while (!stop_) Tensor(pinned, DT_FLOAT, TensorShape({1024}));
+    });
+  }
+  ExpectInChildren("pinned memory", [&fed] {
+    fed = Tensor();
+    return true;
+  });
 }
 
 TEST_F(ForkedChildTest, HasNoGroupsToAskAbout) {

@@ -13,13 +13,15 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// A group's allocator, which tells MemoryOwner what memory is the group's.
+// A group's allocators: of the GPU's memory, which tells MemoryOwner what is
+// the group's, and of pinned memory on the host.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GROUP_ALLOCATOR_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GROUP_ALLOCATOR_H_
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -114,6 +116,26 @@ class GroupAllocator : public AllocatorWrapper {
   StreamGroup* const group_;
   const RegionOf region_of_;
   StreamAwarePool* const pool_ = nullptr;
+};
+
+// A group's pinned memory on the host, from an allocator that it owns. Nothing
+// of it is given back in a fork()ed child, where that allocator's lock may be
+// another thread's for ever.
+class HostAllocator : public AllocatorWrapper {
+ public:
+  explicit HostAllocator(std::unique_ptr<Allocator> wrapped)
+      : AllocatorWrapper(wrapped.get()), owned_(std::move(wrapped)) {}
+
+  void DeallocateRaw(void* address) override {
+    if (!GroupsAreOfParent()) AllocatorWrapper::DeallocateRaw(address);
+  }
+  std::optional<AllocatorStats> GetStats() override {
+    return wrapped()->GetStats();
+  }
+  bool ClearStats() override { return wrapped()->ClearStats(); }
+
+ private:
+  const std::unique_ptr<Allocator> owned_;
 };
 
 }  // namespace multistream
