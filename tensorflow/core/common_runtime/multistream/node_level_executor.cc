@@ -29,6 +29,7 @@ limitations under the License.
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/compat.h"
+#include "tensorflow/core/common_runtime/multistream/expensive_kernel.h"
 #include "tensorflow/core/common_runtime/multistream/fork_state.h"
 #include "tensorflow/core/common_runtime/multistream/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/group_rendezvous.h"
@@ -49,20 +50,6 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 namespace {
-
-// The executor runs all inexpensive kernels that are ready in one thread, and
-// takes every kernel of a GPU for inexpensive: so one thread would launch all
-// branches. A kernel that is expensive gets another thread, which goes on with
-// what it makes ready. OpKernel has no way to say so, but an explicit
-// instantiation may name a private member.
-template <bool OpKernel::*member>
-struct ExpensiveMember {
-  friend void SetExpensive(OpKernel* kernel, bool expensive) {
-    kernel->*member = expensive;
-  }
-};
-void SetExpensive(OpKernel* kernel, bool expensive);
-template struct ExpensiveMember<&OpKernel::expensive_>;
 
 StreamOrder* OrderOf(GpuGroups* gpu, bool reduce) {
   static absl::Mutex mu(absl::kConstInit);
@@ -207,8 +194,7 @@ class NodeLevelExecutor : public Executor {
     return variant;
   }
 
-  // The plans to try beside that of one stream. Returns how many there are with
-  // it.
+  // Plans to try beside that of one stream. Returns how many there are with it.
   int MakeVariants() ABSL_LOCKS_EXCLUDED(mu_) {
     for (const Guess& guess :
          {Guess{}, Guess{true, Policy::kCost, kWaitWithThreadUs},
@@ -242,17 +228,21 @@ class NodeLevelExecutor : public Executor {
 
   // The plan `number` with `home`. Makes it without the lock, as no step shall
   // wait for a plan that is not its own. Two threads that do so at once have
-  // the same plan, of which the first one stays.
+  // the same plan, of which the first one stays. nullptr: it has to be made,
+  // and this thread may not.
   absl::StatusOr<std::shared_ptr<const Launches>> LaunchesOf(int number,
                                                              int home,
+                                                             bool may_plan,
                                                              Executor** runs)
       ABSL_LOCKS_EXCLUDED(mu_) {
+    if (number == PlanTuner::kMustPlan) return nullptr;
     Guess guess;
     {
       absl::MutexLock lock(&mu_);
       const Variant& variant = *variants_[number];
       *runs = variant.executor.get();
       if (variant.launches[home] != nullptr) return variant.launches[home];
+      if (!may_plan) return nullptr;
       guess = variant.guess;
     }
     auto made = Plan(home, guess);
@@ -374,7 +364,12 @@ class NodeLevelExecutor : public Executor {
     return traits;
   }
 
+  // This may be the thread that runs all streams' callbacks: it plans nothing.
   void TFMS_RUN_ASYNC(const Args& args, DoneCallback done) override {
+    RunStep(args, std::move(done), /*may_plan=*/false);
+  }
+
+  void RunStep(const Args& args, DoneCallback done, bool may_plan) {
     if (GroupsAreOfParent()) {
       done(GroupsAreOfParentError());
       return;
@@ -394,18 +389,23 @@ class NodeLevelExecutor : public Executor {
     StreamGroup* home = nested ? outer->group : gpu_->leader();
     // What runs within a step is not worth a search.
     PlanTuner::Run turn;
-    if (tuner_ != nullptr && !nested) turn = tuner_->Begin(NowUs());
-    Executor* executor;
-    auto launches = LaunchesOf(turn.plan, home->index(), &executor);
+    if (tuner_ != nullptr && !nested) turn = tuner_->Begin(NowUs(), may_plan);
+    Executor* executor = nullptr;
+    auto launches = LaunchesOf(turn.plan, home->index(), may_plan, &executor);
+    if (launches.ok() && *launches == nullptr) {
+      // No turn has begun: without one, only a nested step may lack its plan.
+      params_.device->env()->SchedClosure([this, args, done = std::move(done)] {
+        RunStep(args, done, /*may_plan=*/true);
+      });
+      return;
+    }
     if (!launches.ok()) {
       if (turn.watched) tuner_->Done(turn);
       done(launches.status());
       return;
     }
     if (PlanCapture::IsOn()) CapturePlan(**launches);
-    for (int group : (*launches)->groups) {
-      used_[group].store(true, std::memory_order_release);
-    }
+    for (int i : (*launches)->groups) used_[i].store(true);
     auto step =
         nested ? outer->step
                : std::make_shared<Step>(gpu_, home,
@@ -469,8 +469,7 @@ class NodeLevelExecutor : public Executor {
   StepProfile profile_;
   std::shared_ptr<PlanTuner> tuner_;  // or nullptr
 
-  // Never held while a plan is made: steps begin and end meanwhile, and a step
-  // may begin in the thread that runs the callbacks of all streams.
+  // Never held while a plan is made: steps begin and end meanwhile.
   absl::Mutex mu_;
   // The first one splits nothing, if the fastest is to be found.
   std::vector<std::unique_ptr<Variant>> variants_ ABSL_GUARDED_BY(mu_);

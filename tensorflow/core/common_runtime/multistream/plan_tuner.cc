@@ -77,13 +77,16 @@ void PlanTuner::AddRound() {
   }
 }
 
-PlanTuner::Run PlanTuner::Begin(double now_us) {
+PlanTuner::Run PlanTuner::Begin(double now_us, bool may_plan) {
   Run run;
   run.plan = decided();
   if (run.plan >= 0) return run;
   absl::MutexLock lock(&mu_);
   if (turns_.empty() && !planning_) {
-    if (rounds_ == 0) MakePlans();
+    if (rounds_ == 0) {
+      if (!may_plan) return {/*plan=*/kMustPlan};
+      MakePlans();
+    }
     if (rounds_ < kRounds) AddRound();
   }
   run.plan = std::max(decided(), 0);

@@ -40,9 +40,9 @@ namespace multistream {
 class PlanTuner {
  public:
   // `make_plans` is called once the steps have been profiled, by a thread that
-  // begins a step; it returns how many plans there are, plan 0 included. It may
-  // take long, and no lock is held meanwhile: steps that others begin have plan
-  // 0, and what tells of the end of steps never waits.
+  // begins a step and may plan; it returns how many plans there are, plan 0
+  // included. It may take long, and no lock is held meanwhile: steps that
+  // others begin have plan 0, and what tells of the end of steps never waits.
   explicit PlanTuner(std::function<int()> make_plans);
 
   // One step.
@@ -57,8 +57,10 @@ class PlanTuner {
     bool timed = false;
   };
 
-  // A step begins; `now_us` is the time in microseconds.
-  Run Begin(double now_us);
+  // A step begins; `now_us` is the time in microseconds. If plans are to be
+  // made and this thread may not, none begins, and the run's plan is kMustPlan.
+  Run Begin(double now_us, bool may_plan = true);
+  static constexpr int kMustPlan = -1;
   // It is done on the host.
   void Done(const Run& run);
   // Its streams have passed it. `ok`: it ended without an error.

@@ -115,6 +115,19 @@ TEST_F(PlanTunerTest, PlansAreMadeOnceAfterTheProfiledSteps) {
   EXPECT_EQ(made_, 1);
 }
 
+TEST_F(PlanTunerTest, AThreadThatMayNotPlanDoesNot) {
+  UsePlans({100, 80});
+  Steps(kStepsBeforePlans);
+  EXPECT_EQ(tuner_->Begin(now_us_, /*may_plan=*/false).plan,
+            PlanTuner::kMustPlan);
+  EXPECT_EQ(made_, 0);
+  // As if it had not come.
+  EXPECT_EQ(Steps(6), "1 1 0 0 0 0");
+  EXPECT_EQ(made_, 1);
+  EXPECT_NE(tuner_->Begin(now_us_, /*may_plan=*/false).plan,
+            PlanTuner::kMustPlan);
+}
+
 // Callbacks of all streams run on one thread: who plans must not stop it.
 TEST(PlanTunerThreadsTest, StepsBeginAndEndWhilePlansAreMade) {
   absl::Notification planning, may_end, passed;

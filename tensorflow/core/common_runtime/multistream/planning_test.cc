@@ -13,8 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// While other plans of a graph are made, which may take long, its steps and the
-// streams' callbacks go on.
+// While plans of a graph are made, which may take long, its steps and the
+// streams' callbacks go on: no thread that begins a step makes them.
 
 #include <atomic>
 #include <memory>
@@ -33,8 +33,13 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
 #include "tensorflow/core/common_runtime/multistream/emulated_session.h"
+#include "tensorflow/core/common_runtime/multistream/function_groups.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/stream_group.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace tensorflow {
@@ -48,6 +53,7 @@ constexpr int kStepsBeforePlans = 8;
 // A planner makes an executor for each plan. This one's stand still.
 struct Planner {
   std::atomic<bool> stands_still{false};
+  std::thread::id thread;  // of the last executor
   absl::Notification has_begun;
   absl::Notification may_end;
 };
@@ -58,6 +64,7 @@ class Factory : public ExecutorFactory {
   absl::Status NewExecutor(const LocalExecutorParams& params,
                            const Graph& graph,
                            std::unique_ptr<Executor>* out) override {
+    planner->thread = std::this_thread::get_id();
     if (planner->stands_still.exchange(false)) {
       planner->has_begun.Notify();
       planner->may_end.WaitForNotification();
@@ -97,10 +104,78 @@ float RunOnce(Session* session) {
   return status.ok() ? sum[0].flat<float>()(0) : 0;
 }
 
-TEST(PlanningTest, StepsAndCallbacksGoOnMeanwhile) {
-  ASSERT_TRUE(MultiStreamIsEnabled()) << CheckEnvironment();
-  planner = new Planner;
-  ExecutorFactory::Register(kExecutorType, new Factory);
+class PlanningTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    ExecutorFactory::Register(kExecutorType, new Factory);
+  }
+  void SetUp() override {
+    ASSERT_TRUE(MultiStreamIsEnabled()) << CheckEnvironment();
+    planner = new Planner;
+  }
+};
+
+TEST_F(PlanningTest, IsNotDoneByTheThreadThatBeginsAStep) {
+  auto session = NewSessionOfBranches();
+  ASSERT_NE(session, nullptr);
+  for (int i = 0; i < kStepsBeforePlans; ++i) RunOnce(session.get());
+  const std::thread::id here = std::this_thread::get_id();
+  EXPECT_EQ(planner->thread, here) << "the first plan is made with the session";
+  RunOnce(session.get());
+  EXPECT_NE(planner->thread, here);
+}
+
+std::thread::id thread_of_op;
+
+REGISTER_OP("MultiStreamPlanningOp").Output("y: float").SetIsStateful();
+class ThreadNotingOp : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    thread_of_op = std::this_thread::get_id();
+    context->set_output(0, Tensor(1.0f));
+  }
+};
+REGISTER_KERNEL_BUILDER(Name("MultiStreamPlanningOp").Device(DEVICE_CPU),
+                        ThreadNotingOp);
+
+// A function that an op of another group calls has that group for its home.
+TEST_F(PlanningTest, OfAFunctionIsNotDoneByTheThreadThatCallsIt) {
+  FunctionDef function = FunctionDefHelper::Create(
+      "noting", {}, {"y: float"}, {},
+      {{{"op"}, "MultiStreamPlanningOp", {}, {}}}, {{"y", "op:y:0"}});
+  (*function.mutable_attr())["_noinline"].set_b(true);
+  GraphDef graph;
+  *graph.mutable_library()->add_function() = function;
+  NodeDef* call = graph.add_node();
+  NameAttrList f;
+  f.set_name("noting");
+  ASSERT_TRUE(NodeDefBuilder("call", "StatefulPartitionedCall")
+                  .Input(std::vector<NodeDefBuilder::NodeOut>())
+                  .Attr("Tout", DataTypeVector({DT_FLOAT}))
+                  .Attr("f", f)
+                  .Attr(kStreamGroupAttr, 2)
+                  .Device("/device:GPU:0")
+                  .Finalize(call)
+                  .ok());
+  std::unique_ptr<Session> session(NewSession(PlainOptions()));
+  ASSERT_TRUE(session->Create(graph).ok());
+  const auto run = [&] {
+    RunOptions in_this_thread;
+    in_this_thread.set_inter_op_thread_pool(-1);
+    RunMetadata metadata;
+    std::vector<Tensor> none;
+    const absl::Status status =
+        session->Run(in_this_thread, {}, {}, {"call"}, &none, &metadata);
+    EXPECT_TRUE(status.ok()) << status;
+  };
+  run();
+  EXPECT_NE(thread_of_op, std::this_thread::get_id());
+  run();
+  EXPECT_EQ(thread_of_op, std::this_thread::get_id()) << "there is a plan";
+}
+
+TEST_F(PlanningTest, StepsAndCallbacksGoOnMeanwhile) {
   auto session = NewSessionOfBranches();
   ASSERT_NE(session, nullptr);
   const float expected = RunOnce(session.get());
