@@ -242,6 +242,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       return WantsGpus(options.config) ? GroupsAreOfParentError()
                                        : absl::OkStatus();
     }
+    // Whoever lists devices comes here without AddDevices of ours.
+    const MakingGroups making;
     absl::MutexLock lock(&mu_);
     options_ = *ProcessOptions();
     absl::StatusOr<std::vector<int>> physical = PhysicalGpus();

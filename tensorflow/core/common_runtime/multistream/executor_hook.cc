@@ -32,6 +32,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/device_factory.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
+#include "tensorflow/core/common_runtime/gpu/gpu_process_state.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
 #include "tensorflow/core/common_runtime/multistream/cuda_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/emulated_gpu.h"
@@ -145,8 +146,9 @@ bool HasGpu() {
          !gpus.empty();
 }
 
-// Whether this process has GPU devices that TensorFlow has made itself.
-bool has_stock_gpus = false;
+// Whether this process has made GPU devices, for a session or for who lists
+// them: some of TensorFlow's Python modules call its own AddDevices, not ours.
+bool HasMadeGpus() { return GPUProcessState::singleton()->HasGPUDevice(); }
 
 // Makes the process able to give a session what its configuration asks for,
 // where that can still be done.
@@ -156,14 +158,15 @@ absl::Status PrepareFor(const SessionConfig& asked) {
   const bool made = !AllGpuGroups().empty();
   const bool register_now =
       streams > 1 && !made && !registered.load(std::memory_order_acquire);
-  if (register_now && has_stock_gpus) {
+  if (register_now && HasMadeGpus()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "A session's graph_options.rewrite_options.multi_stream_opts."
         "multi_stream_num is ",
         streams,
         ", and this process uses its GPUs without stream groups already. "
-        "Groups are made once per process: make this session before others "
-        "and before the first op that runs eagerly, or set ",
+        "Groups are made once per process: make this session before others, "
+        "before the first op that runs eagerly and before devices are listed "
+        "(device_lib.list_local_devices), or set ",
         kGroupCountVariable, "=", streams));
   }
   if (register_now && !HasGpu()) {
@@ -183,7 +186,6 @@ absl::Status PrepareFor(const SessionConfig& asked) {
 // In the place of DeviceFactory::AddDevices, which is `stock`: a session begins
 // with its devices.
 absl::Status AddDevices(const SessionOptions& options,
-                        std::vector<std::unique_ptr<Device>>* devices,
                         const std::function<absl::Status()>& stock) {
   static absl::Mutex mu(absl::kConstInit);
   // Another thread of the parent may have had the lock.
@@ -201,11 +203,6 @@ absl::Status AddDevices(const SessionOptions& options,
   // What a session asked for that could not be made is not the next one's.
   if (!status.ok() && AllGpuGroups().size() == gpus_before) {
     RestoreOptions(before);
-  }
-  if (!registered.load(std::memory_order_acquire)) {
-    for (const auto& device : *devices) {
-      has_stock_gpus |= device->device_type() == DEVICE_GPU;
-    }
   }
   return status;
 }
@@ -250,7 +247,7 @@ absl::Status DeviceFactory::AddDevices(
             "KNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEPSt6vectorISt"
             "10unique_ptrINS_6DeviceESt14default_deleteISE_EESaISH_EE"));
   return multistream::AddDevices(
-      options, devices, [&] { return stock(options, name_prefix, devices); });
+      options, [&] { return stock(options, name_prefix, devices); });
 }
 
 class EagerContext;
