@@ -24,10 +24,10 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/fork_state.h"
 #include "tensorflow/core/common_runtime/multistream/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/group_rendezvous.h"
+#include "tensorflow/core/common_runtime/multistream/inline_runner.h"
 #include "tensorflow/core/common_runtime/multistream/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/shared_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
-#include "tensorflow/core/common_runtime/multistream/step_threads.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {
@@ -129,11 +129,11 @@ class GraphLevelExecutor : public Executor {
     if (kernels_->traits().has_references) step->NoteReferences();
     auto rendezvous = Wrap(args.rendezvous, step.get());
     Args ours = args;
-    ours.runner = StepRunner{
-        step, &kernels_->traits(),
-        StepThreads::RunnerFor(args, group, /*groups=*/1,
-                               leader_->session_threads(group->index())),
-        nullptr, group};
+    ours.runner =
+        StepRunner{step, &kernels_->traits(),
+                   RunnerOfStep(args, group, /*groups=*/1,
+                                leader_->session_threads(group->index())),
+                   nullptr, group};
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
     executors_[group->index()]->RunAsync(
         ours, [step, rendezvous, complete_on_stream, gpu = gpu_, group,

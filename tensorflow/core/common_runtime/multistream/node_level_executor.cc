@@ -34,6 +34,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/group_rendezvous.h"
 #include "tensorflow/core/common_runtime/multistream/group_run.h"
+#include "tensorflow/core/common_runtime/multistream/inline_runner.h"
 #include "tensorflow/core/common_runtime/multistream/node_plan.h"
 #include "tensorflow/core/common_runtime/multistream/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/plan_capture.h"
@@ -42,7 +43,6 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/shared_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
 #include "tensorflow/core/common_runtime/multistream/step_profile.h"
-#include "tensorflow/core/common_runtime/multistream/step_threads.h"
 #include "tensorflow/core/common_runtime/multistream/stream_order.h"
 #include "tensorflow/core/lib/core/refcount.h"
 #include "tensorflow/core/platform/logging.h"
@@ -413,10 +413,9 @@ class NodeLevelExecutor : public Executor {
     if (shared_->kernels->traits().has_references) step->NoteReferences();
     auto run = std::make_shared<GroupRun>(
         shared_, *launches, home, step,
-        nested
-            ? outer->run
-            : StepThreads::RunnerFor(args, home, groups_,
-                                     leader_->session_threads(home->index())),
+        nested ? outer->run
+               : RunnerOfStep(args, home, groups_,
+                              leader_->session_threads(home->index())),
         turn.profiled ? &profile_ : nullptr);
     std::shared_ptr<GroupRendezvous> rendezvous;
     if (args.rendezvous != nullptr) {
