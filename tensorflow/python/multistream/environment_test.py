@@ -15,33 +15,12 @@
 """The environment decides what the runtime does; what it says wrongly is an error."""
 
 import os
-import subprocess
-import sys
-import textwrap
 
 import pytest
 
+from multistream.conftest import ok, run
+
 EMULATED = {"TF_MULTI_STREAM_EMULATED_GPUS": "1"}
-
-
-def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs code in a process with these multi-stream variables and no others."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env={**clean, "TF_CPP_MIN_LOG_LEVEL": "2", **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def ok(code: str, **environment: str) -> str:
-    """Like run, for code that must succeed; returns what it prints."""
-    done = run(code, **environment)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
 
 
 @pytest.mark.parametrize(

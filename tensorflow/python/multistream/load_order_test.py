@@ -14,14 +14,13 @@
 # ==============================================================================
 """Libraries that are loaded before the runtime: errors name them. Each case is a new process."""
 
-import os
 import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 from tensorflow.python.multistream import loader
+
+from multistream.conftest import ok, run
 
 FOLDER = Path(loader.__file__).resolve().parents[2]
 FRAMEWORK = FOLDER / "libtensorflow_framework.so.2"
@@ -30,26 +29,6 @@ NEW_EXECUTOR = (
     "_ZN10tensorflow11NewExecutorERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKNS_19Local"
     "ExecutorParamsERKNS_5GraphEPSt10unique_ptrINS_8ExecutorESt14default_deleteISF_EE"
 )
-
-
-def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs code in a process with these multi-stream variables and no others."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env={**clean, "TF_CPP_MIN_LOG_LEVEL": "2", **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def ok(code: str, **environment: str) -> str:
-    """Like run, for code that must succeed; returns what it prints."""
-    done = run(code, **environment)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> str:
