@@ -130,10 +130,11 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
   } else if (!group->is_leader() && kernels != nullptr &&
              (kernels->readers.contains(kernel) || MayReadReferences())) {
     access_.reads = true;
-    // The handle keeps a reference-counted variable alive.
+    // The handle keeps a reference-counted variable alive. It is no memory of
+    // another group, which is what tests drop holds of.
     for (int i = 0; i < context->num_inputs(); ++i) {
       if (context->has_input(i) && context->input_dtype(i) == DT_RESOURCE) {
-        Hold(context->input(i));
+        holds_.Add(context->input(i));
       }
     }
   }

@@ -31,6 +31,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/fake_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/step.h"
+#include "tensorflow/core/common_runtime/multistream/test_faults.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -260,6 +261,16 @@ TEST_F(OpStateTest, EveryOpOfAStepWithReferencesWaitsForTheirChanges) {
 TEST_F(OpStateTest, StepsWithoutReferencesDoNotWaitForTheirChanges) {
   Op reader = Reader(), writer = ReferenceWriter();
   EXPECT_TRUE(RunsBeside(&reader, &writer));
+}
+
+// Or most that a test asks for would change nothing.
+TEST_F(OpStateTest, AFaultThatDropsAHoldIsNotSpentOnAHandle) {
+  test_faults_allowed = true;
+  ASSERT_TRUE(InjectTestFault(TestFault::kDropHold, 1));
+  Op reader = Reader();
+  reader.Compute();
+  EXPECT_TRUE(TakeTestFault(TestFault::kDropHold));
+  test_faults_allowed = false;
 }
 
 }  // namespace
