@@ -21,9 +21,12 @@ limitations under the License.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 
+#include <atomic>
+
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 
 #define TFMS_ABSL "lts_20250814"
 static_assert(ABSL_LTS_RELEASE_VERSION == 20250814,
@@ -58,6 +61,17 @@ void AnnotatedUnlock(Mutex* mutex, void (*stock)(Mutex*), unsigned flags) {
   __tsan_mutex_pre_unlock(mutex, flags);
   stock(mutex);
   __tsan_mutex_post_unlock(mutex, flags);
+}
+
+// The lock is given up while `wait` waits.
+template <class Wait>
+bool AnnotatedWait(Mutex* mutex, unsigned flags, const Wait& wait) {
+  __tsan_mutex_pre_unlock(mutex, flags);
+  __tsan_mutex_post_unlock(mutex, flags);
+  __tsan_mutex_pre_lock(mutex, flags);
+  const bool result = wait();
+  __tsan_mutex_post_lock(mutex, flags, /*recursion=*/0);
+  return result;
 }
 
 }  // namespace
@@ -98,7 +112,34 @@ void Mutex::unlock_shared() {
   AnnotatedUnlock(this, stock, __tsan_mutex_read_lock);
 }
 
-// Given up while it waits.
+bool Mutex::LockWhenCommon(const Condition& condition,
+                           synchronization_internal::KernelTimeout timeout,
+                           bool exclusive) {
+  static const auto stock = Stock<bool(
+      Mutex*, const Condition&, synchronization_internal::KernelTimeout, bool)>(
+      "_ZN4absl12" TFMS_ABSL
+      "5Mutex14LockWhenCommonERKNS0_9ConditionENS0_24synchronization_"
+      "internal13KernelTimeoutEb");
+  const unsigned flags = exclusive ? 0 : __tsan_mutex_read_lock;
+  __tsan_mutex_pre_lock(this, flags);
+  const bool true_in_time = stock(this, condition, timeout, exclusive);
+  __tsan_mutex_post_lock(this, flags, /*recursion=*/0);
+  return true_in_time;
+}
+
+bool Mutex::AwaitCommon(const Condition& condition,
+                        synchronization_internal::KernelTimeout timeout) {
+  static const auto stock = Stock<bool(
+      Mutex*, const Condition&, synchronization_internal::KernelTimeout)>(
+      "_ZN4absl12" TFMS_ABSL
+      "5Mutex11AwaitCommonERKNS0_9ConditionENS0_24synchronization_"
+      "internal13KernelTimeoutE");
+  // The caller's, and Abseil's kMuReader.
+  const bool shared = (mu_.load(std::memory_order_relaxed) & 1) != 0;
+  return AnnotatedWait(this, shared ? __tsan_mutex_read_lock : 0,
+                       [&] { return stock(this, condition, timeout); });
+}
+
 bool CondVar::WaitCommon(Mutex* mutex,
                          synchronization_internal::KernelTimeout timeout) {
   static const auto stock =
@@ -106,12 +147,8 @@ bool CondVar::WaitCommon(Mutex* mutex,
           "_ZN4absl12" TFMS_ABSL
           "7CondVar10WaitCommonEPNS0_5MutexENS0_24synchronization_internal13"
           "KernelTimeoutE");
-  __tsan_mutex_pre_unlock(mutex, 0);
-  __tsan_mutex_post_unlock(mutex, 0);
-  __tsan_mutex_pre_lock(mutex, 0);
-  const bool late = stock(this, mutex, timeout);
-  __tsan_mutex_post_lock(mutex, 0, /*recursion=*/0);
-  return late;
+  return AnnotatedWait(mutex, /*flags=*/0,
+                       [&] { return stock(this, mutex, timeout); });
 }
 
 void Notification::Notify() {
@@ -139,11 +176,24 @@ bool Notification::WaitForNotificationWithTimeout(Duration timeout) const {
   return notified;
 }
 
+bool Notification::WaitForNotificationWithDeadline(Time deadline) const {
+  static const auto stock = Stock<bool(const Notification*, Time)>(
+      "_ZNK4absl12" TFMS_ABSL
+      "12Notification31WaitForNotificationWithDeadlineENS0_4TimeE");
+  const bool notified = stock(this, deadline);
+  if (notified) {
+    __tsan_acquire(const_cast<std::atomic<bool>*>(&notified_yet_));
+  }
+  return notified;
+}
+
 bool BlockingCounter::DecrementCount() {
   static const auto stock = Stock<bool(BlockingCounter*)>(
       "_ZN4absl12" TFMS_ABSL "15BlockingCounter14DecrementCountEv");
   __tsan_release(this);
-  return stock(this);
+  const bool last = stock(this);
+  if (last) __tsan_acquire(this);
+  return last;
 }
 
 void BlockingCounter::Wait() {
