@@ -30,6 +30,7 @@ limitations under the License.
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/barrier.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 
@@ -445,12 +446,16 @@ TEST_F(PlanTunerTest, ThreadsThatCallItAtOnceReachOneDecision) {
     if (run.plan < 0 || run.plan >= kPlans) bad = true;
     if (!run.watched) return;
     tuner.Medians();
+    std::this_thread::yield();  // to one that begins or ends a step
     tuner.Done(run);
+    std::this_thread::yield();
     tuner.Passed(run, clock_us++, true);
   };
+  absl::Barrier start(kThreads);
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
+      start.Block();
       for (int j = 0; j < 20000 && tuner.decided() < 0; ++j) step();
     });
   }
@@ -458,7 +463,8 @@ TEST_F(PlanTunerTest, ThreadsThatCallItAtOnceReachOneDecision) {
   // Had they always been beside each other.
   for (int i = 0; i < kManySteps && tuner.decided() < 0; ++i) step();
   EXPECT_FALSE(bad);
-  EXPECT_EQ(made, 1);
+  // 0: the search was given up, as there was always a step beside another.
+  EXPECT_LE(made, 1);
   const int decided = tuner.decided();
   EXPECT_GE(decided, 0);
   EXPECT_LT(decided, kPlans);
