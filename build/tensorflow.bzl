@@ -115,11 +115,13 @@ def tfms_cc_binary(name, deps = [], runtime = None, copts = [], linkopts = [], *
         **kwargs
     )
 
-def tfms_cc_test(name, deps = [], runtime = None, copts = [], linkopts = [], **kwargs):
+def tfms_cc_test(name, srcs = None, size = "small", deps = [], runtime = None, copts = [], linkopts = [], **kwargs):
     """A test, with GoogleTest's own main.
 
     Args:
       name: of the target.
+      srcs: <name>.cc, if they are not given.
+      size: as for cc_test.
       deps: tfms_cc_library targets.
       runtime: a tfms_cc_runtime target's name, if the test is to load it before TensorFlow.
       copts: compiler options beside the usual ones.
@@ -128,11 +130,13 @@ def tfms_cc_test(name, deps = [], runtime = None, copts = [], linkopts = [], **k
     """
     native.cc_test(
         name = name,
+        size = size,
+        srcs = srcs or [name + ".cc"],
         copts = _COPTS + copts,
         linkopts = _KEEP_ALL + linkopts + ["-lgtest_main", "-lgtest", "-lpthread"],
         linkstatic = True,
         deps = _linked(deps, runtime) + select({
-            "//build:tsan": ["//tensorflow/core/common_runtime/multistream:tsan_locks"],
+            "//build:tsan": ["//tensorflow/core/common_runtime/multistream/testing:tsan_locks"],
             "//conditions:default": [],
         }),
         **kwargs

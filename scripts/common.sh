@@ -103,11 +103,14 @@ install_system_packages() {
     --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# bazel_command: bazel or, without it, bazelisk.
+bazel_command() {
+  if command -v bazel >/dev/null; then echo bazel; else echo bazelisk; fi
+}
+
 # run_bazel ARGUMENT...: Bazel, at the repository's root.
 run_bazel() {
-  local bazel=bazel
-  if ! command -v bazel >/dev/null; then bazel=bazelisk; fi
-  (cd "${ROOT}" && "${bazel}" "$@")
+  (cd "${ROOT}" && "$(bazel_command)" "$@")
 }
 
 # python_tag: such as cp311, of the python3 on the PATH.

@@ -63,6 +63,9 @@ stage "C++ tests" "Run one test by itself: bazel test //package:name."
 run_bazel test --curses=no --show_progress_rate_limit=15 \
   --repo_env="TFMS_PYTHON=${python}" //...
 
+stage "rooms of the runtime" "The error above names the room."
+python3 build/check_rooms.py --bazel "$(bazel_command)" --option="--repo_env=TFMS_PYTHON=${python}"
+
 stage "wheel" "The error above says why."
 rm -f dist/tensorflow-*-"${python}"-*.whl
 scripts/build_wheel.sh --python "${python}"

@@ -28,7 +28,7 @@ limitations under the License.
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
-#include "tensorflow/core/common_runtime/multistream/parse_text.h"
+#include "tensorflow/core/common_runtime/multistream/util/parse_text.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor_shape.pb.h"

@@ -18,15 +18,15 @@ limitations under the License.
 #include <algorithm>
 #include <cstring>
 
-#include "tensorflow/core/common_runtime/multistream/emulated_gpu.h"
-#include "tensorflow/core/common_runtime/multistream/node_level_executor.h"
-#include "tensorflow/core/common_runtime/multistream/options.h"
-#include "tensorflow/core/common_runtime/multistream/pinned_group.h"
-#include "tensorflow/core/common_runtime/multistream/plan_capture.h"
-#include "tensorflow/core/common_runtime/multistream/plan_table.h"
-#include "tensorflow/core/common_runtime/multistream/replaced_symbols.h"
-#include "tensorflow/core/common_runtime/multistream/stream_group.h"
-#include "tensorflow/core/common_runtime/multistream/test_faults.h"
+#include "tensorflow/core/common_runtime/multistream/attach/replaced_symbols.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/executor/node_level_executor.h"
+#include "tensorflow/core/common_runtime/multistream/plan/plan_capture.h"
+#include "tensorflow/core/common_runtime/multistream/plan/plan_table.h"
+#include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
 
 namespace tensorflow {
 namespace multistream {

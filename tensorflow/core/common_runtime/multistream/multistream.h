@@ -23,56 +23,12 @@ limitations under the License.
 #include <string>
 #include <vector>
 
+#include "tensorflow/core/common_runtime/multistream/config/config_fields.h"
+#include "tensorflow/core/common_runtime/multistream/stream/group_stats.h"
+
 namespace tensorflow {
 
-class ConfigProto;
-
 namespace multistream {
-
-// One stream group at one moment. Counters run from the start of the process
-// and add up all sessions and functions.
-struct StreamGroupStats {
-  int gpu = 0;    // k of /physical_device:GPU:k
-  int group = 0;  // 0 is the leader, the visible device itself
-  int64_t steps_started = 0;
-  int64_t steps_running = 0;
-  int64_t steps_failed = 0;
-  int64_t bytes_in_use = 0;       // of the group's allocator
-  int64_t peak_bytes_in_use = 0;  // of the group's allocator
-  // Of the group's allocator; of the pool, where the groups of a GPU share one.
-  int64_t bytes_limit = 0;
-  // What that allocator, or pool, has taken from the GPU.
-  int64_t bytes_reserved = 0;
-  // Pinned host memory of the group's own; 0 without
-  // TF_PER_STREAM_HOST_ALLOCATOR.
-  int64_t host_bytes_in_use = 0;
-  int64_t peak_host_bytes_in_use = 0;
-  // The StreamExecutor that has the group's cuBLAS, cuDNN and cuFFT handles, as
-  // the number of the first group that has it, too.
-  int64_t executor = 0;
-  // Number of the CUDA context that has the group's streams; 0 is the GPU's
-  // primary one.
-  int64_t context = 0;
-  // CUDA's priority of the group's streams: the lower, the sooner.
-  int64_t priority = 0;
-  // Work that the group's stream has been given to keep order: waits for other
-  // groups, and events for others to wait for.
-  int64_t waits = 0;
-  int64_t events = 0;
-  // Tensors that are kept until the group's stream has passed their last use:
-  // memory of other groups, and of the host for copies to the GPU.
-  int64_t tensors_held = 0;
-  int64_t bytes_held = 0;
-  int64_t peak_bytes_held = 0;
-  // Closures of the group's steps that wait at this moment for a thread to
-  // launch their ops: with more of them for long, there are more clients than
-  // the cores and groups can serve.
-  int64_t steps_waiting = 0;
-  // The longest time that one of them has waited, or has waited so far, or that
-  // an op's launch has waited for a lock of the CUDA driver. What an alarm
-  // should look at: milliseconds under full load, never a second.
-  int64_t longest_launch_wait_micros = 0;
-};
 
 // True if the environment asks for more than one stream group, or for
 // emulated GPUs.
@@ -87,28 +43,6 @@ int StreamGroupCount(int gpu = 0);
 // until the first session or eager operation has made the devices, and if
 // multi-stream is not enabled.
 std::vector<StreamGroupStats> StreamStats();
-
-// How a session's graphs are split over its streams; explicit groups count in
-// any case.
-enum class MultiStreamPartitionPolicy {
-  kNoPartition = 0,
-  kUserDefinedPartition = 1,     // the same: as the program says
-  kEmbeddingGraphPartition = 2,  // embedding lookups and their gradients
-  kFullGraphPartition = 3,       // the most that can run at once
-  kCostPartition = 4,            // what is expected to be fastest
-};
-
-// Makes sessions of `config` have `streams` streams of each GPU, for the nodes
-// of each step, whatever the environment says. Groups are made once per
-// process: a session that asks for more than there are cannot be made.
-void SetMultiStream(int streams, MultiStreamPartitionPolicy policy,
-                    ConfigProto* config);
-
-// Reads a ConfigProto in text format, in which graph_options.rewrite_options
-// may have use_multi_stream and multi_stream_opts, with multi_stream_num and
-// partition_policy, which say the same. (TensorFlow's own parser does not know
-// them.) Returns the first error, with its place, or "".
-std::string ParseConfigText(const std::string& text, ConfigProto* config);
 
 // While it lives, the steps that its thread begins (Session::Run, calls of
 // functions) run on stream group `group` of their GPU, and so do the functions

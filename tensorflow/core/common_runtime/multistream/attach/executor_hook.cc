@@ -1,0 +1,273 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// How is the runtime attached to TensorFlow? Here, by two means that a library
+// has which TensorFlow's process loads first: functions that this file defines
+// in TensorFlow's place, and a device factory of higher priority.
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/device_factory.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/executor_factory.h"
+#include "tensorflow/core/common_runtime/gpu/gpu_process_state.h"
+#include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/common_runtime/multistream/attach/replaced_symbols.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/config/session_config.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/cuda_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/executor/graph_level_executor.h"
+#include "tensorflow/core/common_runtime/multistream/executor/node_level_executor.h"
+#include "tensorflow/core/common_runtime/multistream/step/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
+#include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/public/session_options.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// TensorFlow registers its GPU factory with 210.
+constexpr int kFactoryPriority = 220;
+
+// A wrong environment, or a wrong order of libraries where groups are asked
+// for, makes each attempt to list or make devices fail, with what is wrong;
+// Python says it at import already.
+class FailingFactory : public DeviceFactory {
+ public:
+  explicit FailingFactory(absl::Status status) : status_(std::move(status)) {}
+  absl::Status ListPhysicalDevices(std::vector<std::string>*) override {
+    return status_;
+  }
+  absl::Status CreateDevices(const SessionOptions&, const std::string&,
+                             std::vector<std::unique_ptr<Device>>*) override {
+    return status_;
+  }
+
+ private:
+  const absl::Status status_;
+};
+
+// Where TensorFlow's calls do not reach ours, AddDevices below does not see
+// what a session asks for, and this does.
+class RefusingFactory : public DeviceFactory {
+ public:
+  explicit RefusingFactory(absl::Status status) : status_(std::move(status)) {}
+  absl::Status ListPhysicalDevices(std::vector<std::string>*) override {
+    return absl::OkStatus();
+  }
+  absl::Status CreateDevices(const SessionOptions& options, const std::string&,
+                             std::vector<std::unique_ptr<Device>>*) override {
+    const auto asked = ReadSessionConfig(options.config);
+    if (!asked.ok()) return asked.status();
+    if (asked->has_value() && (*asked)->streams.value_or(1) > 1) return status_;
+    return absl::OkStatus();
+  }
+
+ private:
+  const absl::Status status_;
+};
+
+std::atomic<bool> registered{false};
+
+void Register(std::unique_ptr<DeviceFactory> factory) {
+  DeviceFactory::Register("GPU", std::move(factory), kFactoryPriority,
+                          /*is_pluggable_device=*/false);
+  registered.store(true, std::memory_order_release);
+}
+
+const bool looked_at_environment = [] {
+  const absl::StatusOr<Options>& options = ProcessOptions();
+  if (!options.ok()) {
+    Register(std::make_unique<FailingFactory>(options.status()));
+    return true;
+  }
+  if (!options->without_effect.empty()) {
+    LOG(WARNING) << "Multi-stream: these variables are set and have no effect: "
+                 << absl::StrJoin(options->without_effect, ", ");
+  }
+  if (options->test_faults) {
+    test_faults_allowed.store(true, std::memory_order_relaxed);
+    LOG(WARNING) << "Multi-stream: with " << kTestFaultsVariable
+                 << "=true, tests can make steps of this process read wrong "
+                    "data. Unset it wherever results matter.";
+  }
+  const absl::Status reached = CheckReplacedSymbols();
+  if (!options->Enabled()) {
+    if (!reached.ok()) {
+      DeviceFactory::Register("MULTI_STREAM_REFUSAL",
+                              std::make_unique<RefusingFactory>(reached),
+                              kFactoryPriority, /*is_pluggable_device=*/false);
+    }
+    return false;
+  }
+  const absl::Status file = LoadProcessStreamFile().status();
+  if (!reached.ok() || !file.ok()) {
+    Register(std::make_unique<FailingFactory>(reached.ok() ? file : reached));
+  } else if (options->emulated_gpus > 0) {
+    Register(NewEmulatedGpuFactory());
+  } else {
+    Register(NewCudaGpuFactory());
+  }
+  return true;
+}();
+
+bool HasGpu() {
+  DeviceFactory* factory = DeviceFactory::GetFactory("GPU");
+  std::vector<std::string> gpus;
+  return factory != nullptr && factory->ListPhysicalDevices(&gpus).ok() &&
+         !gpus.empty();
+}
+
+// Whether this process has made GPU devices, for a session or for who lists
+// them: some of TensorFlow's Python modules call its own AddDevices, not ours.
+bool HasMadeGpus() { return GPUProcessState::singleton()->HasGPUDevice(); }
+
+// Makes the process able to give a session what its configuration asks for,
+// where that can still be done.
+absl::Status PrepareFor(const SessionConfig& asked) {
+  const int streams = asked.streams.value_or(1);
+  if (streams > 1) TF_RETURN_IF_ERROR(CheckReplacedSymbols());
+  const bool made = !AllGpuGroups().empty();
+  const bool register_now =
+      streams > 1 && !made && !registered.load(std::memory_order_acquire);
+  if (register_now && HasMadeGpus()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "A session's graph_options.rewrite_options.multi_stream_opts."
+        "multi_stream_num is ",
+        streams,
+        ", and this process uses its GPUs without stream groups already. "
+        "Groups are made once per process: make this session before others, "
+        "before the first op that runs eagerly and before devices are listed "
+        "(device_lib.list_local_devices), or set ",
+        kGroupCountVariable, "=", streams));
+  }
+  if (register_now && !HasGpu()) {
+    LOG_FIRST_N(WARNING, 1) << "Multi-stream: a session asks for " << streams
+                            << " streams of a GPU, and there is no GPU";
+    return absl::OkStatus();
+  }
+  if (asked.streams == 1) return absl::OkStatus();
+  // A GPU that has fewer groups says so when its device is made.
+  TF_RETURN_IF_ERROR(RequestNodeLevel(made ? 1 : streams));
+  TF_RETURN_IF_ERROR(made ? ProcessStreamFile().status()
+                          : LoadProcessStreamFile().status());
+  if (register_now) Register(NewCudaGpuFactory());
+  return absl::OkStatus();
+}
+
+// In the place of DeviceFactory::AddDevices, which is `stock`: a session begins
+// with its devices.
+absl::Status AddDevices(const SessionOptions& options,
+                        const std::function<absl::Status()>& stock) {
+  static absl::Mutex mu(absl::kConstInit);
+  // Another thread of the parent may have had the lock.
+  if (GroupsAreOfParent()) return stock();
+  const MakingGroups making;
+  auto asked = ReadSessionConfig(options.config);
+  if (!asked.ok()) return asked.status();
+  // A GPU has groups for as long as the process lives, or none.
+  absl::MutexLock lock(&mu);
+  const absl::StatusOr<Options>& before = ProcessOptions();
+  const size_t gpus_before = AllGpuGroups().size();
+  absl::Status status;
+  if (asked->has_value()) status = PrepareFor(**asked);
+  if (status.ok()) status = stock();
+  // What a session asked for that could not be made is not the next one's.
+  if (!status.ok() && AllGpuGroups().size() == gpus_before) {
+    RestoreOptions(before);
+  }
+  return status;
+}
+
+}  // namespace
+}  // namespace multistream
+
+absl::Status NewExecutor(const std::string& executor_type,
+                         const LocalExecutorParams& params, const Graph& graph,
+                         std::unique_ptr<Executor>* out_executor) {
+  ExecutorFactory* factory = nullptr;
+  TF_RETURN_IF_ERROR(ExecutorFactory::GetFactory(executor_type, &factory));
+  if (multistream::registered.load(std::memory_order_acquire)) {
+    auto* leader = dynamic_cast<multistream::GroupMember*>(params.device);
+    if (leader != nullptr && leader->session_streams().groups > 1) {
+      const auto make_stock = [factory](const LocalExecutorParams& p,
+                                        const Graph& g,
+                                        std::unique_ptr<Executor>* out) {
+        return factory->NewExecutor(p, g, out);
+      };
+      if (!leader->session_streams().node_level) {
+        return multistream::NewGraphLevelExecutor(params, graph, leader,
+                                                  make_stock, out_executor);
+      }
+      return multistream::NewNodeLevelExecutor(params, graph, leader,
+                                               make_stock, out_executor);
+    }
+    TF_RETURN_IF_ERROR(factory->NewExecutor(params, graph, out_executor));
+    *out_executor = multistream::KeepPinnedGroup(std::move(*out_executor));
+    return absl::OkStatus();
+  }
+  return factory->NewExecutor(params, graph, out_executor);
+}
+
+// In TensorFlow's place.
+absl::Status DeviceFactory::AddDevices(
+    const SessionOptions& options, const std::string& name_prefix,
+    std::vector<std::unique_ptr<Device>>* devices) {
+  static const auto stock = reinterpret_cast<decltype(&AddDevices)>(
+      dlsym(RTLD_NEXT,
+            "_ZN10tensorflow13DeviceFactory10AddDevicesERKNS_14SessionOptionsER"
+            "KNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEPSt6vectorISt"
+            "10unique_ptrINS_6DeviceESt14default_deleteISE_EESaISH_EE"));
+  return multistream::AddDevices(
+      options, [&] { return stock(options, name_prefix, devices); });
+}
+
+class EagerContext;
+
+// EagerContext::RunEagerOpAsFunction() const. (Its header needs one that the
+// wheel does not have.)
+//
+// TensorFlow runs an eager op as a function of one op. All such functions share
+// one rendezvous, in which the calls of two threads can take each other's
+// inputs, and each would be a step on some group. With groups, an eager op is
+// what it was before: a kernel on the visible device, on the leader's stream.
+bool RunEagerOpAsFunction(const EagerContext* context) asm(
+    "_ZNK10tensorflow12EagerContext20RunEagerOpAsFunctionEv");
+
+bool RunEagerOpAsFunction(const EagerContext* context) {
+  if (multistream::registered.load(std::memory_order_acquire)) return false;
+  static const auto stock =
+      reinterpret_cast<bool (*)(const EagerContext*)>(dlsym(
+          RTLD_NEXT, "_ZNK10tensorflow12EagerContext20RunEagerOpAsFunctionEv"));
+  return stock != nullptr && stock(context);
+}
+
+}  // namespace tensorflow

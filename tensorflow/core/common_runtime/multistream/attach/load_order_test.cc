@@ -1,0 +1,117 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// The same program with its libraries in different orders. WHOSE is part of the
+// path of the library that calls of NewExecutor reach, empty if that is ours.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/cc/ops/standard_ops.h"
+#include "tensorflow/core/common_runtime/multistream/multistream.h"
+#include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+#include "tensorflow/core/public/session.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+constexpr absl::string_view kWhose = WHOSE;
+
+absl::Status RunSession(const SessionOptions& options) {
+  Scope root = Scope::NewRootScope();
+  ops::Const(root.WithOpName("c"), 1.0f);
+  GraphDef graph;
+  TF_RETURN_IF_ERROR(root.ToGraphDef(&graph));
+  Session* made = nullptr;
+  TF_RETURN_IF_ERROR(NewSession(options, &made));
+  std::unique_ptr<Session> session(made);
+  TF_RETURN_IF_ERROR(session->Create(graph));
+  std::vector<Tensor> got;
+  return session->Run({}, {"c:0"}, {}, &got);
+}
+
+void ExpectNamed(absl::string_view said) {
+  EXPECT_TRUE(absl::StrContains(said, "tensorflow::NewExecutor")) << said;
+  EXPECT_TRUE(absl::StrContains(said, kWhose)) << said;
+  EXPECT_TRUE(absl::StrContains(said, "libtensorflow_multistream.so")) << said;
+}
+
+// Each death test is a process that starts anew, with these variables.
+class LoadOrderDeathTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    setenv("TF_GPU_STREAM_GROUP_COUNT", "", /*overwrite=*/1);
+    setenv("TF_MULTI_STREAM_EMULATED_GPUS", "", /*overwrite=*/1);
+  }
+
+  // Ends a process: 0 if there is nothing to say, or it is as it should be.
+  static void EndWith(absl::string_view said) {
+    if (kWhose.empty()) {
+      EXPECT_EQ(said, "");
+    } else {
+      ExpectNamed(said);
+    }
+    _exit(HasFailure());
+  }
+};
+
+TEST_F(LoadOrderDeathTest, ASessionOnGroupsNamesTheFunctionThatIsNotOurs) {
+  setenv("TF_GPU_STREAM_GROUP_COUNT", "4", 1);
+  setenv("TF_MULTI_STREAM_EMULATED_GPUS", "1", 1);
+  EXPECT_EXIT(EndWith(RunSession(SessionOptions()).message()),
+              ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(LoadOrderDeathTest, AProgramCanAskBeforeItsFirstSession) {
+  setenv("TF_GPU_STREAM_GROUP_COUNT", "4", 1);
+  setenv("TF_MULTI_STREAM_EMULATED_GPUS", "1", 1);
+  EXPECT_EXIT(EndWith(CheckEnvironment()), ::testing::ExitedWithCode(0), "");
+}
+
+// This one takes its wish from its configuration, and on a machine without a
+// GPU does without, but not where it could not have had groups.
+TEST_F(LoadOrderDeathTest, SoDoesASessionWhoseConfigurationAsks) {
+  SessionOptions options;
+  SetMultiStream(4, MultiStreamPartitionPolicy::kNoPartition, &options.config);
+  EXPECT_EXIT(EndWith(RunSession(options).message()),
+              ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(LoadOrderDeathTest, WithoutGroupsTheOrderDoesNotMatter) {
+  EXPECT_EXIT(
+      {
+        EXPECT_EQ(CheckEnvironment(), "");
+        // The other library of that name only says that it was called.
+        if (!absl::StrContains(kWhose, "another_executor")) {
+          EXPECT_EQ(RunSession(SessionOptions()), absl::OkStatus());
+        }
+        _exit(HasFailure());
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,390 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+constexpr char kOfGpus[] = "visible GPU";
+constexpr int kMaxPriority = 64;  // what a GPU has is less
+
+absl::Status Bad(const std::string& name, const std::string& value,
+                 const std::string& allowed) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, "=\"", value, "\" is not valid: ", allowed));
+}
+
+// A list, if `of_each` says of what, or a single number.
+absl::Status ParseIntList(const std::string& name, const std::string& value,
+                          int lowest, int highest, const std::string& of_each,
+                          std::vector<int>* out) {
+  const bool list = !of_each.empty();
+  const std::string number =
+      highest == INT32_MAX
+          ? absl::StrCat("a whole number of at least ", lowest)
+          : absl::StrCat("a whole number from ", lowest, " to ", highest);
+  const std::string allowed =
+      absl::StrCat("it takes ", number,
+                   list ? absl::StrCat(", or a comma list of such numbers, "
+                                       "one for each ",
+                                       of_each)
+                        : "");
+  for (absl::string_view part : absl::StrSplit(value, ',')) {
+    int n;
+    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(part), &n) || n < lowest ||
+        n > highest) {
+      return Bad(name, value, allowed);
+    }
+    out->push_back(n);
+  }
+  if (!list && out->size() != 1) return Bad(name, value, allowed);
+  return absl::OkStatus();
+}
+
+absl::Status ParseBool(const std::string& name, const std::string& value,
+                       bool* out) {
+  const std::string lower = absl::AsciiStrToLower(value);
+  if (lower == "true" || lower == "1") {
+    *out = true;
+  } else if (lower == "false" || lower == "0") {
+    *out = false;
+  } else {
+    return Bad(name, value, "it takes true, false, 1 or 0");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckWord(const std::string& name, const std::string& value,
+                       const std::vector<std::string>& words) {
+  if (std::find(words.begin(), words.end(), absl::AsciiStrToLower(value)) ==
+      words.end()) {
+    return Bad(name, value,
+               absl::StrCat("it takes one of ", absl::StrJoin(words, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+constexpr std::pair<const char*, Policy> kPolicies[] = {
+    {"none", Policy::kNone},
+    {"user_defined", Policy::kNone},  // what programs mark counts anyway
+    {"embedding", Policy::kEmbedding},
+    {"full_graph", Policy::kFullGraph},
+    {"cost", Policy::kCost}};
+
+absl::Status ParseResources(const GetVariable& get, Options* options) {
+  if (const std::string v = get(kPrioritiesVariable).value_or(""); !v.empty()) {
+    absl::Status s =
+        ParseIntList(kPrioritiesVariable, v, -kMaxPriority, kMaxPriority,
+                     "stream group", &options->priorities);
+    if (!s.ok()) return s;
+  }
+  if (const std::string v = get(kExtendLimitVariable).value_or("");
+      !v.empty()) {
+    std::vector<int> parsed;
+    absl::Status s = ParseIntList(kExtendLimitVariable, v, 1, INT32_MAX,
+                                  /*of_each=*/"", &parsed);
+    if (!s.ok()) return s;
+    options->extend_limit_mb = parsed[0];
+    if (!options->share_pool && !options->stream_aware) {
+      options->without_effect.push_back(
+          absl::StrCat(kExtendLimitVariable, " (without ", kStreamAwareVariable,
+                       "=true or ", kSharePoolVariable, "=true)"));
+    }
+  }
+  options->cuda_malloc_async =
+      get(kGpuAllocatorVariable).value_or("") == "cuda_malloc_async";
+  if (!options->cuda_malloc_async) return absl::OkStatus();
+  for (auto [is_set, name] :
+       {std::pair<bool, const char*>(options->share_pool, kSharePoolVariable),
+        {options->stream_aware, kStreamAwareVariable}}) {
+    if (!is_set) continue;
+    options->without_effect.push_back(absl::StrCat(
+        name, " (with ", kGpuAllocatorVariable,
+        "=cuda_malloc_async, whose pool the groups of a GPU share anyway)"));
+  }
+  return absl::OkStatus();
+}
+
+// Who wants a policy wants nodes to have groups.
+absl::Status ParsePolicy(const GetVariable& get, Options* options) {
+  const std::string value = get(kPolicyVariable).value_or("");
+  if (value.empty()) return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const auto& [name, policy] : kPolicies) names.push_back(name);
+  absl::Status s = CheckWord(kPolicyVariable, value, names);
+  if (!s.ok()) return s;
+  options->policy = *PolicyOfName(value);
+  if (options->policy == Policy::kNone) return absl::OkStatus();
+  if (!options->Enabled()) {
+    options->without_effect.push_back(absl::StrCat(
+        kPolicyVariable,
+        " (without several stream groups: ", kGroupCountVariable, ")"));
+  } else if (!get(kNodeLevelVariable).value_or("").empty() &&
+             !options->node_level) {
+    options->policy = Policy::kNone;
+    options->without_effect.push_back(absl::StrCat(
+        kPolicyVariable, " (with ", kNodeLevelVariable, "=false)"));
+  } else {
+    options->node_level = true;
+  }
+  return absl::OkStatus();
+}
+
+// These two are stock TensorFlow's too, and its business without groups.
+absl::Status ParseThreads(const GetVariable& get, Options* options) {
+  if (!options->Enabled()) return absl::OkStatus();
+  const std::string mode = get(kThreadModeVariable).value_or("");
+  if (!mode.empty()) {
+    absl::Status s = CheckWord(kThreadModeVariable, mode,
+                               {"global", "gpu_private", "gpu_shared"});
+    if (!s.ok()) return s;
+    const std::string lower = absl::AsciiStrToLower(mode);
+    options->thread_mode = lower == "global"       ? ThreadMode::kGlobal
+                           : lower == "gpu_shared" ? ThreadMode::kShared
+                                                   : ThreadMode::kPrivate;
+  }
+  const std::string count = get(kThreadCountVariable).value_or("");
+  if (!count.empty()) {
+    std::vector<int> parsed;
+    absl::Status s = ParseIntList(kThreadCountVariable, count, 1,
+                                  kMaxThreadCount, /*of_each=*/"", &parsed);
+    if (!s.ok()) return s;
+    options->thread_count = parsed[0];
+    if (options->thread_mode == ThreadMode::kProcess ||
+        options->thread_mode == ThreadMode::kGlobal) {
+      options->without_effect.push_back(
+          absl::StrCat(kThreadCountVariable, " (without ", kThreadModeVariable,
+                       "=gpu_private or gpu_shared)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::optional<Policy> PolicyOfName(absl::string_view name) {
+  for (const auto& [known, policy] : kPolicies) {
+    if (absl::AsciiStrToLower(name) == known) return policy;
+  }
+  return std::nullopt;
+}
+
+bool Options::Enabled() const {
+  return emulated_gpus > 0 ||
+         std::any_of(group_counts.begin(), group_counts.end(),
+                     [](int n) { return n > 1; });
+}
+
+int Options::OfGpu(const std::vector<int>& list, int gpu) {
+  if (list.empty()) return 1;
+  if (list.size() == 1) return list[0];
+  return gpu < static_cast<int>(list.size()) ? list[gpu] : 1;
+}
+
+absl::Status Options::CheckPriorities(int groups) const {
+  const int entries = static_cast<int>(priorities.size());
+  if (entries <= 1 || entries == groups) return absl::OkStatus();
+  return Bad(
+      kPrioritiesVariable, absl::StrJoin(priorities, ","),
+      absl::StrCat("the list has ", entries, " numbers, and a GPU has ", groups,
+                   " stream groups; give one number for each, "
+                   "or a single one for all"));
+}
+
+absl::Status Options::CheckGroupCounts(int visible, int physical) const {
+  for (const auto& [name, list] :
+       {std::pair<const char*, const std::vector<int>&>(kGroupCountVariable,
+                                                        group_counts),
+        {kContextCountVariable, context_counts}}) {
+    const int entries = static_cast<int>(list.size());
+    if (entries <= 1 || (entries >= visible && entries <= physical)) continue;
+    return Bad(name, absl::StrJoin(list, ","),
+               absl::StrCat("the list has ", entries, " numbers, and there ",
+                            visible == 1 ? "is 1 visible GPU"
+                                         : absl::StrCat("are ", visible,
+                                                        " visible GPUs"),
+                            "; give one number for each, or a single one for "
+                            "all"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
+  Options options;
+  auto value_of = [&](const char* name) {
+    return get(name).value_or(std::string());
+  };
+  if (std::string v = value_of(kGroupCountVariable); !v.empty()) {
+    absl::Status s = ParseIntList(kGroupCountVariable, v, 1, kMaxGroupCount,
+                                  kOfGpus, &options.group_counts);
+    if (!s.ok()) return s;
+    options.default_group_counts = options.group_counts;
+  }
+  if (std::string v = value_of(kContextCountVariable); !v.empty()) {
+    absl::Status s = ParseIntList(kContextCountVariable, v, 1, kMaxGroupCount,
+                                  kOfGpus, &options.context_counts);
+    if (!s.ok()) return s;
+  }
+  if (std::string v = value_of(kEmulatedGpusVariable); !v.empty()) {
+    std::vector<int> parsed;
+    absl::Status s = ParseIntList(kEmulatedGpusVariable, v, 0, kMaxEmulatedGpus,
+                                  /*of_each=*/"", &parsed);
+    if (!s.ok()) return s;
+    options.emulated_gpus = parsed[0];
+  }
+  for (auto [name, out] :
+       {std::pair<const char*, bool*>(kSegmentOwnConstVariable,
+                                      &options.segment_own_const),
+        {kSpinLocksVariable, &options.spin_locks},
+        {kNodeLevelVariable, &options.node_level},
+        {kReduceStreamWaitVariable, &options.reduce_stream_wait},
+        {kMeasureVariable, &options.measure},
+        {kForwardPropagationVariable, &options.forward_propagation},
+        {kSharePoolVariable, &options.share_pool},
+        {kStreamAwareVariable, &options.stream_aware},
+        {kMergeVariable, &options.merge_streams},
+        {kHostAllocatorVariable, &options.host_allocators},
+        {kTestFaultsVariable, &options.test_faults}}) {
+    const std::string v = value_of(name);
+    if (v.empty()) continue;
+    absl::Status s = ParseBool(name, v, out);
+    if (!s.ok()) return s;
+  }
+  options.stream_file = value_of(kStreamFileVariable);
+  if (std::string v = value_of(kSanitizerVariable); !v.empty()) {
+    absl::Status s = CheckWord(kSanitizerVariable, v, {"off", "log", "abort"});
+    if (!s.ok()) return s;
+    v = absl::AsciiStrToLower(v);
+    options.sanitizer = v == "off"   ? SanitizerMode::kOff
+                        : v == "log" ? SanitizerMode::kLog
+                                     : SanitizerMode::kAbort;
+  }
+  absl::Status policy = ParsePolicy(get, &options);
+  if (!policy.ok()) return policy;
+  options.any_node_level = options.node_level && options.Enabled();
+  auto needs_node_level = [&options](bool is_set, const char* name) {
+    if (!is_set || options.node_level) return;
+    options.without_effect.push_back(
+        absl::StrCat(name, " (without ", kNodeLevelVariable,
+                     "=true, but for sessions that ask for streams)"));
+  };
+  needs_node_level(options.forward_propagation, kForwardPropagationVariable);
+  needs_node_level(!options.stream_file.empty(), kStreamFileVariable);
+  const bool several =
+      std::any_of(options.context_counts.begin(), options.context_counts.end(),
+                  [](int count) { return count > 1; });
+  if (several && !options.Enabled()) {
+    options.without_effect.push_back(absl::StrCat(
+        kContextCountVariable,
+        " (without several stream groups: ", kGroupCountVariable, ")"));
+  }
+  absl::Status s = ParseResources(get, &options);
+  if (!s.ok()) return s;
+  s = ParseThreads(get, &options);
+  if (!s.ok()) return s;
+  return options;
+}
+
+namespace {
+
+std::optional<std::string> FromEnvironment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
+// Options that were parsed from `text`, which says all that they depend on.
+// Kept, and the same ones each time: sessions that fail, any number of them,
+// take their request back.
+const absl::StatusOr<Options>* Kept(std::string text, Options options) {
+  static absl::Mutex mu(absl::kConstInit);
+  static auto* kept = new std::map<std::string, const absl::StatusOr<Options>*>;
+  absl::MutexLock lock(&mu);
+  const absl::StatusOr<Options>*& known = (*kept)[std::move(text)];
+  if (known == nullptr) {
+    known = new absl::StatusOr<Options>(std::move(options));
+  }
+  return known;
+}
+
+// Never deleted: who reads them need not know that they are replaced.
+std::atomic<const absl::StatusOr<Options>*>& Current() {
+  static const auto* first =
+      new absl::StatusOr<Options>(ParseOptions(FromEnvironment));
+  static std::atomic<const absl::StatusOr<Options>*> current{first};
+  return current;
+}
+
+}  // namespace
+
+const absl::StatusOr<Options>& ProcessOptions() {
+  return *Current().load(std::memory_order_acquire);
+}
+
+bool IsEnabled() {
+  const absl::StatusOr<Options>& options = ProcessOptions();
+  return options.ok() && options->Enabled();
+}
+
+absl::Status RequestNodeLevel(int groups) {
+  const absl::StatusOr<Options>& before = ProcessOptions();
+  if (!before.ok()) return before.status();
+  std::vector<int> counts = before->group_counts;
+  if (counts.empty()) counts.push_back(1);
+  for (int& count : counts) count = std::max(count, groups);
+  std::string text = absl::StrJoin(before->default_group_counts, ",");
+  absl::StatusOr<Options> with = ParseOptions([&](const std::string& name) {
+    std::optional<std::string> value =
+        name == kGroupCountVariable
+            ? std::optional<std::string>(absl::StrJoin(counts, ","))
+            : FromEnvironment(name);
+    if (value) absl::StrAppend(&text, "\n", name, "=", *value);
+    return value;
+  });
+  if (!with.ok()) return with.status();
+  with->default_group_counts = before->default_group_counts;
+  with->any_node_level = true;
+  if (with->group_counts == before->group_counts && before->any_node_level) {
+    return absl::OkStatus();
+  }
+  Current().store(Kept(std::move(text), *std::move(with)),
+                  std::memory_order_release);
+  return absl::OkStatus();
+}
+
+void RestoreOptions(const absl::StatusOr<Options>& before) {
+  Current().store(&before, std::memory_order_release);
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,148 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/cuda/conv_runners.h"
+
+#include <dlfcn.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// What the groups have of one kind of operation.
+template <typename Op>
+class EntriesOfGroups {
+ public:
+  using Runner = se::dnn::LazyOpRunner<Op>;
+
+  static EntriesOfGroups* Get() {
+    static auto* entries = new EntriesOfGroups;
+    return entries;
+  }
+
+  // The algorithms of `stock`, with runners for the executor of this thread's
+  // group.
+  AutotuneEntry<Op> Of(const AutotuneEntry<Op>& stock) {
+    const auto& runners = stock.GetOpRunners();
+    const Key key(runners.primary.get(), GroupOnThread::Get());
+    Entries dropped;  // without the lock
+    absl::MutexLock lock(&mu_);
+    auto own = entries_.find(key);
+    if (own != entries_.end()) return own->second.entry;
+    auto known = old_.extract(key);
+    if (entries_.size() >= kMostConvRunners / 2) {
+      dropped = std::exchange(old_, std::exchange(entries_, {}));
+    }
+    if (known) {
+      return entries_.insert(std::move(known)).position->second.entry;
+    }
+    const Runner* fallback = runners.no_scratch_fallback.get();
+    AutotuneEntry<Op> entry(runners.primary->ToAlgorithmDesc(),
+                            fallback == nullptr
+                                ? absl::optional<se::dnn::AlgorithmDesc>()
+                                : fallback->ToAlgorithmDesc());
+    entries_.try_emplace(key, Own{runners.primary, entry});
+    return entry;
+  }
+
+  size_t size() {
+    absl::MutexLock lock(&mu_);
+    return entries_.size() + old_.size();
+  }
+
+ private:
+  using Key = std::pair<const Runner*, StreamGroup*>;
+  struct Own {
+    std::shared_ptr<Runner> primary;  // its address is not another one's
+    AutotuneEntry<Op> entry;
+  };
+  using Entries = absl::flat_hash_map<Key, Own>;
+
+  absl::Mutex mu_;
+  Entries entries_ ABSL_GUARDED_BY(mu_);
+  // What was there before, less what has been used since. It is dropped when
+  // the others become it.
+  Entries old_ ABSL_GUARDED_BY(mu_);
+};
+
+template <typename Parameters, typename Op>
+bool FindForGroup(const char* stock_name,
+                  const AutotuneTable<Parameters, Op>* table,
+                  const Parameters& parameters, AutotuneEntry<Op>* entry) {
+  using Find = bool (*)(const AutotuneTable<Parameters, Op>*, const Parameters&,
+                        AutotuneEntry<Op>*);
+  static const auto stock =
+      reinterpret_cast<Find>(dlsym(RTLD_NEXT, stock_name));
+  if (!stock(table, parameters, entry)) return false;
+  if (IsEnabled() && !entry->is_algorithm_config()) {
+    *entry = EntriesOfGroups<Op>::Get()->Of(*entry);
+  }
+  return true;
+}
+
+}  // namespace
+
+size_t ConvRunnersKept() {
+  return EntriesOfGroups<se::dnn::ConvOp>::Get()->size() +
+         EntriesOfGroups<se::dnn::FusedConvOp>::Get()->size() +
+         EntriesOfGroups<se::dnn::FusedMatmulOp>::Get()->size();
+}
+
+}  // namespace multistream
+
+// In TensorFlow's place.
+template <>
+bool multistream::AutotuneTable<ConvParameters, se::dnn::ConvOp>::Find(
+    const ConvParameters& params,
+    AutotuneEntry<se::dnn::ConvOp>* config) const {
+  return multistream::FindForGroup(
+      "_ZNK10tensorflow11AutotuneMapINS_14ConvParametersENS_13AutotuneEntryIN15"
+      "stream_executor3dnn6ConvOpEEENS_8internal17AutotuneMapHasherIS1_EEE4Find"
+      "ERKS1_PS6_",
+      this, params, config);
+}
+
+template <>
+bool multistream::AutotuneTable<ConvParameters, se::dnn::FusedConvOp>::Find(
+    const ConvParameters& params,
+    AutotuneEntry<se::dnn::FusedConvOp>* config) const {
+  return multistream::FindForGroup(
+      "_ZNK10tensorflow11AutotuneMapINS_14ConvParametersENS_13AutotuneEntryIN15"
+      "stream_executor3dnn11FusedConvOpEEENS_8internal17AutotuneMapHasherIS1_EE"
+      "E4FindERKS1_PS6_",
+      this, params, config);
+}
+
+template <>
+bool multistream::AutotuneTable<MatmulParameters, se::dnn::FusedMatmulOp>::Find(
+    const MatmulParameters& params,
+    AutotuneEntry<se::dnn::FusedMatmulOp>* config) const {
+  return multistream::FindForGroup(
+      "_ZNK10tensorflow11AutotuneMapINS_16MatmulParametersENS_13AutotuneEntryIN"
+      "15stream_executor3dnn13FusedMatmulOpEEENS_8internal17AutotuneMapHasherIS"
+      "1_EEE4FindERKS1_PS6_",
+      this, params, config);
+}
+
+}  // namespace tensorflow

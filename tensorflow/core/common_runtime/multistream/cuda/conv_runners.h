@@ -1,0 +1,65 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// TensorFlow keeps what it has found out about a convolution, and the runner
+// that cuDNN made for it, in tables of the process. A runner belongs to one
+// StreamExecutor, and each group has its own: with this, every group gets a
+// runner of its own for the algorithm in the table, which is the same for all.
+// TensorFlow's tables have an entry for each shape for ever. Of the groups'
+// runners, those that have not been used for long are dropped: an op that has
+// one keeps it alive, and who wants it again gets another for the same
+// algorithm.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CONV_RUNNERS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CONV_RUNNERS_H_
+
+#include <cstddef>
+
+#include "tensorflow/core/kernels/gpu_utils.h"
+#include "tensorflow/core/util/autotune_maps/conv_parameters.h"
+
+namespace tensorflow {
+namespace multistream {
+
+template <typename Parameters, typename Op>
+using AutotuneTable = AutotuneMap<Parameters, AutotuneEntry<Op>,
+                                  internal::AutotuneMapHasher<Parameters>>;
+
+// Of each kind of operation, for all groups together, at most so many entries
+// are kept, and half as many for certain: 2,048 shapes on 16 groups. Beyond
+// that, what is used in turn is made again each time.
+inline constexpr size_t kMostConvRunners = 65536;
+
+// Entries that are kept, of all kinds.
+size_t ConvRunnersKept();
+
+}  // namespace multistream
+
+// In TensorFlow's place.
+template <>
+bool multistream::AutotuneTable<ConvParameters, se::dnn::ConvOp>::Find(
+    const ConvParameters& params, AutotuneEntry<se::dnn::ConvOp>* config) const;
+template <>
+bool multistream::AutotuneTable<ConvParameters, se::dnn::FusedConvOp>::Find(
+    const ConvParameters& params,
+    AutotuneEntry<se::dnn::FusedConvOp>* config) const;
+template <>
+bool multistream::AutotuneTable<MatmulParameters, se::dnn::FusedMatmulOp>::Find(
+    const MatmulParameters& params,
+    AutotuneEntry<se::dnn::FusedMatmulOp>* config) const;
+
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CONV_RUNNERS_H_

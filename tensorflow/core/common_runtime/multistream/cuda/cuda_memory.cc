@@ -1,0 +1,148 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/cuda/cuda_memory.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/bfc_allocator.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/stream_executor.h"
+#include "xla/stream_executor/gpu/gpu_init.h"
+#include "xla/stream_executor/integrations/device_mem_allocator.h"
+#include "xla/stream_executor/integrations/stream_executor_allocator.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// An H200 had 50 to 60 MiB less for each group, with cuBLAS's workspace.
+constexpr int64_t kHandlesMegabytes = 28;
+// An H200 had 524 MiB less for each context, before TensorFlow's kernels are
+// loaded into it.
+constexpr int64_t kContextMegabytes = 800;
+
+absl::StatusOr<std::unique_ptr<SubAllocator>> NewMemory(int gpu,
+                                                        se::MemorySpace space) {
+  auto executor = se::GPUMachineManager()->ExecutorForDevice(gpu);
+  if (!executor.ok()) return executor.status();
+  auto memory = (*executor)->CreateMemoryAllocator(space);
+  if (!memory.ok()) return memory.status();
+  return std::make_unique<se::StreamExecutorAllocator>(
+      *std::move(memory), space, gpu, std::vector<SubAllocator::Visitor>(),
+      std::vector<SubAllocator::Visitor>());
+}
+
+}  // namespace
+
+MemoryInfo CudaMemoryInfo(int gpu) {
+  MemoryInfo info = {0, 0, 0};
+  auto executor = se::GPUMachineManager()->ExecutorForDevice(gpu);
+  if (!executor.ok() ||
+      !(*executor)->DeviceMemoryUsage(&info.free_bytes, &info.total_bytes)) {
+    return info;
+  }
+  // The reserve that TensorFlow's documentation of GPU memory describes: it
+  // grows with the size of the CUDA libraries for newer chips.
+  const int major =
+      (*executor)->GetDeviceDescription().cuda_compute_capability().major;
+  const int64_t mb = info.free_bytes < (int64_t{1} << 31) ? 225
+                     : major <= 6                         ? 500
+                     : major <= 7                         ? 1050
+                     : major <= 8                         ? 1536
+                                                          : 1800;
+  info.reserved_bytes = mb << 20;
+  // cuBLAS's default workspace (its documentation, cublasSetWorkspace), and
+  // the handles.
+  const int64_t workspace_mb = major == 9 || major == 10 ? 32
+                               : major >= 12             ? 12
+                                                         : 4;
+  info.reserved_per_group_bytes = (workspace_mb + kHandlesMegabytes) << 20;
+  info.reserved_per_context_bytes = kContextMegabytes << 20;
+  if (info.reserved_bytes >= info.free_bytes) info.reserved_bytes = 0;
+  return info;
+}
+
+std::pair<const void*, size_t> CudaRegionOf(int gpu, const void* address,
+                                            size_t bytes) {
+  auto executor = se::GPUMachineManager()->ExecutorForDevice(gpu);
+  if (executor.ok()) {
+    auto range = (*executor)->GetMemoryRange(
+        se::DeviceAddressBase(const_cast<void*>(address), bytes));
+    if (range.ok()) return {range->opaque(), range->size()};
+  }
+  return {address, bytes};
+}
+
+absl::StatusOr<std::unique_ptr<SubAllocator>> NewCudaMemory(int gpu,
+                                                            bool unified) {
+  if (unified) return NewMemory(gpu, se::MemorySpace::kUnified);
+  auto executor = se::GPUMachineManager()->ExecutorForDevice(gpu);
+  if (!executor.ok()) return executor.status();
+  return std::make_unique<se::DeviceMemAllocator>(*executor,
+                                                  tsl::PlatformDeviceId(gpu));
+}
+
+absl::StatusOr<std::unique_ptr<Allocator>> NewPinnedMemory(
+    const StreamGroup& group) {
+  auto memory = NewMemory(group.gpu(), se::MemorySpace::kHost);
+  if (!memory.ok()) return memory.status();
+  int64_t megabytes = 1 << 16;
+  if (const char* limit = std::getenv("TF_GPU_HOST_MEM_LIMIT_IN_MB")) {
+    int64_t asked;
+    if (absl::SimpleAtoi(limit, &asked) && asked > 0) megabytes = asked;
+  }
+  BFCAllocator::Options options;
+  options.allow_growth = true;
+  return std::make_unique<HostAllocator>(std::make_unique<BFCAllocator>(
+      *std::move(memory), megabytes << 20,
+      absl::StrCat("GPU_", group.gpu(), "_group_", group.index(), "_host_bfc"),
+      options));
+}
+
+std::optional<AllocatorStats> LeaderAllocator::GetStats() {
+  if (pool() != nullptr) return pool()->Stats();
+  std::optional<AllocatorStats> sum = GroupAllocator::GetStats();
+  for (int i = 1; sum && i < gpu_->size(); ++i) {
+    Allocator* allocator = gpu_->group(i)->allocator();
+    if (allocator == nullptr) continue;
+    std::optional<AllocatorStats> stats = allocator->GetStats();
+    if (!stats) continue;
+    sum->num_allocs += stats->num_allocs;
+    sum->bytes_in_use += stats->bytes_in_use;
+    sum->peak_bytes_in_use += stats->peak_bytes_in_use;
+    if (sum->bytes_limit && stats->bytes_limit) {
+      *sum->bytes_limit += *stats->bytes_limit;
+    }
+  }
+  return sum;
+}
+
+bool LeaderAllocator::ClearStats() {
+  bool cleared = GroupAllocator::ClearStats();
+  for (int i = 1; i < gpu_->size(); ++i) {
+    if (Allocator* allocator = gpu_->group(i)->allocator()) {
+      cleared &= allocator->ClearStats();
+    }
+  }
+  return cleared;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,71 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Where does the memory of a GPU's stream groups come from, on the device and
+// on the host? CUDA only.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_MEMORY_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_MEMORY_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/config/group_sizes.h"
+#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/framework/allocator.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Zeros if the GPU cannot be asked.
+MemoryInfo CudaMemoryInfo(int gpu);
+
+// The region of /physical_device:GPU:`gpu` that holds the `bytes` at `address`.
+std::pair<const void*, size_t> CudaRegionOf(int gpu, const void* address,
+                                            size_t bytes);
+
+// Takes memory from the GPU; with `unified`, of the host too, as
+// per_process_gpu_memory_fraction above 1 asks for.
+absl::StatusOr<std::unique_ptr<SubAllocator>> NewCudaMemory(int gpu,
+                                                            bool unified);
+
+// Pinned memory of the host for the copies of one group, up to
+// TF_GPU_HOST_MEM_LIMIT_IN_MB as TensorFlow's own allocator of it. To be called
+// while the group's executor is chosen (group_executors.h).
+absl::StatusOr<std::unique_ptr<Allocator>> NewPinnedMemory(
+    const StreamGroup& group);
+
+// The memory of the visible device, to those who ask for its use: all groups'.
+class LeaderAllocator : public GroupAllocator {
+ public:
+  template <typename Memory>
+  LeaderAllocator(Allocator* wrapped, GpuGroups* gpu, Memory memory)
+      : GroupAllocator(wrapped, gpu->leader(), std::move(memory)), gpu_(gpu) {}
+
+  std::optional<AllocatorStats> GetStats() override;
+  bool ClearStats() override;
+
+ private:
+  GpuGroups* const gpu_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_MEMORY_H_

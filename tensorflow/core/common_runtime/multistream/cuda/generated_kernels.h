@@ -1,0 +1,64 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// The kernels that TensorFlow's MLIR compiler made, in each CUDA context.
+//
+// A loaded kernel belongs to one context, and TensorFlow keeps one for all
+// groups of a GPU. Its generated code calls _mlir_ciface_tf_launch_kernel,
+// which this file's source defines in its place: a group whose context is not
+// the first has kernels of its own context.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GENERATED_KERNELS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GENERATED_KERNELS_H_
+
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/framework/resource_base.h"
+#include "third_party/gpus/cuda/include/cuda.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Those of one context. A resource of the device's, as TensorFlow's own, so
+// that they go with the compiled code that has them.
+class GeneratedKernels : public ResourceBase {
+ public:
+  ~GeneratedKernels() override;
+
+  // The kernel `name` of the module `data`, loaded into the thread's context,
+  // which must always be the same one. A module is known by its address. Errors
+  // are CUDA's.
+  absl::StatusOr<CUfunction> Get(void* data, absl::string_view name);
+
+  std::string DebugString() const override;
+
+ private:
+  struct Module {
+    CUmodule loaded;
+    absl::flat_hash_map<std::string, CUfunction> kernels;
+  };
+  absl::Mutex mu_;
+  absl::flat_hash_map<void*, Module> modules_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GENERATED_KERNELS_H_

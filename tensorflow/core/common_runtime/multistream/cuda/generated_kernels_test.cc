@@ -1,0 +1,227 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/cuda/generated_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
+#include "tensorflow/core/framework/device_base.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/public/version.h"
+#include "xla/stream_executor/host/host_executor.h"
+#include "xla/stream_executor/host/host_stream.h"
+
+namespace {
+
+// A driver whose handles are numbers: a module's is its context's, times 100,
+// plus how many were loaded before.
+struct Driver {
+  intptr_t context = 1;
+  int loads = 0;
+  int unloads = 0;
+  int look_ups = 0;
+  CUresult result = CUDA_SUCCESS;
+  struct Launch {
+    CUfunction kernel;
+    unsigned threads;
+    void** parameters;
+  };
+  std::vector<Launch> launches;
+} driver;
+
+}  // namespace
+
+// In the driver's place.
+extern "C" {
+CUresult cuModuleLoadData(CUmodule* module, const void*) {
+  if (driver.result != CUDA_SUCCESS) return driver.result;
+  *module = reinterpret_cast<CUmodule>(driver.context * 100 + driver.loads++);
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleUnload(CUmodule) {
+  ++driver.unloads;
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleGetFunction(CUfunction* kernel, CUmodule module,
+                             const char* name) {
+  ++driver.look_ups;
+  if (driver.result != CUDA_SUCCESS) return driver.result;
+  *kernel = reinterpret_cast<CUfunction>(
+      reinterpret_cast<intptr_t>(module) * 1000 + (name[0] - 'a'));
+  return CUDA_SUCCESS;
+}
+CUresult cuLaunchKernel(CUfunction kernel, unsigned grid_x, unsigned grid_y,
+                        unsigned grid_z, unsigned block_x, unsigned block_y,
+                        unsigned block_z, unsigned, CUstream, void** parameters,
+                        void**) {
+  driver.launches.push_back(
+      {kernel, grid_x * grid_y * grid_z * block_x * block_y * block_z,
+       parameters});
+  return driver.result;
+}
+CUresult cuGetErrorName(CUresult, const char** name) {
+  *name = "CUDA_ERROR_OF_THE_TEST";
+  return CUDA_SUCCESS;
+}
+
+void _mlir_ciface_tf_launch_kernel(void* context, void* module, char* name,
+                                   intptr_t grid_x, intptr_t grid_y,
+                                   intptr_t grid_z, intptr_t block_x,
+                                   intptr_t block_y, intptr_t block_z,
+                                   void** params);
+}
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+char module_a, module_b;  // told by their addresses
+
+class GeneratedKernelsTest : public ::testing::Test {
+ protected:
+  GeneratedKernelsTest() { driver = Driver(); }
+
+  static intptr_t Number(const absl::StatusOr<CUfunction>& kernel) {
+    EXPECT_TRUE(kernel.ok()) << kernel.status();
+    return kernel.ok() ? reinterpret_cast<intptr_t>(*kernel) : -1;
+  }
+  static void ExpectError(const absl::Status& status, const std::string& call) {
+    for (const std::string& part :
+         {call + " failed", std::string("CUDA_ERROR_OF_THE_TEST")}) {
+      EXPECT_NE(status.message().find(part), std::string::npos) << status;
+    }
+  }
+};
+
+TEST_F(GeneratedKernelsTest, AModuleIsLoadedOnceAndAKernelLookedUpOnce) {
+  {
+    GeneratedKernels kernels;
+    EXPECT_EQ(Number(kernels.Get(&module_a, "a")), 100000);
+    EXPECT_EQ(Number(kernels.Get(&module_a, "b")), 100001);
+    EXPECT_EQ(Number(kernels.Get(&module_b, "a")), 101000);
+    // A name is told by its letters.
+    EXPECT_EQ(Number(kernels.Get(&module_a, std::string("b"))), 100001);
+    EXPECT_EQ(driver.loads, 2);
+    EXPECT_EQ(driver.look_ups, 3);
+    EXPECT_EQ(driver.unloads, 0);
+  }
+  EXPECT_EQ(driver.unloads, 2);
+}
+
+TEST_F(GeneratedKernelsTest, AnErrorIsToldAndNotKept) {
+  GeneratedKernels kernels;
+  driver.result = CUDA_ERROR_OUT_OF_MEMORY;
+  const absl::Status status = kernels.Get(&module_a, "a").status();
+  ExpectError(status, "cuModuleLoadData");
+  driver.result = CUDA_SUCCESS;
+  EXPECT_EQ(Number(kernels.Get(&module_a, "a")), 100000);
+  driver.result = CUDA_ERROR_NOT_FOUND;
+  ExpectError(kernels.Get(&module_a, "b").status(), "cuModuleGetFunction");
+  driver.result = CUDA_SUCCESS;
+  EXPECT_EQ(Number(kernels.Get(&module_a, "b")), 100001);
+  EXPECT_EQ(driver.loads, 1);
+}
+
+// What TensorFlow's generated code calls.
+class LaunchTest : public GeneratedKernelsTest {
+ protected:
+  class StreamOfTest : public DeviceContext {
+   public:
+    se::Stream* stream() const override { return &stream_; }
+
+   private:
+    mutable se::host::HostExecutor executor_{/*platform=*/nullptr, 0};
+    mutable se::host::HostStream stream_{&executor_};
+  };
+
+  LaunchTest() : stream_(new StreamOfTest), device_(Env::Default()) {
+    NodeDef node;
+    node.set_name("test");
+    node.set_op("NoOp");
+    absl::Status status;
+    kernel_ = CreateOpKernel(DEVICE_CPU, &device_, /*allocator=*/nullptr, node,
+                             TF_GRAPH_DEF_VERSION, &status);
+    EXPECT_TRUE(status.ok()) << status;
+    params_.op_kernel = kernel_.get();
+    params_.device = &device_;
+    params_.resource_manager = &resources_;
+    params_.op_device_context = stream_.get();
+  }
+
+  // Launches from an op of a group in `context`; what the op comes to.
+  absl::Status Launch(int context, int blocks) {
+    driver.context = context;
+    info_.gpu_id = NumberOfContext(/*gpu=*/1, context);
+    device_.set_tensorflow_accelerator_device_info(&info_);
+    OpKernelContext op(&params_, /*num_outputs=*/0);
+    char name[] = "c";
+    _mlir_ciface_tf_launch_kernel(&op, &module_a, name, blocks, 2, 3, 4, 5, 6,
+                                  arguments_);
+    return op.status();
+  }
+
+  core::RefCountPtr<StreamOfTest> stream_;
+  DeviceBase::AcceleratorDeviceInfo info_;
+  DeviceBase device_;
+  ResourceMgr resources_;
+  std::unique_ptr<OpKernel> kernel_;
+  OpKernelContext::Params params_;
+  void* arguments_[1] = {nullptr};
+};
+
+TEST_F(LaunchTest, EachContextLaunchesItsOwnKernel) {
+  for (int round = 0; round < 2; ++round) {
+    for (int context : {1, 2}) {
+      ASSERT_TRUE(Launch(context, 7).ok());
+      EXPECT_EQ(reinterpret_cast<intptr_t>(driver.launches.back().kernel),
+                // The second context's was loaded second.
+                context == 1 ? 100002 : 201002);
+      EXPECT_EQ(driver.launches.back().threads, 7 * 2 * 3 * 4 * 5 * 6);
+      EXPECT_EQ(driver.launches.back().parameters, arguments_);
+    }
+  }
+  EXPECT_EQ(driver.loads, 2);
+  // They go with the device's resources.
+  resources_.Clear();
+  EXPECT_EQ(driver.unloads, 2);
+}
+
+TEST_F(LaunchTest, AnEmptyGridLaunchesNothing) {
+  EXPECT_TRUE(Launch(1, 0).ok());
+  EXPECT_TRUE(driver.launches.empty());
+  EXPECT_EQ(driver.loads, 0);
+}
+
+TEST_F(LaunchTest, TheOpFailsWithTheDriversError) {
+  driver.result = CUDA_ERROR_INVALID_HANDLE;
+  ExpectError(Launch(1, 1), "cuModuleLoadData");
+  driver.result = CUDA_SUCCESS;
+  ASSERT_TRUE(Launch(1, 1).ok());
+  driver.result = CUDA_ERROR_INVALID_HANDLE;
+  ExpectError(Launch(1, 1), "cuLaunchKernel");
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

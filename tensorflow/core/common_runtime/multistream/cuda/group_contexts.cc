@@ -1,0 +1,122 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+#include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
+
+#include <dlfcn.h>
+
+#include <map>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/stream_executor.h"
+#include "third_party/gpus/cuda/include/cuda.h"
+#include "xla/stream_executor/cuda/cuda_context.h"
+#include "xla/stream_executor/cuda/cuda_status.h"
+#include "xla/stream_executor/gpu/context_map.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+constexpr int kMoreThanGpus = 1 << 16;
+
+thread_local int context_on_thread = 0;
+
+struct Contexts {
+  absl::Mutex mu;
+  // Never destroyed, as TensorFlow's are not.
+  std::map<std::pair<int, int>, CUcontext> by_gpu_and_number
+      ABSL_GUARDED_BY(mu);
+};
+
+absl::Status Checked(const char* call, CUresult result) {
+  return se::cuda::ToStatus(
+      result, absl::StrCat("TF_GPU_CONTEXT_COUNT: ", call, " failed"));
+}
+
+absl::StatusOr<CUcontext> CudaContextOf(int gpu, int number, CUdevice device) {
+  static auto* contexts = new Contexts;
+  absl::MutexLock lock(&contexts->mu);
+  CUcontext& context = contexts->by_gpu_and_number[{gpu, number}];
+  if (context != nullptr) return context;
+  // The GPU's first one has those that TensorFlow was asked for.
+  unsigned int flags = 0;
+  int active = 0;
+  TF_RETURN_IF_ERROR(
+      Checked("cuDevicePrimaryCtxGetState",
+              cuDevicePrimaryCtxGetState(device, &flags, &active)));
+  // The new one becomes the thread's, which has to keep its own.
+  CUcontext before = nullptr;
+  TF_RETURN_IF_ERROR(Checked("cuCtxGetCurrent", cuCtxGetCurrent(&before)));
+  CUcontext made = nullptr;
+  TF_RETURN_IF_ERROR(Checked("cuCtxCreate", cuCtxCreate(&made, flags, device)));
+  context = made;
+  TF_RETURN_IF_ERROR(Checked("cuCtxSetCurrent", cuCtxSetCurrent(before)));
+  return context;
+}
+
+}  // namespace
+
+ContextOnThread::ContextOnThread(int context)
+    : before_(std::exchange(context_on_thread, context)) {}
+ContextOnThread::~ContextOnThread() { context_on_thread = before_; }
+
+int NumberOfContext(int gpu, int context) {
+  return gpu + context * kMoreThanGpus;
+}
+int ContextOf(int number) { return number / kMoreThanGpus; }
+
+std::optional<bool> ContextsRunSideBySide(int gpu) {
+  CUdevice device;
+  int enabled = 0;
+  // CU_DEVICE_ATTRIBUTE_MPS_ENABLED, for headers that do not have it yet.
+  constexpr auto kMpsEnabled = static_cast<CUdevice_attribute>(133);
+  if (cuDeviceGet(&device, gpu) != CUDA_SUCCESS ||
+      cuDeviceGetAttribute(&enabled, kMpsEnabled, device) != CUDA_SUCCESS) {
+    return std::nullopt;
+  }
+  return enabled != 0;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+namespace stream_executor::gpu {
+
+// In TensorFlow's place.
+absl::StatusOr<CudaContext*> CudaContext::Create(int device_ordinal,
+                                                 CUdevice device) {
+  const int number = tensorflow::multistream::context_on_thread;
+  if (number == 0) {
+    static const auto stock =
+        reinterpret_cast<absl::StatusOr<CudaContext*> (*)(int, CUdevice)>(dlsym(
+            RTLD_NEXT, "_ZN15stream_executor3gpu11CudaContext6CreateEii"));
+    return stock(device_ordinal, device);
+  }
+  auto context =
+      tensorflow::multistream::CudaContextOf(device_ordinal, number, device);
+  if (!context.ok()) return context.status();
+  // Where scopes are nested, TensorFlow switches only if this number differs.
+  return GetContextMap()->Add(
+      *context,
+      tensorflow::multistream::NumberOfContext(device_ordinal, number));
+}
+
+}  // namespace stream_executor::gpu

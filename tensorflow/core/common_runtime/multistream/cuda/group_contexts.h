@@ -1,0 +1,57 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+// Which CUDA context has a group's streams (TF_GPU_CONTEXT_COUNT)?
+//
+// TensorFlow has one context for each GPU, CUDA's primary one. Others of the
+// same process use the same memory, events and pinned memory of the host: a
+// stream of one may read what was allocated in another, and wait for its
+// events. An event is recorded only on streams of its own context. TensorFlow
+// asks CudaContext::Create, which this file's source defines in its place.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_CONTEXTS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_CONTEXTS_H_
+
+#include <optional>
+
+namespace tensorflow {
+namespace multistream {
+
+// While it lives, an executor that this thread makes has the context `context`
+// of its GPU, which is made if it is not there. 0: the primary one.
+class ContextOnThread {
+ public:
+  explicit ContextOnThread(int context);
+  ~ContextOnThread();
+  ContextOnThread(const ContextOnThread&) = delete;
+  ContextOnThread& operator=(const ContextOnThread&) = delete;
+
+ private:
+  const int before_;
+};
+
+// A number for `context` of the GPU `gpu` that no other context has; the GPU's
+// own for its first context.
+int NumberOfContext(int gpu, int context);
+// The context of such a number.
+int ContextOf(int number);
+
+// Whether the driver runs kernels of several contexts side by side, as under
+// NVIDIA's Multi-Process Service; nullopt if it does not say.
+std::optional<bool> ContextsRunSideBySide(int gpu);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_CONTEXTS_H_

@@ -1,0 +1,197 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "third_party/gpus/cuda/include/cuda.h"
+#include "xla/stream_executor/cuda/cuda_context.h"
+#include "xla/stream_executor/gpu/scoped_activate_context.h"
+
+namespace {
+
+// A driver whose handles are numbers, for one thread.
+struct Driver {
+  intptr_t current = 0;
+  intptr_t made = 0;  // the last one
+  unsigned int flags_of_made = 0;
+  CUresult result = CUDA_SUCCESS;
+  int mps = 0;
+} driver;
+
+CUcontext Handle(intptr_t number) {
+  return reinterpret_cast<CUcontext>(number);
+}
+
+}  // namespace
+
+// In the driver's place.
+extern "C" {
+CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned int* flags,
+                                    int* active) {
+  *flags = CU_CTX_SCHED_YIELD;
+  *active = 1;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  *context = Handle(driver.current);
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxSetCurrent(CUcontext context) {
+  driver.current = reinterpret_cast<intptr_t>(context);
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxCreate(CUcontext* context, unsigned int flags, CUdevice) {
+  if (driver.result != CUDA_SUCCESS) return driver.result;
+  driver.current = ++driver.made;
+  driver.flags_of_made = flags;
+  *context = Handle(driver.current);
+  return CUDA_SUCCESS;
+}
+CUresult cuGetErrorName(CUresult, const char** name) {
+  *name = "CUDA_ERROR_OF_THE_TEST";
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  *device = ordinal;
+  return ordinal < 2 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
+  *value = driver.mps;
+  return CUDA_SUCCESS;
+}
+}
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+using stream_executor::gpu::CudaContext;
+using stream_executor::gpu::ScopedActivateContext;
+
+// Those of the process are never deleted, so each test has GPUs of its own.
+class GroupContextsTest : public ::testing::Test {
+ protected:
+  GroupContextsTest() : gpu_(10 * ++tests) {
+    const intptr_t made = driver.made;
+    driver = Driver();
+    driver.made = made;
+  }
+
+  static absl::StatusOr<CudaContext*> Create(int gpu, int context) {
+    ContextOnThread on(context);
+    return CudaContext::Create(gpu, /*device=*/gpu);
+  }
+  static CudaContext* Made(int gpu, int context) {
+    auto made = Create(gpu, context);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return made.ok() ? *made : nullptr;
+  }
+  static intptr_t Number(const CudaContext* context) {
+    return reinterpret_cast<intptr_t>(context->context());
+  }
+
+  const int gpu_;
+
+ private:
+  static inline int tests = 0;
+};
+
+TEST_F(GroupContextsTest, EachNumberOfAGpuIsAContextMadeOnce) {
+  driver.current = 77;
+  CudaContext* one = Made(gpu_, 1);
+  EXPECT_EQ(driver.flags_of_made, CU_CTX_SCHED_YIELD);
+  CudaContext* two = Made(gpu_, 2);
+  CudaContext* other = Made(gpu_ + 1, 1);
+  EXPECT_NE(Number(one), Number(two));
+  EXPECT_NE(Number(one), Number(other));
+  EXPECT_NE(Number(two), Number(other));
+  const intptr_t made = driver.made;
+  EXPECT_EQ(Made(gpu_, 1), one);
+  EXPECT_EQ(Made(gpu_, 2), two);
+  EXPECT_EQ(driver.made, made);
+  // The thread keeps its own.
+  EXPECT_EQ(driver.current, 77);
+}
+
+TEST_F(GroupContextsTest, ANestedScopeSwitchesAndTheOuterOneComesBack) {
+  CudaContext* one = Made(gpu_, 1);
+  CudaContext* two = Made(gpu_, 2);
+  ScopedActivateContext outer(one);
+  EXPECT_EQ(driver.current, Number(one));
+  {
+    ScopedActivateContext inner(two);
+    EXPECT_EQ(driver.current, Number(two));
+    ScopedActivateContext same(two);
+    EXPECT_EQ(driver.current, Number(two));
+  }
+  EXPECT_EQ(driver.current, Number(one));
+}
+
+TEST_F(GroupContextsTest, AnErrorIsToldAndNotKept) {
+  driver.result = CUDA_ERROR_OUT_OF_MEMORY;
+  driver.current = 77;
+  const absl::Status status = Create(gpu_, 1).status();
+  for (const char* part :
+       {"TF_GPU_CONTEXT_COUNT: cuCtxCreate failed", "CUDA_ERROR_OF_THE_TEST"}) {
+    EXPECT_NE(status.message().find(part), std::string::npos) << status;
+  }
+  EXPECT_EQ(driver.current, 77);
+  driver.result = CUDA_SUCCESS;
+  EXPECT_NE(Made(gpu_, 1), nullptr);
+}
+
+TEST_F(GroupContextsTest, TheInnermostChoiceIsTheThreads) {
+  ContextOnThread outer(1);
+  auto one = CudaContext::Create(gpu_, gpu_);
+  ASSERT_TRUE(one.ok()) << one.status();
+  {
+    ContextOnThread inner(2);
+    auto two = CudaContext::Create(gpu_, gpu_);
+    ASSERT_TRUE(two.ok()) << two.status();
+    EXPECT_NE(*two, *one);
+  }
+  EXPECT_EQ(*CudaContext::Create(gpu_, gpu_), *one);
+}
+
+TEST(NumberOfContextTest, IsTheGpusOwnForItsFirstAndNobodyElsesForOthers) {
+  EXPECT_EQ(NumberOfContext(3, 0), 3);
+  EXPECT_NE(NumberOfContext(0, 1), 0);
+  EXPECT_NE(NumberOfContext(0, 1), NumberOfContext(1, 1));
+  EXPECT_NE(NumberOfContext(0, 2), NumberOfContext(0, 1));
+  for (int gpu : {0, 15}) {
+    for (int context : {0, 1, 63}) {
+      EXPECT_EQ(ContextOf(NumberOfContext(gpu, context)), context);
+    }
+  }
+}
+
+TEST(ContextsRunSideBySideTest, IfTheDriverSaysSo) {
+  driver.mps = 0;
+  EXPECT_EQ(ContextsRunSideBySide(0), false);
+  driver.mps = 1;
+  EXPECT_EQ(ContextsRunSideBySide(1), true);
+  EXPECT_EQ(ContextsRunSideBySide(5), std::nullopt);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

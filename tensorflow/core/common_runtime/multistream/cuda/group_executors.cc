@@ -1,0 +1,209 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/cuda/group_executors.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/device/device_event_mgr.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
+#include "tensorflow/core/platform/stream_executor.h"
+#include "xla/stream_executor/executor_cache.h"
+#include "xla/stream_executor/gpu/gpu_init.h"
+#include "xla/stream_executor/stream.h"
+#include "xla/stream_executor/stream_executor.h"
+
+#define TFMS_THEN_EXECUTE                                             \
+  "_ZN10tensorflow8EventMgr11ThenExecuteEPN15stream_executor6StreamE" \
+  "St8functionIFvvEE"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// What this thread's next question for an executor means.
+struct Chosen {
+  bool learn = false;  // which cache is asked for a GPU's executor?
+  std::optional<std::pair<int, int>> group;  // GPU and group
+  int context = 0;                           // of the group
+};
+thread_local Chosen chosen;
+
+struct GroupExecutors {
+  absl::Mutex mu;
+  // That of the GPUs' platform: others have one, too.
+  const se::ExecutorCache* cache ABSL_GUARDED_BY(mu) = nullptr;
+  std::map<std::pair<int, int>, std::unique_ptr<se::StreamExecutor>> by_group
+      ABSL_GUARDED_BY(mu);
+  // Whose event manager an executor has: TensorFlow's of the same GPU or, since
+  // events belong to a context, the first one of another context.
+  absl::flat_hash_map<const se::StreamExecutor*, se::StreamExecutor*> events_of
+      ABSL_GUARDED_BY(mu);
+  std::map<std::pair<int, int>, se::StreamExecutor*> first_of_context
+      ABSL_GUARDED_BY(mu);
+  absl::flat_hash_map<const se::StreamExecutor*, EventMgr*> events
+      ABSL_GUARDED_BY(mu);
+  // Whether any group has a context other than its GPU's first.
+  std::atomic<bool> contexts{false};
+};
+
+GroupExecutors* All() {
+  static auto* all = new GroupExecutors;
+  return all;
+}
+
+}  // namespace
+
+void ChooseExecutor(int gpu, int group, int context) {
+  chosen = Chosen();
+  if (group == 0) return;
+  chosen.learn = true;
+  auto stock = se::GPUMachineManager()->ExecutorForDevice(gpu);
+  chosen.learn = false;
+  // Whoever asks next is told.
+  if (!stock.ok()) return;
+  chosen.group = std::make_pair(gpu, group);
+  chosen.context = context;
+  if (context != 0) All()->contexts.store(true, std::memory_order_release);
+  auto own = se::GPUMachineManager()->ExecutorForDevice(gpu);
+  if (!own.ok()) return;
+  GroupExecutors* all = All();
+  absl::MutexLock lock(&all->mu);
+  auto first = all->first_of_context.try_emplace({gpu, context},
+                                                 context == 0 ? *stock : *own);
+  all->events_of[*own] = first.first->second;
+}
+
+// Not in the anonymous namespace: for the functions below.
+absl::StatusOr<se::StreamExecutor*> ExecutorOfGroup(
+    const se::ExecutorCache* cache, int ordinal,
+    const se::ExecutorCache::ExecutorFactory& factory, bool* is_ours) {
+  *is_ours = false;
+  if (!chosen.learn && !chosen.group) return nullptr;
+  GroupExecutors* all = All();
+  absl::MutexLock lock(&all->mu);
+  if (chosen.learn) {
+    all->cache = cache;
+    chosen.learn = false;  // the factory may ask other caches
+  }
+  if (!chosen.group || cache != all->cache || ordinal != chosen.group->first) {
+    return nullptr;
+  }
+  *is_ours = true;
+  std::unique_ptr<se::StreamExecutor>& own = all->by_group[*chosen.group];
+  if (own == nullptr) {
+    // It may ask for executors itself.
+    const Chosen before = std::exchange(chosen, Chosen());
+    auto made = [&] {
+      ContextOnThread on(before.context);
+      return factory();
+    }();
+    chosen = before;
+    if (!made.ok()) return made.status();
+    own = *std::move(made);
+  }
+  return own.get();
+}
+
+se::StreamExecutor* ExecutorOfEvents(se::StreamExecutor* executor) {
+  GroupExecutors* all = All();
+  absl::MutexLock lock(&all->mu);
+  auto found = all->events_of.find(executor);
+  return found == all->events_of.end() ? executor : found->second;
+}
+
+void SetEventsOf(const se::StreamExecutor* executor, EventMgr* events) {
+  GroupExecutors* all = All();
+  absl::MutexLock lock(&all->mu);
+  all->events[executor] = events;
+}
+
+// `asked`, unless `stream` has another context than its events.
+EventMgr* EventsOf(se::Stream* stream, EventMgr* asked) {
+  GroupExecutors* all = All();
+  if (!all->contexts.load(std::memory_order_acquire)) return asked;
+  absl::MutexLock lock(&all->mu);
+  auto executor = all->events_of.find(stream->parent());
+  if (executor == all->events_of.end()) return asked;
+  auto events = all->events.find(executor->second);
+  return events == all->events.end() ? asked : events->second;
+}
+
+// In TensorFlow's place; the function is inline there, so that it has this name
+// for the linker only. TensorFlow asks the manager of the visible device, whose
+// events cannot be recorded on a stream of another context, and takes an event
+// that was not recorded for one that has happened.
+void ThenExecute(EventMgr* events, se::Stream* stream,
+                 std::function<void()> f) __asm__(TFMS_THEN_EXECUTE);
+void ThenExecute(EventMgr* events, se::Stream* stream,
+                 std::function<void()> f) {
+  static const auto stock = reinterpret_cast<decltype(&ThenExecute)>(
+      dlsym(RTLD_NEXT, TFMS_THEN_EXECUTE));
+  stock(EventsOf(stream, events), stream, std::move(f));
+}
+
+}  // namespace multistream
+
+// In TensorFlow's place. Each event manager polls in a thread of its own, and
+// one is enough for all groups of a context.
+EventMgr* EventMgrFactory::GetEventMgr(se::StreamExecutor* executor,
+                                       const GPUOptions& options) {
+  static const auto stock = reinterpret_cast<
+      EventMgr* (*)(EventMgrFactory*, se::StreamExecutor*, const GPUOptions&)>(
+      dlsym(
+          RTLD_NEXT,
+          "_ZN10tensorflow15EventMgrFactory11GetEventMgrEPN15stream_executor14"
+          "StreamExecutorERKNS_10GPUOptionsE"));
+  executor = multistream::ExecutorOfEvents(executor);
+  EventMgr* events = stock(this, executor, options);
+  multistream::SetEventsOf(executor, events);
+  return events;
+}
+
+}  // namespace tensorflow
+
+namespace stream_executor {
+
+// In TensorFlow's place.
+absl::StatusOr<StreamExecutor*> ExecutorCache::GetOrCreate(
+    int ordinal, const ExecutorFactory& factory) {
+  bool is_ours;
+  absl::StatusOr<StreamExecutor*> own =
+      tensorflow::multistream::ExecutorOfGroup(this, ordinal, factory,
+                                               &is_ours);
+  if (is_ours) return own;
+  static const auto stock =
+      reinterpret_cast<absl::StatusOr<StreamExecutor*> (*)(
+          ExecutorCache*, int, const ExecutorFactory&)>(
+          dlsym(RTLD_NEXT,
+                "_ZN15stream_executor13ExecutorCache11GetOrCreateEiRKSt8functi"
+                "onIFN4absl12lts_202508148StatusOrISt10unique_ptrINS_14StreamEx"
+                "ecutorESt14default_deleteIS6_EEEEvEE"));
+  return stock(this, ordinal, factory);
+}
+
+}  // namespace stream_executor

@@ -1,0 +1,40 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which StreamExecutor has a group's streams?
+//
+// TensorFlow makes one for each GPU, with one cuBLAS, cuDNN and cuFFT handle
+// behind one lock each: a matrix product holds it for 10 microseconds, so that
+// groups which launch at the same time queue for it. Here each group has its
+// own, all on the GPU's one CUDA context unless they are spread over several
+// (group_contexts.h). TensorFlow asks a cache for the executor; this file's
+// source defines that function in its place.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_EXECUTORS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_EXECUTORS_H_
+
+namespace tensorflow {
+namespace multistream {
+
+// From now on, who asks for a GPU's executor in this thread gets that of group
+// `group`, if it is the GPU with CUDA's number `gpu`. 0: TensorFlow's own
+// executor. It is made when it is chosen first, on context `context` of the
+// GPU, and never deleted.
+void ChooseExecutor(int gpu, int group, int context = 0);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_EXECUTORS_H_

@@ -1,0 +1,379 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Without a GPU: the test's own platform stands for it, with executors of the
+// host. That streams, cuBLAS handles and the like of CUDA's executors work side
+// by side on one GPU, only a run on a GPU shows.
+
+#include "tensorflow/core/common_runtime/multistream/cuda/group_executors.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
+#include "tensorflow/core/common_runtime/device/device_event_mgr.h"
+#include "tensorflow/core/platform/stream_executor.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+#include "xla/stream_executor/event.h"
+#include "xla/stream_executor/executor_cache.h"
+#include "xla/stream_executor/gpu/gpu_init.h"
+#include "xla/stream_executor/host/host_executor.h"
+#include "xla/stream_executor/host/host_platform.h"
+#include "xla/stream_executor/platform.h"
+#include "xla/stream_executor/platform_manager.h"
+#include "xla/stream_executor/stream.h"
+#include "xla/stream_executor/stream_executor.h"
+
+namespace stream_executor {
+namespace {
+
+Platform* gpus_of_the_test = nullptr;
+
+}  // namespace
+
+// In TensorFlow's place.
+Platform* GPUMachineManager() {
+  if (gpus_of_the_test != nullptr) return gpus_of_the_test;
+  static const auto stock = reinterpret_cast<Platform* (*)()>(
+      dlsym(RTLD_NEXT, "_ZN15stream_executor17GPUMachineManagerEv"));
+  return stock();
+}
+
+}  // namespace stream_executor
+
+namespace tensorflow {
+namespace multistream {
+
+// As TensorFlow calls it, where it was not inlined.
+void ThenExecute(EventMgr* events, se::Stream* stream, std::function<void()> f) __asm__(
+    "_ZN10tensorflow8EventMgr11ThenExecuteEPN15stream_executor6StreamE"
+    "St8functionIFvvEE");
+
+namespace {
+
+using Made = absl::StatusOr<std::unique_ptr<se::StreamExecutor>>;
+
+class Executor : public se::host::HostExecutor {
+ public:
+  using HostExecutor::HostExecutor;
+  absl::StatusOr<std::unique_ptr<se::Event>> CreateEvent() override {
+    ++events;
+    return HostExecutor::CreateEvent();
+  }
+  std::atomic<int> events{0};
+};
+
+Made NewExecutor(int ordinal) {
+  return std::make_unique<Executor>(/*platform=*/nullptr, ordinal);
+}
+
+se::Platform* Host() {
+  auto host = se::PlatformManager::PlatformWithName("Host");
+  EXPECT_TRUE(host.ok()) << host.status();
+  return host.ok() ? *host : nullptr;
+}
+
+se::StreamExecutor* ExecutorOf(se::Platform* platform, int ordinal) {
+  auto executor = platform->ExecutorForDevice(ordinal);
+  EXPECT_TRUE(executor.ok()) << executor.status();
+  return executor.ok() ? *executor : nullptr;
+}
+
+// A cache that no GPU's platform has is TensorFlow's, whatever was chosen. On a
+// machine without a GPU nothing can be chosen at all.
+class OtherCacheTest : public ::testing::TestWithParam<int> {
+ protected:
+  // The group, or -1.
+  void SetUp() override {
+    if (GetParam() >= 0) ChooseExecutor(0, GetParam());
+  }
+  void TearDown() override { ChooseExecutor(0, 0); }
+
+  absl::StatusOr<se::StreamExecutor*> Get(int ordinal) {
+    return cache_.GetOrCreate(ordinal, [this, ordinal]() -> Made {
+      ++asked_;
+      if (!error_.ok()) return error_;
+      return NewExecutor(ordinal);
+    });
+  }
+
+  se::ExecutorCache cache_;
+  absl::Status error_;
+  int asked_ = 0;  // the factory
+};
+
+TEST_P(OtherCacheTest, EachOrdinalHasOneExecutor) {
+  auto first = Get(0);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ((*first)->device_ordinal(), 0);
+  EXPECT_EQ(*Get(0), *first);
+  EXPECT_EQ(asked_, 1);
+  auto other = Get(1);
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ((*other)->device_ordinal(), 1);
+  EXPECT_NE(*other, *first);
+  EXPECT_EQ(asked_, 2);
+  // It is TensorFlow's cache that has them.
+  EXPECT_EQ(*cache_.Get(0), *first);
+  EXPECT_EQ(*cache_.Get(1), *other);
+}
+
+TEST_P(OtherCacheTest, AnErrorIsHandedOnAndNotKept) {
+  error_ = absl::UnavailableError("it is busy");
+  EXPECT_EQ(Get(0).status(), error_);
+  EXPECT_EQ(Get(0).status(), error_);
+  EXPECT_EQ(asked_, 2);
+  error_ = absl::OkStatus();
+  EXPECT_TRUE(Get(0).ok());
+  EXPECT_TRUE(Get(0).ok());
+  EXPECT_EQ(asked_, 3);
+}
+
+TEST_P(OtherCacheTest, EachCacheHasItsOwnExecutors) {
+  se::ExecutorCache other;
+  auto executor = other.GetOrCreate(0, [] { return NewExecutor(0); });
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  EXPECT_NE(*Get(0), *executor);
+}
+
+INSTANTIATE_TEST_SUITE_P(Choices, OtherCacheTest, ::testing::Values(-1, 0, 2),
+                         [](const ::testing::TestParamInfo<int>& info) {
+                           return info.param < 0
+                                      ? "NoChoice"
+                                      : "Group" + std::to_string(info.param);
+                         });
+
+TEST(HostPlatformTest, AChoiceDoesNotConcernTheHost) {
+  se::Platform* host = Host();
+  ASSERT_NE(host, nullptr);
+  se::StreamExecutor* before = ExecutorOf(host, 0);
+  ChooseExecutor(0, 2);
+  EXPECT_EQ(ExecutorOf(host, 0), before);
+  // Also one that is made only now.
+  se::StreamExecutor* later = ExecutorOf(host, 1);
+  ChooseExecutor(0, 0);
+  EXPECT_EQ(ExecutorOf(host, 0), before);
+  EXPECT_EQ(ExecutorOf(host, 1), later);
+}
+
+// Any number of GPUs, which may break.
+class FakeGpus : public se::host::HostPlatform {
+ public:
+  absl::StatusOr<se::StreamExecutor*> ExecutorForDevice(int ordinal) override {
+    return cache_.GetOrCreate(ordinal, [this, ordinal]() -> Made {
+      ++made;
+      if (!error.ok()) return error;
+      if (when_making) when_making();
+      return NewExecutor(ordinal);
+    });
+  }
+  absl::Status error;
+  std::function<void()> when_making;
+  int made = 0;
+
+ private:
+  se::ExecutorCache cache_;
+};
+
+class GroupExecutorsTest : public ::testing::Test {
+ protected:
+  GroupExecutorsTest() : gpus_(Gpus()), gpu_(10 * ++tests) {
+    se::gpus_of_the_test = gpus_;
+    gpus_->made = 0;
+  }
+  ~GroupExecutorsTest() override {
+    ChooseExecutor(0, 0);
+    gpus_->error = absl::OkStatus();
+    gpus_->when_making = nullptr;
+    se::gpus_of_the_test = nullptr;
+  }
+
+  // What one who asks in this thread after the choice gets.
+  se::StreamExecutor* Chosen(int gpu, int group, int context = 0) {
+    ChooseExecutor(gpu, group, context);
+    return ExecutorOf(gpus_, gpu);
+  }
+
+  FakeGpus* const gpus_;
+  const int gpu_;  // each test has its own: what is made is never deleted
+
+ private:
+  static FakeGpus* Gpus() {
+    static auto* gpus = new FakeGpus;
+    return gpus;
+  }
+  static inline int tests = 0;
+};
+
+TEST_F(GroupExecutorsTest, EachGroupHasOneExecutorAndTheLeaderTheStockOne) {
+  se::StreamExecutor* stock = ExecutorOf(gpus_, gpu_);
+  std::set<se::StreamExecutor*> all = {stock};
+  std::vector<se::StreamExecutor*> by_group = {stock};
+  for (int group = 1; group < 4; ++group) {
+    by_group.push_back(Chosen(gpu_, group));
+    all.insert(by_group.back());
+    EXPECT_EQ(by_group.back()->device_ordinal(), gpu_);
+  }
+  EXPECT_EQ(all.size(), 4);
+  EXPECT_EQ(gpus_->made, 4);
+  for (int group = 3; group >= 0; --group) {
+    EXPECT_EQ(Chosen(gpu_, group), by_group[group]) << group;
+  }
+  EXPECT_EQ(gpus_->made, 4);
+}
+
+TEST_F(GroupExecutorsTest, AChoiceLastsUntilTheNext) {
+  se::StreamExecutor* stock = ExecutorOf(gpus_, gpu_);
+  se::StreamExecutor* own = Chosen(gpu_, 1);
+  EXPECT_EQ(ExecutorOf(gpus_, gpu_), own);
+  ChooseExecutor(gpu_, 0);
+  EXPECT_EQ(ExecutorOf(gpus_, gpu_), stock);
+}
+
+TEST_F(GroupExecutorsTest, AChoiceIsForOneGpu) {
+  se::StreamExecutor* stock = ExecutorOf(gpus_, gpu_ + 1);
+  se::StreamExecutor* own = Chosen(gpu_, 1);
+  EXPECT_EQ(ExecutorOf(gpus_, gpu_ + 1), stock);
+  EXPECT_NE(Chosen(gpu_ + 1, 1), own);
+  EXPECT_EQ(Chosen(gpu_, 1), own);
+}
+
+TEST_F(GroupExecutorsTest, AChoiceIsForOneThread) {
+  se::StreamExecutor* stock = ExecutorOf(gpus_, gpu_);
+  se::StreamExecutor* own = Chosen(gpu_, 1);
+  std::thread other([&] {
+    EXPECT_EQ(ExecutorOf(gpus_, gpu_), stock);
+    EXPECT_EQ(Chosen(gpu_, 1), own);
+  });
+  other.join();
+  EXPECT_EQ(ExecutorOf(gpus_, gpu_), own);
+}
+
+TEST_F(GroupExecutorsTest, AChoiceIsForTheGpusPlatform) {
+  Chosen(0, 1);
+  se::StreamExecutor* of_host = ExecutorOf(Host(), 0);
+  se::ExecutorCache cache;
+  int made = 0;
+  auto get = [&] {
+    return *cache.GetOrCreate(0, [&] {
+      ++made;
+      return NewExecutor(0);
+    });
+  };
+  se::StreamExecutor* of_cache = get();
+  ChooseExecutor(0, 0);
+  EXPECT_EQ(ExecutorOf(Host(), 0), of_host);
+  EXPECT_EQ(get(), of_cache);
+  EXPECT_EQ(made, 1);
+}
+
+TEST_F(GroupExecutorsTest, AnErrorIsToldToWhoAsksNextAndNotKept) {
+  const absl::Status error = absl::UnavailableError("it is busy");
+  // At first TensorFlow's executor cannot be made, then the group's.
+  for (bool has_stock : {false, true}) {
+    if (has_stock) ExecutorOf(gpus_, gpu_);
+    gpus_->error = error;
+    ChooseExecutor(gpu_, 1);
+    EXPECT_EQ(gpus_->ExecutorForDevice(gpu_).status(), error);
+    gpus_->error = absl::OkStatus();
+    if (has_stock) {
+      se::StreamExecutor* own = ExecutorOf(gpus_, gpu_);
+      EXPECT_NE(own, Chosen(gpu_, 0));
+      EXPECT_EQ(own, Chosen(gpu_, 1));
+    }
+  }
+}
+
+TEST_F(GroupExecutorsTest, WhatAnExecutorAsksForWhenItIsMadeIsTheStockOne) {
+  se::StreamExecutor* stock = ExecutorOf(gpus_, gpu_);
+  se::StreamExecutor* of_host = ExecutorOf(Host(), 0);
+  int times = 0;
+  gpus_->when_making = [&] {
+    EXPECT_EQ(ExecutorOf(gpus_, gpu_), stock);
+    EXPECT_EQ(ExecutorOf(Host(), 0), of_host);
+    ++times;
+  };
+  se::StreamExecutor* own = Chosen(gpu_, 1);
+  EXPECT_EQ(times, 1);
+  EXPECT_NE(own, stock);
+  EXPECT_EQ(ExecutorOf(gpus_, gpu_), own);
+}
+
+// Each manager has a thread that polls.
+TEST_F(GroupExecutorsTest, AllGroupsOfAGpuHaveOneEventManager) {
+  EventMgrFactory* factory = EventMgrFactory::Singleton();
+  const GPUOptions options;
+  se::StreamExecutor* own = Chosen(gpu_, 1);
+  EventMgr* manager = factory->GetEventMgr(own, options);
+  EXPECT_EQ(factory->GetEventMgr(Chosen(gpu_, 2), options), manager);
+  EXPECT_EQ(factory->GetEventMgr(Chosen(gpu_, 0), options), manager);
+  EXPECT_NE(factory->GetEventMgr(Chosen(gpu_ + 1, 1), options), manager);
+}
+
+// An event is recorded on streams of its own context only.
+TEST_F(GroupExecutorsTest, EachContextHasAnEventManager) {
+  EventMgrFactory* factory = EventMgrFactory::Singleton();
+  const GPUOptions options;
+  EventMgr* of_first = factory->GetEventMgr(Chosen(gpu_, 0), options);
+  EXPECT_EQ(factory->GetEventMgr(Chosen(gpu_, 4, 0), options), of_first);
+  EventMgr* of_second = factory->GetEventMgr(Chosen(gpu_, 1, 1), options);
+  EXPECT_NE(of_second, of_first);
+  EXPECT_EQ(factory->GetEventMgr(Chosen(gpu_, 3, 1), options), of_second);
+  EventMgr* of_third = factory->GetEventMgr(Chosen(gpu_, 2, 2), options);
+  EXPECT_NE(of_third, of_first);
+  EXPECT_NE(of_third, of_second);
+}
+
+// TensorFlow asks that of the visible device for copies of all groups.
+TEST_F(GroupExecutorsTest, AStreamsContextSaysWhoseEventIsRecorded) {
+  EventMgrFactory* factory = EventMgrFactory::Singleton();
+  auto* stock = static_cast<Executor*>(Chosen(gpu_, 0));
+  auto* first = static_cast<Executor*>(Chosen(gpu_, 1, 1));
+  auto* second = static_cast<Executor*>(Chosen(gpu_, 3, 1));
+  auto* beside = static_cast<Executor*>(Chosen(gpu_, 2, 0));
+  EventMgr* visible = factory->GetEventMgr(stock, GPUOptions());
+  for (auto* executor : {first, second, beside}) {
+    factory->GetEventMgr(executor, GPUOptions());
+  }
+  const auto run_on = [&](Executor* executor) {
+    auto stream = executor->CreateStream(/*priority=*/std::nullopt);
+    ASSERT_TRUE(stream.ok()) << stream.status();
+    absl::Notification done;
+    ThenExecute(visible, stream->get(), [&] { done.Notify(); });
+    done.WaitForNotification();
+  };
+  run_on(second);
+  EXPECT_EQ(first->events, 1);
+  EXPECT_EQ(second->events, 0);
+  EXPECT_EQ(stock->events, 0);
+  run_on(beside);
+  EXPECT_EQ(stock->events, 1);
+  EXPECT_EQ(beside->events, 0);
+  EXPECT_EQ(first->events, 1);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,421 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/bfc_allocator.h"
+#include "tensorflow/core/common_runtime/multistream/config/group_sizes.h"
+#include "tensorflow/core/common_runtime/multistream/config/session_config.h"
+#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
+#include "tensorflow/core/common_runtime/multistream/step/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+#include "tensorflow/core/common_runtime/threadpool_device.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/public/session_options.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+constexpr int64_t kEmulatedMemory = int64_t{4} << 30;
+
+// What a stream has been given of each group's uses of foreign memory, by
+// itself or through waits: the last one's number.
+using Known = std::array<int64_t, kMaxGroupCount>;
+
+// Uses of memory by groups that do not own it and whose streams have yet to
+// pass them, and which of them the streams wait for.
+class ForeignUses {
+ public:
+  static ForeignUses* Get() {
+    static ForeignUses* uses = new ForeignUses;
+    return uses;
+  }
+  // Returns the use's number.
+  int64_t Add(const EmulatedStreamGroup* group, const void* address) {
+    absl::MutexLock lock(&mu_);
+    const int64_t number = ++last_;
+    pending_[address][number] = group->index();
+    known_[group][group->index()] = number;
+    return number;
+  }
+  void Remove(const void* address, int64_t number) {
+    absl::MutexLock lock(&mu_);
+    auto found = pending_.find(address);
+    found->second.erase(number);
+    if (found->second.empty()) pending_.erase(found);
+  }
+  // The owner may hand the memory out at once, to ops on its own stream.
+  void CheckFree(const StreamGroup* owner, const void* begin, size_t bytes) {
+    absl::MutexLock lock(&mu_);
+    const Known& known = known_[owner];
+    for (auto it = pending_.lower_bound(begin);
+         it != pending_.end() &&
+         it->first < static_cast<const char*>(begin) + bytes;
+         ++it) {
+      for (const auto& [number, group] : it->second) {
+        if (number <= known[group]) continue;
+        ++violations_;
+        LOG(ERROR) << "Memory at " << begin << " (" << bytes
+                   << " bytes) was freed while another stream group may still "
+                      "use it.";
+        return;
+      }
+    }
+  }
+  Known Tail(const StreamGroup* group) {
+    absl::MutexLock lock(&mu_);
+    return known_[group];
+  }
+  void Wait(const StreamGroup* group, const Known& other) {
+    absl::MutexLock lock(&mu_);
+    Known& known = known_[group];
+    for (int i = 0; i < kMaxGroupCount; ++i) {
+      known[i] = std::max(known[i], other[i]);
+    }
+  }
+  int64_t violations() {
+    absl::MutexLock lock(&mu_);
+    return violations_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  int64_t last_ ABSL_GUARDED_BY(mu_) = 0;
+  // By address and number: the group.
+  std::map<const void*, std::map<int64_t, int>> pending_ ABSL_GUARDED_BY(mu_);
+  std::map<const StreamGroup*, Known> known_ ABSL_GUARDED_BY(mu_);
+  int64_t violations_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+struct EmulatedEvent : public StreamEvent {
+  Known known = {};
+};
+
+// Address space that the system backs with memory as it is touched. `group`'s,
+// unless that is nullptr.
+class MappedMemory : public SubAllocator {
+ public:
+  explicit MappedMemory(StreamGroup* group)
+      : SubAllocator({}, {}), group_(group) {}
+
+  void* Alloc(size_t alignment, size_t num_bytes,
+              size_t* bytes_received) override {
+    void* memory = mmap(nullptr, num_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    *bytes_received = memory == MAP_FAILED ? 0 : num_bytes;
+    if (memory == MAP_FAILED) return nullptr;
+    if (group_ != nullptr) {
+      MemoryOwner::Get()->Add(memory, num_bytes, group_);
+    }
+    return memory;
+  }
+  void Free(void* memory, size_t num_bytes) override {
+    munmap(memory, num_bytes);
+  }
+  bool SupportsCoalescing() const override { return false; }
+
+ private:
+  StreamGroup* const group_;
+};
+
+// Checks that nobody else uses what is freed, and spoils it, so that a use
+// after the end shows.
+class CheckedAllocator : public GroupAllocator {
+ public:
+  // `memory`: as GroupAllocator's.
+  template <typename Memory>
+  CheckedAllocator(std::unique_ptr<Allocator> wrapped, StreamGroup* group,
+                   Memory memory)
+      : GroupAllocator(wrapped.get(), group, std::move(memory)),
+        owned_(std::move(wrapped)) {}
+
+  void DeallocateRaw(void* memory) override {
+    if (GroupsAreOfParent()) return;
+    const size_t bytes = RequestedSize(memory);
+    ForeignUses::Get()->CheckFree(group(), memory, bytes);
+    // A large tensor's ends show as well as all of it, and cost less.
+    constexpr size_t kSpoiled = 4096;
+    char* begin = static_cast<char*>(memory);
+    std::memset(begin, 0xff, std::min(bytes, kSpoiled));
+    if (bytes > kSpoiled) {
+      const size_t rest = std::min(bytes - kSpoiled, kSpoiled);
+      std::memset(begin + bytes - rest, 0xff, rest);
+    }
+    GroupAllocator::DeallocateRaw(memory);
+  }
+
+ private:
+  const std::unique_ptr<Allocator> owned_;
+};
+
+// Host memory is the host's, as with a GPU.
+class HostAndGroupMemory : public ThreadPoolDevice {
+ public:
+  using ThreadPoolDevice::ThreadPoolDevice;
+  Allocator* GetAllocator(AllocatorAttributes attributes) override {
+    if (!attributes.on_host())
+      return ThreadPoolDevice::GetAllocator(attributes);
+    return attributes.gpu_compatible() && pinned_ != nullptr ? pinned_
+                                                             : cpu_allocator();
+  }
+  // Host memory for copies.
+  void set_pinned(Allocator* pinned) { pinned_ = pinned; }
+
+ private:
+  Allocator* pinned_ = nullptr;
+};
+
+using EmulatedDevice = GroupDevice<HostAndGroupMemory>;
+
+std::unique_ptr<GpuGroups> NewEmulatedGroups(int gpu, int count) {
+  std::vector<std::unique_ptr<StreamGroup>> groups;
+  for (int i = 0; i < count; ++i) {
+    groups.push_back(std::make_unique<EmulatedStreamGroup>(gpu, i));
+  }
+  return std::make_unique<GpuGroups>(std::move(groups));
+}
+
+std::unique_ptr<Allocator> NewBfc(const StreamGroup& group, const char* kind,
+                                  StreamGroup* owner, int64_t bytes,
+                                  bool allow_growth) {
+  BFCAllocator::Options options;
+  options.allow_growth = allow_growth;
+  options.allow_retry_on_failure = false;
+  return std::make_unique<BFCAllocator>(
+      std::make_unique<MappedMemory>(owner), bytes,
+      absl::StrCat("emulated_gpu_", group.gpu(), "_group_", group.index(),
+                   kind),
+      options);
+}
+
+// Makes the groups' allocators when their first devices are made.
+void MakeAllocators(GpuGroups* gpu, const Options& options,
+                    const GpuSizes& size, bool allow_growth) {
+  static absl::Mutex* mu = new absl::Mutex;
+  absl::MutexLock lock(mu);
+  if (gpu->leader()->allocator() != nullptr) return;
+  StreamAwarePool* pool = nullptr;
+  if (options.has_pool()) {
+    // Never deleted, as the allocators are.
+    pool = NewStreamAwarePool(std::make_unique<MappedMemory>(nullptr), gpu,
+                              options, size.group_bytes * gpu->size(),
+                              allow_growth, /*allow_retry=*/false)
+               .release();
+  }
+  for (int i = 0; i < gpu->size(); ++i) {
+    StreamGroup* group = gpu->group(i);
+    if (pool != nullptr) {
+      group->set_allocator(new CheckedAllocator(
+          std::make_unique<PoolAllocator>(pool, group), group, pool));
+    } else {
+      group->set_allocator(new CheckedAllocator(
+          NewBfc(*group, "", group, size.group_bytes, allow_growth), group,
+          [](const void* address, size_t bytes) {
+            return std::make_pair(address, bytes);
+          }));
+    }
+    if (options.host_allocators) {
+      group->set_host_allocator(
+          new HostAllocator(NewBfc(*group, "_host", nullptr, kEmulatedMemory,
+                                   /*allow_growth=*/true)));
+    }
+    group->set_executor(i);
+    group->set_context(size.contexts[i]);
+    group->set_priority(options.Priority(i));
+  }
+}
+
+class EmulatedGpuFactory : public DeviceFactory {
+ public:
+  absl::Status ListPhysicalDevices(std::vector<std::string>* devices) override {
+    for (int i = 0; i < ProcessOptions()->emulated_gpus; ++i) {
+      devices->push_back(absl::StrCat("/physical_device:GPU:", i));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status GetDeviceDetails(
+      int index,
+      std::unordered_map<std::string, std::string>* details) override {
+    (*details)["device_name"] = "emulated GPU";
+    return absl::OkStatus();
+  }
+
+  absl::Status CreateDevices(
+      const SessionOptions& options, const std::string& name_prefix,
+      std::vector<std::unique_ptr<Device>>* devices) override {
+    if (GroupsAreOfParent()) {
+      return WantsGpus(options.config) ? GroupsAreOfParentError()
+                                       : absl::OkStatus();
+    }
+    const Options& process = *ProcessOptions();
+    std::vector<int> all;
+    for (int i = 0; i < process.emulated_gpus; ++i) all.push_back(i);
+    absl::StatusOr<std::vector<GpuSizes>> sizes =
+        PlanGroupSizes(process, options.config, all, [](int) {
+          return MemoryInfo{kEmulatedMemory, kEmulatedMemory, 0};
+        });
+    if (!sizes.ok()) return sizes.status();
+    const auto threads = SessionThreads::Of(options.config);
+    const bool allow_growth = AllowGrowth(options.config.gpu_options());
+    for (int k = 0; k < static_cast<int>(sizes->size()); ++k) {
+      const GpuSizes& size = (*sizes)[k];
+      GpuGroups* gpu =
+          RegisterGpuGroups(size.gpu, NewEmulatedGroups(size.gpu, size.groups));
+      absl::StatusOr<SessionStreams> streams =
+          StreamsOfSession(options.config, process, k, size.gpu, gpu->size());
+      if (!streams.ok()) return streams.status();
+      MakeAllocators(gpu, process, size, allow_growth);
+      std::unique_ptr<EmulatedDevice> leader;
+      for (int i = 0; i < gpu->size(); ++i) {
+        StreamGroup* group = gpu->group(i);
+        auto device = std::make_unique<EmulatedDevice>(
+            gpu, group, options, absl::StrCat(name_prefix, "/device:GPU:", k),
+            Bytes(size.group_bytes * gpu->size()), DeviceLocality(),
+            group->allocator());
+        device->set_pinned(group->host_allocator());
+        if (i == 0) {
+          device->set_session_threads(threads);
+          device->set_session_streams(*streams);
+          leader = std::move(device);
+        } else {
+          leader->AddHidden(std::move(device));
+        }
+      }
+      devices->push_back(std::move(leader));
+    }
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+struct EmulatedStreamGroup::Impl {
+  absl::Mutex mu;
+  absl::CondVar changed;
+  std::deque<std::function<void()>> work ABSL_GUARDED_BY(mu);
+  int64_t given ABSL_GUARDED_BY(mu) = 0;
+  int64_t passed ABSL_GUARDED_BY(mu) = 0;
+  bool paused ABSL_GUARDED_BY(mu) = false;
+  bool stopping ABSL_GUARDED_BY(mu) = false;
+  EmulatedEvent mark;
+  std::thread thread;
+
+  void Loop() {
+    while (true) {
+      std::function<void()> next;
+      {
+        absl::MutexLock lock(&mu);
+        while (!stopping && (paused || work.empty())) changed.Wait(&mu);
+        if (work.empty()) return;
+        next = std::move(work.front());
+        work.pop_front();
+      }
+      next();
+      next = nullptr;
+      absl::MutexLock lock(&mu);
+      ++passed;
+      changed.SignalAll();
+    }
+  }
+};
+
+EmulatedStreamGroup::EmulatedStreamGroup(int gpu, int index)
+    : StreamGroup(gpu, index), impl_(std::make_unique<Impl>()) {
+  impl_->thread = std::thread([this] { impl_->Loop(); });
+}
+
+EmulatedStreamGroup::~EmulatedStreamGroup() {
+  {
+    absl::MutexLock lock(&impl_->mu);
+    impl_->stopping = true;
+    impl_->changed.SignalAll();
+  }
+  impl_->thread.join();
+}
+
+// Ops run when they are launched, on the host, so order needs no waits. What is
+// waited for only says which memory may be freed.
+void EmulatedStreamGroup::WaitFor(StreamGroup* other) {
+  ForeignUses::Get()->Wait(this, ForeignUses::Get()->Tail(other));
+}
+void EmulatedStreamGroup::RecordMark() { Record(&impl_->mark); }
+void EmulatedStreamGroup::WaitForMark(StreamGroup* other) {
+  WaitForEvent(other, &static_cast<EmulatedStreamGroup*>(other)->impl_->mark);
+}
+std::unique_ptr<StreamEvent> EmulatedStreamGroup::NewEvent() {
+  return std::make_unique<EmulatedEvent>();
+}
+void EmulatedStreamGroup::Record(StreamEvent* event) {
+  static_cast<EmulatedEvent*>(event)->known = ForeignUses::Get()->Tail(this);
+}
+void EmulatedStreamGroup::WaitForEvent(StreamGroup*, StreamEvent* event) {
+  ForeignUses::Get()->Wait(this, static_cast<EmulatedEvent*>(event)->known);
+}
+
+void EmulatedStreamGroup::ThenExecute(std::function<void()> f) {
+  absl::MutexLock lock(&impl_->mu);
+  impl_->work.push_back(std::move(f));
+  ++impl_->given;
+  impl_->changed.SignalAll();
+}
+
+absl::Status EmulatedStreamGroup::Synchronize() {
+  if (std::this_thread::get_id() == impl_->thread.get_id()) {
+    return absl::OkStatus();
+  }
+  absl::MutexLock lock(&impl_->mu);
+  const int64_t target = impl_->given;
+  while (impl_->passed < target) impl_->changed.Wait(&impl_->mu);
+  return absl::OkStatus();
+}
+
+void EmulatedStreamGroup::NoteForeignUse(const void* address) {
+  const int64_t number = ForeignUses::Get()->Add(this, address);
+  ThenExecute(
+      [address, number] { ForeignUses::Get()->Remove(address, number); });
+}
+
+void EmulatedStreamGroup::Pause() {
+  absl::MutexLock lock(&impl_->mu);
+  impl_->paused = true;
+}
+
+void EmulatedStreamGroup::Resume() {
+  absl::MutexLock lock(&impl_->mu);
+  impl_->paused = false;
+  impl_->changed.SignalAll();
+}
+
+int64_t EmulatedMemoryViolations() { return ForeignUses::Get()->violations(); }
+
+std::unique_ptr<DeviceFactory> NewEmulatedGpuFactory() {
+  return std::make_unique<EmulatedGpuFactory>();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,123 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// On emulated GPUs, which graph nodes go to the GPU that nobody placed? Those
+// for which TensorFlow has a GPU kernel, as on a machine with a GPU. (An
+// emulated GPU is a CPU to the placer, which prefers CPU:0 among equals.)
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/strip.h"
+#include "tensorflow/core/common_runtime/device_set.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// Nodes that must be on one device: `loc:@name` in their attribute _class.
+class Colocation {
+ public:
+  explicit Colocation(const Graph& graph) {
+    for (const Node* node : graph.op_nodes()) {
+      std::vector<std::string> classes;
+      TryGetNodeAttr(node->attrs(), kColocationAttrName, &classes);
+      for (absl::string_view other : classes) {
+        if (absl::ConsumePrefix(&other, kColocationGroupPrefix)) {
+          Join(node->name(), std::string(other));
+        }
+      }
+    }
+  }
+
+  // The name that stands for all nodes that are with this one.
+  std::string Root(std::string name) const {
+    for (auto it = parent_.find(name); it != parent_.end();
+         it = parent_.find(name)) {
+      name = it->second;
+    }
+    return name;
+  }
+
+ private:
+  void Join(const std::string& one, const std::string& other) {
+    const std::string root = Root(one);
+    const std::string other_root = Root(other);
+    if (root != other_root) parent_[root] = other_root;
+  }
+
+  absl::flat_hash_map<std::string, std::string> parent_;
+};
+
+bool MayMoveToGpu(const Node& node) {
+  return node.requested_device().empty() &&
+         node.assigned_device_name().empty() && !node.IsArg() &&
+         !node.IsRetval() &&
+         FindKernelDef(DeviceType(DEVICE_GPU), node.def(), nullptr, nullptr)
+             .ok();
+}
+
+class PlaceOnEmulatedGpu : public GraphOptimizationPass {
+ public:
+  absl::Status Run(const GraphOptimizationPassOptions& options) override {
+    // A function that has a device of its own (an input pipeline's, the CPU)
+    // stays there.
+    if (options.graph == nullptr || options.device_set == nullptr ||
+        options.default_function_device != nullptr) {
+      return absl::OkStatus();
+    }
+    const Device* gpu = nullptr;
+    for (const Device* device : options.device_set->devices()) {
+      if (device->parsed_name().type == DEVICE_GPU) {
+        gpu = device;
+        break;
+      }
+    }
+    if (gpu == nullptr) return absl::OkStatus();
+    const Graph& graph = **options.graph;
+    const Colocation colocation(graph);
+    absl::flat_hash_set<std::string> stay;
+    for (const Node* node : graph.op_nodes()) {
+      if (!MayMoveToGpu(*node)) stay.insert(colocation.Root(node->name()));
+    }
+    for (Node* node : graph.op_nodes()) {
+      if (!stay.contains(colocation.Root(node->name()))) {
+        node->set_requested_device(gpu->name());
+      }
+    }
+    return absl::OkStatus();
+  }
+};
+
+const bool registered = [] {
+  const auto& options = ProcessOptions();
+  if (options.ok() && options->emulated_gpus > 0) {
+    OptimizationPassRegistry::Global()->Register(
+        OptimizationPassRegistry::PRE_PLACEMENT, /*phase=*/0,
+        std::make_unique<PlaceOnEmulatedGpu>());
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,215 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/executor/graph_level_executor.h"
+
+#include <atomic>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
+#include "tensorflow/core/common_runtime/multistream/step/inline_runner.h"
+#include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
+#include "tensorflow/core/common_runtime/multistream/step/shared_kernels.h"
+#include "tensorflow/core/common_runtime/multistream/step/step.h"
+#include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+#include "tensorflow/core/common_runtime/multistream/util/compat.h"
+#include "tensorflow/core/platform/logging.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+class GraphLevelExecutor : public Executor {
+ public:
+  GraphLevelExecutor(const LocalExecutorParams& params, GroupMember* leader,
+                     GraphTraits traits)
+      : leader_(leader),
+        gpu_(leader->gpu_groups()),
+        groups_(leader->session_streams().groups),
+        traits_(std::move(traits)),
+        kernels_(SharedKernels::Create(gpu_->leader()->gpu(), params, traits_)),
+        used_(groups_) {}
+
+  absl::Status Initialize(const LocalExecutorParams& params, const Graph& graph,
+                          const MakeStockExecutor& make_stock) {
+    const int groups = traits_.leader_only.empty() ? groups_ : 1;
+    for (int i = 0; i < groups; ++i) {
+      LocalExecutorParams of_group = params;
+      of_group.device = leader_->group_device(i);
+      SharedKernels::Wrap(kernels_, i, &of_group);
+      std::unique_ptr<Executor> executor;
+      TF_RETURN_IF_ERROR(make_stock(of_group, graph, &executor));
+      executors_.push_back(std::move(executor));
+    }
+    return absl::OkStatus();
+  }
+
+  // A step that is done on the host may still run on its stream, with the
+  // constants that the kernels own.
+  ~GraphLevelExecutor() override {
+    if (GroupsAreOfParent()) return;
+    for (int i = 0; i < groups_; ++i) {
+      if (used_[i].load(std::memory_order_acquire)) {
+        gpu_->group(i)->Block().IgnoreError();
+      }
+    }
+  }
+
+ private:
+  void TFMS_RUN_ASYNC(const Args& args, DoneCallback done) override {
+    if (GroupsAreOfParent()) {
+      done(GroupsAreOfParentError());
+      return;
+    }
+    const StepRunner* outer = StepRunner::From(&args.runner);
+    const bool changes_state = executors_.size() == 1;
+    const bool nested = outer != nullptr && !outer->step->finished() &&
+                        outer->step->gpu() == gpu_;
+    if (nested && (!changes_state || outer->step->changes_state())) {
+      RunNested(args, *outer, std::move(done));
+      return;
+    }
+    StreamGroup* group = gpu_->leader();
+    if (changes_state) {
+      gpu_->StartStepOn(group);
+    } else if (const int pinned = PinnedGroup(args); pinned == kAnyGroup) {
+      group = gpu_->StartStep(groups_);
+    } else if (pinned >= 0 && pinned < groups_) {
+      group = gpu_->group(pinned);
+      gpu_->StartStepOn(group);
+    } else {
+      done(absl::InvalidArgumentError(
+          absl::StrCat("A call was to run on stream group ", pinned, ", and ",
+                       leader_->group_device(0)->name(), " has ", groups_,
+                       " stream groups, numbered from 0")));
+      return;
+    }
+    // Arguments that the leader's stream is still making. A step that takes
+    // nothing from it does not wait, so that it may copy the next batch while
+    // the leader trains on this one.
+    if (traits_.has_arguments || !traits_.readers.empty()) {
+      gpu_->OrderAfterLeader(group);
+      if (Sanitizer* sanitizer = group->sanitizer()) {
+        // Others that the host has made are complete.
+        sanitizer->WaitForTail(group->index(), gpu_->leader()->index());
+      }
+    }
+    // What the call frame returns is used on other streams, so it must be
+    // complete. A step on the leader that changes state needs no wait: its
+    // stream orders what follows, as it does in stock TensorFlow.
+    bool complete_on_stream = traits_.has_return_values && !changes_state;
+    if (nested) {
+      // A call that changes state, from a step that ran on another group
+      // because nothing in its graph showed the call.
+      group->OrderAfter(outer->step->group());
+      complete_on_stream = true;
+    }
+    RunStep(args, group, changes_state, complete_on_stream, std::move(done));
+  }
+
+  void RunStep(const Args& args, StreamGroup* group, bool changes_state,
+               bool complete_on_stream, DoneCallback done) {
+    used_[group->index()].store(true, std::memory_order_release);
+    auto step = std::make_shared<Step>(gpu_, group, changes_state);
+    if (kernels_->traits().has_references) step->NoteReferences();
+    auto rendezvous = Wrap(args.rendezvous, step.get());
+    Args ours = args;
+    ours.runner =
+        StepRunner{step, &kernels_->traits(),
+                   RunnerOfStep(args, group, /*groups=*/1,
+                                leader_->session_threads(group->index())),
+                   nullptr, group};
+    if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
+    executors_[group->index()]->RunAsync(
+        ours, [step, rendezvous, complete_on_stream, gpu = gpu_, group,
+               failures = gpu_->memory_failures(),
+               done = std::move(done)](const absl::Status& result) {
+          const absl::Status status = gpu->WithMemoryOfGroups(result, failures);
+          step->Finish();
+          if (complete_on_stream) {
+            step->ReleaseWhenPassed(group, [gpu, group, status, done] {
+              gpu->EndStep(group, status.ok());
+              done(status);
+            });
+            return;
+          }
+          step->ReleaseWhenPassed(group);
+          gpu->EndStep(group, status.ok());
+          done(status);
+        });
+  }
+
+  // A call from an op of a running step: the same group, the same holds, and
+  // the caller goes on in the same stream.
+  void RunNested(const Args& args, const StepRunner& outer, DoneCallback done) {
+    const std::shared_ptr<Step> step = outer.step;
+    if (kernels_->traits().has_references) step->NoteReferences();
+    StreamGroup* group = step->group();
+    used_[group->index()].store(true, std::memory_order_release);
+    auto rendezvous = Wrap(args.rendezvous, step.get());
+    Args ours = args;
+    ours.runner =
+        StepRunner{step, &kernels_->traits(), outer.run, nullptr, group};
+    if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
+    executors_[group->index()]->RunAsync(
+        ours, [rendezvous, done = std::move(done)](const absl::Status& status) {
+          done(status);
+        });
+  }
+
+  std::shared_ptr<GroupRendezvous> Wrap(RendezvousInterface* rendezvous,
+                                        Step* step) {
+    if (rendezvous == nullptr) return nullptr;
+    return std::make_shared<GroupRendezvous>(
+        rendezvous, step, step->group(), leader_->group_device(0),
+        leader_->group_device(step->group()->index()));
+  }
+
+  GroupMember* const leader_;
+  GpuGroups* const gpu_;
+  const int groups_;  // that the session has
+  const GraphTraits traits_;
+  const std::shared_ptr<SharedKernels> kernels_;
+  // One for each group, or only the leader's if the graph changes state.
+  std::vector<std::unique_ptr<Executor>> executors_;
+  std::vector<std::atomic<bool>> used_;
+};
+
+}  // namespace
+
+absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
+                                   const Graph& graph, GroupMember* leader,
+                                   const MakeStockExecutor& make_stock,
+                                   std::unique_ptr<Executor>* out) {
+  if (GroupsAreOfParent()) return GroupsAreOfParentError();
+  GraphTraits traits = ClassifyGraph(
+      graph, params.function_library == nullptr
+                 ? nullptr
+                 : params.function_library->GetFunctionLibraryDefinition());
+  if (!traits.leader_only.empty()) {
+    VLOG(1) << "Graph runs on the leader only: " << traits.leader_only;
+  }
+  auto executor =
+      std::make_unique<GraphLevelExecutor>(params, leader, std::move(traits));
+  TF_RETURN_IF_ERROR(executor->Initialize(params, graph, make_stock));
+  *out = std::move(executor);
+  return absl::OkStatus();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,50 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Graph level: one graph, run step by step on whichever stream group has the
+// least to do.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_GRAPH_LEVEL_EXECUTOR_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_GRAPH_LEVEL_EXECUTOR_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/common_runtime/multistream/step/group_device.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Makes TensorFlow's own executor of the type asked for.
+using MakeStockExecutor = std::function<absl::Status(
+    const LocalExecutorParams&, const Graph&, std::unique_ptr<Executor>*)>;
+
+// An executor of `graph` for `leader`, params.device, that has one stock
+// executor for each group. They share their kernels, which exist once.
+absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
+                                   const Graph& graph, GroupMember* leader,
+                                   const MakeStockExecutor& make_stock,
+                                   std::unique_ptr<Executor>* out);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_GRAPH_LEVEL_EXECUTOR_H_

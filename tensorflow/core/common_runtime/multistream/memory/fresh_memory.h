@@ -1,0 +1,42 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What has been handed out on this thread since an op began. For the sanitizer:
+// an output in such memory is one that the op writes.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_FRESH_MEMORY_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_FRESH_MEMORY_H_
+
+#include <vector>
+
+namespace tensorflow {
+namespace multistream {
+
+inline std::vector<const void*>* FreshMemory() {
+  thread_local std::vector<const void*> fresh;
+  return &fresh;
+}
+
+inline void NoteFreshMemory(const void* address) {
+  // Memory that no op asks for must not pile up.
+  constexpr size_t kMost = 4096;
+  if (FreshMemory()->size() >= kMost) FreshMemory()->clear();
+  FreshMemory()->push_back(address);
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_FRESH_MEMORY_H_

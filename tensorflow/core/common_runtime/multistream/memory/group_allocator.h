@@ -1,0 +1,144 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// A group's allocators: of the GPU's memory, which tells MemoryOwner what is
+// the group's, and of pinned memory on the host.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_GROUP_ALLOCATOR_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_GROUP_ALLOCATOR_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "tensorflow/core/common_runtime/multistream/memory/fresh_memory.h"
+#include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
+#include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
+#include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/framework/allocator.h"
+
+namespace tensorflow {
+namespace multistream {
+
+class GroupAllocator : public AllocatorWrapper {
+ public:
+  // The region that the allocator underneath took from the GPU and that holds
+  // the `bytes` at `address`.
+  using RegionOf = std::function<std::pair<const void*, size_t>(
+      const void* address, size_t bytes)>;
+
+  // `region_of`: none if `wrapped` gives groups memory that was another one's,
+  // in the order of their streams, as cudaMallocAsync does.
+  GroupAllocator(Allocator* wrapped, StreamGroup* group, RegionOf region_of)
+      : AllocatorWrapper(wrapped),
+        group_(group),
+        region_of_(std::move(region_of)) {}
+
+  // `wrapped` is the group's part of `pool`.
+  GroupAllocator(Allocator* wrapped, StreamGroup* group, StreamAwarePool* pool)
+      : AllocatorWrapper(wrapped), group_(group), pool_(pool) {}
+
+  void* AllocateRaw(size_t alignment, size_t num_bytes) override {
+    return Own(AllocatorWrapper::AllocateRaw(alignment, num_bytes), num_bytes);
+  }
+  void* AllocateRaw(size_t alignment, size_t num_bytes,
+                    const AllocationAttributes& attributes) override {
+    return Own(AllocatorWrapper::AllocateRaw(alignment, num_bytes, attributes),
+               num_bytes);
+  }
+  void DeallocateRaw(void* address) override {
+    // Nobody in a fork()ed child can use it again.
+    if (GroupsAreOfParent()) return;
+    if (Sanitizer* sanitizer = group_->sanitizer()) sanitizer->Free(address);
+    AllocatorWrapper::DeallocateRaw(address);
+  }
+  std::optional<AllocatorStats> GetStats() override {
+    return wrapped()->GetStats();
+  }
+  bool ClearStats() override { return wrapped()->ClearStats(); }
+  void SetSafeFrontier(uint64_t count) override {
+    wrapped()->SetSafeFrontier(count);
+  }
+  void SetStreamAndPreallocateMemory(void* stream) override {
+    wrapped()->SetStreamAndPreallocateMemory(stream);
+  }
+
+ protected:
+  StreamGroup* group() const { return group_; }
+  StreamAwarePool* pool() const { return pool_; }
+
+ private:
+  void* Own(void* address, size_t bytes) {
+    if (address == nullptr && bytes > 0) {
+      std::optional<AllocatorStats> all;
+      if (pool_ != nullptr) all = pool_->Stats();
+      group_->NoteNoMemory(bytes, wrapped()->GetStats(), all);
+    }
+    if (address == nullptr) return nullptr;
+    const bool moves = pool_ == nullptr && region_of_ == nullptr;
+    MemoryOwner* owner = MemoryOwner::Get();
+    if (moves) {
+      if (!owner->Owns(address, bytes, group_)) {
+        owner->Add(address, bytes, group_);
+      }
+    } else if (pool_ == nullptr && !owner->Owns(address, bytes, group_)) {
+      const auto [begin, size] = region_of_(address, bytes);
+      owner->Add(begin, size, group_);
+    }
+    if (Sanitizer* sanitizer = group_->sanitizer()) {
+      // What nobody launches an op for is copied from the host, or from another
+      // GPU, to the visible device: TensorFlow waits for the end of the copy.
+      const bool for_copy =
+          group_->is_leader() && GroupOnThread::Get() == nullptr;
+      if (moves) sanitizer->Forget(address, bytes);
+      sanitizer->Allocate(group_->index(), address, bytes, for_copy);
+      NoteFreshMemory(address);
+    }
+    return address;
+  }
+
+  StreamGroup* const group_;
+  const RegionOf region_of_;
+  StreamAwarePool* const pool_ = nullptr;
+};
+
+// A group's pinned memory on the host, from an allocator that it owns. Nothing
+// of it is given back in a fork()ed child, where that allocator's lock may be
+// another thread's for ever.
+class HostAllocator : public AllocatorWrapper {
+ public:
+  explicit HostAllocator(std::unique_ptr<Allocator> wrapped)
+      : AllocatorWrapper(wrapped.get()), owned_(std::move(wrapped)) {}
+
+  void DeallocateRaw(void* address) override {
+    if (!GroupsAreOfParent()) AllocatorWrapper::DeallocateRaw(address);
+  }
+  std::optional<AllocatorStats> GetStats() override {
+    return wrapped()->GetStats();
+  }
+  bool ClearStats() override { return wrapped()->ClearStats(); }
+
+ private:
+  const std::unique_ptr<Allocator> owned_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_GROUP_ALLOCATOR_H_

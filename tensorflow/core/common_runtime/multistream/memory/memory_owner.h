@@ -1,0 +1,143 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which stream group owns the memory at an address?
+//
+// An op asks for every input, so asking takes no lock: the answer is in a table
+// of the address space with two levels and an optional third.
+//
+//   1 GiB of addresses -> its 512 parts of 2 MiB -> a group, for all of a part,
+//                                                   or one for each 256 bytes
+//
+// What it takes is bounded: 4 KiB for each GiB of addresses that GPUs' memory
+// has ever had, and 16 KiB for each part that several groups have now, or that
+// is not all a group's. Memory that is given back to the system is to be added
+// as nobody's: the address may be any memory's next.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_MEMORY_OWNER_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_MEMORY_OWNER_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+
+namespace tensorflow {
+namespace multistream {
+
+class StreamGroup;
+
+class MemoryOwner {
+ public:
+  // What allocators round sizes to: no two groups share one.
+  static constexpr size_t kGranule = 256;
+
+  MemoryOwner();
+  ~MemoryOwner();
+
+  // The table of this process. Never deleted.
+  static MemoryOwner* Get();
+
+  // From now on [address, address + bytes), both rounded outwards to kGranule,
+  // is `group`'s, or nobody's if that is nullptr. A part of it that was another
+  // group's has been given back by that group, and moves.
+  void Add(const void* address, size_t bytes, StreamGroup* group);
+
+  // Whether all of it is `group`'s.
+  bool Owns(const void* address, size_t bytes, StreamGroup* group) const;
+
+  // nullptr if no group owns the address, as with host memory.
+  StreamGroup* Find(const void* address) const {
+    const uintptr_t a = reinterpret_cast<uintptr_t>(address);
+    if (a >= kEnd) return nullptr;
+    const Parts* parts =
+        parts_[a >> kPartsBits].load(std::memory_order_acquire);
+    if (parts == nullptr) return nullptr;
+    const std::atomic<uintptr_t>& entry =
+        (*parts)[a >> kPartBits & (kPartsInTable - 1)];
+    uintptr_t part = entry.load(std::memory_order_acquire);
+    while ((part & kIsTable) != 0) {
+      const uint16_t place =
+          (*GranulesOf(part))[PlaceInPart(a)].load(std::memory_order_acquire);
+      // Another part may have been given the table meanwhile.
+      const uintptr_t now = entry.load(std::memory_order_acquire);
+      if (now == part) return groups_[place].load(std::memory_order_relaxed);
+      part = now;
+    }
+    return reinterpret_cast<StreamGroup*>(part);
+  }
+
+  // How many parts may have several groups before more tables are needed.
+  size_t tables_for_tests() {
+    absl::MutexLock lock(&mu_);
+    return all_granules_.size();
+  }
+
+ private:
+  static constexpr int kPartsBits = 30;
+  static constexpr int kPartBits = 21;
+  static constexpr uintptr_t kEnd = uintptr_t{1} << 47;  // of user addresses
+  static constexpr size_t kPartsInTable = size_t{1} << (kPartsBits - kPartBits);
+  static constexpr size_t kPartBytes = size_t{1} << kPartBits;
+  static constexpr size_t kGranulesInPart = kPartBytes / kGranule;
+  // In the entry of a part: not a group, but its Granules, and above their
+  // address in which turn they are a part's, so that an entry tells whether
+  // they have been another one's since.
+  static constexpr uintptr_t kIsTable = 1;
+  static constexpr int kTurnBits = 48;
+
+  // More groups than a process can have.
+  static constexpr size_t kMostGroups = 1 << 11;
+
+  // Places in groups_, of which 0 is nobody's.
+  using Granules = std::array<std::atomic<uint16_t>, kGranulesInPart>;
+  using Parts = std::array<std::atomic<uintptr_t>, kPartsInTable>;
+
+  static Granules* GranulesOf(uintptr_t part) {
+    return reinterpret_cast<Granules*>(
+        part & ((uintptr_t{1} << kTurnBits) - 1) & ~kIsTable);
+  }
+  static size_t PlaceInPart(uintptr_t address) {
+    return address / kGranule & (kGranulesInPart - 1);
+  }
+
+  uint16_t PlaceOf(StreamGroup* group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The entry of a part that has granules, all of them `place`'s.
+  uintptr_t NewPart(uint16_t place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // All of the part is `group`'s; its granules may be another part's next.
+  void MakeWhole(std::atomic<uintptr_t>* entry, StreamGroup* group)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const std::unique_ptr<std::atomic<Parts*>[]> parts_;
+  std::array<std::atomic<StreamGroup*>, kMostGroups> groups_ = {};
+  absl::Mutex mu_;
+  absl::flat_hash_map<StreamGroup*, uint16_t> places_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::unique_ptr<Parts>> all_parts_ ABSL_GUARDED_BY(mu_);
+  // Never deleted while a reader may look at them.
+  std::vector<std::unique_ptr<Granules>> all_granules_ ABSL_GUARDED_BY(mu_);
+  std::vector<Granules*> spare_granules_ ABSL_GUARDED_BY(mu_);
+  uint16_t turn_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_MEMORY_OWNER_H_

@@ -1,0 +1,386 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
+#include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// The tests count in granules.
+const void* Address(uintptr_t granule) {
+  return reinterpret_cast<const void*>(granule * MemoryOwner::kGranule);
+}
+
+class MemoryOwnerTest : public ::testing::Test {
+ protected:
+  void Add(uintptr_t granule, size_t granules, StreamGroup* group) {
+    owner_.Add(Address(granule), granules * MemoryOwner::kGranule, group);
+  }
+
+  StreamRecord record_;
+  FakeStreamGroup a_{0, 0, &record_};
+  FakeStreamGroup b_{0, 1, &record_};
+  MemoryOwner owner_;
+};
+
+TEST_F(MemoryOwnerTest, NobodyOwnsWhatNobodyAdded) {
+  EXPECT_EQ(owner_.Find(nullptr), nullptr);
+  EXPECT_EQ(owner_.Find(Address(0x1000)), nullptr);
+}
+
+TEST_F(MemoryOwnerTest, ARegionIsItsGroupsFromFirstToLastByte) {
+  Add(0x1000, 0x100, &a_);
+  EXPECT_EQ(owner_.Find(Address(0xfff)), nullptr);
+  EXPECT_EQ(owner_.Find(Address(0x1000)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x10ff)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x1100)), nullptr);
+}
+
+TEST_F(MemoryOwnerTest, FindsTheRightOneOfManyRegionsAddedInAnyOrder) {
+  std::vector<int> order = {7, 0, 9, 3, 1, 8, 2, 6, 4, 5};
+  for (int i : order) {
+    Add(0x1000 + i * 0x100, 0x80, i % 2 == 0 ? &a_ : &b_);
+  }
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(owner_.Find(Address(0x1000 + i * 0x100)), i % 2 == 0 ? &a_ : &b_);
+    EXPECT_EQ(owner_.Find(Address(0x107f + i * 0x100)), i % 2 == 0 ? &a_ : &b_);
+    EXPECT_EQ(owner_.Find(Address(0x1080 + i * 0x100)), nullptr);
+  }
+}
+
+TEST_F(MemoryOwnerTest, AnEmptyRegionIsNobodys) {
+  Add(0x1000, 0, &a_);
+  EXPECT_EQ(owner_.Find(Address(0x1000)), nullptr);
+  Add(0x1000, 0x100, &b_);
+  Add(0x1010, 0, &a_);
+  EXPECT_EQ(owner_.Find(Address(0x1010)), &b_);
+}
+
+TEST_F(MemoryOwnerTest, TheMiddleOfARegionMovesToTheGroupAddedLast) {
+  Add(0x1000, 0x300, &a_);
+  Add(0x1100, 0x100, &b_);
+  EXPECT_EQ(owner_.Find(Address(0x10ff)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x1100)), &b_);
+  EXPECT_EQ(owner_.Find(Address(0x11ff)), &b_);
+  EXPECT_EQ(owner_.Find(Address(0x1200)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x12ff)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x1300)), nullptr);
+}
+
+TEST_F(MemoryOwnerTest, EitherEndOfARegionMoves) {
+  Add(0x1000, 0x200, &a_);
+  Add(0xf00, 0x180, &b_);
+  Add(0x1180, 0x100, &b_);
+  EXPECT_EQ(owner_.Find(Address(0x107f)), &b_);
+  EXPECT_EQ(owner_.Find(Address(0x1080)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x117f)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x1180)), &b_);
+  EXPECT_EQ(owner_.Find(Address(0x127f)), &b_);
+}
+
+TEST_F(MemoryOwnerTest, ARegionOverSeveralTakesThemAll) {
+  for (int i = 0; i < 4; ++i) {
+    Add(0x1000 + i * 0x100, 0x80, i % 2 == 0 ? &a_ : &b_);
+  }
+  Add(0x1040, 0x300, &b_);
+  EXPECT_EQ(owner_.Find(Address(0x103f)), &a_);
+  for (uintptr_t a = 0x1040; a < 0x1340; a += 0x20) {
+    EXPECT_EQ(owner_.Find(Address(a)), &b_) << a;
+  }
+  EXPECT_EQ(owner_.Find(Address(0x1340)), &b_);
+  EXPECT_EQ(owner_.Find(Address(0x1380)), nullptr);
+}
+
+TEST_F(MemoryOwnerTest, NeighboursOfOneGroupHaveNoGap) {
+  Add(0x1000, 0x100, &a_);
+  Add(0x1200, 0x100, &a_);
+  Add(0x1100, 0x100, &a_);
+  Add(0x1080, 0x100, &a_);
+  for (uintptr_t a = 0x1000; a < 0x1300; a += 0x40) {
+    EXPECT_EQ(owner_.Find(Address(a)), &a_) << a;
+  }
+  EXPECT_EQ(owner_.Find(Address(0x1300)), nullptr);
+  // Merged or not, a part moves and the rest stays.
+  Add(0x10c0, 0x80, &b_);
+  EXPECT_EQ(owner_.Find(Address(0x10bf)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x10c0)), &b_);
+  EXPECT_EQ(owner_.Find(Address(0x1140)), &a_);
+}
+
+TEST_F(MemoryOwnerTest, ReadersNeverMissARegionWhileOthersAreAdded) {
+  constexpr uintptr_t kKnown = 0x100000;
+  Add(kKnown, 0x100, &a_);
+  std::atomic<bool> stop{false};
+  std::atomic<int> added{0};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 4; ++t) {
+    readers.emplace_back([&] {
+      while (!stop.load()) {
+        if (owner_.Find(Address(kKnown + 0x80)) != &a_) ++wrong;
+        const int n = added.load();
+        if (n > 0 && owner_.Find(Address(0x1000 + (n - 1) * 0x20)) != &b_) {
+          ++wrong;
+        }
+        if (owner_.Find(Address(0x1010 + n * 0x20)) != nullptr) ++wrong;
+      }
+    });
+  }
+  for (int i = 0; i < 500; ++i) {
+    Add(0x1000 + i * 0x20, 0x10, &b_);
+    added.store(i + 1);
+  }
+  stop.store(true);
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST_F(MemoryOwnerTest, PartsOfAGranuleAreAllOfIt) {
+  const auto* inside = static_cast<const char*>(Address(5)) + 17;
+  owner_.Add(inside, 1, &a_);
+  EXPECT_EQ(owner_.Find(Address(5)), &a_);
+  EXPECT_EQ(owner_.Find(inside + 100), &a_);
+  EXPECT_EQ(owner_.Find(Address(6)), nullptr);
+  owner_.Add(inside, MemoryOwner::kGranule, &b_);
+  EXPECT_EQ(owner_.Find(Address(6)), &b_);
+  EXPECT_EQ(owner_.Find(Address(7)), nullptr);
+}
+
+// 2 MiB are 0x2000 granules, 1 GiB 0x400000.
+TEST_F(MemoryOwnerTest, LargeRegionsAndPartsOfThem) {
+  Add(0x3ff000, 0x10000, &a_);  // over a GiB's end, not in whole parts
+  for (uintptr_t a : {0x3ff000, 0x3fffff, 0x400000, 0x401fff, 0x40efff}) {
+    EXPECT_EQ(owner_.Find(Address(a)), &a_) << a;
+  }
+  EXPECT_EQ(owner_.Find(Address(0x3fefff)), nullptr);
+  EXPECT_EQ(owner_.Find(Address(0x40f000)), nullptr);
+  Add(0x402010, 3, &b_);  // in a part that was one group's
+  EXPECT_EQ(owner_.Find(Address(0x40200f)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x402010)), &b_);
+  EXPECT_EQ(owner_.Find(Address(0x402013)), &a_);
+  Add(0x402000, 0x4000, &b_);  // all of that part, and of the next
+  for (uintptr_t a : {0x402000, 0x402013, 0x403fff, 0x404000, 0x405fff}) {
+    EXPECT_EQ(owner_.Find(Address(a)), &b_) << a;
+  }
+  EXPECT_EQ(owner_.Find(Address(0x401fff)), &a_);
+  EXPECT_EQ(owner_.Find(Address(0x406000)), &a_);
+}
+
+TEST_F(MemoryOwnerTest, OwnsIsTrueOfAllGranulesOnly) {
+  Add(0x100, 0x10, &a_);
+  const size_t bytes = 0x10 * MemoryOwner::kGranule;
+  EXPECT_TRUE(owner_.Owns(Address(0x100), bytes, &a_));
+  EXPECT_FALSE(owner_.Owns(Address(0x100), bytes + 1, &a_));
+  EXPECT_FALSE(owner_.Owns(Address(0x100), bytes, &b_));
+  Add(0x108, 1, &b_);
+  EXPECT_FALSE(owner_.Owns(Address(0x100), bytes, &a_));
+  EXPECT_TRUE(owner_.Owns(Address(0x100), bytes / 2, &a_));
+}
+
+TEST_F(MemoryOwnerTest, OwnsLargeRegions) {
+  Add(0x3ff000, 0x10000, &a_);
+  const size_t bytes = 0x10000 * MemoryOwner::kGranule;
+  EXPECT_TRUE(owner_.Owns(Address(0x3ff000), bytes, &a_));
+  EXPECT_FALSE(owner_.Owns(Address(0x3fefff), bytes, &a_));
+  EXPECT_FALSE(owner_.Owns(Address(0x3ff001), bytes, &a_));
+  Add(0x404000, 1, &b_);
+  EXPECT_FALSE(owner_.Owns(Address(0x3ff000), bytes, &a_));
+  EXPECT_TRUE(owner_.Owns(Address(0x404001), MemoryOwner::kGranule, &a_));
+  EXPECT_FALSE(owner_.Owns(Address(0x10000000), 1, &a_));
+}
+
+TEST_F(MemoryOwnerTest, AddressesThatNoProcessHasAreNobodys) {
+  EXPECT_EQ(owner_.Find(reinterpret_cast<const void*>(~uintptr_t{0})), nullptr);
+}
+
+TEST_F(MemoryOwnerTest, MemoryThatComesAndGoesNeedsNoMoreTables) {
+  // In each of many parts of 2 MiB: some memory, some more, and all given back.
+  for (uintptr_t part = 1; part <= 2000; ++part) {
+    const uintptr_t begin = part * 0x2000;
+    Add(begin + 0x10, 0x100, &a_);
+    Add(begin + 0x400, 0x100, &b_);
+    EXPECT_EQ(owner_.Find(Address(begin + 0x10)), &a_);
+    EXPECT_EQ(owner_.Find(Address(begin + 0x400)), &b_);
+    Add(begin + 0x10, 0x100, nullptr);
+    EXPECT_EQ(owner_.Find(Address(begin + 0x10)), nullptr);
+    EXPECT_EQ(owner_.Find(Address(begin + 0x400)), &b_);
+    if (part % 2 == 0) {
+      Add(begin + 0x400, 0x100, nullptr);
+    } else {
+      Add(begin, 0x2000, &a_);  // all of it is a group's
+      EXPECT_EQ(owner_.Find(Address(begin + 0x400)), &a_);
+    }
+  }
+  EXPECT_EQ(owner_.tables_for_tests(), 1);
+  // As many as are needed at a time.
+  for (uintptr_t part = 1; part <= 7; ++part) Add(part * 0x2000, 1, &b_);
+  EXPECT_EQ(owner_.tables_for_tests(), 7);
+}
+
+// The one part's table is the other one's next, while readers look at it.
+TEST_F(MemoryOwnerTest, ReadersNeverSeeWhatIsAnotherParts) {
+  constexpr uintptr_t kOne = 0x2000, kOther = 0x8000;
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 3; ++t) {
+    readers.emplace_back([&] {
+      while (!stop.load()) {
+        // Never a group's; at its place in the other part is one's.
+        if (owner_.Find(Address(kOne + 0x50)) != nullptr) ++wrong;
+        StreamGroup* there = owner_.Find(Address(kOther + 0x50));
+        if (there != nullptr && there != &b_) ++wrong;
+      }
+    });
+  }
+  for (int i = 0; i < 800; ++i) {
+    Add(kOne + 0x10, 0x10, &a_);
+    std::this_thread::yield();  // to one who stops between two looks
+    Add(kOne + 0x10, 0x10, nullptr);
+    Add(kOther, 0x100, &b_);
+    std::this_thread::yield();  // and goes on
+    Add(kOther, 0x100, nullptr);
+  }
+  stop.store(true);
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_EQ(owner_.tables_for_tests(), 1);
+}
+
+// Hands out a region from its start, again and again. The process's table
+// outlives the test, so no later test may get this memory: it is never freed.
+class RegionAllocator : public Allocator {
+ public:
+  RegionAllocator() {
+    // So that it is not taken for a leak.
+    static auto* all = new std::vector<char*>;
+    all->push_back(memory_);
+  }
+  std::string Name() override { return "region"; }
+  void* AllocateRaw(size_t alignment, size_t num_bytes) override {
+    return num_bytes <= kBytes ? memory_ : nullptr;
+  }
+  void DeallocateRaw(void* ptr) override {}
+  std::optional<AllocatorStats> GetStats() override {
+    AllocatorStats stats;
+    stats.bytes_in_use = 123;
+    stats.peak_bytes_in_use = 456;
+    return stats;
+  }
+  bool ClearStats() override {
+    ++clears_;
+    return true;
+  }
+  void SetSafeFrontier(uint64_t count) override { frontier_ = count; }
+
+  static constexpr size_t kBytes = 4096;
+  char* const memory_ = static_cast<char*>(std::aligned_alloc(256, kBytes));
+  int clears_ = 0;
+  uint64_t frontier_ = 0;
+};
+
+class GroupAllocatorTest : public ::testing::Test {
+ protected:
+  GroupAllocator::RegionOf WholeRegion() {
+    return [this](const void* address, size_t bytes) {
+      ++asked_;
+      return std::make_pair(static_cast<const void*>(region_.memory_),
+                            size_t{RegionAllocator::kBytes});
+    };
+  }
+
+  StreamRecord record_;
+  FakeStreamGroup a_{0, 0, &record_};
+  FakeStreamGroup b_{0, 1, &record_};
+  RegionAllocator region_;
+  int asked_ = 0;
+};
+
+TEST_F(GroupAllocatorTest, AnAllocationMakesItsWholeRegionTheGroups) {
+  GroupAllocator allocator(&region_, &a_, WholeRegion());
+  ASSERT_NE(allocator.AllocateRaw(64, 16), nullptr);
+  EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_), &a_);
+  EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_ + 4095), &a_);
+}
+
+TEST_F(GroupAllocatorTest, AllocationsWithAttributesCountToo) {
+  GroupAllocator allocator(&region_, &a_, WholeRegion());
+  ASSERT_NE(allocator.AllocateRaw(64, 16, AllocationAttributes()), nullptr);
+  EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_), &a_);
+}
+
+TEST_F(GroupAllocatorTest, ARegionIsReportedOnce) {
+  GroupAllocator allocator(&region_, &a_, WholeRegion());
+  for (int i = 0; i < 5; ++i) allocator.AllocateRaw(64, 16);
+  EXPECT_EQ(asked_, 1);
+}
+
+TEST_F(GroupAllocatorTest, ARegionThatAnotherGroupGaveBackMoves) {
+  GroupAllocator first(&region_, &a_, WholeRegion());
+  GroupAllocator second(&region_, &b_, WholeRegion());
+  first.AllocateRaw(64, 16);
+  second.AllocateRaw(64, 16);
+  EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_), &b_);
+}
+
+TEST_F(GroupAllocatorTest, WithoutRegionsWhatIsHandedOutIsTheGroups) {
+  GroupAllocator first(&region_, &a_, GroupAllocator::RegionOf());
+  GroupAllocator second(&region_, &b_, GroupAllocator::RegionOf());
+  first.AllocateRaw(64, 4096);
+  second.AllocateRaw(64, 512);
+  EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_), &b_);
+  EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_ + 512), &a_);
+  // Its first part is there already.
+  second.AllocateRaw(64, 4096);
+  EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_ + 512), &b_);
+}
+
+TEST_F(GroupAllocatorTest, AFailedAllocationReportsNothing) {
+  GroupAllocator allocator(&region_, &a_, WholeRegion());
+  EXPECT_EQ(allocator.AllocateRaw(64, 8192), nullptr);
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(GroupAllocatorTest, ForwardsWhatTheWrapperOfTensorFlowDoesNot) {
+  GroupAllocator allocator(&region_, &a_, WholeRegion());
+  const std::optional<AllocatorStats> stats = allocator.GetStats();
+  ASSERT_TRUE(stats.has_value());
+  EXPECT_EQ(stats->bytes_in_use, 123);
+  EXPECT_EQ(stats->peak_bytes_in_use, 456);
+  EXPECT_TRUE(allocator.ClearStats());
+  EXPECT_EQ(region_.clears_, 1);
+  allocator.SetSafeFrontier(7);
+  EXPECT_EQ(region_.frontier_, 7);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,254 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// One pool of memory for all stream groups of a GPU, so that a group that needs
+// much finds it where others need little. It knows whose each chunk was last:
+//
+//   | 0: in use | 0: free | 2: free | 1: in use | 1: free |  fresh  ....... |
+//
+// A group gets what it has freed itself, which its stream puts in order. A
+// chunk of another group costs a wait: the asking group's stream waits for all
+// that the other one's has been given, unless it has since the chunk was freed.
+// Fresh memory, which no group has used, costs none.
+//
+// What groups do at the same time takes no lock that they share, most of the
+// time: a group keeps small chunks that it has freed, and takes them for
+// tensors of the same size. They go back to the pool before it grows or takes
+// memory of others.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_STREAM_AWARE_POOL_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_STREAM_AWARE_POOL_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/framework/allocator.h"
+#include "xla/tsl/framework/allocator_retry.h"
+
+namespace tensorflow {
+namespace multistream {
+
+class StreamAwarePool {
+ public:
+  struct Options {
+    // Bytes, of all groups together.
+    int64_t limit = 0;
+    // Take memory from the GPU as it is needed, not all at once.
+    bool allow_growth = false;
+    // A step that finds no memory waits for what others are about to free.
+    bool allow_retry = false;
+    // Where memory grows: take a free chunk of another group rather than let
+    // the pool become larger than kMostOverPeak times what was in use at once.
+    bool thrifty = false;
+    // The most that one extension takes, if less is asked for; 0: no limit.
+    int64_t most_per_extension = 0;
+  };
+  static constexpr double kMostOverPeak = 1.1;
+
+  // `groups` are those of a GPU, ordered by index, and outlive the pool.
+  StreamAwarePool(std::unique_ptr<SubAllocator> memory,
+                  std::vector<StreamGroup*> groups, const Options& options);
+  ~StreamAwarePool();
+
+  // For use in the order of `group`'s stream; aligned to 256 bytes. nullptr if
+  // there is no memory.
+  void* Allocate(int group, size_t bytes, bool retry);
+  // To be called when all uses have been given to the stream of the group that
+  // has it, or are over.
+  void Free(void* address);
+
+  // Of memory in use.
+  size_t RequestedSize(const void* address) const;
+  size_t AllocatedSize(const void* address) const;
+  int64_t AllocationId(const void* address) const;
+
+  // `bytes_limit` is that of all groups. `pool_bytes` is what the pool has
+  // taken from the GPU.
+  AllocatorStats StatsOfGroup(int group) const;
+  AllocatorStats Stats() const;
+  void ClearStats();
+
+ private:
+  struct Chunk {
+    char* begin;
+    size_t size;
+    int group;            // whose it is, or was last; groups_.size() if fresh
+    bool in_use = false;  // or kept by the group
+    int64_t freed = 0;    // the group's `frees` when it was
+    Chunk* before = nullptr;  // neighbours in its region
+    Chunk* after = nullptr;
+  };
+  struct Region {
+    char* begin;
+    size_t size;
+  };
+  struct Use {
+    Chunk* chunk;
+    size_t requested;
+    int64_t id;
+  };
+  using InUse = absl::flat_hash_map<const void*, Use>;
+  // What one group has. Its lock is taken alone or after mu_.
+  struct Holdings {
+    absl::Mutex mu;
+    InUse in_use ABSL_GUARDED_BY(mu);
+    // Freed chunks by the size that they were asked for.
+    absl::flat_hash_map<size_t, std::vector<Chunk*>> kept ABSL_GUARDED_BY(mu);
+    size_t kept_bytes ABSL_GUARDED_BY(mu) = 0;
+    int64_t last_id ABSL_GUARDED_BY(mu) = 0;
+    std::atomic<int64_t> frees{0};
+    AllocatorStats stats ABSL_GUARDED_BY(mu);
+  };
+  // Free chunks of one group by size, then address.
+  using FreeChunks = absl::btree_map<std::pair<size_t, char*>, Chunk*>;
+
+  int fresh() const { return static_cast<int>(groups_.size()); }
+
+  void* AllocateOnce(int group, size_t bytes);
+  // One that `group` has kept; nullptr if there is none.
+  void* TakeKept(int group, size_t bytes);
+  // Counts `chunk` as in use.
+  void* HandOut(Chunk* chunk, size_t bytes, Holdings* holdings)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(holdings->mu);
+  // Frees what the groups have kept. True if there was anything.
+  bool ReturnKept() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Return(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Smallest free chunk that belongs to `group` and has `size` bytes.
+  Chunk* Smallest(int group, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Of the group's own chunks or else fresh ones.
+  Chunk* OwnOrFresh(int group, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Fresh memory from the GPU.
+  Chunk* New(size_t size, bool even_if_thrifty)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Extend(size_t size, bool even_if_thrifty)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A chunk of another group that `group` need not wait for, if there is one.
+  Chunk* Foreign(int group, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The first chunk of free ones side by side that together have `size` bytes.
+  Chunk* Run(size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Makes the free chunks from `chunk` on one of `size` bytes that `group`
+  // uses, and its stream wait for those of the groups that had them.
+  void Take(Chunk* chunk, int group, size_t size)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Gives regions that nobody uses back to the GPU, if that can help with
+  // `size` bytes. True if there were any.
+  bool GiveBackFreeRegions(size_t size);
+
+  bool MustWait(int group, const Chunk& chunk) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Chunk* NewChunk(char* begin, size_t size, int group)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Leaves `size` bytes to `chunk`; the rest, unless it is too little, is a
+  // free chunk of the same group.
+  void SplitIfWorthIt(Chunk* chunk, size_t size)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Adds the chunk after `chunk` to it.
+  void Join(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AddFree(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RemoveFree(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Of the group that has the memory. These end the process if none has.
+  Holdings* HoldingsOf(const void* address) const;
+  static InUse::iterator EntryOf(const void* address, Holdings* holdings)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(holdings->mu);
+  Use Find(const void* address) const;
+  void AddPoolBytes(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The limit and what all groups share.
+  void AddCommon(AllocatorStats* stats) const;
+
+  const std::unique_ptr<SubAllocator> memory_;
+  const std::vector<StreamGroup*> groups_;
+  const Options options_;
+  tsl::AllocatorRetry retry_;
+
+  mutable absl::Mutex mu_;
+  absl::flat_hash_map<const void*, std::unique_ptr<Chunk>> chunks_
+      ABSL_GUARDED_BY(mu_);
+  std::vector<FreeChunks> free_ ABSL_GUARDED_BY(mu_);  // the last one is fresh
+  std::vector<Region> regions_ ABSL_GUARDED_BY(mu_);
+  int64_t next_extension_ ABSL_GUARDED_BY(mu_);
+  // waited_[i][j]: group i's stream waits for what j had freed when its `frees`
+  // had this value.
+  std::vector<std::vector<int64_t>> waited_ ABSL_GUARDED_BY(mu_);
+
+  std::vector<std::unique_ptr<Holdings>> holdings_;
+  // Of all groups.
+  std::atomic<int64_t> bytes_in_use_{0};
+  std::atomic<int64_t> peak_bytes_in_use_{0};
+  std::atomic<int64_t> pool_bytes_{0};
+  std::atomic<int64_t> peak_pool_bytes_{0};
+  std::atomic<int> waiting_{0};  // threads, for memory that is given back
+};
+
+// As TF_GPU_STREAM_GROUP_SHARE_MEM_POOL, TF_GPU_STREAM_AWARE_BFC and
+// TF_BFC_EXTEND_LIMIT_MB say.
+std::unique_ptr<StreamAwarePool> NewStreamAwarePool(
+    std::unique_ptr<SubAllocator> memory, GpuGroups* gpu,
+    const Options& options, int64_t limit, bool allow_growth, bool allow_retry);
+
+// The pool as one group sees it.
+class PoolAllocator : public Allocator {
+ public:
+  PoolAllocator(StreamAwarePool* pool, StreamGroup* group)
+      : pool_(pool), group_(group) {}
+
+  std::string Name() override;
+  void* AllocateRaw(size_t alignment, size_t num_bytes) override {
+    return AllocateRaw(alignment, num_bytes, AllocationAttributes());
+  }
+  void* AllocateRaw(size_t alignment, size_t num_bytes,
+                    const AllocationAttributes& attributes) override;
+  void DeallocateRaw(void* address) override;
+  bool TracksAllocationSizes() const override { return true; }
+  size_t RequestedSize(const void* address) const override {
+    return pool_->RequestedSize(address);
+  }
+  size_t AllocatedSize(const void* address) const override {
+    return pool_->AllocatedSize(address);
+  }
+  int64_t AllocationId(const void* address) const override {
+    return pool_->AllocationId(address);
+  }
+  std::optional<AllocatorStats> GetStats() override {
+    return pool_->StatsOfGroup(group_->index());
+  }
+  bool ClearStats() override {
+    pool_->ClearStats();
+    return true;
+  }
+  AllocatorMemoryType GetMemoryType() const override {
+    return AllocatorMemoryType::kDevice;
+  }
+
+ private:
+  StreamAwarePool* const pool_;
+  StreamGroup* const group_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_STREAM_AWARE_POOL_H_

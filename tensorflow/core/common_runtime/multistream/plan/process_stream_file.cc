@@ -1,0 +1,58 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/plan/process_stream_file.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/plan/stream_file.h"
+
+namespace tensorflow {
+namespace multistream {
+
+absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile() {
+  const absl::StatusOr<Options>& options = ProcessOptions();
+  if (!options.ok() || !options->any_node_level ||
+      options->stream_file.empty()) {
+    return nullptr;
+  }
+  int most = 1;
+  for (int count : options->group_counts) most = std::max(most, count);
+  absl::StatusOr<StreamFile> loaded =
+      LoadStreamFile(options->stream_file, most);
+  if (!loaded.ok()) return loaded.status();
+  return std::make_unique<StreamFile>(*std::move(loaded));
+}
+
+absl::StatusOr<const StreamFile*> ProcessStreamFile() {
+  static absl::Mutex mu(absl::kConstInit);
+  static const StreamFile* file = nullptr;
+  absl::MutexLock lock(&mu);
+  if (file == nullptr) {
+    absl::StatusOr<std::unique_ptr<StreamFile>> loaded =
+        LoadProcessStreamFile();
+    if (!loaded.ok()) return loaded.status();
+    file = loaded->release();
+  }
+  return file;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,39 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which file says the groups of this process's nodes?
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_PROCESS_STREAM_FILE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_PROCESS_STREAM_FILE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/plan/stream_file.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// The file that TF_STREAM_FROM_FILE names; nullptr if there is none or no nodes
+// have groups. An error names the file and the line.
+absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile();
+// The same, read once for all executors, since it counts their nodes: by the
+// first, as the process has all its groups then.
+absl::StatusOr<const StreamFile*> ProcessStreamFile();
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_PROCESS_STREAM_FILE_H_

@@ -1,0 +1,488 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/sanitizer/sanitizer.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// The history is swept when it has doubled, and not while it is small.
+constexpr size_t kSmallHistory = 1024;
+
+void Join(const Clock& from, Clock* to) {
+  for (size_t i = 0; i < from.size(); ++i) {
+    (*to)[i] = std::max((*to)[i], from[i]);
+  }
+}
+
+// The two functions below work on maps of parts of memory by first address,
+// whose values know where the part ends.
+
+// The first part that ends after `begin`.
+template <typename Part>
+typename std::map<uintptr_t, Part>::iterator FirstPart(
+    std::map<uintptr_t, Part>* parts, uintptr_t begin) {
+  auto next = parts->upper_bound(begin);
+  if (next == parts->begin()) return next;
+  auto previous = std::prev(next);
+  return previous->second.end > begin ? previous : next;
+}
+
+// Splits the part that has `at` inside, if there is one.
+template <typename Part>
+void Cut(std::map<uintptr_t, Part>* parts, uintptr_t at) {
+  auto found = FirstPart(parts, at);
+  if (found == parts->end() || found->first >= at) return;
+  Part right = found->second;
+  found->second.end = at;
+  parts->emplace_hint(std::next(found), at, std::move(right));
+}
+
+// Makes one of two neighbours that are `alike`.
+template <typename Part, typename Alike>
+void MergeNeighbours(std::map<uintptr_t, Part>* parts, Alike alike) {
+  if (parts->empty()) return;
+  for (auto left = parts->begin(), right = std::next(left);
+       right != parts->end();) {
+    if (left->second.end == right->first &&
+        alike(left->second, right->second)) {
+      left->second.end = right->second.end;
+      right = parts->erase(right);
+    } else {
+      left = right++;
+    }
+  }
+}
+
+// Of each group only the last use counts: a stream runs its ops in order.
+template <typename TouchPtr>
+void KeepLast(const TouchPtr& touch, std::vector<TouchPtr>* touches) {
+  for (TouchPtr& other : *touches) {
+    if (other->use.group != touch->use.group) continue;
+    if (other->position <= touch->position) other = touch;
+    return;
+  }
+  touches->push_back(touch);
+}
+
+std::string Title(const Report& report) {
+  const int current = report.current.group;
+  const int previous = report.previous.group;
+  switch (report.kind) {
+    case ReportKind::kReadAfterWrite:
+      return "read after write that nothing orders";
+    case ReportKind::kWriteAfterRead:
+      return "write after read that nothing orders";
+    case ReportKind::kWriteAfterWrite:
+      return "write after write that nothing orders";
+    case ReportKind::kFreedInUse:
+      return absl::StrCat("memory of group ", current, " freed while group ",
+                          previous, " may still use it");
+    case ReportKind::kHandedOutInUse:
+      return absl::StrCat("memory handed to group ", current, " while group ",
+                          previous, " may still use it");
+    case ReportKind::kHandedOutTwice:
+      return absl::StrCat("memory handed to group ", current, " while group ",
+                          previous, " still owns it");
+    case ReportKind::kUsedAfterFree:
+      return absl::StrCat("memory of group ", previous, " used by group ",
+                          current, " after it was freed");
+  }
+  return "";
+}
+
+std::string UseAsText(const Use& use) {
+  const std::string group = absl::StrCat("group ", use.group);
+  const std::string op = absl::StrCat("op '", use.op, "'");
+  switch (use.kind) {
+    case UseKind::kRead:
+      return absl::StrCat(group, ", ", op, " reads tensor '", use.tensor, "'");
+    case UseKind::kWrite:
+      return absl::StrCat(group, ", ", op, " writes tensor '", use.tensor, "'");
+    case UseKind::kFree:
+      if (use.op.empty()) return absl::StrCat(group, " frees it");
+      return absl::StrCat(group, " freed it after ", op);
+    case UseKind::kAllocate:
+      return absl::StrCat(group, " is given it");
+    case UseKind::kOwn:
+      if (use.op.empty()) return absl::StrCat(group, " owns it");
+      return absl::StrCat(group, " owns it, for tensor '", use.tensor, "' of ",
+                          op);
+  }
+  return "";
+}
+
+std::string Missing(const Report& report) {
+  const Use& current = report.current;
+  const Use& previous = report.previous;
+  const std::string wait =
+      absl::StrCat("group ", current.group, " must wait for group ",
+                   previous.group, " after op '", previous.op, "' before ");
+  switch (report.kind) {
+    case ReportKind::kReadAfterWrite:
+    case ReportKind::kWriteAfterRead:
+    case ReportKind::kWriteAfterWrite:
+      return absl::StrCat(wait, "op '", current.op, "'");
+    case ReportKind::kFreedInUse:
+      return absl::StrCat(wait, "the memory is freed, or the memory must be ",
+                          "held until group ", previous.group,
+                          " has passed op '", previous.op, "'");
+    case ReportKind::kHandedOutInUse:
+      if (current.op.empty()) return absl::StrCat(wait, "it is given memory");
+      return absl::StrCat(wait, "op '", current.op, "'");
+    case ReportKind::kHandedOutTwice:
+      return absl::StrCat("group ", previous.group,
+                          " must free the memory before group ", current.group,
+                          " is given it");
+    case ReportKind::kUsedAfterFree:
+      return absl::StrCat("the memory must be held until op '", current.op,
+                          "' of group ", current.group, " has been launched");
+  }
+  return "";
+}
+
+// What tells one pair from another. Of a side that is no op's doing, the group.
+std::string Side(const Use& use) {
+  return use.kind == UseKind::kRead || use.kind == UseKind::kWrite
+             ? use.op
+             : absl::StrCat("group ", use.group);
+}
+
+}  // namespace
+
+std::string ReportAsText(const Report& report) {
+  return absl::StrCat("Stream sanitizer: ", Title(report),
+                      "\n  now:     ", UseAsText(report.current),
+                      "\n  before:  ", UseAsText(report.previous),
+                      "\n  memory:  ", report.bytes, " bytes at 0x",
+                      absl::Hex(reinterpret_cast<uintptr_t>(report.address)),
+                      "\n  missing: ", report.missing);
+}
+
+Sanitizer::Sanitizer(int group_count, OnReport on_report)
+    : on_report_(std::move(on_report)),
+      known_(group_count, Clock(group_count, 0)),
+      last_op_(group_count),
+      passed_(group_count, 0),
+      sweep_at_(kSmallHistory) {}
+
+void Sanitizer::Launch(int group, const std::string& op,
+                       const std::vector<Access>& accesses) {
+  std::vector<Report> found;
+  {
+    absl::MutexLock lock(&mu_);
+    const int64_t position = ++known_[group][group];
+    last_op_[group] = op;
+    Touches reads, writes;
+    for (const Access& access : accesses) {
+      if (access.bytes == 0) continue;
+      const auto begin = reinterpret_cast<uintptr_t>(access.address);
+      auto touch = std::make_shared<const Touch>(
+          Touch{{access.is_write ? UseKind::kWrite : UseKind::kRead, group, op,
+                 access.tensor},
+                position,
+                begin,
+                begin + access.bytes});
+      CheckLifetime(*touch, &found);
+      CheckOrder(*touch, &found);
+      (access.is_write ? writes : reads).push_back(std::move(touch));
+    }
+    for (const TouchPtr& touch : reads) Remember(touch);
+    for (const TouchPtr& touch : writes) Remember(touch);
+    Sweep();
+  }
+  for (const Report& report : found) on_report_(report);
+}
+
+void Sanitizer::Record(EventId event, int group) {
+  absl::MutexLock lock(&mu_);
+  events_[event] = known_[group];
+}
+
+void Sanitizer::Wait(int group, EventId event) {
+  absl::MutexLock lock(&mu_);
+  auto found = events_.find(event);
+  if (found != events_.end()) Join(found->second, &known_[group]);
+}
+
+void Sanitizer::ForgetEvent(EventId event) {
+  absl::MutexLock lock(&mu_);
+  events_.erase(event);
+}
+
+void Sanitizer::WaitForTail(int group, int other) {
+  absl::MutexLock lock(&mu_);
+  Join(known_[other], &known_[group]);
+}
+
+Position Sanitizer::Tail(int group) {
+  absl::MutexLock lock(&mu_);
+  Position position;
+  position.clock_ = known_[group];
+  return position;
+}
+
+void Sanitizer::Passed(const Position& position) {
+  absl::MutexLock lock(&mu_);
+  Join(position.clock_, &passed_);
+}
+
+void Sanitizer::HostSynchronized(const Position& position) {
+  absl::MutexLock lock(&mu_);
+  for (Clock& known : known_) Join(position.clock_, &known);
+}
+
+void Sanitizer::Allocate(int owner, const void* address, size_t bytes,
+                         bool for_copy) {
+  if (bytes == 0) return;
+  std::vector<Report> found;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto begin = reinterpret_cast<uintptr_t>(address);
+    const Touch now = {{UseKind::kAllocate, owner, "", ""},
+                       known_[owner][owner],
+                       begin,
+                       begin + bytes};
+    Touches before = TakeBlocks(now, &found);
+    SettleLifetimes(now, ReportKind::kHandedOutInUse, &before, &found);
+    if (for_copy) before.clear();
+    blocks_[begin] = Block{now.end, owner, /*live=*/true, std::move(before)};
+    Sweep();
+  }
+  for (const Report& report : found) on_report_(report);
+}
+
+void Sanitizer::Forget(const void* address, size_t bytes) {
+  absl::MutexLock lock(&mu_);
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  for (auto it = FirstPart(&blocks_, begin);
+       it != blocks_.end() && it->first < begin + bytes; ++it) {
+    if (!it->second.live) it->second.before.clear();
+  }
+}
+
+void Sanitizer::Free(const void* address) {
+  std::vector<Report> found;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto begin = reinterpret_cast<uintptr_t>(address);
+    auto at = blocks_.find(begin);
+    if (at == blocks_.end() || !at->second.live) return;
+    Block& block = at->second;
+    const int64_t tail = known_[block.owner][block.owner];
+    const Touch now = {
+        {UseKind::kFree, block.owner, "", ""}, tail, begin, block.end};
+    for (const TouchPtr& touch : TakeTouches(begin, block.end)) {
+      KeepLast(touch, &block.before);
+    }
+    SettleLifetimes(now, ReportKind::kFreedInUse, &block.before, &found);
+    // The owner may have used it in any op so far, as scratch memory too.
+    block.live = false;
+    block.freed = std::make_shared<const Touch>(
+        Touch{{UseKind::kFree, block.owner, last_op_[block.owner], ""},
+              tail,
+              begin,
+              block.end});
+    KeepLast(block.freed, &block.before);
+  }
+  for (const Report& report : found) on_report_(report);
+}
+
+int64_t Sanitizer::report_count() {
+  absl::MutexLock lock(&mu_);
+  return reported_.size();
+}
+
+size_t Sanitizer::history_size() {
+  absl::MutexLock lock(&mu_);
+  return ranges_.size() + blocks_.size();
+}
+
+void Sanitizer::CheckLifetime(const Touch& touch, std::vector<Report>* found) {
+  for (auto it = FirstPart(&blocks_, touch.begin);
+       it != blocks_.end() && it->first < touch.end; ++it) {
+    Block& block = it->second;
+    if (block.live) {
+      SettleLifetimes(touch, ReportKind::kHandedOutInUse, &block.before, found);
+    } else {
+      Find(ReportKind::kUsedAfterFree, touch, *block.freed, found);
+    }
+  }
+}
+
+void Sanitizer::CheckOrder(const Touch& touch, std::vector<Report>* found) {
+  const bool is_write = touch.use.kind == UseKind::kWrite;
+  for (auto it = FirstPart(&ranges_, touch.begin);
+       it != ranges_.end() && it->first < touch.end; ++it) {
+    const Range& range = it->second;
+    if (range.write != nullptr && !Ordered(touch.use.group, *range.write)) {
+      Find(
+          is_write ? ReportKind::kWriteAfterWrite : ReportKind::kReadAfterWrite,
+          touch, *range.write, found);
+    }
+    if (!is_write) continue;
+    for (const TouchPtr& read : range.reads) {
+      if (!Ordered(touch.use.group, *read)) {
+        Find(ReportKind::kWriteAfterRead, touch, *read, found);
+      }
+    }
+  }
+}
+
+void Sanitizer::Remember(const TouchPtr& touch) {
+  Cut(&ranges_, touch->begin);
+  Cut(&ranges_, touch->end);
+  auto it = FirstPart(&ranges_, touch->begin);
+  for (uintptr_t at = touch->begin; at < touch->end; ++it) {
+    if (it == ranges_.end() || it->first > at) {
+      const uintptr_t end =
+          it == ranges_.end() ? touch->end : std::min(it->first, touch->end);
+      it = ranges_.emplace_hint(it, at, Range{end});
+    }
+    if (touch->use.kind == UseKind::kWrite) {
+      // Who comes after this write comes after all that it came after.
+      it->second.write = touch;
+      it->second.reads.clear();
+    } else {
+      KeepLast(touch, &it->second.reads);
+    }
+    at = it->second.end;
+  }
+}
+
+Sanitizer::Touches Sanitizer::TakeTouches(uintptr_t begin, uintptr_t end) {
+  Cut(&ranges_, begin);
+  Cut(&ranges_, end);
+  Touches touches;
+  auto it = ranges_.lower_bound(begin);
+  while (it != ranges_.end() && it->first < end) {
+    if (it->second.write != nullptr) KeepLast(it->second.write, &touches);
+    for (const TouchPtr& read : it->second.reads) KeepLast(read, &touches);
+    it = ranges_.erase(it);
+  }
+  return touches;
+}
+
+Sanitizer::Touches Sanitizer::TakeBlocks(const Touch& now,
+                                         std::vector<Report>* found) {
+  auto it = FirstPart(&blocks_, now.begin);
+  while (it != blocks_.end() && it->first < now.end) {
+    if (!it->second.live) {
+      ++it;
+      continue;
+    }
+    const int owner = it->second.owner;
+    Touch previous = {
+        {UseKind::kOwn, owner, "", ""}, 0, it->first, it->second.end};
+    // Its uses are part of the same finding, no others.
+    for (const TouchPtr& touch : TakeTouches(previous.begin, previous.end)) {
+      if (touch->use.group != owner) continue;
+      previous.use.op = touch->use.op;
+      previous.use.tensor = touch->use.tensor;
+    }
+    Find(ReportKind::kHandedOutTwice, now, previous, found);
+    it = blocks_.erase(it);
+  }
+  Cut(&blocks_, now.begin);
+  Cut(&blocks_, now.end);
+  Touches before = TakeTouches(now.begin, now.end);
+  it = blocks_.lower_bound(now.begin);
+  while (it != blocks_.end() && it->first < now.end) {
+    for (const TouchPtr& touch : it->second.before) KeepLast(touch, &before);
+    it = blocks_.erase(it);
+  }
+  return before;
+}
+
+void Sanitizer::SettleLifetimes(const Touch& now, ReportKind kind,
+                                Touches* touches, std::vector<Report>* found) {
+  Touches open;
+  for (TouchPtr& touch : *touches) {
+    if (HasPassed(*touch)) continue;
+    if (Ordered(now.use.group, *touch)) {
+      open.push_back(std::move(touch));
+    } else {
+      Find(kind, now, *touch, found);
+    }
+  }
+  *touches = std::move(open);
+}
+
+void Sanitizer::Find(ReportKind kind, const Touch& current,
+                     const Touch& previous, std::vector<Report>* found) {
+  if (reported_.size() >= kMostReports) return;
+  const std::string pair =
+      absl::StrCat(static_cast<int>(kind), "\n", Side(current.use), "\n",
+                   Side(previous.use));
+  if (!reported_.insert(pair).second) return;
+  uintptr_t begin = std::max(current.begin, previous.begin);
+  uintptr_t end = std::min(current.end, previous.end);
+  if (begin >= end) {  // two parts of one block
+    begin = current.begin;
+    end = current.end;
+  }
+  Report report = {kind,         current.use,
+                   previous.use, reinterpret_cast<const void*>(begin),
+                   end - begin,  ""};
+  report.missing = Missing(report);
+  found->push_back(std::move(report));
+}
+
+void Sanitizer::Sweep() {
+  if (ranges_.size() + blocks_.size() < sweep_at_) return;
+  const Clock& passed = passed_;
+  Clock all = known_[0];
+  for (const Clock& known : known_) {
+    for (size_t i = 0; i < all.size(); ++i) all[i] = std::min(all[i], known[i]);
+  }
+  auto settled = [&all](const TouchPtr& touch) {
+    return touch->position <= all[touch->use.group];
+  };
+  auto drop = [](auto done, Touches* touches) {
+    touches->erase(std::remove_if(touches->begin(), touches->end(), done),
+                   touches->end());
+  };
+  for (auto it = ranges_.begin(); it != ranges_.end();) {
+    Range& range = it->second;
+    if (range.write != nullptr && settled(range.write)) range.write = nullptr;
+    drop(settled, &range.reads);
+    it = range.write == nullptr && range.reads.empty() ? ranges_.erase(it)
+                                                       : std::next(it);
+  }
+  for (auto& [begin, block] : blocks_) {
+    drop(
+        [&](const TouchPtr& touch) {
+          return settled(touch) || touch->position <= passed[touch->use.group];
+        },
+        &block.before);
+  }
+  MergeNeighbours(&ranges_, [](const Range& a, const Range& b) {
+    return a.write == b.write && a.reads == b.reads;
+  });
+  MergeNeighbours(&blocks_, [](const Block& a, const Block& b) {
+    return !a.live && !b.live && a.owner == b.owner && a.before == b.before;
+  });
+  sweep_at_ = std::max(kSmallHistory, 2 * (ranges_.size() + blocks_.size()));
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,69 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// TF_SEGMENT_OWN_CONST: constants of equal value exist once on a GPU, whatever
+// the number of executors (one for each set of feeds and fetches), sessions
+// and functions that use them. Without it they exist once in each executor.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_CONSTANT_CACHE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_CONSTANT_CACHE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <tuple>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace tensorflow {
+namespace multistream {
+
+class ConstantCache {
+ public:
+  using MakeKernel = std::function<absl::Status(
+      const std::shared_ptr<const NodeProperties>&, OpKernel**)>;
+
+  // The cache of this process. Never deleted.
+  static ConstantCache* Get();
+
+  // A kernel of a Const node of /device:GPU:`gpu` with the value of `node`,
+  // made by `make` if there is none. To be given back with Release.
+  absl::Status Acquire(int gpu,
+                       const std::shared_ptr<const NodeProperties>& node,
+                       const MakeKernel& make, OpKernel** kernel);
+  // False if `kernel` is not of this cache.
+  bool Release(const OpKernel* kernel);
+
+ private:
+  // GPU, and size and two independent hashes of the serialized value.
+  using Key = std::tuple<int, uint64_t, uint64_t, uint64_t>;
+  struct Entry {
+    std::unique_ptr<OpKernel> kernel;
+    int uses;
+  };
+
+  absl::Mutex mu_;
+  absl::flat_hash_map<Key, Entry> entries_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<const OpKernel*, Key> keys_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_CONSTANT_CACHE_H_

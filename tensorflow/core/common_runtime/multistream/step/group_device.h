@@ -1,0 +1,252 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// A device whose ops run under the rules of stream groups. Each virtual
+// forwards to Base inside an OpScope; nothing else.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_DEVICE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_DEVICE_H_
+
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/multistream/config/session_config.h"
+#include "tensorflow/core/common_runtime/multistream/step/op_scope.h"
+#include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
+#include "tensorflow/core/common_runtime/multistream/step/step.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// What the executor and the rendezvous need of a device with stream groups.
+class GroupMember {
+ public:
+  virtual ~GroupMember() = default;
+
+  virtual GpuGroups* gpu_groups() const = 0;
+  virtual StreamGroup* stream_group() const = 0;
+  // Of the leader: the device of group `i`, itself for 0.
+  virtual Device* group_device(int i) = 0;
+  // Of the leader: the session's threads for group `i`, or nullptr.
+  virtual std::shared_ptr<StepThreads> session_threads(int i) const = 0;
+  // Of the leader: what its session has.
+  virtual const SessionStreams& session_streams() const = 0;
+
+  // Device::Compute and ComputeAsync on this device's own group. `traits`: as
+  // for OpScope.
+  virtual void ComputeHere(OpKernel* kernel, OpKernelContext* context,
+                           const OpTraits* traits) = 0;
+  virtual void ComputeAsyncHere(AsyncOpKernel* kernel, OpKernelContext* context,
+                                const OpTraits* traits,
+                                AsyncOpKernel::DoneCallback done) = 0;
+};
+
+// A run of a graph whose nodes have groups of their own: gives each op to the
+// device of its group.
+class NodeRun {
+ public:
+  virtual ~NodeRun() = default;
+
+  // The run that an op on `group`'s device is part of, or nullptr. Executors
+  // know the visible device only, which is the leader's.
+  static NodeRun* Of(StreamGroup* group, OpKernelContext* context) {
+    if (!group->is_leader()) return nullptr;
+    const StepRunner* runner = StepRunner::From(context->runner());
+    return runner == nullptr ? nullptr : runner->nodes.get();
+  }
+
+  virtual void Compute(OpKernel* kernel, OpKernelContext* context) = 0;
+  virtual void ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
+                            AsyncOpKernel::DoneCallback done) = 0;
+};
+
+template <class Base>
+class GroupDevice : public Base, public GroupMember {
+ public:
+  template <typename... Args>
+  GroupDevice(GpuGroups* gpu, StreamGroup* group, Args&&... args)
+      : Base(std::forward<Args>(args)...), gpu_(gpu), group_(group) {}
+
+  GpuGroups* gpu_groups() const override { return gpu_; }
+  StreamGroup* stream_group() const override { return group_; }
+  Device* group_device(int i) override {
+    return i == 0 ? this : hidden_[i - 1].get();
+  }
+
+  std::shared_ptr<StepThreads> session_threads(int i) const override {
+    return session_threads_ == nullptr ? nullptr : session_threads_->OfGroup(i);
+  }
+  void set_session_threads(std::shared_ptr<const SessionThreads> threads) {
+    session_threads_ = std::move(threads);
+  }
+
+  const SessionStreams& session_streams() const override {
+    return session_streams_;
+  }
+  void set_session_streams(const SessionStreams& streams) {
+    session_streams_ = streams;
+  }
+
+  // Gives the leader the device of the next hidden group.
+  void AddHidden(std::unique_ptr<GroupDevice> device) {
+    device->leader_ = this;
+    hidden_.push_back(std::move(device));
+  }
+
+  // Variables exist once, with the leader.
+  ResourceMgr* resource_manager() override {
+    return leader_ == nullptr ? Base::resource_manager()
+                              : leader_->resource_manager();
+  }
+
+  void Compute(OpKernel* kernel, OpKernelContext* context) override {
+    if (NodeRun* run = NodeRun::Of(group_, context)) {
+      run->Compute(kernel, context);
+    } else {
+      ComputeHere(kernel, context, nullptr);
+    }
+  }
+
+  void ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
+                    AsyncOpKernel::DoneCallback done) override {
+    if (NodeRun* run = NodeRun::Of(group_, context)) {
+      run->ComputeAsync(kernel, context, std::move(done));
+    } else {
+      ComputeAsyncHere(kernel, context, nullptr, std::move(done));
+    }
+  }
+
+  void ComputeHere(OpKernel* kernel, OpKernelContext* context,
+                   const OpTraits* traits) override {
+    if (OpScope::MayMakeGathered(group_, kernel)) {
+      absl::Status status = OpScope::MakeGathered(
+          gpu_, group_, kernel, context,
+          leader_->GetAllocator(AllocatorAttributes()),
+          [&](const Tensor& from, Tensor* to) {
+            // That of its stream; an emulated GPU has none.
+            const auto* info = leader_->tensorflow_accelerator_device_info();
+            return leader_->CopyOnStream(
+                from, to, info == nullptr ? nullptr : info->default_context);
+          });
+      if (!status.ok()) {
+        context->SetStatus(status);
+        return;
+      }
+    }
+    OpScope scope(gpu_, group_, kernel, context, traits);
+    if (scope.must_adopt()) {
+      absl::Status status = scope.AdoptForeignInputs(
+          this->GetAllocator(AllocatorAttributes()),
+          [&](const Tensor& from, Tensor* to) {
+            return CopyOnStream(from, to, context->op_device_context());
+          });
+      if (!status.ok()) {
+        context->SetStatus(status);
+        return;
+      }
+    }
+    scope.Enter();
+    Base::Compute(kernel, context);
+    scope.Launched();
+  }
+
+  void ComputeAsyncHere(AsyncOpKernel* kernel, OpKernelContext* context,
+                        const OpTraits* traits,
+                        AsyncOpKernel::DoneCallback done) override {
+    // `done` may run the step's next ops on this thread, so the scope must end
+    // before; on another thread it ends below. What the op has locked is locked
+    // until it is done.
+    auto scope = std::make_shared<std::optional<OpScope>>(
+        std::in_place, gpu_, group_, kernel, context, traits);
+    (*scope)->Enter();
+    Base::ComputeAsync(kernel, context,
+                       [scope, end = (*scope)->TakeEnd(), log = (*scope)->log(),
+                        thread = std::this_thread::get_id(),
+                        done = std::move(done)]() mutable {
+                         if (log) log->Launched();
+                         if (std::this_thread::get_id() == thread)
+                           scope->reset();
+                         end();
+                         done();
+                       });
+    scope->reset();
+  }
+
+  void CopyTensorInSameDevice(const Tensor* from, Tensor* to,
+                              const DeviceContext* device_context,
+                              StatusCallback done) override {
+    auto holds = std::make_shared<Holds>(group_, /*step=*/nullptr);
+    HoldIfForeign(group_, *from, holds.get());
+    LogCopy(*from, *to);
+    Base::CopyTensorInSameDevice(
+        from, to, device_context,
+        // The stream has been given the copy, and has yet to make it.
+        [this, holds, done = std::move(done)](const absl::Status& status) {
+          holds->Enqueued();
+          if (group_->is_leader()) gpu_->NoteLeaderWork();
+          done(status);
+        });
+  }
+
+  // Gives this group's stream a copy of `from` to `to`.
+  absl::Status CopyOnStream(const Tensor& from, Tensor* to,
+                            DeviceContext* device_context) {
+    LogCopy(from, *to);
+    absl::Status copied;
+    absl::Notification issued;
+    Base::CopyTensorInSameDevice(&from, to, device_context,
+                                 [&](const absl::Status& s) {
+                                   copied = s;
+                                   issued.Notify();
+                                 });
+    issued.WaitForNotification();
+    return copied;
+  }
+
+  // The visible device is in sync when all its groups are.
+  absl::Status Sync() override {
+    absl::Status status = Base::Sync();
+    for (const auto& hidden : hidden_) status.Update(hidden->Sync());
+    return status;
+  }
+
+ private:
+  void LogCopy(const Tensor& from, const Tensor& to) {
+    if (Sanitizer* sanitizer = group_->sanitizer()) {
+      sanitizer->Launch(group_->index(), "copy",
+                        {{from.data(), from.TotalBytes(), false, "source"},
+                         {to.data(), to.TotalBytes(), true, "copy"}});
+    }
+  }
+
+  GpuGroups* const gpu_;
+  StreamGroup* const group_;
+  GroupDevice* leader_ = nullptr;  // of a hidden group's device
+  std::vector<std::unique_ptr<GroupDevice>> hidden_;
+  std::shared_ptr<const SessionThreads> session_threads_;
+  SessionStreams session_streams_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_DEVICE_H_

@@ -1,0 +1,163 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/copy_tensor.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/stream_executor.h"
+
+namespace tensorflow {
+namespace multistream {
+
+absl::Status GroupRendezvous::Send(const ParsedKey& key, const Args& args,
+                                   const Tensor& value, bool is_dead) {
+  return wrapped_->Send(key, args, value, is_dead);
+}
+
+void GroupRendezvous::StartAbort(const absl::Status& status) {
+  wrapped_->StartAbort(status);
+}
+
+void GroupRendezvous::RecvAsync(const ParsedKey& key, const Args& args,
+                                DoneCallback done) {
+  const bool to_us = key.dst_device == leader_->name();
+  if (!to_us || args.alloc_attrs.on_host()) {
+    wrapped_->RecvAsync(key, args, std::move(done));
+    return;
+  }
+  Args ours = args;
+  // From the visible device to itself is from the host, too: where an op leaves
+  // its output there and the next one wants it on the device.
+  if (key.src.type != DEVICE_CPU && key.src_device != key.dst_device) {
+    // From another GPU: into the leader's memory, in the order of the leader's
+    // stream. The copy is complete when `done` runs; the ops that use it hold
+    // it as they do any foreign memory.
+    const auto* info = leader_->tensorflow_accelerator_device_info();
+    if (info != nullptr) ours.device_context = info->default_context;
+    Sanitizer* sanitizer = step_->gpu()->leader()->sanitizer();
+    if (sanitizer == nullptr) {
+      wrapped_->RecvAsync(key, ours, std::move(done));
+      return;
+    }
+    wrapped_->RecvAsync(
+        key, ours,
+        [sanitizer, done = std::move(done)](
+            const absl::Status& status, const Args& send_args,
+            const Args& recv_args, const Tensor& value, bool is_dead) {
+          sanitizer->HostSynchronized(0);
+          done(status, send_args, recv_args, value, is_dead);
+        });
+    return;
+  }
+  ours.alloc_attrs.set_on_host(true);
+  wrapped_->RecvAsync(
+      key, ours,
+      [this, key, args, done = std::move(done)](
+          const absl::Status& status, const Args& send_args,
+          const Args& recv_args, const Tensor& value, bool is_dead) mutable {
+        if (!status.ok() || is_dead) {
+          done(status, send_args, args, value, is_dead);
+          return;
+        }
+        CopyToGroup(key, send_args, args, value, std::move(done));
+      });
+}
+
+void GroupRendezvous::CopyToGroup(const ParsedKey& key, const Args& send_args,
+                                  const Args& args, const Tensor& value,
+                                  DoneCallback done) {
+  // A list: its elements are used by ops that do not have it for an input.
+  if (value.dtype() == DT_VARIANT) step_->HoldToEnd(group_, value);
+  const bool memcpyable = DataTypeCanUseMemcpy(value.dtype());
+  auto copy = std::make_shared<Tensor>();
+  if (memcpyable) {
+    Allocator* allocator = device_->GetAllocator(args.alloc_attrs);
+    *copy = Tensor(allocator, value.dtype(), value.shape());
+    if (!copy->IsInitialized()) {
+      done(absl::ResourceExhaustedError(absl::StrCat(
+               "Out of memory: stream group ", group_->index(), " of ",
+               leader_->name(), " has no ", value.TotalBytes(),
+               " bytes for the received tensor ", std::string(key.edge_name))),
+           send_args, args, Tensor(), false);
+      return;
+    }
+  }
+  const bool emulated = device_->device_type() == DEVICE_CPU;
+  if (emulated && !memcpyable) {
+    done(absl::OkStatus(), send_args, args, value, false);
+    return;
+  }
+  se::Stream* stream =
+      args.device_context == nullptr ? nullptr : args.device_context->stream();
+  if (memcpyable && (emulated || stream != nullptr)) {
+    // On the compute stream itself: what uses the copy comes after it there, so
+    // the step goes on without waiting for the copy.
+    done(EnqueueCopy(stream, value, copy.get()), send_args, args, *copy, false);
+    return;
+  }
+  AllocatorAttributes on_host = send_args.alloc_attrs;
+  on_host.set_on_host(true);
+  auto source = std::make_shared<Tensor>(value);
+  Tensor* from = source.get();
+  Tensor* to = copy.get();
+  CopyTensor::ViaDMA(key.edge_name, send_args.device_context,
+                     args.device_context, device_, device_, on_host,
+                     args.alloc_attrs, from, to,
+                     /*dev_to_dev_stream_index=*/0,
+                     [send_args, args, source, copy,
+                      done = std::move(done)](const absl::Status& status) {
+                       done(status, send_args, args, *copy, false);
+                     });
+}
+
+absl::Status GroupRendezvous::EnqueueCopy(se::Stream* stream,
+                                          const Tensor& from, Tensor* to) {
+  const size_t bytes = from.TotalBytes();
+  if (bytes == 0) return absl::OkStatus();
+  // CUDA copies asynchronously from pinned memory only.
+  AllocatorAttributes pinned;
+  pinned.set_on_host(true);
+  pinned.set_gpu_compatible(true);
+  Tensor staging(device_->GetAllocator(pinned), from.dtype(), from.shape());
+  if (!staging.IsInitialized()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("Out of pinned host memory: no ", bytes,
+                     " bytes for a copy to ", leader_->name()));
+  }
+  std::memcpy(staging.data(), from.data(), bytes);
+  Holds holds(group_, step_);
+  holds.Add(staging);
+  return copy_(stream, staging.data(), to->data(), bytes);
+}
+
+absl::Status GroupRendezvous::CopyOnStream(se::Stream* stream, const void* from,
+                                           void* to, size_t bytes) {
+  if (stream == nullptr) {
+    std::memcpy(to, from, bytes);
+    return absl::OkStatus();
+  }
+  se::DeviceAddressBase destination(to, bytes);
+  return stream->Memcpy(&destination, from, bytes);
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

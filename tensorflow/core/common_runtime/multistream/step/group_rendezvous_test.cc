@@ -1,0 +1,260 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// On emulated GPUs all memory is the host's, and TensorFlow makes no copies
+// between the host and the device. Here the test sends what a GPU's ops would.
+
+#include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/testing/slow_stream_group.h"
+#include "tensorflow/core/framework/allocator.h"
+#include "tensorflow/core/framework/device_attributes.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/variant.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+constexpr char kCpu[] = "/job:localhost/replica:0/task:0/device:CPU:0";
+constexpr char kGpu[] = "/job:localhost/replica:0/task:0/device:GPU:0";
+constexpr char kOtherGpu[] = "/job:localhost/replica:0/task:0/device:GPU:1";
+
+// Knows what it handed out last.
+class NotingAllocator : public WatchedMemory {
+ public:
+  using WatchedMemory::AllocateRaw;
+  void* AllocateRaw(size_t alignment, size_t bytes) override {
+    return last = WatchedMemory::AllocateRaw(alignment, bytes);
+  }
+  void* last = nullptr;
+};
+
+class FakeDevice : public Device {
+ public:
+  FakeDevice() : Device(Env::Default(), Attributes()) {}
+  absl::Status Sync() override { return absl::OkStatus(); }
+  Allocator* GetAllocator(AllocatorAttributes attributes) override {
+    return attributes.on_host() ? &host : &memory;
+  }
+  NotingAllocator memory;
+  NotingAllocator host;
+
+ private:
+  static DeviceAttributes Attributes() {
+    DeviceAttributes attributes;
+    attributes.set_name(kGpu);
+    attributes.set_device_type("CPU");  // as an emulated GPU's is
+    return attributes;
+  }
+};
+
+// Has one tensor, and does what TensorFlow's does: a tensor that is wanted on
+// the device is copied to memory of the visible device.
+class OneTensor : public RendezvousInterface {
+ public:
+  OneTensor(Device* leader, Tensor tensor)
+      : leader_(leader), tensor_(std::move(tensor)) {}
+
+  absl::Status Send(const ParsedKey&, const Args&, const Tensor&,
+                    bool) override {
+    return absl::OkStatus();
+  }
+  void RecvAsync(const ParsedKey&, const Args& args,
+                 DoneCallback done) override {
+    Tensor out = tensor_;
+    if (!args.alloc_attrs.on_host()) {
+      out = Tensor(leader_->GetAllocator(args.alloc_attrs), tensor_.dtype(),
+                   tensor_.shape());
+      out.flat<float>() = tensor_.flat<float>();
+    }
+    done(status, Args(), args, out, is_dead);
+  }
+  void StartAbort(const absl::Status&) override {}
+
+  absl::Status status;
+  bool is_dead = false;
+
+ private:
+  Device* const leader_;
+  const Tensor tensor_;
+};
+
+class GroupRendezvousTest : public ::testing::Test {
+ protected:
+  struct Received {
+    absl::Status status;
+    Tensor tensor;
+    bool is_dead;
+  };
+
+  // On group 2.
+  Received Receive(const std::string& from, const std::string& to,
+                   bool on_host) {
+    GroupRendezvous rendezvous(&wrapped_, &step_, gpu_->group(2), &leader_,
+                               &device_);
+    return Receive(&rendezvous, from, to, on_host);
+  }
+  Received Receive(GroupRendezvous* rendezvous, const std::string& from,
+                   const std::string& to, bool on_host) {
+    RendezvousInterface::ParsedKey key;
+    absl::Status parsed = Rendezvous::ParseKey(
+        Rendezvous::CreateKey(from, 1, to, "edge", FrameAndIter(0, 0)), &key);
+    EXPECT_TRUE(parsed.ok()) << parsed;
+    RendezvousInterface::Args args;
+    args.alloc_attrs.set_on_host(on_host);
+    std::vector<Received> received;
+    rendezvous->RecvAsync(
+        key, args,
+        [&](const absl::Status& status, const RendezvousInterface::Args&,
+            const RendezvousInterface::Args& recv_args, const Tensor& tensor,
+            bool is_dead) {
+          // What the op that receives asked for, which it is told again.
+          EXPECT_EQ(recv_args.alloc_attrs.on_host(), on_host);
+          received.push_back({status, tensor, is_dead});
+        });
+    EXPECT_EQ(received.size(), 1);
+    return received[0];
+  }
+
+  // `tensor` of the host, copied by group 2's stream when it gets there.
+  Received ReceiveOnStream(Tensor tensor) {
+    OneTensor wrapped(&leader_, std::move(tensor));
+    GroupRendezvous rendezvous(
+        &wrapped, &step_, gpu_->group(2), &leader_, &device_,
+        [this](se::Stream*, const void* from, void*, size_t) {
+          slow_[2]->Use(&device_.host, from);
+          return absl::OkStatus();
+        });
+    return Receive(&rendezvous, kCpu, kGpu, /*on_host=*/false);
+  }
+
+  FakeDevice leader_;
+  FakeDevice device_;  // of group 2
+  StreamRecord record_;
+  std::vector<SlowStreamGroup*> slow_;
+  std::unique_ptr<GpuGroups> gpu_ = NewSlowGroups(4, &record_, &slow_);
+  Step step_{gpu_.get(), gpu_->group(2), /*changes_state=*/false};
+  Tensor sent_ = Tensor(7.0f);
+  OneTensor wrapped_{&leader_, sent_};
+};
+
+TEST_F(GroupRendezvousTest, FromTheHostIntoMemoryOfTheGroup) {
+  Received received = Receive(kCpu, kGpu, /*on_host=*/false);
+  EXPECT_TRUE(received.status.ok());
+  EXPECT_EQ(received.tensor.scalar<float>()(), 7.0f);
+  EXPECT_EQ(received.tensor.data(), device_.memory.last);
+  EXPECT_EQ(leader_.memory.last, nullptr);
+  // By way of the group's pinned memory.
+  EXPECT_NE(device_.host.last, nullptr);
+  EXPECT_EQ(leader_.host.last, nullptr);
+}
+
+// Such as the result of an int32 op, which stays on the host, for an op on the
+// GPU. In the leader's memory its copy would overtake the leader's last use.
+TEST_F(GroupRendezvousTest, FromTheHostSideOfTheDeviceIntoMemoryOfTheGroup) {
+  Received received = Receive(kGpu, kGpu, /*on_host=*/false);
+  EXPECT_TRUE(received.status.ok());
+  EXPECT_EQ(received.tensor.scalar<float>()(), 7.0f);
+  EXPECT_EQ(received.tensor.data(), device_.memory.last);
+  EXPECT_EQ(leader_.memory.last, nullptr);
+}
+
+TEST_F(GroupRendezvousTest, FromAnotherGpuIntoMemoryOfTheLeader) {
+  Received received = Receive(kOtherGpu, kGpu, /*on_host=*/false);
+  EXPECT_TRUE(received.status.ok());
+  EXPECT_EQ(received.tensor.data(), leader_.memory.last);
+  EXPECT_EQ(device_.memory.last, nullptr);
+}
+
+TEST_F(GroupRendezvousTest, ToTheHostAsItIs) {
+  for (const char* from : {kCpu, kGpu, kOtherGpu}) {
+    Received received = Receive(from, kGpu, /*on_host=*/true);
+    EXPECT_EQ(received.tensor.data(), sent_.data()) << from;
+  }
+  Received received = Receive(kGpu, kCpu, /*on_host=*/true);
+  EXPECT_EQ(received.tensor.data(), sent_.data());
+  EXPECT_EQ(device_.memory.last, nullptr);
+  EXPECT_EQ(leader_.memory.last, nullptr);
+}
+
+// More than the step keeps to its end.
+constexpr int64_t kMany = Step::kMostBytesKept / sizeof(float) + 1;
+
+TEST_F(GroupRendezvousTest, PinnedMemoryIsHeldUntilTheStreamHasCopiedIt) {
+  for (int i = 1; i <= 2; ++i) {
+    Received received = ReceiveOnStream(Tensor(DT_FLOAT, TensorShape({kMany})));
+    EXPECT_TRUE(received.status.ok());
+    EXPECT_EQ(slow_[2]->callbacks(), i);
+  }
+  EXPECT_EQ(device_.host.in_use(), 2);
+  slow_[2]->Pass();
+  EXPECT_EQ(slow_[2]->used_too_late(), 0);
+  EXPECT_EQ(device_.host.in_use(), 0);
+}
+
+TEST_F(GroupRendezvousTest, PinnedMemoryOfSmallCopiesIsHeldToTheStepsEnd) {
+  for (int i = 0; i < 3; ++i) ReceiveOnStream(sent_);
+  slow_[2]->Pass();
+  EXPECT_EQ(device_.host.in_use(), 3);
+  EXPECT_EQ(slow_[2]->callbacks(), 0);
+  step_.ReleaseWhenPassed(gpu_->group(2));
+  slow_[2]->Pass();
+  EXPECT_EQ(slow_[2]->callbacks(), 1);
+  EXPECT_EQ(device_.host.in_use(), 0);
+}
+
+// Ops of the step use its elements without the step's knowing, to the end.
+TEST_F(GroupRendezvousTest, AListIsHeldToTheStepsEnd) {
+  WatchedMemory memory;
+  const void* data;
+  {
+    Tensor element(&memory, DT_FLOAT, TensorShape({1}));
+    data = element.data();
+    Tensor list(DT_VARIANT, TensorShape({}));
+    list.scalar<Variant>()() = std::move(element);
+    ASSERT_TRUE(ReceiveOnStream(std::move(list)).status.ok());
+  }
+  ReceiveOnStream(Tensor(DT_FLOAT, TensorShape({kMany})));
+  EXPECT_EQ(slow_[2]->callbacks(), 1);
+  slow_[2]->Pass();
+  slow_[2]->Use(&memory, data);
+  step_.ReleaseWhenPassed(gpu_->group(2));
+  slow_[2]->Pass();
+  EXPECT_EQ(slow_[2]->used_too_late(), 0);
+  EXPECT_EQ(memory.in_use(), 0);
+}
+
+TEST_F(GroupRendezvousTest, ErrorsAndDeadTensorsAreHandedOn) {
+  wrapped_.is_dead = true;
+  EXPECT_TRUE(Receive(kGpu, kGpu, /*on_host=*/false).is_dead);
+  wrapped_.is_dead = false;
+  wrapped_.status = absl::CancelledError("the step ended");
+  EXPECT_EQ(Receive(kCpu, kGpu, /*on_host=*/false).status, wrapped_.status);
+  EXPECT_EQ(device_.memory.last, nullptr);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,124 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// A run of a graph whose nodes have groups: gives each op to the device of its
+// group, whose stream waits for what the op needs.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_RUN_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_RUN_H_
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/multistream/step/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/step/shared_kernels.h"
+#include "tensorflow/core/common_runtime/multistream/step/step.h"
+#include "tensorflow/core/common_runtime/multistream/step/step_profile.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
+#include "tensorflow/core/framework/device_base.h"
+#include "tensorflow/core/lib/core/refcount.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// What a run needs of a node: its part of the plan, with what tells it from
+// others by its kernel.
+struct Launch {
+  int group = 0;
+  OpTraits traits;
+  // Slots of other nodes: see NodePlan::Node.
+  std::vector<int> events;
+  std::vector<int> tails;
+  bool after_all = false;
+  int slot = -1;  // its own, if others wait for it
+  bool records = false;
+};
+
+struct Launches {
+  absl::flat_hash_map<const OpKernel*, Launch> by_kernel;
+  std::vector<int> slot_groups;  // the group of each slot's node
+  std::vector<int> groups;       // that are used
+};
+
+// What runs of all homes share, and what must outlive them.
+struct RunShared {
+  std::vector<GroupMember*> members;  // of the groups
+  GpuGroups* gpu;
+  StreamOrder* order;
+  std::vector<core::RefCountPtr<DeviceContext>> contexts;  // of the groups
+  std::shared_ptr<SharedKernels> kernels;
+};
+
+class GroupRun : public NodeRun, public std::enable_shared_from_this<GroupRun> {
+ public:
+  // `profile`: nullptr, or where to note how long each op takes. The ops then
+  // run one by one.
+  GroupRun(std::shared_ptr<const RunShared> shared,
+           std::shared_ptr<const Launches> launches, StreamGroup* home,
+           std::shared_ptr<Step> step, Executor::Args::Runner run,
+           StepProfile* profile);
+  ~GroupRun() override;
+
+  // Runs closures of the step for an op on `group`.
+  Executor::Args::Runner Runner(StreamGroup* group);
+
+  void Compute(OpKernel* kernel, OpKernelContext* context) override;
+  void ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
+                    AsyncOpKernel::DoneCallback done) override;
+
+  // What comes after the graph on its home's stream comes after all of it.
+  void Join();
+
+ private:
+  struct Slot {
+    // Of the last launch: in a loop, a node is launched many times.
+    std::atomic<int64_t> position{0};
+    absl::Mutex mu;
+    std::unique_ptr<StreamOrder::Mark> mark ABSL_GUARDED_BY(mu);
+  };
+  struct RunnerSlot {
+    std::atomic<Executor::Args::Runner*> made{nullptr};
+    std::unique_ptr<Executor::Args::Runner> runner;
+  };
+
+  const Launch& LaunchOf(const OpKernel* kernel) const;
+  // Makes the launch's stream wait for what the node needs.
+  void Order(const Launch& launch);
+  // The op is the group's: its memory, its streams, its nested calls.
+  absl::Status Move(int group, OpKernelContext* context);
+  Executor::Args::Runner* RunnerOf(int group);
+  // To be called when the op has been launched, or is done if asynchronous.
+  void Note(const Launch& launch);
+
+  const std::shared_ptr<const RunShared> shared_;
+  const std::shared_ptr<const Launches> launches_;
+  StreamGroup* const home_;
+  const std::shared_ptr<Step> step_;
+  const Executor::Args::Runner run_;
+  StepProfile* const profile_;
+  std::vector<Slot> slots_;
+  absl::Mutex runners_mu_;
+  std::vector<RunnerSlot> runners_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_RUN_H_

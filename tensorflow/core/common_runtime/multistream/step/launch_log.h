@@ -1,0 +1,70 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What does an op that is launched do with memory? Tells the sanitizer.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_LAUNCH_LOG_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_LAUNCH_LOG_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/sanitizer/sanitizer.h"
+#include "tensorflow/core/common_runtime/multistream/step/step.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Alive while an op is launched on `group`, which has a sanitizer.
+class LaunchLog {
+ public:
+  // `changes_state`: the op may change the variables that it is given.
+  LaunchLog(StreamGroup* group, const OpKernel* kernel,
+            OpKernelContext* context, const KernelTraits* traits,
+            bool changes_state);
+
+  // To be called when the op has been launched, or is done if asynchronous, and
+  // before anybody else gets its outputs.
+  void Launched();
+
+ private:
+  struct Input {
+    const char* data;
+    size_t bytes;
+    bool ours_alone;  // nobody else has a reference to it
+  };
+  bool Skips(const Tensor& tensor) const;
+  // All who used memory of the group have let go of it: its lifetime may as
+  // well begin anew.
+  void Renew(const void* address, size_t bytes) const;
+  void LogVariables() const;
+
+  StreamGroup* const group_;
+  Sanitizer* const sanitizer_;
+  const OpKernel* const kernel_;
+  OpKernelContext* const context_;
+  const KernelTraits* const traits_;
+  const bool changes_state_;
+  std::vector<Input> inputs_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_LAUNCH_LOG_H_

@@ -1,0 +1,124 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/util/compat.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+int PinnedGroupInAnotherThread(const Executor::Args& args) {
+  int group = kAnyGroup;
+  std::thread([&] { group = PinnedGroup(args); }).join();
+  return group;
+}
+
+TEST(PinnedGroupTest, CountsForItsThread) {
+  const Executor::Args args;
+  EXPECT_EQ(PinnedGroup(args), kAnyGroup);
+  EXPECT_EQ(PinThread(3), kAnyGroup);
+  EXPECT_EQ(PinnedGroup(args), 3);
+  EXPECT_EQ(PinnedGroupInAnotherThread(args), kAnyGroup);
+  EXPECT_EQ(PinThread(0), 3);
+  EXPECT_EQ(PinnedGroup(args), 0);
+  EXPECT_EQ(PinThread(kAnyGroup), 0);
+  EXPECT_EQ(PinnedGroup(args), kAnyGroup);
+}
+
+// Keeps what its steps are given, as the ops of a step have it.
+class KeepingExecutor : public Executor {
+ public:
+  explicit KeepingExecutor(std::vector<Args>* steps) : steps_(steps) {}
+
+ private:
+  void TFMS_RUN_ASYNC(const Args& args, DoneCallback done) override {
+    steps_->push_back(args);
+    done(absl::CancelledError("the test's"));
+  }
+
+  std::vector<Args>* const steps_;
+};
+
+class KeptTest : public ::testing::Test {
+ protected:
+  // A step that a thread on `group` begins. Returns what its ops pass on.
+  Executor::Args Begin(int group, Executor::Args args) {
+    const int before = PinThread(group);
+    absl::Status ended;
+    executor_->RunAsync(args,
+                        [&](const absl::Status& status) { ended = status; });
+    PinThread(before);
+    EXPECT_TRUE(absl::IsCancelled(ended)) << ended;
+    EXPECT_FALSE(steps_.empty());
+    return std::exchange(steps_, {}).back();
+  }
+  Executor::Args WithRunner() {
+    Executor::Args args;
+    args.runner = [this](Executor::Args::Closure closure) {
+      ++runs_;
+      closure();
+    };
+    return args;
+  }
+
+  int runs_ = 0;
+
+ private:
+  std::vector<Executor::Args> steps_;
+  const std::unique_ptr<Executor> executor_ =
+      KeepPinnedGroup(std::make_unique<KeepingExecutor>(&steps_));
+};
+
+TEST_F(KeptTest, CountsForWhatTheStepCallsInAllThreads) {
+  const Executor::Args passed_on = Begin(2, WithRunner());
+  EXPECT_EQ(PinnedGroup(passed_on), 2);
+  EXPECT_EQ(PinnedGroupInAnotherThread(passed_on), 2);
+  // And for what that calls.
+  EXPECT_EQ(PinnedGroup(Begin(kAnyGroup, passed_on)), 2);
+}
+
+TEST_F(KeptTest, StepsRunTheirClosuresWhereTheyWould) {
+  for (int group : {kAnyGroup, 2}) {
+    const Executor::Args passed_on = Begin(group, WithRunner());
+    bool ran = false;
+    passed_on.runner([&] { ran = true; });
+    EXPECT_TRUE(ran);
+  }
+  EXPECT_EQ(runs_, 2);
+}
+
+TEST_F(KeptTest, StepsOfOtherThreadsHaveAnyGroup) {
+  EXPECT_EQ(PinnedGroup(Begin(kAnyGroup, WithRunner())), kAnyGroup);
+}
+
+TEST_F(KeptTest, TheThreadComesFirst) {
+  const Executor::Args passed_on = Begin(2, WithRunner());
+  PinThread(1);
+  EXPECT_EQ(PinnedGroup(passed_on), 1);
+  PinThread(kAnyGroup);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,82 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
+
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+#include "tensorflow/core/platform/cpu_info.h"
+#include "tensorflow/core/platform/env.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// What a step leaves behind may be the last to need its threads, and one of
+// them may find that out: it cannot wait for itself.
+void Delete(StepThreads* threads) {
+  // In a fork()ed child they are not there to end.
+  if (GroupsAreOfParent()) return;
+  if (threads->RunThisThread()) {
+    Env::Default()->SchedClosure([threads] { delete threads; });
+  } else {
+    delete threads;
+  }
+}
+
+std::shared_ptr<StepThreads> NewPool(int count) {
+  if (count <= 0) count = port::MaxParallelism();
+  return {new StepThreads(count, 1, StepThreads::kMostOfGroup), &Delete};
+}
+
+std::shared_ptr<StepThreads> NamedPool(const std::string& name, int count) {
+  struct Pools {
+    absl::Mutex mu;
+    absl::flat_hash_map<std::string, std::shared_ptr<StepThreads>> by_name
+        ABSL_GUARDED_BY(mu);
+  };
+  static auto* pools = new Pools;
+  absl::MutexLock lock(&pools->mu);
+  std::shared_ptr<StepThreads>& pool = pools->by_name[name];
+  if (pool == nullptr) pool = NewPool(count);
+  return pool;
+}
+
+}  // namespace
+
+std::shared_ptr<const SessionThreads> SessionThreads::Of(
+    const ConfigProto& config) {
+  const auto& listed = config.session_inter_op_thread_pool();
+  if (listed.empty()) return nullptr;
+  if (listed.size() == 1 && listed[0].num_threads() <= 0 &&
+      listed[0].global_name().empty()) {
+    return nullptr;
+  }
+  auto threads = std::make_shared<SessionThreads>();
+  for (const ThreadPoolOptionProto& pool : listed) {
+    threads->pools_.push_back(
+        pool.global_name().empty()
+            ? NewPool(pool.num_threads())
+            : NamedPool(pool.global_name(), pool.num_threads()));
+  }
+  return threads;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

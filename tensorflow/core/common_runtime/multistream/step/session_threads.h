@@ -1,0 +1,53 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which threads does a session give to each stream group?
+//
+// Those of the pools that its ConfigProto lists (session_inter_op_thread_pool),
+// group i those of pool i mod n. TensorFlow's own pools are its own: these have
+// as many threads, and run closures as StepThreads do.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SESSION_THREADS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SESSION_THREADS_H_
+
+#include <memory>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/step/step_threads.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+
+namespace tensorflow {
+namespace multistream {
+
+class SessionThreads {
+ public:
+  // nullptr if `config` lists no pool, or one pool without a number of threads,
+  // which stands for the threads of the process. Pools of a global_name are
+  // those of all sessions that name it, with the threads that the first of them
+  // asked for (TensorFlow sees to it that they agree); they are never deleted.
+  static std::shared_ptr<const SessionThreads> Of(const ConfigProto& config);
+
+  std::shared_ptr<StepThreads> OfGroup(int i) const {
+    return pools_[i % pools_.size()];
+  }
+
+ private:
+  std::vector<std::shared_ptr<StepThreads>> pools_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SESSION_THREADS_H_

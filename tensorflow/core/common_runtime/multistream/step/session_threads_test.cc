@@ -1,0 +1,87 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <memory>
+#include <utility>
+
+#include "absl/synchronization/notification.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+ConfigProto Pools(
+    std::initializer_list<std::pair<int, const char*>> threads_and_names) {
+  ConfigProto config;
+  for (const auto& [threads, name] : threads_and_names) {
+    auto* pool = config.add_session_inter_op_thread_pool();
+    pool->set_num_threads(threads);
+    pool->set_global_name(name);
+  }
+  return config;
+}
+
+TEST(SessionThreadsTest, NoneIfTheSessionAsksForNone) {
+  EXPECT_EQ(SessionThreads::Of(Pools({})), nullptr);
+  EXPECT_EQ(SessionThreads::Of(Pools({{0, ""}})), nullptr);
+  EXPECT_NE(SessionThreads::Of(Pools({{1, ""}})), nullptr);
+  EXPECT_NE(SessionThreads::Of(Pools({{0, ""}, {0, ""}})), nullptr);
+}
+
+TEST(SessionThreadsTest, GroupsTakeThemInTurn) {
+  const auto threads = SessionThreads::Of(Pools({{1, ""}, {2, ""}, {0, ""}}));
+  for (int i = 0; i < 9; ++i) {
+    EXPECT_EQ(threads->OfGroup(i), threads->OfGroup(i % 3));
+    EXPECT_NE(threads->OfGroup(i), threads->OfGroup(i + 1));
+  }
+}
+
+TEST(SessionThreadsTest, NamesAreShared) {
+  const auto one = SessionThreads::Of(Pools({{1, "x"}, {1, "y"}}));
+  const auto other = SessionThreads::Of(Pools({{1, ""}, {1, "x"}, {1, "x"}}));
+  EXPECT_EQ(one->OfGroup(0), other->OfGroup(1));
+  EXPECT_EQ(one->OfGroup(0), other->OfGroup(2));
+  EXPECT_NE(one->OfGroup(1), other->OfGroup(1));
+}
+
+// As when the last input pipeline of a closed session ends in a closure.
+TEST(SessionThreadsTest, TheLastUserMayBeOneOfThem) {
+  auto session = SessionThreads::Of(Pools({{2, ""}}));
+  std::shared_ptr<StepThreads> pool = session->OfGroup(0);
+  absl::Notification closed, ended;
+  // The closure holds the only reference when it ends.
+  pool->Schedule(nullptr, [pool, &closed, &ended]() mutable {
+    closed.WaitForNotification();
+    EXPECT_TRUE(pool->RunThisThread());
+    EXPECT_EQ(pool.use_count(), 1);
+    pool = nullptr;
+    ended.Notify();
+  });
+  EXPECT_FALSE(pool->RunThisThread());
+  pool = nullptr;
+  session = nullptr;
+  closed.Notify();
+  ended.WaitForNotification();
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

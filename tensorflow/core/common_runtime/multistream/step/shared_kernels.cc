@@ -1,0 +1,143 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/step/shared_kernels.h"
+
+#include <dlfcn.h>
+
+#include "tensorflow/core/common_runtime/executor_factory.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/step/constant_cache.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/platform/logging.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// The shared object that an address lies in, or nullptr.
+const void* LibraryOf(const void* address) {
+  Dl_info info;
+  return address != nullptr && dladdr(address, &info) != 0 ? info.dli_fbase
+                                                           : nullptr;
+}
+
+// Whether a kernel's class, told by its virtual table, comes with TensorFlow.
+// What other libraries' kernels keep between calls, nobody knows.
+bool IsBuiltIn(const void* table) {
+  static const auto* libraries = new absl::flat_hash_set<const void*>{
+      LibraryOf(reinterpret_cast<const void*>(&ExecutorFactory::GetFactory)),
+      LibraryOf(dlsym(RTLD_DEFAULT, "_ZTVN10tensorflow13DirectSessionE"))};
+  return libraries->contains(LibraryOf(table));
+}
+
+// The same for a kernel. dladdr searches all symbols of a library, so each
+// class is looked up once.
+bool IsBuiltIn(const OpKernel* kernel) {
+  static absl::Mutex mu(absl::kConstInit);
+  static auto* known = new absl::flat_hash_map<const void*, bool>;
+  const void* table = *reinterpret_cast<const void* const*>(kernel);
+  absl::MutexLock lock(&mu);
+  auto [found, added] = known->try_emplace(table, false);
+  if (added) found->second = IsBuiltIn(table);
+  return found->second;
+}
+
+}  // namespace
+
+std::shared_ptr<SharedKernels> SharedKernels::Create(
+    int gpu, const LocalExecutorParams& params, const GraphTraits& traits) {
+  return std::shared_ptr<SharedKernels>(new SharedKernels(gpu, params, traits));
+}
+
+SharedKernels::SharedKernels(int gpu, const LocalExecutorParams& params,
+                             const GraphTraits& traits)
+    : gpu_(gpu),
+      share_constants_(ProcessOptions().ok() &&
+                       ProcessOptions()->segment_own_const),
+      make_(params.create_kernel),
+      delete_(params.delete_kernel),
+      readers_(traits.readers) {
+  kernel_traits_.has_references = traits.has_references;
+}
+
+void SharedKernels::Wrap(std::shared_ptr<SharedKernels> kernels, int group,
+                         LocalExecutorParams* params) {
+  params->create_kernel = [kernels, group](
+                              const std::shared_ptr<const NodeProperties>& node,
+                              OpKernel** kernel) {
+    return kernels->Make(group, node, kernel);
+  };
+  params->delete_kernel = [kernels](OpKernel* kernel) {
+    kernels->Delete(kernel);
+  };
+}
+
+absl::Status SharedKernels::Make(
+    int group, const std::shared_ptr<const NodeProperties>& node,
+    OpKernel** kernel) {
+  const std::string& name = node->node_def.name();
+  absl::MutexLock lock(&mu_);
+  for (int owner : {0, group}) {
+    auto found = kernels_.find(Key(name, owner));
+    if (found == kernels_.end()) continue;
+    Entry& entry = found->second;
+    const bool shared =
+        !KeepsScratch(node->node_def.op()) && IsBuiltIn(entry.kernel);
+    if (owner != group && !shared) continue;
+    ++entry.uses;
+    *kernel = entry.kernel;
+    return absl::OkStatus();
+  }
+  if (share_constants_ && node->node_def.op() == "Const") {
+    TF_RETURN_IF_ERROR(
+        ConstantCache::Get()->Acquire(gpu_, node, make_, kernel));
+  } else {
+    TF_RETURN_IF_ERROR(make_(node, kernel));
+  }
+  const Key key(name, group);
+  // A session may hand out one kernel of a stateful op many times, and the
+  // cache one for equal constants. It is counted here, and given back once.
+  if (!keys_.try_emplace(*kernel, key).second) {
+    kernels_.find(keys_[*kernel])->second.uses++;
+    if (share_constants_) ConstantCache::Get()->Release(*kernel);
+    return absl::OkStatus();
+  }
+  kernels_.try_emplace(key, Entry{*kernel, 1});
+  if (readers_.contains(name)) kernel_traits_.readers.insert(*kernel);
+  if (const Tensor* constant = (*kernel)->const_tensor()) {
+    kernel_traits_.constants.insert(constant->data());
+  }
+  return absl::OkStatus();
+}
+
+void SharedKernels::Delete(OpKernel* kernel) {
+  if (kernel == nullptr) return;
+  {
+    absl::MutexLock lock(&mu_);
+    auto key = keys_.find(kernel);
+    if (key == keys_.end()) return;
+    auto entry = kernels_.find(key->second);
+    if (--entry->second.uses > 0) return;
+    kernels_.erase(entry);
+    keys_.erase(key);
+  }
+  if (!share_constants_ || !ConstantCache::Get()->Release(kernel)) {
+    delete_(kernel);
+  }
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,90 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// How do the executors of one graph, one for each group, come to share their
+// kernels?
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SHARED_KERNELS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SHARED_KERNELS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/step/step.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Makes each kernel once, through the session's own functions, counts the
+// executors that use it and deletes it after the last. Kernels that keep
+// scratch memory between calls exist once for each group.
+class SharedKernels {
+ public:
+  static std::shared_ptr<SharedKernels> Create(
+      int gpu, const LocalExecutorParams& params, const GraphTraits& traits);
+
+  // Lets the executor of group `group` make and delete its kernels through
+  // `kernels`, which lives until the last one is deleted.
+  static void Wrap(std::shared_ptr<SharedKernels> kernels, int group,
+                   LocalExecutorParams* params);
+
+  // To be used once all executors are made.
+  const KernelTraits& traits() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return kernel_traits_;
+  }
+
+ private:
+  SharedKernels(int gpu, const LocalExecutorParams& params,
+                const GraphTraits& traits);
+
+  absl::Status Make(int group,
+                    const std::shared_ptr<const NodeProperties>& node,
+                    OpKernel** kernel);
+  void Delete(OpKernel* kernel);
+
+  struct Entry {
+    OpKernel* kernel;
+    int uses;
+  };
+  // Node name and group; the group is 0 for kernels that all groups share.
+  using Key = std::pair<std::string, int>;
+
+  const int gpu_;
+  const bool share_constants_;  // TF_SEGMENT_OWN_CONST
+  const std::function<absl::Status(const std::shared_ptr<const NodeProperties>&,
+                                   OpKernel**)>
+      make_;
+  const std::function<void(OpKernel*)> delete_;
+  const absl::flat_hash_set<std::string> readers_;
+
+  absl::Mutex mu_;
+  absl::flat_hash_map<Key, Entry> kernels_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<const OpKernel*, Key> keys_ ABSL_GUARDED_BY(mu_);
+  KernelTraits kernel_traits_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SHARED_KERNELS_H_

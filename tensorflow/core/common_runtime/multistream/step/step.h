@@ -1,0 +1,161 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What belongs to one step on one stream group: the memory it holds, and the
+// runner that tells its ops and nested calls which step they are part of.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/multistream/step/holds.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// What an executor knows about its kernels.
+struct KernelTraits {
+  // Kernels that read variables or other state of the leader.
+  absl::flat_hash_set<const OpKernel*> readers;
+  // Data of constants that kernels own. They live as long as the executor,
+  // which outlives its steps, so nobody needs to hold them.
+  absl::flat_hash_set<const void*> constants;
+  // Their graph has reference variables.
+  bool has_references = false;
+};
+
+class Step {
+ public:
+  // `changes_state`: the step may change variables; it runs on the leader.
+  // `order`: if its ops have groups of their own.
+  Step(GpuGroups* gpu, StreamGroup* group, bool changes_state,
+       StreamOrder* order = nullptr)
+      : gpu_(gpu),
+        group_(group),
+        changes_state_(changes_state),
+        order_(order),
+        held_by_(gpu->size()) {}
+  ~Step();
+
+  GpuGroups* gpu() const { return gpu_; }
+  StreamGroup* group() const { return group_; }
+  bool changes_state() const { return changes_state_; }
+
+  // A graph of the step has reference variables. Aliases of their memory may be
+  // anywhere in the step from now on, in functions that it calls, too.
+  void NoteReferences() {
+    has_references_.store(true, std::memory_order_release);
+  }
+  bool has_references() const {
+    return has_references_.load(std::memory_order_acquire);
+  }
+
+  // All ops of the step are done on the host. Its runner may live on, in an
+  // input pipeline that the step started.
+  void Finish() { finished_.store(true, std::memory_order_release); }
+  bool finished() const { return finished_.load(std::memory_order_acquire); }
+
+  // Keeps `tensor` until the step's end: what later ops of the step, on
+  // `group`, use without having it for an input.
+  void HoldToEnd(StreamGroup* group, const Tensor& tensor);
+  // The leader is about to change the variable whose memory `data` is: waits,
+  // on its stream, for what other groups keep it for, and lets go of it, or the
+  // change would have to make a copy. Only if the step has a StreamOrder.
+  void LetGo(const void* data);
+  // How many groups `data` is held for, by work that has been enqueued.
+  int HoldsOf(const void* data);
+  bool HasHolds(StreamGroup* group);
+  // At the step's end: lets `group`'s stream release what is held for it, once
+  // it has passed all that it has been given. No callback if that is nothing.
+  void ReleaseWhenPassed(StreamGroup* group);
+  // The same, and then runs `then`, which uses what the stream made.
+  void ReleaseWhenPassed(StreamGroup* group, std::function<void()> then);
+
+  // Beyond this, the group's stream lets go, as soon as it has passed the work
+  // so far, of all that has been enqueued.
+  static constexpr int64_t kMostBytesKept = int64_t{64} << 20;
+
+ private:
+  friend class Holds;
+
+  using ByData = absl::flat_hash_map<const void*, EnqueuedHold>;
+  struct Held {
+    ByData by_data;
+    ByData to_end;
+    int64_t bytes = 0;  // that count toward kMostBytesKept
+
+    bool empty() const { return by_data.empty() && to_end.empty(); }
+  };
+
+  // Takes over `tensors`: all work on `group` that uses them has been enqueued.
+  void Keep(StreamGroup* group, absl::Span<Tensor> tensors, bool counts);
+  Held TakeHeld(StreamGroup* group);
+
+  GpuGroups* const gpu_;
+  StreamGroup* const group_;
+  const bool changes_state_;
+  StreamOrder* const order_;
+  std::atomic<bool> has_references_{false};
+  std::atomic<bool> finished_{false};
+  absl::Mutex mu_;
+  std::vector<Held> held_by_ ABSL_GUARDED_BY(mu_);  // groups
+};
+
+class NodeRun;
+
+// Runs closures as the session asked to, and carries the step: an op finds it
+// in OpKernelContext::runner(), a nested call in its Args.
+struct StepRunner {
+  std::shared_ptr<Step> step;
+  const KernelTraits* traits;
+  std::function<void(std::function<void()>)> run;  // null: run in place
+  // If each node of the graph has a group of its own.
+  std::shared_ptr<NodeRun> nodes;
+  // Of the op that has this runner, or of the step.
+  StreamGroup* group = nullptr;
+
+  void operator()(std::function<void()> closure) const {
+    if (run) {
+      run(std::move(closure));
+    } else {
+      closure();
+    }
+  }
+
+  // The StepRunner inside `runner`, or nullptr.
+  static const StepRunner* From(
+      const std::function<void(std::function<void()>)>* runner) {
+    return runner == nullptr ? nullptr : runner->target<StepRunner>();
+  }
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_H_

@@ -1,0 +1,167 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which threads launch the ops of steps on stream groups?
+//
+// Not those of the session. A thread of TensorFlow's pools runs what it has
+// given itself last before all else: with as many clients as threads, what came
+// from outside waited for seconds. These threads take what came first.
+//
+// They do not all work for one group. Who gives work to a stream locks it: a
+// third thread there only waits for the other two, while other groups have
+// nobody. Where all threads came to stand behind one stream after another, that
+// halved the throughput until the load ended.
+//
+// And they are awake where it counts. A step forks into its branches and joins
+// them some hundred microseconds later; to wake a thread that sleeps can take
+// as long. So some of the idle threads look for work for a while before they
+// sleep.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_THREADS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_THREADS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/util/spinning_locks.h"
+#include "tensorflow/core/platform/env.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Threads that run closures in the order in which they were given.
+class StepThreads {
+ public:
+  // `most_looking`: of `count`, how many may look for work instead of sleeping.
+  // `most_of_group`: how many run closures of the same group at the same time;
+  // one that has run for `blocked` no longer counts, as it may wait for
+  // another. But one that waits for a lock of the driver counts: another would
+  // wait there, too.
+  StepThreads(int count, int most_looking, int most_of_group,
+              absl::Duration blocked = absl::Milliseconds(5));
+  // Runs all closures first.
+  ~StepThreads();
+
+  // Those of the process. Never deleted.
+  static StepThreads* Get();
+
+  // `group`: whose step it is part of, nullptr: nobody's. `is_only_group`: the
+  // step has ops of no other group.
+  void Schedule(StreamGroup* group, std::function<void()> closure,
+                bool is_only_group = true);
+
+  // Whether the calling thread is one of these.
+  bool RunThisThread() const;
+
+  // One that launches, and one that has something to do on the host meanwhile.
+  static constexpr int kMostOfGroup = 2;
+
+  // Where a step with these arguments on `group` runs its closures:
+  //   as the caller wants, if it wants all kernels run in its own thread;
+  //   with TF_GPU_THREAD_MODE=gpu_private: on TF_GPU_THREAD_COUNT threads of
+  //   the group;
+  //   gpu_shared: on as many threads for all groups;
+  //   else on `of_session`, if the session has threads for the group;
+  //   global: as the caller wants;
+  //   else on the threads of the process.
+  // `groups`: how many groups the step's ops have, of which `group` is the
+  // first.
+  static Executor::Args::Runner RunnerFor(
+      const Executor::Args& args, StreamGroup* group, int groups,
+      std::shared_ptr<StepThreads> of_session);
+
+ private:
+  using Closure = std::function<void()>;
+
+  struct Given {
+    StreamGroup* group;  // or nullptr
+    int64_t since;       // SteadyNanos()
+    Closure closure;
+  };
+  // The closures of a group. Those that are `admitted` are in `closures_`, or
+  // run and count.
+  struct Lane {
+    int admitted = 0;
+    std::deque<Given> parked;
+  };
+  struct Admitted {
+    Lane* lane;  // or nullptr
+    Given given;
+  };
+  // What a thread runs.
+  struct Running {
+    Lane* lane = nullptr;  // for as long as it counts
+    StreamGroup* group = nullptr;
+    int64_t since = 0;
+    LockWaits lock_waits;
+  };
+
+  // Those of a group, or of all groups (nullptr). Never deleted.
+  static StepThreads* Of(StreamGroup* group, int count);
+
+  // To `closures_`, or it has to wait for others of its group.
+  void Admit(Lane* lane, Given given) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // One of `lane` has run, or no longer counts.
+  void Leave(Lane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WakeSleeper() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return ends_.load(std::memory_order_acquire) && parked_ == 0;
+  }
+
+  void Run(Running* running);
+  void RunClosure(Running* running, Given given);
+  // Lets closures in where others are blocked, and notes long waits.
+  void Watch();
+  void LetInWhereBlocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteWaits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether there may be something to do. False after a while.
+  bool Look() const;
+
+  const int most_looking_;
+  const int most_of_group_;
+  const absl::Duration blocked_;
+  // Of closures_, for who looks without the lock.
+  std::atomic<size_t> waiting_{0};
+  absl::Mutex mu_;
+  absl::CondVar given_;
+  std::deque<Admitted> closures_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<const StreamGroup*, std::unique_ptr<Lane>> lanes_
+      ABSL_GUARDED_BY(mu_);
+  size_t parked_ ABSL_GUARDED_BY(mu_) = 0;             // of all lanes
+  std::vector<Running> running_ ABSL_GUARDED_BY(mu_);  // threads
+  absl::CondVar watch_;
+  bool watcher_sleeps_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t begun_ ABSL_GUARDED_BY(mu_) = 0;  // closures
+  size_t looking_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t sleeping_ ABSL_GUARDED_BY(mu_) = 0;
+  std::atomic<bool> ends_{false};
+  std::vector<std::unique_ptr<Thread>> threads_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_THREADS_H_

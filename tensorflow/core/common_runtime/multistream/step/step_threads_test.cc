@@ -1,0 +1,487 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/step/step_threads.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/log/log_entry.h"
+#include "absl/log/log_sink.h"
+#include "absl/log/log_sink_registry.h"
+#include "absl/strings/match.h"
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/util/raise_to.h"
+#include "tensorflow/core/common_runtime/multistream/util/spinning_locks.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+TEST(StepThreadsTest, RunsAllBeforeItEnds) {
+  std::atomic<int> ran{0};
+  {
+    StepThreads threads(3, 1, 3);
+    for (int i = 0; i < 1000; ++i) threads.Schedule(nullptr, [&ran] { ++ran; });
+  }
+  EXPECT_EQ(ran, 1000);
+}
+
+TEST(StepThreadsTest, ClosuresRunAtTheSameTime) {
+  StepThreads threads(2, 0, 2);
+  absl::BlockingCounter both(2);
+  absl::Notification released;
+  for (int i = 0; i < 2; ++i) {
+    threads.Schedule(nullptr, [&both, &released] {
+      both.DecrementCount();
+      released.WaitForNotification();
+    });
+  }
+  both.Wait();  // neither has returned
+  released.Notify();
+}
+
+// Work that always schedules its successor does not keep out what others give.
+TEST(StepThreadsTest, ChainsDoNotStarveNewcomers) {
+  constexpr int kChains = 4;
+  StepThreads threads(1, 1, 1);
+  std::atomic<int> links{0};
+  std::atomic<bool> arrived{false};
+  std::atomic<int> links_at_arrival{0};
+  absl::BlockingCounter ended(kChains);
+  std::function<void()> link = [&] {
+    ++links;
+    if (arrived) {
+      ended.DecrementCount();
+    } else {
+      threads.Schedule(nullptr, link);
+    }
+  };
+  absl::Notification begun;
+  absl::Notification given;
+  // The thread stands still until all are queued: the order is known.
+  threads.Schedule(nullptr, [&] {
+    begun.Notify();
+    given.WaitForNotification();
+  });
+  begun.WaitForNotification();
+  for (int i = 0; i < kChains; ++i) threads.Schedule(nullptr, link);
+  threads.Schedule(nullptr, [&] {
+    links_at_arrival = links.load();
+    arrived = true;
+  });
+  given.Notify();
+  ended.Wait();
+  EXPECT_EQ(links_at_arrival, kChains);
+}
+
+constexpr int kRounds = 150;
+constexpr absl::Duration kLongEnough = absl::Seconds(10);  // on any machine
+
+// Pauses from none to three times as long as a thread looks.
+void PauseAtRandom(std::mt19937* random) {
+  const absl::Time end = absl::Now() + absl::Microseconds((*random)() % 3000);
+  // Now and then without a system call, which would wake this thread late.
+  if ((*random)() % 2 == 0) absl::SleepFor(end - absl::Now());
+  while (absl::Now() < end) {
+  }
+}
+
+struct ThreadCounts {
+  int count;
+  int most_looking;
+};
+
+class LookingTest : public ::testing::TestWithParam<ThreadCounts> {};
+
+TEST_P(LookingTest, AThreadTakesWhatItIsGivenAtAnyTime) {
+  std::mt19937 random(1);
+  StepThreads threads(GetParam().count, GetParam().most_looking,
+                      GetParam().count);
+  for (int i = 0; i < kRounds; ++i) {
+    // Each is awaited: what is given next would hide that it was forgotten.
+    auto ran = std::make_shared<absl::Notification>();
+    threads.Schedule(nullptr, [ran] { ran->Notify(); });
+    ASSERT_TRUE(ran->WaitForNotificationWithTimeout(kLongEnough)) << i;
+    PauseAtRandom(&random);
+  }
+}
+
+TEST_P(LookingTest, ABurstRunsWhetherThreadsLookSleepOrFallAsleep) {
+  std::mt19937 random(2);
+  StepThreads threads(GetParam().count, GetParam().most_looking,
+                      GetParam().count);
+  for (int i = 0; i < kRounds; ++i) {
+    const int size = 1 + random() % 6;
+    auto left = std::make_shared<std::atomic<int>>(size);
+    auto all_ran = std::make_shared<absl::Notification>();
+    for (int k = 0; k < size; ++k) {
+      threads.Schedule(nullptr, [left, all_ran] {
+        if (--*left == 0) all_ran->Notify();
+      });
+      if (random() % 4 == 0) PauseAtRandom(&random);
+    }
+    ASSERT_TRUE(all_ran->WaitForNotificationWithTimeout(kLongEnough))
+        << i << ": " << *left << " of " << size << " did not run";
+    PauseAtRandom(&random);
+  }
+}
+
+// A thread that has taken a closure cannot look for the next one: it must wake
+// another.
+TEST_P(LookingTest, AsManyRunAtTheSameTimeAsThereAreThreads) {
+  std::mt19937 random(3);
+  const int count = GetParam().count;
+  StepThreads threads(count, GetParam().most_looking, count);
+  for (int i = 0; i < kRounds; ++i) {
+    auto released = std::make_shared<absl::Notification>();
+    auto left = std::make_shared<std::atomic<int>>(count);
+    auto all_run = std::make_shared<absl::Notification>();
+    for (int k = 0; k < count; ++k) {
+      threads.Schedule(nullptr, [left, all_run, released] {
+        // Each needs the others to be there.
+        if (--*left == 0) all_run->Notify();
+        released->WaitForNotification();
+      });
+      if (random() % 4 == 0) PauseAtRandom(&random);
+    }
+    const bool ran = all_run->WaitForNotificationWithTimeout(kLongEnough);
+    const int missing = *left;
+    released->Notify();
+    ASSERT_TRUE(ran) << i << ": " << missing << " of " << count
+                     << " did not begin";
+    PauseAtRandom(&random);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Threads, LookingTest,
+    ::testing::Values(ThreadCounts{1, 1}, ThreadCounts{2, 0},
+                      ThreadCounts{2, 1}, ThreadCounts{3, 1},
+                      ThreadCounts{3, 3}),
+    [](const ::testing::TestParamInfo<ThreadCounts>& info) {
+      return std::to_string(info.param.most_looking) + "Of" +
+             std::to_string(info.param.count);
+    });
+
+// Two closures that need each other, as two branches of a step do that meet
+// again: one looker, and a third thread that need not know.
+TEST(StepThreadsTest, MoreClosuresThanLookersWakeSleepers) {
+  for (int count : {2, 3}) {
+    std::mt19937 random(count);
+    StepThreads threads(count, 1, count);
+    for (int i = 0; i < kRounds; ++i) {
+      auto first = std::make_shared<absl::Notification>();
+      auto second = std::make_shared<absl::Notification>();
+      auto met = std::make_shared<absl::BlockingCounter>(2);
+      auto missed = std::make_shared<std::atomic<bool>>(false);
+      auto meet = [met, missed](absl::Notification* mine,
+                                absl::Notification* other) {
+        mine->Notify();
+        if (!other->WaitForNotificationWithTimeout(kLongEnough)) {
+          *missed = true;
+        }
+        met->DecrementCount();
+      };
+      threads.Schedule(nullptr, [=] { meet(first.get(), second.get()); });
+      if (random() % 2 == 0) PauseAtRandom(&random);
+      threads.Schedule(nullptr, [=] { meet(second.get(), first.get()); });
+      met->Wait();
+      ASSERT_FALSE(*missed) << i << " with " << count << " threads";
+      PauseAtRandom(&random);
+    }
+  }
+}
+
+// Where so many threads wait for each other.
+class Meeting {
+ public:
+  explicit Meeting(int threads) : missing_(threads) {}
+  void Meet() {
+    if (--missing_ == 0) all_.Notify();
+    all_.WaitForNotification();
+  }
+
+ private:
+  std::atomic<int> missing_;
+  absl::Notification all_;
+};
+
+// How long a closure runs before it is taken to be blocked, where a thread that
+// the machine forgets for a while must not be.
+constexpr absl::Duration kNever = absl::Hours(1);
+
+class GroupsTest : public ::testing::Test {
+ protected:
+  StreamGroup* group(int i) const { return groups_->group(i); }
+  StreamGroupStats stats(int i) const { return groups_->Stats()[i]; }
+
+ private:
+  StreamRecord record_;
+  const std::unique_ptr<GpuGroups> groups_ = NewFakeGroups(0, 3, &record_);
+};
+
+TEST_F(GroupsTest, NoMoreOfAGroupRunThanMay) {
+  constexpr int kEach = 300;
+  constexpr int kMost = 2;
+  std::mt19937 random(4);
+  std::atomic<int> running[3] = {}, most[3] = {}, ran{0};
+  {
+    StepThreads threads(8, 1, kMost, kNever);
+    for (int i = 0; i < kEach; ++i) {
+      for (int g = 0; g < 3; ++g) {
+        threads.Schedule(group(g), [&, g, time = random() % 200] {
+          const int now = ++running[g];
+          RaiseTo(now, &most[g]);
+          absl::SleepFor(absl::Microseconds(time));
+          --running[g];
+          ++ran;
+        });
+      }
+      if (random() % 16 == 0) PauseAtRandom(&random);
+    }
+  }
+  EXPECT_EQ(ran, 3 * kEach);
+  for (int g = 0; g < 3; ++g) EXPECT_EQ(most[g], kMost);
+}
+
+// Closures of no group in particular have all threads.
+TEST_F(GroupsTest, OthersHaveNoSuchLimit) {
+  Meeting all(4);
+  StepThreads threads(4, 1, 1);
+  for (int i = 0; i < 4; ++i) threads.Schedule(nullptr, [&] { all.Meet(); });
+}
+
+TEST_F(GroupsTest, AGroupWithMuchToDoKeepsNobodyWaiting) {
+  StepThreads threads(2, 1, 1, kNever);
+  absl::Notification begun, released, other_ran;
+  std::atomic<int> ran{0};
+  threads.Schedule(group(0), [&] {
+    begun.Notify();
+    released.WaitForNotification();
+  });
+  begun.WaitForNotification();
+  for (int i = 0; i < 100; ++i) threads.Schedule(group(0), [&] { ++ran; });
+  threads.Schedule(group(1), [&] { other_ran.Notify(); });
+  EXPECT_TRUE(other_ran.WaitForNotificationWithTimeout(kLongEnough));
+  released.Notify();
+}
+
+TEST_F(GroupsTest, AGroupsClosuresRunInOrder) {
+  constexpr int kCount = 1000;
+  std::vector<int> order;  // one at a time
+  {
+    StepThreads threads(2, 1, 1, kNever);
+    for (int i = 0; i < kCount; ++i) {
+      threads.Schedule(group(0), [&order, i] { order.push_back(i); });
+    }
+  }
+  ASSERT_EQ(order.size(), kCount);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+// Such as calls of Python that wait for each other.
+TEST_F(GroupsTest, ClosuresThatWaitForOthersOfTheirGroupLetThemIn) {
+  constexpr int kCount = 6;
+  StepThreads threads(kCount, 1, 2);
+  for (int round = 0; round < 3; ++round) {
+    Meeting all(kCount);
+    absl::BlockingCounter ended(kCount);
+    for (int i = 0; i < kCount; ++i) {
+      threads.Schedule(group(round), [&] {
+        all.Meet();
+        ended.DecrementCount();
+      });
+    }
+    ended.Wait();
+  }
+}
+
+// Another of its group would only wait for the lock, too.
+TEST_F(GroupsTest, AClosureThatWaitsForALockLetsNobodyIn) {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&mutex);
+  std::atomic<bool> second_ran{false};
+  {
+    constexpr absl::Duration kBlocked = absl::Milliseconds(5);
+    StepThreads threads(4, 1, 1, kBlocked);
+    threads.Schedule(group(0), [&] {
+      SpinningLock(&mutex);
+      EXPECT_FALSE(second_ran);
+      pthread_mutex_unlock(&mutex);
+    });
+    threads.Schedule(group(0), [&] { second_ran = true; });
+    absl::SleepFor(40 * kBlocked);
+    EXPECT_FALSE(second_ran);
+    pthread_mutex_unlock(&mutex);
+  }
+  EXPECT_TRUE(second_ran);
+}
+
+TEST_F(GroupsTest, StatsSayWhoWaitsAndForHowLong) {
+  constexpr int64_t kMicros = 20'000;
+  absl::Notification begun, released;
+  StepThreads threads(1, 1, 1);
+  threads.Schedule(group(0), [&] {
+    begun.Notify();
+    released.WaitForNotification();
+  });
+  begun.WaitForNotification();
+  EXPECT_EQ(stats(1).steps_waiting, 0);
+  EXPECT_EQ(stats(1).longest_launch_wait_micros, 0);
+  absl::BlockingCounter ran(3);
+  for (int i = 0; i < 3; ++i) {
+    threads.Schedule(
+        group(1), [&] { ran.DecrementCount(); },
+        /*is_only_group=*/i == 0);
+  }
+  EXPECT_EQ(stats(1).steps_waiting, 3);
+  absl::SleepFor(absl::Microseconds(kMicros));
+  released.Notify();
+  ran.Wait();
+  EXPECT_EQ(stats(1).steps_waiting, 0);
+  EXPECT_GE(stats(1).longest_launch_wait_micros, kMicros);
+}
+
+TEST_F(GroupsTest, StatsHaveWaitsForLocks) {
+  constexpr int64_t kMicros = 20'000;
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&mutex);
+  {
+    StepThreads threads(1, 1, 1);
+    threads.Schedule(group(0), [&] {
+      SpinningLock(&mutex);
+      pthread_mutex_unlock(&mutex);
+    });
+    // Until it sleeps in the lock.
+    while (__atomic_load_n(&mutex.__data.__lock, __ATOMIC_RELAXED) != 2) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    absl::SleepFor(absl::Microseconds(kMicros));
+    pthread_mutex_unlock(&mutex);
+  }
+  EXPECT_GE(stats(0).longest_launch_wait_micros, kMicros);
+}
+
+class WarningsOfWaits : public absl::LogSink {
+ public:
+  WarningsOfWaits() { absl::AddLogSink(this); }
+  ~WarningsOfWaits() override { absl::RemoveLogSink(this); }
+  void Send(const absl::LogEntry& entry) override {
+    if (absl::StrContains(entry.text_message(), "ops could be launched")) {
+      absl::MutexLock lock(&mu_);
+      texts_.emplace_back(entry.text_message());
+    }
+  }
+  std::vector<std::string> texts() {
+    absl::MutexLock lock(&mu_);
+    return texts_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::vector<std::string> texts_;
+};
+
+// While it waits, not afterwards: it may be for ever.
+TEST_F(GroupsTest, AStepThatWaitsForTooLongIsSaidOnce) {
+  WarningsOfWaits warnings;
+  absl::Notification released;
+  {
+    StepThreads threads(2, 1, 1, kNever);
+    threads.Schedule(group(2), [&] { released.WaitForNotification(); });
+    threads.Schedule(group(2), [] {});
+    const absl::Time end = absl::Now() + kLongEnough;
+    while (warnings.texts().empty() && absl::Now() < end) {
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    EXPECT_GE(stats(2).longest_launch_wait_micros, 1'000'000);
+    // Long enough for another look.
+    absl::SleepFor(absl::Milliseconds(1500));
+    released.Notify();
+  }
+  const std::vector<std::string> texts = warnings.texts();
+  ASSERT_EQ(texts.size(), 1);
+  EXPECT_TRUE(absl::StrContains(texts[0], "stream group 2 of GPU 0"))
+      << texts[0];
+  EXPECT_TRUE(absl::StrContains(texts[0], "TF_GPU_THREAD_MODE")) << texts[0];
+}
+
+// A closure that let another in does not let in one more at its end.
+TEST_F(GroupsTest, WhoWasBlockedCountsOnce) {
+  constexpr int kCount = 20;
+  StepThreads threads(6, 1, 1, /*blocked=*/absl::Milliseconds(300));
+  for (int round = 0; round < 3; ++round) {
+    absl::Notification inside;
+    absl::BlockingCounter ended(2 + kCount);
+    std::atomic<int> running{0}, most{0};
+    threads.Schedule(group(0), [&] {
+      inside.WaitForNotification();
+      ended.DecrementCount();
+    });
+    threads.Schedule(group(0), [&] {
+      inside.Notify();
+      ended.DecrementCount();
+    });
+    inside.WaitForNotification();
+    for (int i = 0; i < kCount; ++i) {
+      threads.Schedule(group(0), [&] {
+        const int now = ++running;
+        if (most < now) most = now;
+        absl::SleepFor(absl::Microseconds(100));
+        --running;
+        ended.DecrementCount();
+      });
+    }
+    ended.Wait();
+    EXPECT_EQ(most, 1);
+  }
+}
+
+TEST(StepThreadsTest, ThreadsThatFindNothingSleep) {
+  auto processor_time = [] {
+    timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return absl::DurationFromTimespec(time);
+  };
+  StepThreads threads(4, 4, 2);  // and who watches
+  absl::BlockingCounter ran(4);
+  for (int i = 0; i < 4; ++i)
+    threads.Schedule(nullptr, [&] { ran.DecrementCount(); });
+  ran.Wait();
+  absl::SleepFor(absl::Milliseconds(200));
+  const absl::Duration before = processor_time();
+  absl::SleepFor(absl::Seconds(2));
+  EXPECT_LT(processor_time() - before, absl::Seconds(1));
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

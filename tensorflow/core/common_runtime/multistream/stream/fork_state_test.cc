@@ -1,0 +1,73 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// What `f` says in a fork()ed child.
+bool InChild(const std::function<bool()>& f) {
+  const pid_t child = fork();
+  if (child == 0) _exit(f() ? 1 : 0);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  return WEXITSTATUS(status) == 1;
+}
+
+// One test: what a process has made stays made.
+TEST(ForkStateTest, GroupsAreOfTheParentWhereItHadSomeOrWasMakingThem) {
+  EXPECT_FALSE(GroupsAreOfParent());
+  EXPECT_FALSE(InChild(GroupsAreOfParent)) << "a parent without groups";
+  {
+    const MakingGroups making;
+    EXPECT_TRUE(InChild(GroupsAreOfParent)) << "while groups were made";
+  }
+  EXPECT_FALSE(InChild(GroupsAreOfParent)) << "after none had been made";
+
+  StreamRecord record;
+  std::vector<std::unique_ptr<StreamGroup>> groups;
+  groups.push_back(std::make_unique<FakeStreamGroup>(0, 0, &record));
+  GpuGroups* gpu =
+      RegisterGpuGroups(0, std::make_unique<GpuGroups>(std::move(groups)));
+  EXPECT_TRUE(InChild(GroupsAreOfParent)) << "a parent with groups";
+  EXPECT_TRUE(InChild([] { return InChild(GroupsAreOfParent); }))
+      << "its child's child";
+  EXPECT_TRUE(InChild([] {
+    return FindGpuGroups(0) == nullptr && AllGpuGroups().empty();
+  })) << "the child has none";
+
+  EXPECT_FALSE(GroupsAreOfParent()) << "the parent goes on";
+  EXPECT_EQ(FindGpuGroups(0), gpu);
+  EXPECT_EQ(AllGpuGroups(), std::vector<GpuGroups*>{gpu});
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,52 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which group is this thread launching an op on? For code that TensorFlow calls
+// from inside an op and that has no other way to know.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_ON_THREAD_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_ON_THREAD_H_
+
+#include <utility>
+
+namespace tensorflow {
+namespace multistream {
+
+class StreamGroup;
+
+class GroupOnThread {
+ public:
+  explicit GroupOnThread(StreamGroup* group)
+      : before_(std::exchange(*Current(), group)) {}
+  ~GroupOnThread() { *Current() = before_; }
+  GroupOnThread(const GroupOnThread&) = delete;
+  GroupOnThread& operator=(const GroupOnThread&) = delete;
+
+  // nullptr if the thread is launching no op.
+  static StreamGroup* Get() { return *Current(); }
+
+ private:
+  static StreamGroup** Current() {
+    thread_local StreamGroup* group = nullptr;
+    return &group;
+  }
+
+  StreamGroup* const before_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_ON_THREAD_H_

@@ -1,0 +1,112 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
+
+#include <utility>
+
+#include "tensorflow/core/common_runtime/multistream/util/raise_to.h"
+
+namespace tensorflow {
+namespace multistream {
+
+StreamOrder::StreamOrder(GpuGroups* gpu, bool reduce)
+    : gpu_(gpu),
+      size_(gpu->size()),
+      reduce_(reduce),
+      positions_(size_),
+      known_(size_ * size_),
+      spare_(size_) {}
+
+bool StreamOrder::MayLeaveOut(int group, int other, int64_t position) {
+  if (group == other) return true;
+  if (!reduce_ || !Knows(group, other, position)) return false;
+  left_out_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+std::vector<int64_t> StreamOrder::KnownTo(int group) const {
+  std::vector<int64_t> known(size_);
+  for (int i = 0; i < size_; ++i) {
+    known[i] = known_[group * size_ + i].load(std::memory_order_acquire);
+  }
+  return known;
+}
+
+void StreamOrder::Learn(int group, int other, int64_t position,
+                        const std::vector<int64_t>& known) {
+  for (int i = 0; i < size_; ++i) {
+    RaiseTo(known[i], &known_[group * size_ + i]);
+  }
+  RaiseTo(position, &known_[group * size_ + other]);
+}
+
+std::unique_ptr<StreamOrder::Mark> StreamOrder::Record(int group) {
+  std::unique_ptr<Mark> mark;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!spare_[group].empty()) {
+      mark = std::move(spare_[group].back());
+      spare_[group].pop_back();
+    }
+  }
+  if (mark == nullptr) {
+    mark = std::make_unique<Mark>();
+    mark->group = group;
+    mark->event = gpu_->group(group)->NewEvent();
+  }
+  // Before the event: what is counted here has been given to the stream, and
+  // what is known has been waited for.
+  mark->position = positions_[group].load(std::memory_order_acquire);
+  mark->known = KnownTo(group);
+  gpu_->group(group)->RecordEvent(mark->event.get());
+  recorded_.fetch_add(1, std::memory_order_relaxed);
+  return mark;
+}
+
+void StreamOrder::Recycle(std::unique_ptr<Mark> mark) {
+  if (mark == nullptr) return;
+  absl::MutexLock lock(&mu_);
+  spare_[mark->group].push_back(std::move(mark));
+}
+
+void StreamOrder::WaitFor(int group, const Mark& mark) {
+  if (MayLeaveOut(group, mark.group, mark.position)) return;
+  gpu_->group(group)->OrderAfterEvent(gpu_->group(mark.group),
+                                      mark.event.get());
+  waited_.fetch_add(1, std::memory_order_relaxed);
+  Learn(group, mark.group, mark.position, mark.known);
+}
+
+void StreamOrder::WaitForTail(int group, int other, int64_t position) {
+  if (MayLeaveOut(group, other, position)) return;
+  std::unique_ptr<Mark> mark = Record(other);
+  gpu_->group(group)->OrderAfterEvent(gpu_->group(other), mark->event.get());
+  waited_.fetch_add(1, std::memory_order_relaxed);
+  Learn(group, other, mark->position, mark->known);
+  // The wait has been issued, so the event may be recorded anew.
+  Recycle(std::move(mark));
+}
+
+void StreamOrder::WaitForAll(int group, int other) {
+  if (group != other) WaitForTail(group, other, Launched(other));
+}
+
+StreamOrder::Counts StreamOrder::counts() const {
+  return {recorded_.load(), waited_.load(), left_out_.load()};
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

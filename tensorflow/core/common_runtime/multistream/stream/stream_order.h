@@ -1,0 +1,105 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What do the streams of one GPU's groups know of each other?
+//
+// Each group counts what it is given to launch. A group "knows" another one up
+// to the position that its stream has waited for, directly or through others: a
+// vector clock for each stream. A wait for a position that is known already is
+// not issued.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_STREAM_ORDER_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_STREAM_ORDER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Thread-safe. A position is of one group, and counts from 1; 0 is before all.
+class StreamOrder {
+ public:
+  // `reduce`: leave out waits for what is known.
+  StreamOrder(GpuGroups* gpu, bool reduce);
+
+  // An event of a group, and what waiting for it makes known.
+  struct Mark {
+    int group = 0;
+    int64_t position = 0;  // 0: not recorded
+    std::vector<int64_t> known;
+    std::unique_ptr<StreamEvent> event;
+  };
+
+  // To be called when something has been launched on `group`: the position that
+  // covers it.
+  int64_t Launched(int group) {
+    return positions_[group].fetch_add(1, std::memory_order_acq_rel) + 1;
+  }
+
+  // Records all that `group` has been given so far.
+  std::unique_ptr<Mark> Record(int group);
+  // No stream will be told to wait for the mark any more.
+  void Recycle(std::unique_ptr<Mark> mark);
+
+  // Makes `group`'s stream wait.
+  void WaitFor(int group, const Mark& mark);
+  // For the end of `other`'s stream, if `position` is not known.
+  void WaitForTail(int group, int other, int64_t position);
+  // For all that `other` has been given, noted by Launched or not.
+  void WaitForAll(int group, int other);
+
+  bool Knows(int group, int other, int64_t position) const {
+    return group == other || known_[group * size_ + other].load(
+                                 std::memory_order_acquire) >= position;
+  }
+
+  // Of all steps since the process began.
+  struct Counts {
+    int64_t recorded = 0;
+    int64_t waited = 0;
+    int64_t known = 0;  // waits that were left out because of Knows
+  };
+  Counts counts() const;
+
+ private:
+  bool MayLeaveOut(int group, int other, int64_t position);
+  std::vector<int64_t> KnownTo(int group) const;
+  void Learn(int group, int other, int64_t position,
+             const std::vector<int64_t>& known);
+
+  GpuGroups* const gpu_;
+  const int size_;
+  const bool reduce_;
+  std::vector<std::atomic<int64_t>> positions_;
+  std::vector<std::atomic<int64_t>> known_;  // [group * size_ + other]
+  std::atomic<int64_t> recorded_{0};
+  std::atomic<int64_t> waited_{0};
+  std::atomic<int64_t> left_out_{0};
+
+  absl::Mutex mu_;
+  std::vector<std::vector<std::unique_ptr<Mark>>> spare_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_STREAM_ORDER_H_

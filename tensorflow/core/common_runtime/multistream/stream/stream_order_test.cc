@@ -1,0 +1,582 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+using Calls = std::vector<std::string>;
+using Mark = std::unique_ptr<StreamOrder::Mark>;
+
+constexpr int kGroups = 4;
+
+// Counts its events, and lets the test look in.
+class WatchedGroup : public FakeStreamGroup {
+ public:
+  using FakeStreamGroup::FakeStreamGroup;
+  std::unique_ptr<StreamEvent> NewEvent() override {
+    ++events_made;
+    return FakeStreamGroup::NewEvent();
+  }
+  void Record(StreamEvent* event) override {
+    FakeStreamGroup::Record(event);
+    if (when_recorded) when_recorded();
+  }
+  void WaitForEvent(StreamGroup* other, StreamEvent* event) override {
+    waited_for = event;
+    if (before_waiting) before_waiting();
+    FakeStreamGroup::WaitForEvent(other, event);
+  }
+  int events_made = 0;
+  StreamEvent* waited_for = nullptr;  // last
+  std::function<void()> when_recorded;
+  std::function<void()> before_waiting;
+};
+
+class StreamOrderTest : public ::testing::Test {
+ protected:
+  StreamOrderTest() {
+    std::vector<std::unique_ptr<StreamGroup>> groups;
+    for (int i = 0; i < kGroups; ++i) {
+      auto group = std::make_unique<WatchedGroup>(0, i, &record_);
+      watched_.push_back(group.get());
+      groups.push_back(std::move(group));
+    }
+    gpu_ = std::make_unique<GpuGroups>(std::move(groups));
+    Reduce(true);
+  }
+
+  void Reduce(bool reduce) {
+    order_ = std::make_unique<StreamOrder>(gpu_.get(), reduce);
+  }
+  Mark LaunchAndRecord(int group) {
+    order_->Launched(group);
+    return order_->Record(group);
+  }
+  void ExpectCounts(int64_t recorded, int64_t waited, int64_t known) {
+    const StreamOrder::Counts counts = order_->counts();
+    EXPECT_EQ(counts.recorded, recorded);
+    EXPECT_EQ(counts.waited, waited);
+    EXPECT_EQ(counts.known, known);
+  }
+
+  StreamRecord record_;
+  std::vector<WatchedGroup*> watched_;
+  std::unique_ptr<GpuGroups> gpu_;
+  std::unique_ptr<StreamOrder> order_;
+};
+
+TEST_F(StreamOrderTest, EachGroupCountsItsOwnLaunchesFromOne) {
+  EXPECT_EQ(order_->Launched(0), 1);
+  EXPECT_EQ(order_->Launched(0), 2);
+  EXPECT_EQ(order_->Launched(2), 1);
+  EXPECT_EQ(order_->Launched(0), 3);
+  EXPECT_EQ(record_.Take(), Calls());
+}
+
+TEST_F(StreamOrderTest, AMarkIsAtThePositionOfItsGroup) {
+  const Mark none = order_->Record(1);
+  EXPECT_EQ(none->position, 0);
+  order_->Launched(1);
+  order_->Launched(1);
+  order_->Launched(2);
+  const Mark mark = order_->Record(1);
+  EXPECT_EQ(mark->group, 1);
+  EXPECT_EQ(mark->position, 2);
+  EXPECT_EQ(record_.Take(), Calls({"1 records", "1 records"}));
+  EXPECT_NE(mark->event, nullptr);
+  EXPECT_NE(mark->event, none->event);
+}
+
+TEST_F(StreamOrderTest, NothingIsKnownAtFirstButOnesOwn) {
+  order_->Launched(1);
+  for (int group = 0; group < kGroups; ++group) {
+    for (int other = 0; other < kGroups; ++other) {
+      EXPECT_TRUE(order_->Knows(group, other, 0));
+      EXPECT_EQ(order_->Knows(group, other, 1), group == other);
+    }
+  }
+}
+
+TEST_F(StreamOrderTest, AGroupWaitsForTheEventOfTheMark) {
+  const Mark first = LaunchAndRecord(1);
+  const Mark second = LaunchAndRecord(1);
+  record_.Take();
+  order_->WaitFor(2, *first);
+  EXPECT_EQ(record_.Take(), Calls({"2 waits for event of 1"}));
+  EXPECT_EQ(watched_[2]->waited_for, first->event.get());
+  EXPECT_TRUE(order_->Knows(2, 1, 1));
+  EXPECT_FALSE(order_->Knows(2, 1, 2));
+  order_->WaitFor(2, *second);
+  EXPECT_EQ(record_.Take(), Calls({"2 waits for event of 1"}));
+  EXPECT_EQ(watched_[2]->waited_for, second->event.get());
+  EXPECT_TRUE(order_->Knows(2, 1, 2));
+  ExpectCounts(2, 2, 0);
+}
+
+TEST_F(StreamOrderTest, OnlyTheGroupThatWaitsKnows) {
+  const Mark mark = LaunchAndRecord(1);
+  order_->WaitFor(2, *mark);
+  EXPECT_FALSE(order_->Knows(0, 1, 1));
+  EXPECT_FALSE(order_->Knows(3, 1, 1));
+  EXPECT_FALSE(order_->Knows(1, 2, 1));
+  EXPECT_FALSE(order_->Knows(2, 0, 1));
+}
+
+TEST_F(StreamOrderTest, AWaitForWhatIsKnownIsLeftOut) {
+  const Mark first = LaunchAndRecord(1);
+  const Mark second = LaunchAndRecord(1);
+  order_->WaitFor(2, *second);
+  record_.Take();
+  order_->WaitFor(2, *second);
+  order_->WaitFor(2, *first);
+  EXPECT_EQ(record_.Take(), Calls());
+  EXPECT_TRUE(order_->Knows(2, 1, 2));
+  ExpectCounts(2, 1, 2);
+  order_->WaitFor(3, *first);
+  EXPECT_EQ(record_.Take(), Calls({"3 waits for event of 1"}));
+}
+
+TEST_F(StreamOrderTest, ALaterLaunchIsNotKnown) {
+  order_->WaitFor(2, *LaunchAndRecord(1));
+  record_.Take();
+  order_->WaitFor(2, *LaunchAndRecord(1));
+  EXPECT_EQ(record_.Take(), Calls({"1 records", "2 waits for event of 1"}));
+}
+
+TEST_F(StreamOrderTest, AWaitForAnEarlierMarkTakesNothingBack) {
+  Reduce(false);
+  const Mark first = LaunchAndRecord(1);
+  const Mark second = LaunchAndRecord(1);
+  order_->WaitFor(2, *second);
+  order_->WaitFor(2, *first);
+  EXPECT_TRUE(order_->Knows(2, 1, 2));
+}
+
+TEST_F(StreamOrderTest, AGroupDoesNotWaitForItself) {
+  const Mark mark = LaunchAndRecord(1);
+  record_.Take();
+  order_->WaitFor(1, *mark);
+  order_->WaitForTail(1, 1, order_->Launched(1));
+  order_->WaitForAll(1, 1);
+  EXPECT_EQ(record_.Take(), Calls());
+  // It is no wait that Knows saved.
+  ExpectCounts(1, 0, 0);
+}
+
+TEST_F(StreamOrderTest, AGroupKnowsWhatTheMarksGroupKnew) {
+  order_->WaitFor(1, *LaunchAndRecord(0));
+  order_->WaitFor(2, *LaunchAndRecord(1));
+  order_->WaitFor(3, *LaunchAndRecord(2));
+  record_.Take();
+  EXPECT_TRUE(order_->Knows(3, 0, 1));
+  EXPECT_TRUE(order_->Knows(3, 1, 1));
+  EXPECT_FALSE(order_->Knows(3, 0, 2));
+  order_->WaitForTail(3, 0, 1);
+  order_->WaitForTail(3, 1, 1);
+  EXPECT_EQ(record_.Take(), Calls());
+  ExpectCounts(3, 3, 2);
+}
+
+TEST_F(StreamOrderTest, AGroupDoesNotKnowWhatTheMarksGroupLearntLater) {
+  const Mark of_0 = LaunchAndRecord(0);
+  const Mark of_1 = LaunchAndRecord(1);
+  order_->WaitFor(1, *of_0);
+  order_->WaitFor(2, *of_1);
+  EXPECT_TRUE(order_->Knows(2, 1, 1));
+  EXPECT_FALSE(order_->Knows(2, 0, 1));
+  record_.Take();
+  order_->WaitFor(2, *of_0);
+  EXPECT_EQ(record_.Take(), Calls({"2 waits for event of 0"}));
+}
+
+TEST_F(StreamOrderTest, WithoutReductionOnlyWaitsForOneselfAreLeftOut) {
+  Reduce(false);
+  const Mark of_0 = LaunchAndRecord(0);
+  order_->WaitFor(1, *of_0);
+  const Mark of_1 = LaunchAndRecord(1);
+  order_->WaitFor(2, *of_1);
+  record_.Take();
+  EXPECT_TRUE(order_->Knows(2, 0, 1));
+  order_->WaitFor(2, *of_1);
+  order_->WaitFor(2, *of_0);
+  order_->WaitForTail(2, 0, 1);
+  order_->WaitForTail(2, 3, 0);
+  order_->WaitFor(1, *of_1);
+  order_->WaitForTail(1, 1, 5);
+  EXPECT_EQ(
+      record_.Take(),
+      Calls({"2 waits for event of 1", "2 waits for event of 0", "0 records",
+             "2 waits for event of 0", "3 records", "2 waits for event of 3"}));
+  ExpectCounts(4, 6, 0);
+}
+
+TEST_F(StreamOrderTest, AWaitForATailCoversAllThatWasLaunched) {
+  const int64_t first = order_->Launched(1);
+  const int64_t last = order_->Launched(1);
+  order_->WaitForTail(2, 1, first);
+  EXPECT_EQ(record_.Take(), Calls({"1 records", "2 waits for event of 1"}));
+  EXPECT_TRUE(order_->Knows(2, 1, last));
+  EXPECT_FALSE(order_->Knows(2, 1, last + 1));
+  ExpectCounts(1, 1, 0);
+}
+
+TEST_F(StreamOrderTest, AWaitForATailIsLeftOutIfThePositionIsKnown) {
+  const int64_t first = order_->Launched(1);
+  order_->WaitFor(2, *order_->Record(1));
+  const int64_t second = order_->Launched(1);
+  record_.Take();
+  order_->WaitForTail(2, 1, first);
+  EXPECT_EQ(record_.Take(), Calls());
+  ExpectCounts(1, 1, 1);
+  order_->WaitForTail(2, 1, second);
+  EXPECT_EQ(record_.Take(), Calls({"1 records", "2 waits for event of 1"}));
+  order_->WaitForTail(2, 1, second);
+  EXPECT_EQ(record_.Take(), Calls());
+  ExpectCounts(2, 2, 2);
+}
+
+TEST_F(StreamOrderTest, AWaitForATailTellsWhatItsGroupKnew) {
+  order_->WaitFor(1, *LaunchAndRecord(0));
+  order_->WaitForTail(2, 1, order_->Launched(1));
+  EXPECT_TRUE(order_->Knows(2, 0, 1));
+}
+
+TEST_F(StreamOrderTest, AWaitForAllIsAlwaysIssued) {
+  order_->WaitFor(2, *LaunchAndRecord(1));
+  record_.Take();
+  const Calls wait = {"1 records", "2 waits for event of 1"};
+  order_->WaitForAll(2, 1);
+  EXPECT_EQ(record_.Take(), wait);
+  order_->WaitForAll(2, 1);
+  EXPECT_EQ(record_.Take(), wait);
+  // Also for what nobody noted.
+  order_->WaitForAll(2, 3);
+  EXPECT_EQ(record_.Take(), Calls({"3 records", "2 waits for event of 3"}));
+  ExpectCounts(4, 4, 0);
+}
+
+TEST_F(StreamOrderTest, AWaitForAllCoversAllThatWasLaunched) {
+  const int64_t last = order_->Launched(1);
+  order_->WaitForAll(2, 1);
+  record_.Take();
+  order_->WaitForTail(2, 1, last);
+  EXPECT_EQ(record_.Take(), Calls());
+}
+
+TEST_F(StreamOrderTest, AMarkThatIsNotNeededAnyMoreIsRecordedAnew) {
+  Mark first = LaunchAndRecord(1);
+  Mark second = LaunchAndRecord(1);
+  EXPECT_EQ(watched_[1]->events_made, 2);
+  order_->Recycle(std::move(first));
+  order_->Recycle(std::move(second));
+  order_->Recycle(nullptr);
+  first = order_->Record(1);
+  second = order_->Record(1);
+  EXPECT_EQ(watched_[1]->events_made, 2);
+  const Mark third = order_->Record(1);
+  EXPECT_EQ(watched_[1]->events_made, 3);
+  ExpectCounts(5, 0, 0);
+}
+
+TEST_F(StreamOrderTest, AMarkIsRecordedAnewForItsOwnGroup) {
+  order_->Recycle(LaunchAndRecord(1));
+  const Mark other = order_->Record(2);
+  EXPECT_EQ(other->group, 2);
+  EXPECT_EQ(watched_[2]->events_made, 1);
+  EXPECT_EQ(order_->Record(1)->group, 1);
+  EXPECT_EQ(watched_[1]->events_made, 1);
+}
+
+TEST_F(StreamOrderTest, AMarkThatIsRecordedAnewForgetsWhatItWas) {
+  order_->Recycle(LaunchAndRecord(1));
+  order_->WaitFor(1, *LaunchAndRecord(0));
+  const Mark mark = LaunchAndRecord(1);
+  EXPECT_EQ(watched_[1]->events_made, 1);
+  EXPECT_EQ(mark->position, 2);
+  order_->WaitFor(2, *mark);
+  EXPECT_TRUE(order_->Knows(2, 1, 2));
+  EXPECT_TRUE(order_->Knows(2, 0, 1));
+}
+
+TEST_F(StreamOrderTest, WaitsForTailsShareAnEvent) {
+  for (int i = 0; i < 5; ++i) {
+    order_->WaitForTail(2, 1, order_->Launched(1));
+    order_->WaitForAll(3, 1);
+  }
+  EXPECT_EQ(watched_[1]->events_made, 1);
+  ExpectCounts(10, 10, 0);
+}
+
+// In the middle of a call, other threads do the following.
+
+TEST_F(StreamOrderTest, WhatComesWhileAMarkIsRecordedIsNotOfTheMark) {
+  const Mark of_0 = LaunchAndRecord(0);
+  order_->Launched(1);
+  // The event has been recorded, and no one has been told of it.
+  watched_[1]->when_recorded = [&] {
+    order_->Launched(1);
+    order_->WaitFor(1, *of_0);
+  };
+  const Mark mark = order_->Record(1);
+  EXPECT_EQ(mark->position, 1);
+  order_->WaitFor(2, *mark);
+  EXPECT_FALSE(order_->Knows(2, 1, 2));
+  EXPECT_FALSE(order_->Knows(2, 0, 1));
+}
+
+TEST_F(StreamOrderTest, NothingIsKnownBeforeTheStreamWaits) {
+  order_->WaitFor(1, *LaunchAndRecord(0));
+  const Mark mark = LaunchAndRecord(1);
+  int looks = 0;
+  watched_[2]->before_waiting = [&] {
+    EXPECT_FALSE(order_->Knows(2, 0, 1));
+    EXPECT_FALSE(order_->Knows(2, 1, 1));
+    ++looks;
+  };
+  order_->WaitFor(2, *mark);
+  Reduce(true);
+  order_->WaitForTail(2, 1, order_->Launched(1));
+  EXPECT_EQ(looks, 2);
+}
+
+TEST_F(StreamOrderTest, AnEventIsNotRecordedAnewBeforeTheStreamWaits) {
+  Mark meanwhile;
+  watched_[2]->before_waiting = [&] { meanwhile = order_->Record(1); };
+  order_->WaitForTail(2, 1, order_->Launched(1));
+  ASSERT_NE(meanwhile, nullptr);
+  EXPECT_NE(meanwhile->event.get(), watched_[2]->waited_for);
+  EXPECT_EQ(watched_[1]->events_made, 2);
+}
+
+// Streams as vector clocks: how much of each stream is behind the end of each.
+using Clock = std::vector<int64_t>;
+
+struct ModelEvent : public StreamEvent {
+  int group = -1;  // not recorded yet
+  Clock clock;
+};
+
+class ModelStreams {
+ public:
+  ModelStreams() : clocks_(kGroups, Clock(kGroups)) {}
+
+  // Gives a stream work, and returns how much it has.
+  int64_t Launch(int group) {
+    absl::MutexLock lock(&mu_);
+    return ++clocks_[group][group];
+  }
+  void Record(int group, ModelEvent* event) {
+    absl::MutexLock lock(&mu_);
+    event->group = group;
+    event->clock = clocks_[group];
+  }
+  void Wait(int group, int other, const ModelEvent& event) {
+    absl::MutexLock lock(&mu_);
+    if (event.group != other || group == other) ++wrong_events_;
+    for (size_t i = 0; i < event.clock.size(); ++i) {
+      clocks_[group][i] = std::max(clocks_[group][i], event.clock[i]);
+    }
+  }
+  // Whether what `group` is given from now on comes after that work of `other`.
+  bool IsAfter(int group, int other, int64_t work) {
+    absl::MutexLock lock(&mu_);
+    return clocks_[group][other] >= work;
+  }
+  int wrong_events() {
+    absl::MutexLock lock(&mu_);
+    return wrong_events_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::vector<Clock> clocks_ ABSL_GUARDED_BY(mu_);
+  int wrong_events_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+class ModelGroup : public StreamGroup {
+ public:
+  ModelGroup(int index, ModelStreams* streams)
+      : StreamGroup(0, index), streams_(streams) {}
+  void WaitFor(StreamGroup*) override {}
+  void RecordMark() override {}
+  void WaitForMark(StreamGroup*) override {}
+  std::unique_ptr<StreamEvent> NewEvent() override {
+    return std::make_unique<ModelEvent>();
+  }
+  // Other threads get in before and after, as they do at a driver.
+  void Record(StreamEvent* event) override {
+    std::this_thread::yield();
+    streams_->Record(index(), static_cast<ModelEvent*>(event));
+    std::this_thread::yield();
+  }
+  void WaitForEvent(StreamGroup* other, StreamEvent* event) override {
+    std::this_thread::yield();
+    streams_->Wait(index(), other->index(), *static_cast<ModelEvent*>(event));
+    std::this_thread::yield();
+  }
+  void ThenExecute(std::function<void()> f) override { f(); }
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+
+ private:
+  ModelStreams* const streams_;
+};
+
+class StreamOrderThreadsTest : public ::testing::TestWithParam<bool> {
+ protected:
+  StreamOrderThreadsTest() {
+    std::vector<std::unique_ptr<StreamGroup>> groups;
+    for (int i = 0; i < kGroups; ++i) {
+      groups.push_back(std::make_unique<ModelGroup>(i, &streams_));
+    }
+    gpu_ = std::make_unique<GpuGroups>(std::move(groups));
+    order_ = std::make_unique<StreamOrder>(gpu_.get(), GetParam());
+  }
+
+  // Work of a group, with the position that covers it.
+  struct Launch {
+    int group = 0;
+    int64_t work = 0;
+    int64_t position = 0;
+  };
+
+  Launch LaunchOn(int group) {
+    Launch launch;
+    launch.group = group;
+    launch.work = streams_.Launch(group);
+    launch.position = order_->Launched(group);
+    absl::MutexLock lock(&mu_);
+    last_[group] = launch;
+    return launch;
+  }
+  // The last launch of `group`, by whatever thread.
+  Launch LastOf(int group) {
+    absl::MutexLock lock(&mu_);
+    return last_[group];
+  }
+
+  bool IsAfter(int group, const Launch& launch) {
+    return streams_.IsAfter(group, launch.group, launch.work);
+  }
+  // Knows must not say more than the streams do.
+  void CheckKnown(const Launch& launch) {
+    for (int group = 0; group < kGroups; ++group) {
+      if (!order_->Knows(group, launch.group, launch.position)) continue;
+      if (group != launch.group) ++known_;
+      if (!IsAfter(group, launch)) ++false_knowledge_;
+    }
+  }
+
+  void Run(int seed) {
+    std::mt19937 random(seed);
+    auto any_group = [&] { return static_cast<int>(random() % kGroups); };
+    for (int i = 0; i < kTurns; ++i) {
+      const int group = any_group();
+      switch (random() % 4) {
+        case 0: {
+          const Launch launch = LaunchOn(any_group());
+          Mark mark = order_->Record(launch.group);
+          order_->WaitFor(group, *mark);
+          if (!IsAfter(group, launch)) ++early_;
+          CheckKnown(launch);
+          order_->WaitFor((group + 1) % kGroups, *mark);
+          order_->Recycle(std::move(mark));
+          break;
+        }
+        case 1: {
+          const Launch launch = LaunchOn(any_group());
+          order_->WaitForTail(group, launch.group, launch.position);
+          if (!IsAfter(group, launch)) ++early_;
+          break;
+        }
+        case 2: {
+          const Launch launch = LastOf(any_group());
+          order_->WaitForTail(group, launch.group, launch.position);
+          if (!IsAfter(group, launch)) ++early_;
+          break;
+        }
+        case 3: {
+          // Noted by no one.
+          Launch launch;
+          launch.group = any_group();
+          launch.work = streams_.Launch(launch.group);
+          order_->WaitForAll(group, launch.group);
+          if (!IsAfter(group, launch)) ++early_;
+          break;
+        }
+      }
+      for (int other = 0; other < kGroups; ++other) CheckKnown(LastOf(other));
+    }
+  }
+
+  static constexpr int kThreads = 8;
+  static constexpr int kTurns = 3000;
+
+  ModelStreams streams_;
+  std::unique_ptr<GpuGroups> gpu_;
+  std::unique_ptr<StreamOrder> order_;
+  absl::Mutex mu_;
+  Launch last_[kGroups] ABSL_GUARDED_BY(mu_);
+  std::atomic<int64_t> known_{0}, false_knowledge_{0}, early_{0};
+};
+
+TEST_P(StreamOrderThreadsTest, WhatIsKnownHasBeenWaitedFor) {
+  for (int i = 0; i < kGroups; ++i) LaunchOn(i);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([this, i] { Run(i); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(false_knowledge_, 0);
+  EXPECT_EQ(early_, 0);
+  EXPECT_EQ(streams_.wrong_events(), 0);
+  // Else the threads would show little.
+  EXPECT_GT(known_, kThreads * kTurns);
+  EXPECT_GT(order_->counts().waited, kThreads * kTurns / 4);
+  if (GetParam()) {
+    EXPECT_GT(order_->counts().known, kTurns / 4);
+  } else {
+    EXPECT_EQ(order_->counts().known, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Reduce, StreamOrderThreadsTest, ::testing::Bool(),
+                         [](const ::testing::TestParamInfo<bool>& info) {
+                           return info.param ? "Reduced" : "Unreduced";
+                         });
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

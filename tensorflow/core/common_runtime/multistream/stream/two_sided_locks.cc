@@ -1,0 +1,89 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/stream/two_sided_locks.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace tensorflow {
+namespace multistream {
+
+bool TwoSidedLocks::MayEnter(Side side, absl::Span<const Key> keys,
+                             const Request* request) {
+  for (Key key : keys) {
+    auto found = locks_.find(key);
+    if (found == locks_.end()) continue;
+    const Lock& lock = found->second;
+    if (lock.inside[1 - side] > 0) return false;
+    for (const Request* other : lock.waiting) {
+      if (other == request) break;
+      if (other->side != side) return false;
+    }
+  }
+  return true;
+}
+
+void TwoSidedLocks::Enter(Side side, absl::Span<const Key> keys) {
+  absl::MutexLock lock(&mu_);
+  if (MayEnter(side, keys, nullptr)) {
+    for (Key key : keys) ++locks_[key].inside[side];
+    return;
+  }
+  Request request = {side, keys};
+  for (Key key : keys) locks_[key].waiting.push_back(&request);
+  while (!request.admitted) request.changed.Wait(&mu_);
+}
+
+void TwoSidedLocks::Leave(Side side, absl::Span<const Key> keys) {
+  absl::MutexLock lock(&mu_);
+  for (Key key : keys) --locks_[key].inside[side];
+  for (Key key : keys) Admit(key);
+}
+
+// Only a lock that the last one has left lets anybody in. Who is let in keeps
+// out no fewer than when it waited, so nobody else may enter for that.
+void TwoSidedLocks::Admit(Key key) {
+  auto found = locks_.find(key);
+  if (found == locks_.end()) return;  // one of the keys that are there twice
+  if (found->second.waiting.empty()) {
+    if (found->second.inside[kReaders] + found->second.inside[kWriters] == 0) {
+      locks_.erase(found);
+    }
+    return;
+  }
+  for (Request* request : std::vector<Request*>(found->second.waiting)) {
+    if (request->admitted || !MayEnter(request->side, request->keys, request)) {
+      continue;
+    }
+    for (Key k : request->keys) {
+      Lock& lock = locks_[k];
+      ++lock.inside[request->side];
+      lock.waiting.erase(
+          std::remove(lock.waiting.begin(), lock.waiting.end(), request),
+          lock.waiting.end());
+    }
+    request->admitted = true;
+    request->changed.Signal();
+  }
+}
+
+int64_t TwoSidedLocks::size() {
+  absl::MutexLock lock(&mu_);
+  return locks_.size();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

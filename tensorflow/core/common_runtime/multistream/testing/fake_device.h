@@ -1,0 +1,87 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// For tests: what a GroupDevice may be made of, without a GPU.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_FAKE_DEVICE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_FAKE_DEVICE_H_
+
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/framework/allocator.h"
+#include "tensorflow/core/framework/device_base.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/lib/core/threadpool.h"
+
+namespace tensorflow {
+namespace multistream {
+
+class FakeContext : public DeviceContext {};
+
+// In host memory. Like a GPU's device it copies on the stream of a context.
+class FakeDevice : public Device {
+ public:
+  explicit FakeDevice(DeviceContext* context,
+                      Allocator* allocator = cpu_allocator())
+      : Device(Env::Default(),
+               BuildDeviceAttributes("/device:GPU:0", "GPU", Bytes(1 << 20),
+                                     DeviceLocality())),
+        allocator_(allocator) {
+    info_.default_context = context;
+    set_tensorflow_accelerator_device_info(&info_);
+    workers_.num_threads = 1;
+    workers_.workers = &pool_;
+    set_tensorflow_cpu_worker_threads(&workers_);
+  }
+
+  absl::Status Sync() override { return absl::OkStatus(); }
+  Allocator* GetAllocator(AllocatorAttributes) override { return allocator_; }
+  void CopyTensorInSameDevice(const Tensor* from, Tensor* to,
+                              const DeviceContext* context,
+                              StatusCallback done) override {
+    contexts_.push_back(context);
+    if (context == nullptr) {
+      done(absl::InternalError("no context"));
+      return;
+    }
+    std::memcpy(to->data(), from->data(), from->TotalBytes());
+    if (on_copy) on_copy(from->data());
+    done(absl::OkStatus());
+  }
+
+  // Gives the stream a copy.
+  std::function<void(const void* from)> on_copy;
+
+  // Of the copies.
+  const std::vector<const DeviceContext*>& contexts() const {
+    return contexts_;
+  }
+
+ private:
+  Allocator* const allocator_;
+  DeviceBase::AcceleratorDeviceInfo info_;
+  thread::ThreadPool pool_{Env::Default(), "worker", 1};
+  DeviceBase::CpuWorkerThreads workers_;  // of CPU kernels
+  std::vector<const DeviceContext*> contexts_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_FAKE_DEVICE_H_

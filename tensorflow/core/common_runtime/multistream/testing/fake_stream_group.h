@@ -1,0 +1,95 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// For tests: a stream group that does nothing but write down what it is told.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_FAKE_STREAM_GROUP_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_FAKE_STREAM_GROUP_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Calls in the order in which they came, of all groups that share the record.
+// "2 waits for 0", "0 marks", "2 waits for mark of 0", "1 records" and "2 waits
+// for event of 1".
+class StreamRecord {
+ public:
+  void Add(std::string call) {
+    absl::MutexLock lock(&mu_);
+    calls_.push_back(std::move(call));
+  }
+  // Those since the last Take.
+  std::vector<std::string> Take() {
+    absl::MutexLock lock(&mu_);
+    return std::exchange(calls_, {});
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::vector<std::string> calls_ ABSL_GUARDED_BY(mu_);
+};
+
+class FakeStreamGroup : public StreamGroup {
+ public:
+  FakeStreamGroup(int gpu, int index, StreamRecord* record)
+      : StreamGroup(gpu, index), record_(record) {}
+
+  void WaitFor(StreamGroup* other) override {
+    record_->Add(absl::StrCat(index(), " waits for ", other->index()));
+  }
+  void RecordMark() override { record_->Add(absl::StrCat(index(), " marks")); }
+  void WaitForMark(StreamGroup* other) override {
+    record_->Add(absl::StrCat(index(), " waits for mark of ", other->index()));
+  }
+  std::unique_ptr<StreamEvent> NewEvent() override {
+    return std::make_unique<StreamEvent>();
+  }
+  void Record(StreamEvent*) override {
+    record_->Add(absl::StrCat(index(), " records"));
+  }
+  void WaitForEvent(StreamGroup* other, StreamEvent*) override {
+    record_->Add(absl::StrCat(index(), " waits for event of ", other->index()));
+  }
+  void ThenExecute(std::function<void()> f) override { f(); }
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+
+ private:
+  StreamRecord* const record_;
+};
+
+inline std::unique_ptr<GpuGroups> NewFakeGroups(int gpu, int count,
+                                                StreamRecord* record) {
+  std::vector<std::unique_ptr<StreamGroup>> groups;
+  for (int i = 0; i < count; ++i) {
+    groups.push_back(std::make_unique<FakeStreamGroup>(gpu, i, record));
+  }
+  return std::make_unique<GpuGroups>(std::move(groups));
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_FAKE_STREAM_GROUP_H_

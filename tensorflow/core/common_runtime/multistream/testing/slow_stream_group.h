@@ -1,0 +1,157 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// For tests: a stream that passes what it is given when the test says so, and
+// then looks whether memory that its work uses is still there.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SLOW_STREAM_GROUP_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SLOW_STREAM_GROUP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
+#include "tensorflow/core/framework/allocator.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Knows what is in use. Hands out no address twice, until Recycle, so that
+// memory that is gone is not taken for another's. Thread-safe.
+class WatchedMemory : public AllocatorWrapper {
+ public:
+  WatchedMemory() : AllocatorWrapper(cpu_allocator()) {}
+  ~WatchedMemory() override { Recycle(); }
+  // What is free may be handed out again.
+  void Recycle() {
+    absl::MutexLock lock(&mu_);
+    for (void* address : free_) AllocatorWrapper::DeallocateRaw(address);
+    free_.clear();
+  }
+  void* AllocateRaw(size_t alignment, size_t bytes) override {
+    void* address = AllocatorWrapper::AllocateRaw(alignment, bytes);
+    absl::MutexLock lock(&mu_);
+    in_use_.insert(address);
+    return address;
+  }
+  void* AllocateRaw(size_t alignment, size_t bytes,
+                    const AllocationAttributes&) override {
+    return AllocateRaw(alignment, bytes);
+  }
+  void DeallocateRaw(void* address) override {
+    absl::MutexLock lock(&mu_);
+    in_use_.erase(address);
+    free_.push_back(address);
+  }
+
+  bool IsInUse(const void* address) {
+    absl::MutexLock lock(&mu_);
+    return in_use_.contains(address);
+  }
+  int64_t in_use() {
+    absl::MutexLock lock(&mu_);
+    return in_use_.size();
+  }
+
+ private:
+  absl::Mutex mu_;
+  absl::flat_hash_set<const void*> in_use_ ABSL_GUARDED_BY(mu_);
+  std::vector<void*> free_ ABSL_GUARDED_BY(mu_);
+};
+
+// Thread-safe, but for `before_waiting`.
+class SlowStreamGroup : public FakeStreamGroup {
+ public:
+  using FakeStreamGroup::FakeStreamGroup;
+
+  // Gives the stream work that uses `data`, memory of `memory`.
+  void Use(WatchedMemory* memory, const void* data) {
+    Give([this, memory, data] {
+      if (memory->IsInUse(data)) return;
+      absl::MutexLock lock(&mu_);
+      ++used_too_late_;
+    });
+  }
+  void ThenExecute(std::function<void()> f) override {
+    Give(std::move(f));
+    absl::MutexLock lock(&mu_);
+    ++callbacks_;
+  }
+  void WaitForEvent(StreamGroup* other, StreamEvent* event) override {
+    if (before_waiting) before_waiting();
+    FakeStreamGroup::WaitForEvent(other, event);
+  }
+
+  // Passes what the stream has been given so far.
+  void Pass() {
+    std::deque<std::function<void()>> passed;
+    {
+      absl::MutexLock lock(&mu_);
+      passed.swap(given_);
+    }
+    for (; !passed.empty(); passed.pop_front()) passed.front()();
+  }
+
+  // Callbacks that the stream has been given, ever.
+  int callbacks() {
+    absl::MutexLock lock(&mu_);
+    return callbacks_;
+  }
+  // Work that the stream came to when its memory was gone.
+  int used_too_late() {
+    absl::MutexLock lock(&mu_);
+    return used_too_late_;
+  }
+
+  std::function<void()> before_waiting;
+
+ private:
+  void Give(std::function<void()> work) {
+    absl::MutexLock lock(&mu_);
+    given_.push_back(std::move(work));
+  }
+
+  absl::Mutex mu_;
+  std::deque<std::function<void()>> given_ ABSL_GUARDED_BY(mu_);
+  int callbacks_ ABSL_GUARDED_BY(mu_) = 0;
+  int used_too_late_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// The groups of GPU 0. `slow`: set to each of them.
+inline std::unique_ptr<GpuGroups> NewSlowGroups(
+    int count, StreamRecord* record, std::vector<SlowStreamGroup*>* slow) {
+  std::vector<std::unique_ptr<StreamGroup>> groups;
+  for (int i = 0; i < count; ++i) {
+    auto group = std::make_unique<SlowStreamGroup>(0, i, record);
+    slow->push_back(group.get());
+    groups.push_back(std::move(group));
+  }
+  return std::make_unique<GpuGroups>(std::move(groups));
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SLOW_STREAM_GROUP_H_
