@@ -25,7 +25,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/plan/plan_capture.h"
 #include "tensorflow/core/common_runtime/multistream/plan/plan_table.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
-#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
 
 namespace tensorflow {

@@ -27,6 +27,7 @@ limitations under the License.
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/multistream/config/group_sizes.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
 

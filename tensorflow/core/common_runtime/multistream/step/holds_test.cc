@@ -30,6 +30,7 @@ limitations under the License.
 
 #include "absl/synchronization/barrier.h"
 #include "tensorflow/core/common_runtime/multistream/step/step.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/slow_stream_group.h"
 #include "tensorflow/core/framework/tensor.h"

@@ -16,48 +16,15 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
 #include <chrono>
-#include <map>
 #include <optional>
-#include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
-#include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
 #include "tensorflow/core/common_runtime/multistream/util/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
-#include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/logging.h"
-#include "tensorflow/core/platform/numbers.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
-
-struct Registry {
-  absl::Mutex mu;
-  std::map<int, std::unique_ptr<GpuGroups>> groups ABSL_GUARDED_BY(mu);
-};
-
-Registry* GetRegistry() {
-  static Registry* registry = new Registry;
-  return registry;
-}
-
-std::atomic<int64_t> sanitizer_reports{0};
-
-std::unique_ptr<Sanitizer> NewSanitizer(int groups) {
-  const absl::StatusOr<Options>& options = ProcessOptions();
-  if (!options.ok() || options->sanitizer == SanitizerMode::kOff) {
-    return nullptr;
-  }
-  const bool abort = options->sanitizer == SanitizerMode::kAbort;
-  return std::make_unique<Sanitizer>(groups, [abort](const Report& report) {
-    sanitizer_reports.fetch_add(1);
-    if (abort) LOG(FATAL) << ReportAsText(report);
-    LOG(ERROR) << ReportAsText(report);
-  });
-}
 
 void Count(std::atomic<int64_t>* counter) {
   counter->fetch_add(1, std::memory_order_relaxed);
@@ -66,8 +33,6 @@ void Count(std::atomic<int64_t>* counter) {
 EventId IdOf(const void* event) { return reinterpret_cast<EventId>(event); }
 
 }  // namespace
-
-int64_t SanitizerReports() { return sanitizer_reports.load(); }
 
 void StreamGroup::NoteHeld(int64_t tensors, int64_t bytes) {
   tensors_held_.fetch_add(tensors, std::memory_order_relaxed);
@@ -148,200 +113,48 @@ absl::Status StreamGroup::Block() {
   return status;
 }
 
-GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups)
-    : groups_(std::move(groups)), sanitizer_(NewSanitizer(size())) {
-  for (const auto& group : groups_) {
-    group->sanitizer_ = sanitizer_.get();
-    group->memory_failures_ = &memory_failures_;
-  }
+void StreamGroup::BelongsTo(Sanitizer* sanitizer, OutOfMemory* out_of_memory) {
+  sanitizer_ = sanitizer;
+  out_of_memory_ = out_of_memory;
 }
 
 void StreamGroup::NoteNoMemory(size_t bytes,
                                const std::optional<AllocatorStats>& stats,
                                const std::optional<AllocatorStats>& all) {
-  if (memory_failures_ == nullptr) return;  // no GPU's, so no step's
-  std::string text =
-      absl::StrCat("Stream group ", index_, " of GPU ", gpu_, " had no ",
-                   strings::HumanReadableNumBytes(bytes));
-  if (stats) {
-    absl::StrAppend(&text, ": ",
-                    strings::HumanReadableNumBytes(stats->bytes_in_use),
-                    " in use");
-    if (all && all->bytes_limit) {
-      absl::StrAppend(
-          &text, ", and ", strings::HumanReadableNumBytes(all->bytes_in_use),
-          " of at most ", strings::HumanReadableNumBytes(*all->bytes_limit),
-          " by all groups together");
-    } else if (stats->bytes_limit) {
-      absl::StrAppend(&text, ", of at most ",
-                      strings::HumanReadableNumBytes(*stats->bytes_limit));
+  if (out_of_memory_ == nullptr) return;  // no GPU's, so no step's
+  out_of_memory_->Note(index_, bytes, stats, all);
+}
+
+StreamGroupStats StreamGroup::Stats() const {
+  StreamGroupStats stats;
+  stats.gpu = gpu();
+  stats.group = index();
+  if (Allocator* of_group = allocator()) {
+    if (std::optional<AllocatorStats> memory = of_group->GetStats()) {
+      stats.bytes_in_use = memory->bytes_in_use;
+      stats.peak_bytes_in_use = memory->peak_bytes_in_use;
+      stats.bytes_limit = memory->bytes_limit.value_or(0);
+      stats.bytes_reserved = memory->pool_bytes.value_or(0);
     }
   }
-  absl::MutexLock lock(&memory_mu_);
-  no_memory_ = std::move(text);
-  last_memory_failure_ =
-      memory_failures_->fetch_add(1, std::memory_order_acq_rel) + 1;
-}
-
-absl::Status GpuGroups::WithMemoryOfGroups(absl::Status status,
-                                           int64_t failures_before) {
-  if (!absl::IsResourceExhausted(status)) return status;
-  for (const auto& group : groups_) {
-    absl::MutexLock lock(&group->memory_mu_);
-    if (group->last_memory_failure_ <= failures_before) continue;
-    errors::AppendToMessage(&status, group->no_memory_);
-  }
-  return status;
-}
-
-StreamGroup* GpuGroups::StartStep(int groups) {
-  absl::MutexLock lock(&load_mu_);
-  const int first = next_ % groups;
-  int best = first;
-  for (int i = 1; i < groups; ++i) {
-    const int candidate = (first + i) % groups;
-    if (groups_[candidate]->steps_running_ < groups_[best]->steps_running_) {
-      best = candidate;
+  if (Allocator* of_group = host_allocator()) {
+    if (std::optional<AllocatorStats> memory = of_group->GetStats()) {
+      stats.host_bytes_in_use = memory->bytes_in_use;
+      stats.peak_host_bytes_in_use = memory->peak_bytes_in_use;
     }
   }
-  next_ = (best + 1) % groups;
-  CountStart(groups_[best].get());
-  return groups_[best].get();
-}
-
-void GpuGroups::StartStepOn(StreamGroup* group) {
-  absl::MutexLock lock(&load_mu_);
-  CountStart(group);
-}
-
-void GpuGroups::CountStart(StreamGroup* group) {
-  ++group->steps_started_;
-  ++group->steps_running_;
-}
-
-void GpuGroups::EndStep(StreamGroup* group, bool ok) {
-  absl::MutexLock lock(&load_mu_);
-  --group->steps_running_;
-  if (!ok) ++group->steps_failed_;
-}
-
-void GpuGroups::OrderAfterLeader(StreamGroup* group) {
-  if (group->is_leader()) return;
-  if (!leader_work_.load(std::memory_order_acquire) &&
-      group->marks_seen_.load(std::memory_order_acquire) ==
-          marks_made_.load(std::memory_order_acquire)) {
-    return;
-  }
-  absl::MutexLock lock(&mark_mu_);
-  if (leader_work_.load(std::memory_order_acquire)) {
-    // In this order: who sees no work without the lock then sees a mark that it
-    // has not waited for, and comes here.
-    marks_made_.fetch_add(1, std::memory_order_acq_rel);
-    leader_work_.exchange(false, std::memory_order_acq_rel);
-    leader()->Mark();
-  }
-  const int64_t made = marks_made_.load(std::memory_order_acquire);
-  if (group->marks_seen_.load(std::memory_order_acquire) < made) {
-    group->OrderAfterMark(leader());
-    group->marks_seen_.store(made, std::memory_order_release);
-  }
-}
-
-void GpuGroups::BeginRead(StreamGroup* group, StateKeys state) {
-  state_locks_.Enter(TwoSidedLocks::kReaders, state);
-  OrderAfterLeader(group);
-}
-
-void GpuGroups::EndRead(StreamGroup* group, StateKeys state) {
-  group->has_read_.store(true, std::memory_order_release);
-  state_locks_.Leave(TwoSidedLocks::kReaders, state);
-}
-
-void GpuGroups::BeginWrite(StateKeys state) {
-  state_locks_.Enter(TwoSidedLocks::kWriters, state);
-  // Whoever sees that nobody has read launches after the waits. Reads of other
-  // variables, which may be in the middle, need none.
-  absl::MutexLock lock(&waits_mu_);
-  for (const auto& group : groups_) {
-    if (group->has_read_.exchange(false, std::memory_order_acq_rel)) {
-      leader()->OrderAfter(group.get());
-    }
-  }
-}
-
-void GpuGroups::EndWrite(StateKeys state) {
-  NoteLeaderWork();
-  state_locks_.Leave(TwoSidedLocks::kWriters, state);
-}
-
-std::vector<StreamGroupStats> GpuGroups::Stats() {
-  std::vector<StreamGroupStats> all;
-  for (const auto& group : groups_) {
-    StreamGroupStats stats;
-    stats.gpu = group->gpu();
-    stats.group = group->index();
-    {
-      absl::MutexLock lock(&load_mu_);
-      stats.steps_started = group->steps_started_;
-      stats.steps_running = group->steps_running_;
-      stats.steps_failed = group->steps_failed_;
-    }
-    if (Allocator* allocator = group->allocator()) {
-      if (std::optional<AllocatorStats> memory = allocator->GetStats()) {
-        stats.bytes_in_use = memory->bytes_in_use;
-        stats.peak_bytes_in_use = memory->peak_bytes_in_use;
-        stats.bytes_limit = memory->bytes_limit.value_or(0);
-        stats.bytes_reserved = memory->pool_bytes.value_or(0);
-      }
-    }
-    if (Allocator* allocator = group->host_allocator()) {
-      if (std::optional<AllocatorStats> memory = allocator->GetStats()) {
-        stats.host_bytes_in_use = memory->bytes_in_use;
-        stats.peak_host_bytes_in_use = memory->peak_bytes_in_use;
-      }
-    }
-    stats.executor = group->executor();
-    stats.context = group->context();
-    stats.priority = group->priority();
-    stats.steps_waiting = group->steps_waiting_.load(std::memory_order_relaxed);
-    stats.longest_launch_wait_micros =
-        group->longest_launch_wait_.load(std::memory_order_relaxed) / 1000;
-    stats.waits = group->waits_.load(std::memory_order_relaxed);
-    stats.events = group->events_.load(std::memory_order_relaxed);
-    stats.tensors_held = group->tensors_held_.load(std::memory_order_relaxed);
-    stats.bytes_held = group->bytes_held_.load(std::memory_order_relaxed);
-    stats.peak_bytes_held =
-        group->peak_bytes_held_.load(std::memory_order_relaxed);
-    all.push_back(stats);
-  }
-  return all;
-}
-
-GpuGroups* FindGpuGroups(int gpu) {
-  if (GroupsAreOfParent()) return nullptr;
-  Registry* registry = GetRegistry();
-  absl::MutexLock lock(&registry->mu);
-  auto found = registry->groups.find(gpu);
-  return found == registry->groups.end() ? nullptr : found->second.get();
-}
-
-GpuGroups* RegisterGpuGroups(int gpu, std::unique_ptr<GpuGroups> groups) {
-  NoteGroupsMade();
-  Registry* registry = GetRegistry();
-  absl::MutexLock lock(&registry->mu);
-  return registry->groups.try_emplace(gpu, std::move(groups))
-      .first->second.get();
-}
-
-std::vector<GpuGroups*> AllGpuGroups() {
-  if (GroupsAreOfParent()) return {};
-  Registry* registry = GetRegistry();
-  absl::MutexLock lock(&registry->mu);
-  std::vector<GpuGroups*> all;
-  for (const auto& [gpu, groups] : registry->groups) {
-    all.push_back(groups.get());
-  }
-  return all;
+  stats.executor = executor();
+  stats.context = context();
+  stats.priority = priority();
+  stats.steps_waiting = steps_waiting_.load(std::memory_order_relaxed);
+  stats.longest_launch_wait_micros =
+      longest_launch_wait_.load(std::memory_order_relaxed) / 1000;
+  stats.waits = waits_.load(std::memory_order_relaxed);
+  stats.events = events_.load(std::memory_order_relaxed);
+  stats.tensors_held = tensors_held_.load(std::memory_order_relaxed);
+  stats.bytes_held = bytes_held_.load(std::memory_order_relaxed);
+  stats.peak_bytes_held = peak_bytes_held_.load(std::memory_order_relaxed);
+  return stats;
 }
 
 }  // namespace multistream

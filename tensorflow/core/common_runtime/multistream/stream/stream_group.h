@@ -13,8 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What is a stream group, and in what order do the groups of one GPU see each
-// other's work?
+// What is a stream group: the streams that it has, what it can be told to wait
+// for, and its figures?
 //
 // Three rules make concurrent groups return what one stream would:
 //
@@ -24,33 +24,22 @@ limitations under the License.
 //      op's stream has passed the op, or its owner's stream waits for it, so
 //      that the owner cannot hand it out again too early.
 //   3. State that outlives a step (variables) belongs to the leader, and only
-//      the leader's stream changes it. A reader waits for the leader's last
-//      change; a change waits for every group that has read.
-//
-//   leader   --- assign --x............. w --- assign ---
-//                          \            /
-//   group 2  -------------- w --- read x --------
-//
-//   (x: point recorded, w: stream waits for it)
+//      the leader's stream changes it (variable_order.h).
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_STREAM_GROUP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_STREAM_GROUP_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/sanitizer/sanitizer.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_stats.h"
-#include "tensorflow/core/common_runtime/multistream/stream/two_sided_locks.h"
+#include "tensorflow/core/common_runtime/multistream/stream/out_of_memory.h"
 #include "tensorflow/core/framework/allocator.h"
 
 namespace tensorflow {
@@ -117,8 +106,7 @@ class StreamGroup {
   // check rule 2.
   virtual void NoteForeignUse(const void* address) {}
 
-  // The group's allocator, of which `stats` are, had no `bytes` bytes. `all`:
-  // of the pool that it is a part of.
+  // As of OutOfMemory.
   void NoteNoMemory(size_t bytes, const std::optional<AllocatorStats>& stats,
                     const std::optional<AllocatorStats>& all = std::nullopt);
 
@@ -134,6 +122,12 @@ class StreamGroup {
   // One of them has waited for so long, for a thread or for a lock of the
   // driver.
   void NoteLaunchWait(int64_t nanos);
+
+  // All that a program may ask, but for the steps.
+  StreamGroupStats Stats() const;
+
+  // Of the GPU whose group it is from now on; `sanitizer` may be nullptr.
+  void BelongsTo(Sanitizer* sanitizer, OutOfMemory* out_of_memory);
 
   // The allocator of the group's memory, or nullptr before there is a device.
   Allocator* allocator() const {
@@ -168,22 +162,15 @@ class StreamGroup {
   }
 
  private:
-  friend class GpuGroups;
-
   const int gpu_;
   const int index_;
-  Sanitizer* sanitizer_ = nullptr;                   // of the GPU
-  std::atomic<int64_t>* memory_failures_ = nullptr;  // of the GPU
+  Sanitizer* sanitizer_ = nullptr;        // of the GPU
+  OutOfMemory* out_of_memory_ = nullptr;  // of the GPU
   std::atomic<Allocator*> allocator_{nullptr};
   std::atomic<Allocator*> host_allocator_{nullptr};
   std::atomic<int> executor_{0};
   std::atomic<int> context_{0};
   std::atomic<int> priority_{0};
-
-  // Leader marks that this group's stream has waited for.
-  std::atomic<int64_t> marks_seen_{0};
-  // True if this group has read state since the leader last waited for it.
-  std::atomic<bool> has_read_{false};
 
   std::atomic<int64_t> steps_waiting_{0};
   std::atomic<int64_t> longest_launch_wait_{0};  // nanoseconds
@@ -192,94 +179,7 @@ class StreamGroup {
   std::atomic<int64_t> tensors_held_{0};
   std::atomic<int64_t> bytes_held_{0};
   std::atomic<int64_t> peak_bytes_held_{0};
-
-  // The last time that there was no memory: which failure of the GPU's, and a
-  // sentence for people.
-  absl::Mutex memory_mu_;
-  int64_t last_memory_failure_ ABSL_GUARDED_BY(memory_mu_) = 0;
-  std::string no_memory_ ABSL_GUARDED_BY(memory_mu_);
-
-  int64_t steps_started_ = 0;  // these three are guarded by GpuGroups::load_mu_
-  int64_t steps_running_ = 0;
-  int64_t steps_failed_ = 0;
 };
-
-// The stream groups of one visible GPU: their load, and rule 3.
-class GpuGroups {
- public:
-  // `groups` is ordered by index and not empty.
-  explicit GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups);
-
-  int size() const { return static_cast<int>(groups_.size()); }
-  StreamGroup* group(int i) const { return groups_[i].get(); }
-  StreamGroup* leader() const { return groups_[0].get(); }
-
-  // Counts a step as running on the least loaded of the first `groups` groups,
-  // round robin among equals, and returns that group.
-  StreamGroup* StartStep(int groups);
-  // Counts a step as running on `group`.
-  void StartStepOn(StreamGroup* group);
-  void EndStep(StreamGroup* group, bool ok);
-
-  // The leader's stream has been given work that other groups may depend on.
-  void NoteLeaderWork() { leader_work_.store(true, std::memory_order_release); }
-  // `group`'s stream waits for the leader's noted work, unless it has already.
-  void OrderAfterLeader(StreamGroup* group);
-
-  // A variable, or other state: the same one always has the same key.
-  using StateKey = TwoSidedLocks::Key;
-  using StateKeys = absl::Span<const StateKey>;
-
-  // Around launching an op that reads `state` on a group other than the leader.
-  void BeginRead(StreamGroup* group, StateKeys state);
-  void EndRead(StreamGroup* group, StateKeys state);
-
-  // Around launching an op that may change `state`, on the leader.
-  void BeginWrite(StateKeys state);
-  void EndWrite(StateKeys state);
-
-  std::vector<StreamGroupStats> Stats();
-
-  // How often a group had not the memory that it was asked for.
-  int64_t memory_failures() const {
-    return memory_failures_.load(std::memory_order_acquire);
-  }
-  // `status` of a step, which began after `failures_before` such failures: if
-  // it ran out of memory, says which groups had none, their use and limit.
-  absl::Status WithMemoryOfGroups(absl::Status status, int64_t failures_before);
-
- private:
-  void CountStart(StreamGroup* group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(load_mu_);
-
-  const std::vector<std::unique_ptr<StreamGroup>> groups_;
-  const std::unique_ptr<Sanitizer> sanitizer_;
-  std::atomic<int64_t> memory_failures_{0};
-
-  absl::Mutex load_mu_;
-  int next_ ABSL_GUARDED_BY(load_mu_) = 0;
-
-  std::atomic<bool> leader_work_{false};
-  std::atomic<int64_t> marks_made_{0};
-  absl::Mutex mark_mu_;
-
-  // Held while an op that touches state is launched, never while it runs: a
-  // change and a read of the same variable reach the streams whole, one after
-  // the other. While it is launched an op may wait for memory, and those that
-  // it keeps out may be the ones that would give some back. So it keeps out no
-  // more than a variable's own mutex does, which kernels hold while they
-  // allocate, in stock TensorFlow too: who uses other variables goes on.
-  TwoSidedLocks state_locks_;
-  absl::Mutex waits_mu_;  // while the leader is told to wait for readers
-};
-
-// The groups of /physical_device:GPU:`gpu`, or nullptr if there are none yet or
-// they are another process's (fork_state.h).
-GpuGroups* FindGpuGroups(int gpu);
-// Registers the groups of /physical_device:GPU:`gpu`. Returns those that are
-// already there, if any, and drops `groups`.
-GpuGroups* RegisterGpuGroups(int gpu, std::unique_ptr<GpuGroups> groups);
-// Of all GPUs, ordered by GPU; none if they are another process's.
-std::vector<GpuGroups*> AllGpuGroups();
 
 }  // namespace multistream
 }  // namespace tensorflow

@@ -13,7 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/stream/variable_order.h"
 
 #include <gtest/gtest.h>
 
@@ -21,13 +21,13 @@ limitations under the License.
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 
 namespace tensorflow {
@@ -40,7 +40,7 @@ using Calls = std::vector<std::string>;
 constexpr GpuGroups::StateKey kState[] = {1};
 constexpr GpuGroups::StateKey kOtherState[] = {2};
 
-class GpuGroupsTest : public ::testing::Test {
+class VariableOrderTest : public ::testing::Test {
  protected:
   void Read(int i) {
     groups_->BeginRead(groups_->group(i), kState);
@@ -57,112 +57,12 @@ class GpuGroupsTest : public ::testing::Test {
       NewFakeGroups(/*gpu=*/2, /*count=*/4, &record_);
 };
 
-TEST_F(GpuGroupsTest, GroupZeroIsTheLeader) {
-  EXPECT_EQ(groups_->size(), 4);
-  EXPECT_EQ(groups_->leader(), groups_->group(0));
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(groups_->group(i)->index(), i);
-    EXPECT_EQ(groups_->group(i)->is_leader(), i == 0);
-  }
-}
-
-TEST_F(GpuGroupsTest, IdleGroupsTakeTurns) {
-  for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 4; ++i) {
-      StreamGroup* group = groups_->StartStep(groups_->size());
-      EXPECT_EQ(group->index(), i);
-      groups_->EndStep(group, true);
-    }
-  }
-}
-
-TEST_F(GpuGroupsTest, EquallyBusyGroupsTakeTurns) {
-  for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 4; ++i)
-      EXPECT_EQ(groups_->StartStep(groups_->size())->index(), i);
-  }
-}
-
-TEST_F(GpuGroupsTest, AStepGoesToTheLeastLoadedGroup) {
-  for (int i = 0; i < 8; ++i) groups_->StartStep(groups_->size());
-  groups_->EndStep(groups_->group(2), true);
-  EXPECT_EQ(groups_->StartStep(groups_->size())->index(), 2);
-  groups_->EndStep(groups_->group(1), true);
-  groups_->EndStep(groups_->group(1), true);
-  EXPECT_EQ(groups_->StartStep(groups_->size())->index(), 1);
-  EXPECT_EQ(groups_->StartStep(groups_->size())->index(), 1);
-}
-
-TEST_F(GpuGroupsTest, StepsThatMustRunOnAGroupCountAsItsLoad) {
-  groups_->StartStepOn(groups_->leader());
-  for (int i = 1; i < 4; ++i)
-    EXPECT_EQ(groups_->StartStep(groups_->size())->index(), i);
-  groups_->StartStepOn(groups_->leader());
-  for (int i = 1; i < 4; ++i)
-    EXPECT_EQ(groups_->StartStep(groups_->size())->index(), i);
-}
-
-TEST_F(GpuGroupsTest, StatsCountStartedRunningAndFailedSteps) {
-  for (int i = 0; i < 6; ++i)
-    groups_->StartStep(groups_->size());  // 0 1 2 3 0 1
-  groups_->EndStep(groups_->group(0), true);
-  groups_->EndStep(groups_->group(1), false);
-  groups_->EndStep(groups_->group(1), false);
-  const std::vector<StreamGroupStats> stats = groups_->Stats();
-  ASSERT_EQ(stats.size(), 4);
-  const int started[] = {2, 2, 1, 1}, running[] = {1, 0, 1, 1},
-            failed[] = {0, 2, 0, 0};
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(stats[i].gpu, 2);
-    EXPECT_EQ(stats[i].group, i);
-    EXPECT_EQ(stats[i].steps_started, started[i]) << i;
-    EXPECT_EQ(stats[i].steps_running, running[i]) << i;
-    EXPECT_EQ(stats[i].steps_failed, failed[i]) << i;
-    EXPECT_EQ(stats[i].bytes_in_use, 0) << "no allocator yet";
-  }
-}
-
-TEST_F(GpuGroupsTest, StatsAreThoseOfTheGroupsAllocator) {
-  class CountingAllocator : public Allocator {
-   public:
-    std::string Name() override { return "counting"; }
-    void* AllocateRaw(size_t, size_t) override { return nullptr; }
-    void DeallocateRaw(void*) override {}
-    std::optional<AllocatorStats> GetStats() override {
-      AllocatorStats stats;
-      stats.bytes_in_use = 10;
-      stats.peak_bytes_in_use = 20;
-      stats.bytes_limit = 30;
-      return stats;
-    }
-  } allocator;
-  groups_->group(3)->set_allocator(&allocator);
-  const std::vector<StreamGroupStats> stats = groups_->Stats();
-  EXPECT_EQ(stats[3].bytes_in_use, 10);
-  EXPECT_EQ(stats[3].peak_bytes_in_use, 20);
-  EXPECT_EQ(stats[3].bytes_limit, 30);
-  EXPECT_EQ(stats[2].bytes_limit, 0);
-}
-
-TEST_F(GpuGroupsTest, ManyThreadsLoadTheGroupsEvenly) {
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t) {
-    threads.emplace_back([this] {
-      for (int i = 0; i < 100; ++i) groups_->StartStep(groups_->size());
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const StreamGroupStats& stats : groups_->Stats()) {
-    EXPECT_EQ(stats.steps_running, 200);
-  }
-}
-
-TEST_F(GpuGroupsTest, NobodyWaitsForALeaderThatDidNothing) {
+TEST_F(VariableOrderTest, NobodyWaitsForALeaderThatDidNothing) {
   for (int i = 0; i < 4; ++i) OrderAfterLeader(i);
   EXPECT_EQ(record_.Take(), Calls());
 }
 
-TEST_F(GpuGroupsTest, AGroupWaitsOnceForWorkOfTheLeader) {
+TEST_F(VariableOrderTest, AGroupWaitsOnceForWorkOfTheLeader) {
   groups_->NoteLeaderWork();
   OrderAfterLeader(2);
   EXPECT_EQ(record_.Take(), Calls({"0 marks", "2 waits for mark of 0"}));
@@ -175,7 +75,7 @@ TEST_F(GpuGroupsTest, AGroupWaitsOnceForWorkOfTheLeader) {
   EXPECT_EQ(record_.Take(), Calls());
 }
 
-TEST_F(GpuGroupsTest, AGroupWaitsAgainForLaterWork) {
+TEST_F(VariableOrderTest, AGroupWaitsAgainForLaterWork) {
   groups_->NoteLeaderWork();
   OrderAfterLeader(1);
   groups_->NoteLeaderWork();
@@ -187,7 +87,7 @@ TEST_F(GpuGroupsTest, AGroupWaitsAgainForLaterWork) {
   EXPECT_EQ(record_.Take(), Calls({"2 waits for mark of 0"}));
 }
 
-TEST_F(GpuGroupsTest, TheLeaderNeverWaitsForItself) {
+TEST_F(VariableOrderTest, TheLeaderNeverWaitsForItself) {
   groups_->NoteLeaderWork();
   OrderAfterLeader(0);
   EXPECT_EQ(record_.Take(), Calls());
@@ -196,7 +96,7 @@ TEST_F(GpuGroupsTest, TheLeaderNeverWaitsForItself) {
   EXPECT_EQ(record_.Take(), Calls({"0 marks", "1 waits for mark of 0"}));
 }
 
-TEST_F(GpuGroupsTest, AReadWaitsForTheLastWrite) {
+TEST_F(VariableOrderTest, AReadWaitsForTheLastWrite) {
   Write();
   EXPECT_EQ(record_.Take(), Calls());
   groups_->BeginRead(groups_->group(1), kState);
@@ -206,7 +106,7 @@ TEST_F(GpuGroupsTest, AReadWaitsForTheLastWrite) {
   EXPECT_EQ(record_.Take(), Calls());
 }
 
-TEST_F(GpuGroupsTest, AWriteWaitsForExactlyTheGroupsThatHaveRead) {
+TEST_F(VariableOrderTest, AWriteWaitsForExactlyTheGroupsThatHaveRead) {
   Read(1);
   Read(3);
   Read(3);
@@ -225,14 +125,14 @@ TEST_F(GpuGroupsTest, AWriteWaitsForExactlyTheGroupsThatHaveRead) {
   groups_->EndWrite(kState);
 }
 
-TEST_F(GpuGroupsTest, ReadsOfSeveralGroupsRunTogether) {
+TEST_F(VariableOrderTest, ReadsOfSeveralGroupsRunTogether) {
   groups_->BeginRead(groups_->group(1), kState);
   std::thread other([this] { Read(2); });
   other.join();  // hangs if the first read kept the second out
   groups_->EndRead(groups_->group(1), kState);
 }
 
-TEST_F(GpuGroupsTest, AReadStaysOutWhileAWriteIsLaunched) {
+TEST_F(VariableOrderTest, AReadStaysOutWhileAWriteIsLaunched) {
   groups_->BeginWrite(kState);
   std::atomic<bool> read{false};
   std::thread reader([&] {
@@ -248,7 +148,7 @@ TEST_F(GpuGroupsTest, AReadStaysOutWhileAWriteIsLaunched) {
   EXPECT_EQ(record_.Take(), Calls({"0 marks", "1 waits for mark of 0"}));
 }
 
-TEST_F(GpuGroupsTest, AWriteStaysOutWhileAReadIsLaunched) {
+TEST_F(VariableOrderTest, AWriteStaysOutWhileAReadIsLaunched) {
   groups_->BeginRead(groups_->group(1), kState);
   std::atomic<bool> written{false};
   std::thread writer([&] {
@@ -265,7 +165,7 @@ TEST_F(GpuGroupsTest, AWriteStaysOutWhileAReadIsLaunched) {
 
 // An op that reads or changes one variable may wait for memory that an op gives
 // back that has to do with another.
-TEST_F(GpuGroupsTest, AReadGoesOnWhileAnotherVariableIsChanged) {
+TEST_F(VariableOrderTest, AReadGoesOnWhileAnotherVariableIsChanged) {
   Write();
   groups_->BeginWrite(kState);
   std::thread reader([&] {  // hangs if the write keeps it out
@@ -280,7 +180,7 @@ TEST_F(GpuGroupsTest, AReadGoesOnWhileAnotherVariableIsChanged) {
   EXPECT_EQ(record_.Take(), Calls({"0 marks", "1 waits for mark of 0"}));
 }
 
-TEST_F(GpuGroupsTest, AWriteGoesOnWhileAnotherVariableIsRead) {
+TEST_F(VariableOrderTest, AWriteGoesOnWhileAnotherVariableIsRead) {
   groups_->BeginRead(groups_->group(1), kOtherState);
   std::thread writer([&] { Write(); });
   writer.join();
@@ -302,7 +202,7 @@ class WatchedLeader : public FakeStreamGroup {
   std::function<void()> when_marking;
 };
 
-TEST(OrderAfterLeaderTest, AGroupWaitsAlsoWhileAnotherRecordsTheMark) {
+TEST(VariableOrderThreadsTest, AGroupWaitsAlsoWhileAnotherRecordsTheMark) {
   StreamRecord record;
   std::vector<std::unique_ptr<StreamGroup>> list;
   list.push_back(std::make_unique<WatchedLeader>(0, 0, &record));
@@ -352,7 +252,7 @@ class CountingGroup : public StreamGroup {
   std::atomic<int> seen_{0};
 };
 
-TEST(StateOrderTest, EveryReadIsBehindEveryEarlierWrite) {
+TEST(VariableOrderThreadsTest, EveryReadIsBehindEveryEarlierWrite) {
   CountedWrites writes;
   std::vector<std::unique_ptr<StreamGroup>> list;
   for (int i = 0; i < 4; ++i) {
@@ -388,70 +288,6 @@ TEST(StateOrderTest, EveryReadIsBehindEveryEarlierWrite) {
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(too_early, 0);
   EXPECT_EQ(together, 0);
-}
-
-// What the statistics say of each group.
-TEST_F(GpuGroupsTest, WaitsAndEventsAreCounted) {
-  using Counts = std::vector<std::pair<int64_t, int64_t>>;
-  auto counts = [this] {
-    Counts all;
-    for (const StreamGroupStats& group : groups_->Stats()) {
-      all.emplace_back(group.waits, group.events);
-    }
-    return all;
-  };
-  EXPECT_EQ(counts(), Counts({{0, 0}, {0, 0}, {0, 0}, {0, 0}}));
-  groups_->group(1)->OrderAfter(groups_->group(2));
-  EXPECT_EQ(counts(), Counts({{0, 0}, {1, 0}, {0, 1}, {0, 0}}));
-  const auto event = groups_->group(2)->NewEvent();
-  groups_->group(2)->RecordEvent(event.get());
-  groups_->group(3)->OrderAfterEvent(groups_->group(2), event.get());
-  EXPECT_EQ(counts(), Counts({{0, 0}, {1, 0}, {0, 2}, {1, 0}}));
-  groups_->NoteLeaderWork();
-  OrderAfterLeader(1);
-  OrderAfterLeader(1);
-  OrderAfterLeader(3);
-  EXPECT_EQ(counts(), Counts({{0, 1}, {2, 0}, {0, 2}, {2, 0}}));
-}
-
-TEST_F(GpuGroupsTest, ErrorsSayWhichGroupHadNoMemory) {
-  const absl::Status error = absl::ResourceExhaustedError("no tensor");
-  const int64_t start = groups_->memory_failures();
-  EXPECT_EQ(groups_->WithMemoryOfGroups(error, start), error);
-  AllocatorStats stats;
-  stats.bytes_in_use = 3 << 20;
-  stats.bytes_limit = 4 << 20;
-  groups_->group(3)->NoteNoMemory(2 << 20, stats);
-  const int64_t middle = groups_->memory_failures();
-  groups_->group(1)->NoteNoMemory(1 << 10, std::nullopt);
-
-  const std::string third =
-      "Stream group 3 of GPU 2 had no 2.00MiB: 3.00MiB in use, of at most "
-      "4.00MiB";
-  const std::string first = "Stream group 1 of GPU 2 had no 1.0KiB";
-  absl::Status status = groups_->WithMemoryOfGroups(error, start);
-  EXPECT_TRUE(absl::IsResourceExhausted(status));
-  EXPECT_EQ(status.message(), "no tensor\n\t" + first + "\n\t" + third);
-  // Of a step that began later.
-  status = groups_->WithMemoryOfGroups(error, middle);
-  EXPECT_EQ(status.message(), "no tensor\n\t" + first);
-  EXPECT_EQ(groups_->WithMemoryOfGroups(error, groups_->memory_failures()),
-            error);
-  // Where the memory was not missed, or the step did not fail.
-  const absl::Status other = absl::InternalError("another");
-  EXPECT_EQ(groups_->WithMemoryOfGroups(other, start), other);
-  EXPECT_TRUE(groups_->WithMemoryOfGroups(absl::OkStatus(), start).ok());
-}
-
-TEST(GpuGroupsRegistryTest, TheFirstGroupsOfAGpuStay) {
-  StreamRecord record;
-  EXPECT_EQ(FindGpuGroups(5), nullptr);
-  GpuGroups* first = RegisterGpuGroups(5, NewFakeGroups(5, 2, &record));
-  EXPECT_EQ(RegisterGpuGroups(5, NewFakeGroups(5, 3, &record)), first);
-  EXPECT_EQ(first->size(), 2);
-  EXPECT_EQ(FindGpuGroups(5), first);
-  GpuGroups* other = RegisterGpuGroups(1, NewFakeGroups(1, 2, &record));
-  EXPECT_EQ(AllGpuGroups(), std::vector<GpuGroups*>({other, first}));
 }
 
 }  // namespace

@@ -1,0 +1,120 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+
+#include <atomic>
+#include <map>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+#include "tensorflow/core/platform/logging.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+struct Registry {
+  absl::Mutex mu;
+  std::map<int, std::unique_ptr<GpuGroups>> groups ABSL_GUARDED_BY(mu);
+};
+
+Registry* GetRegistry() {
+  static Registry* registry = new Registry;
+  return registry;
+}
+
+std::atomic<int64_t> sanitizer_reports{0};
+
+std::unique_ptr<Sanitizer> NewSanitizer(int groups) {
+  const absl::StatusOr<Options>& options = ProcessOptions();
+  if (!options.ok() || options->sanitizer == SanitizerMode::kOff) {
+    return nullptr;
+  }
+  const bool abort = options->sanitizer == SanitizerMode::kAbort;
+  return std::make_unique<Sanitizer>(groups, [abort](const Report& report) {
+    sanitizer_reports.fetch_add(1);
+    if (abort) LOG(FATAL) << ReportAsText(report);
+    LOG(ERROR) << ReportAsText(report);
+  });
+}
+
+std::vector<StreamGroup*> Pointers(
+    const std::vector<std::unique_ptr<StreamGroup>>& groups) {
+  std::vector<StreamGroup*> pointers;
+  for (const auto& group : groups) pointers.push_back(group.get());
+  return pointers;
+}
+
+}  // namespace
+
+int64_t SanitizerReports() { return sanitizer_reports.load(); }
+
+GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups)
+    : groups_(std::move(groups)),
+      sanitizer_(NewSanitizer(size())),
+      load_(size()),
+      variables_(Pointers(groups_)),
+      out_of_memory_(leader()->gpu(), size()) {
+  for (const auto& group : groups_) {
+    group->BelongsTo(sanitizer_.get(), &out_of_memory_);
+  }
+}
+
+std::vector<StreamGroupStats> GpuGroups::Stats() const {
+  std::vector<StreamGroupStats> all;
+  for (const auto& group : groups_) {
+    StreamGroupStats& stats = all.emplace_back(group->Stats());
+    const GroupLoad::Steps steps = load_.steps(group->index());
+    stats.steps_started = steps.started;
+    stats.steps_running = steps.running;
+    stats.steps_failed = steps.failed;
+  }
+  return all;
+}
+
+GpuGroups* FindGpuGroups(int gpu) {
+  if (GroupsAreOfParent()) return nullptr;
+  Registry* registry = GetRegistry();
+  absl::MutexLock lock(&registry->mu);
+  auto found = registry->groups.find(gpu);
+  return found == registry->groups.end() ? nullptr : found->second.get();
+}
+
+GpuGroups* RegisterGpuGroups(int gpu, std::unique_ptr<GpuGroups> groups) {
+  NoteGroupsMade();
+  Registry* registry = GetRegistry();
+  absl::MutexLock lock(&registry->mu);
+  return registry->groups.try_emplace(gpu, std::move(groups))
+      .first->second.get();
+}
+
+std::vector<GpuGroups*> AllGpuGroups() {
+  if (GroupsAreOfParent()) return {};
+  Registry* registry = GetRegistry();
+  absl::MutexLock lock(&registry->mu);
+  std::vector<GpuGroups*> all;
+  for (const auto& [gpu, groups] : registry->groups) {
+    all.push_back(groups.get());
+  }
+  return all;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,102 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What stream groups does a GPU have? The list of all of them, and what the
+// groups of one GPU share: their load, the order of variables, and what is said
+// when one is out of memory.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GPU_GROUPS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GPU_GROUPS_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/multistream/sanitizer/sanitizer.h"
+#include "tensorflow/core/common_runtime/multistream/stream/group_load.h"
+#include "tensorflow/core/common_runtime/multistream/stream/group_stats.h"
+#include "tensorflow/core/common_runtime/multistream/stream/out_of_memory.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/stream/variable_order.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// The stream groups of one visible GPU.
+class GpuGroups {
+ public:
+  // `groups` is ordered by index and not empty.
+  explicit GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups);
+
+  int size() const { return static_cast<int>(groups_.size()); }
+  StreamGroup* group(int i) const { return groups_[i].get(); }
+  StreamGroup* leader() const { return groups_[0].get(); }
+
+  // Counts a step as running on the least loaded of the first `groups` groups,
+  // and returns that group.
+  StreamGroup* StartStep(int groups) {
+    return group(load_.StartOnLeastLoaded(groups));
+  }
+  void StartStepOn(StreamGroup* group) { load_.StartOn(group->index()); }
+  void EndStep(StreamGroup* group, bool ok) { load_.End(group->index(), ok); }
+
+  // As of VariableOrder.
+  using StateKey = VariableOrder::Key;
+  using StateKeys = VariableOrder::Keys;
+  void NoteLeaderWork() { variables_.NoteLeaderWork(); }
+  void OrderAfterLeader(StreamGroup* group) {
+    variables_.OrderAfterLeader(group);
+  }
+  void BeginRead(StreamGroup* group, StateKeys state) {
+    variables_.BeginRead(group, state);
+  }
+  void EndRead(StreamGroup* group, StateKeys state) {
+    variables_.EndRead(group, state);
+  }
+  void BeginWrite(StateKeys state) { variables_.BeginWrite(state); }
+  void EndWrite(StateKeys state) { variables_.EndWrite(state); }
+
+  // As of OutOfMemory.
+  int64_t memory_failures() const { return out_of_memory_.count(); }
+  absl::Status WithMemoryOfGroups(absl::Status status,
+                                  int64_t failures_before) const {
+    return out_of_memory_.AddTo(std::move(status), failures_before);
+  }
+
+  std::vector<StreamGroupStats> Stats() const;
+
+ private:
+  const std::vector<std::unique_ptr<StreamGroup>> groups_;
+  const std::unique_ptr<Sanitizer> sanitizer_;  // or nullptr
+  GroupLoad load_;
+  VariableOrder variables_;
+  OutOfMemory out_of_memory_;
+};
+
+// The groups of /physical_device:GPU:`gpu`, or nullptr if there are none yet or
+// they are another process's (fork_state.h).
+GpuGroups* FindGpuGroups(int gpu);
+// Registers the groups of /physical_device:GPU:`gpu`. Returns those that are
+// already there, if any, and drops `groups`.
+GpuGroups* RegisterGpuGroups(int gpu, std::unique_ptr<GpuGroups> groups);
+// Of all GPUs, ordered by GPU; none if they are another process's.
+std::vector<GpuGroups*> AllGpuGroups();
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GPU_GROUPS_H_

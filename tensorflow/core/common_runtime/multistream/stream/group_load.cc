@@ -1,0 +1,56 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/stream/group_load.h"
+
+namespace tensorflow {
+namespace multistream {
+
+int GroupLoad::StartOnLeastLoaded(int groups) {
+  absl::MutexLock lock(&mu_);
+  const int first = next_ % groups;
+  int best = first;
+  for (int i = 1; i < groups; ++i) {
+    const int candidate = (first + i) % groups;
+    if (steps_[candidate].running < steps_[best].running) best = candidate;
+  }
+  next_ = (best + 1) % groups;
+  CountStart(best);
+  return best;
+}
+
+void GroupLoad::StartOn(int group) {
+  absl::MutexLock lock(&mu_);
+  CountStart(group);
+}
+
+void GroupLoad::CountStart(int group) {
+  ++steps_[group].started;
+  ++steps_[group].running;
+}
+
+void GroupLoad::End(int group, bool ok) {
+  absl::MutexLock lock(&mu_);
+  --steps_[group].running;
+  if (!ok) ++steps_[group].failed;
+}
+
+GroupLoad::Steps GroupLoad::steps(int group) const {
+  absl::MutexLock lock(&mu_);
+  return steps_[group];
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

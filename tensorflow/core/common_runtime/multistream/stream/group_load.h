@@ -1,0 +1,62 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which group of a GPU has the least to do, and how many steps has each run?
+// GpuGroups asks, for a step that may run on any group.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_LOAD_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_LOAD_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace tensorflow {
+namespace multistream {
+
+class GroupLoad {
+ public:
+  // Of one group, from the start of the process.
+  struct Steps {
+    int64_t started = 0;
+    int64_t running = 0;
+    int64_t failed = 0;
+  };
+
+  explicit GroupLoad(int groups) : steps_(groups) {}
+
+  // Counts a step as running on the least loaded of the first `groups` groups,
+  // round robin among equals, and returns that group.
+  int StartOnLeastLoaded(int groups);
+  // Counts a step as running on `group`.
+  void StartOn(int group);
+  void End(int group, bool ok);
+
+  Steps steps(int group) const;
+
+ private:
+  void CountStart(int group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  mutable absl::Mutex mu_;
+  std::vector<Steps> steps_ ABSL_GUARDED_BY(mu_);
+  int next_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_LOAD_H_

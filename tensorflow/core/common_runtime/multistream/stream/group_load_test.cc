@@ -1,0 +1,89 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/stream/group_load.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+class GroupLoadTest : public ::testing::Test {
+ protected:
+  StreamRecord record_;
+  const std::unique_ptr<GpuGroups> groups_ =
+      NewFakeGroups(/*gpu=*/2, /*count=*/4, &record_);
+};
+
+TEST_F(GroupLoadTest, IdleGroupsTakeTurns) {
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 4; ++i) {
+      StreamGroup* group = groups_->StartStep(groups_->size());
+      EXPECT_EQ(group->index(), i);
+      groups_->EndStep(group, true);
+    }
+  }
+}
+
+TEST_F(GroupLoadTest, EquallyBusyGroupsTakeTurns) {
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 4; ++i)
+      EXPECT_EQ(groups_->StartStep(groups_->size())->index(), i);
+  }
+}
+
+TEST_F(GroupLoadTest, AStepGoesToTheLeastLoadedGroup) {
+  for (int i = 0; i < 8; ++i) groups_->StartStep(groups_->size());
+  groups_->EndStep(groups_->group(2), true);
+  EXPECT_EQ(groups_->StartStep(groups_->size())->index(), 2);
+  groups_->EndStep(groups_->group(1), true);
+  groups_->EndStep(groups_->group(1), true);
+  EXPECT_EQ(groups_->StartStep(groups_->size())->index(), 1);
+  EXPECT_EQ(groups_->StartStep(groups_->size())->index(), 1);
+}
+
+TEST_F(GroupLoadTest, StepsThatMustRunOnAGroupCountAsItsLoad) {
+  groups_->StartStepOn(groups_->leader());
+  for (int i = 1; i < 4; ++i)
+    EXPECT_EQ(groups_->StartStep(groups_->size())->index(), i);
+  groups_->StartStepOn(groups_->leader());
+  for (int i = 1; i < 4; ++i)
+    EXPECT_EQ(groups_->StartStep(groups_->size())->index(), i);
+}
+
+TEST_F(GroupLoadTest, ManyThreadsLoadTheGroupsEvenly) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([this] {
+      for (int i = 0; i < 100; ++i) groups_->StartStep(groups_->size());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const StreamGroupStats& stats : groups_->Stats()) {
+    EXPECT_EQ(stats.steps_running, 200);
+  }
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

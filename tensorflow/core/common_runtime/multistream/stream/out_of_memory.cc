@@ -1,0 +1,64 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/stream/out_of_memory.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/numbers.h"
+
+namespace tensorflow {
+namespace multistream {
+
+void OutOfMemory::Note(int group, size_t bytes,
+                       const std::optional<AllocatorStats>& stats,
+                       const std::optional<AllocatorStats>& all) {
+  std::string text =
+      absl::StrCat("Stream group ", group, " of GPU ", gpu_, " had no ",
+                   strings::HumanReadableNumBytes(bytes));
+  if (stats) {
+    absl::StrAppend(&text, ": ",
+                    strings::HumanReadableNumBytes(stats->bytes_in_use),
+                    " in use");
+    if (all && all->bytes_limit) {
+      absl::StrAppend(
+          &text, ", and ", strings::HumanReadableNumBytes(all->bytes_in_use),
+          " of at most ", strings::HumanReadableNumBytes(*all->bytes_limit),
+          " by all groups together");
+    } else if (stats->bytes_limit) {
+      absl::StrAppend(&text, ", of at most ",
+                      strings::HumanReadableNumBytes(*stats->bytes_limit));
+    }
+  }
+  absl::MutexLock lock(&mu_);
+  last_[group] = {count_.fetch_add(1, std::memory_order_acq_rel) + 1,
+                  std::move(text)};
+}
+
+absl::Status OutOfMemory::AddTo(absl::Status status,
+                                int64_t count_before) const {
+  if (!absl::IsResourceExhausted(status)) return status;
+  absl::MutexLock lock(&mu_);
+  for (const Failure& failure : last_) {
+    if (failure.number <= count_before) continue;
+    errors::AppendToMessage(&status, failure.text);
+  }
+  return status;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

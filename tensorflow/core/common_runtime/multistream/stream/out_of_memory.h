@@ -1,0 +1,72 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which groups had no memory for a step that ended with RESOURCE_EXHAUSTED?
+//
+// TensorFlow's error says what was asked for, not which group's memory is full.
+// Groups' allocators note each failure here; executors add the text to the
+// step's status.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_OUT_OF_MEMORY_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_OUT_OF_MEMORY_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/framework/allocator.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Of the groups of one GPU.
+class OutOfMemory {
+ public:
+  OutOfMemory(int gpu, int groups) : gpu_(gpu), last_(groups) {}
+
+  // The allocator of `group`, of which `stats` are, had no `bytes` bytes.
+  // `all`: of the pool that it is a part of.
+  void Note(int group, size_t bytes, const std::optional<AllocatorStats>& stats,
+            const std::optional<AllocatorStats>& all);
+
+  // How often a group had not the memory that it was asked for.
+  int64_t count() const { return count_.load(std::memory_order_acquire); }
+
+  // `status` of a step, which began after `count_before` failures: if it ran
+  // out of memory, says which groups had none, their use and limit.
+  absl::Status AddTo(absl::Status status, int64_t count_before) const;
+
+ private:
+  struct Failure {
+    int64_t number = 0;  // of all groups' failures
+    std::string text;
+  };
+
+  const int gpu_;
+  std::atomic<int64_t> count_{0};
+  mutable absl::Mutex mu_;
+  std::vector<Failure> last_ ABSL_GUARDED_BY(mu_);  // of each group
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_OUT_OF_MEMORY_H_

@@ -1,0 +1,70 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/stream/out_of_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+class OutOfMemoryTest : public ::testing::Test {
+ protected:
+  StreamRecord record_;
+  const std::unique_ptr<GpuGroups> groups_ =
+      NewFakeGroups(/*gpu=*/2, /*count=*/4, &record_);
+};
+
+TEST_F(OutOfMemoryTest, ErrorsSayWhichGroupHadNoMemory) {
+  const absl::Status error = absl::ResourceExhaustedError("no tensor");
+  const int64_t start = groups_->memory_failures();
+  EXPECT_EQ(groups_->WithMemoryOfGroups(error, start), error);
+  AllocatorStats stats;
+  stats.bytes_in_use = 3 << 20;
+  stats.bytes_limit = 4 << 20;
+  groups_->group(3)->NoteNoMemory(2 << 20, stats);
+  const int64_t middle = groups_->memory_failures();
+  groups_->group(1)->NoteNoMemory(1 << 10, std::nullopt);
+
+  const std::string third =
+      "Stream group 3 of GPU 2 had no 2.00MiB: 3.00MiB in use, of at most "
+      "4.00MiB";
+  const std::string first = "Stream group 1 of GPU 2 had no 1.0KiB";
+  absl::Status status = groups_->WithMemoryOfGroups(error, start);
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_EQ(status.message(), "no tensor\n\t" + first + "\n\t" + third);
+  // Of a step that began later.
+  status = groups_->WithMemoryOfGroups(error, middle);
+  EXPECT_EQ(status.message(), "no tensor\n\t" + first);
+  EXPECT_EQ(groups_->WithMemoryOfGroups(error, groups_->memory_failures()),
+            error);
+  // Where the memory was not missed, or the step did not fail.
+  const absl::Status other = absl::InternalError("another");
+  EXPECT_EQ(groups_->WithMemoryOfGroups(other, start), other);
+  EXPECT_TRUE(groups_->WithMemoryOfGroups(absl::OkStatus(), start).ok());
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

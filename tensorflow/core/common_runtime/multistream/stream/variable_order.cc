@@ -1,0 +1,78 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/stream/variable_order.h"
+
+#include <utility>
+
+namespace tensorflow {
+namespace multistream {
+
+VariableOrder::VariableOrder(std::vector<StreamGroup*> groups)
+    : groups_(std::move(groups)), readers_(groups_.size()) {}
+
+void VariableOrder::OrderAfterLeader(StreamGroup* group) {
+  if (group->is_leader()) return;
+  std::atomic<int64_t>& seen = readers_[group->index()].marks_seen;
+  if (!leader_work_.load(std::memory_order_acquire) &&
+      seen.load(std::memory_order_acquire) ==
+          marks_made_.load(std::memory_order_acquire)) {
+    return;
+  }
+  absl::MutexLock lock(&mark_mu_);
+  if (leader_work_.load(std::memory_order_acquire)) {
+    // In this order: who sees no work without the lock then sees a mark that it
+    // has not waited for, and comes here.
+    marks_made_.fetch_add(1, std::memory_order_acq_rel);
+    leader_work_.exchange(false, std::memory_order_acq_rel);
+    leader()->Mark();
+  }
+  const int64_t made = marks_made_.load(std::memory_order_acquire);
+  if (seen.load(std::memory_order_acquire) < made) {
+    group->OrderAfterMark(leader());
+    seen.store(made, std::memory_order_release);
+  }
+}
+
+void VariableOrder::BeginRead(StreamGroup* group, Keys state) {
+  state_locks_.Enter(TwoSidedLocks::kReaders, state);
+  OrderAfterLeader(group);
+}
+
+void VariableOrder::EndRead(StreamGroup* group, Keys state) {
+  readers_[group->index()].has_read.store(true, std::memory_order_release);
+  state_locks_.Leave(TwoSidedLocks::kReaders, state);
+}
+
+void VariableOrder::BeginWrite(Keys state) {
+  state_locks_.Enter(TwoSidedLocks::kWriters, state);
+  // Whoever sees that nobody has read launches after the waits. Reads of other
+  // variables, which may be in the middle, need none.
+  absl::MutexLock lock(&waits_mu_);
+  for (StreamGroup* group : groups_) {
+    if (readers_[group->index()].has_read.exchange(false,
+                                                   std::memory_order_acq_rel)) {
+      leader()->OrderAfter(group);
+    }
+  }
+}
+
+void VariableOrder::EndWrite(Keys state) {
+  NoteLeaderWork();
+  state_locks_.Leave(TwoSidedLocks::kWriters, state);
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

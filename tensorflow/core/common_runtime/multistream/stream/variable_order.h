@@ -1,0 +1,101 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// In what order do groups read and change variables, and other state that
+// outlives a step?
+//
+// Only the leader's stream changes it. A reader's stream waits for the leader's
+// last change; the leader's stream, before a change, waits for every group that
+// has read:
+//
+//   leader   --- assign --x............. w --- assign ---
+//                          \            /
+//   group 2  -------------- w --- read x --------
+//
+//   (x: mark recorded, w: stream waits for it)
+//
+// OpScope calls it around the launch of each op that reads or may change state,
+// and executors for steps that take what the leader has made.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_VARIABLE_ORDER_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_VARIABLE_ORDER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/stream/two_sided_locks.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Of the groups of one GPU, which it does not own.
+class VariableOrder {
+ public:
+  // Ordered by index; the first is the leader.
+  explicit VariableOrder(std::vector<StreamGroup*> groups);
+
+  // The leader's stream has been given work that other groups may depend on.
+  void NoteLeaderWork() { leader_work_.store(true, std::memory_order_release); }
+  // `group`'s stream waits for the leader's noted work, unless it has already.
+  void OrderAfterLeader(StreamGroup* group);
+
+  // A variable, or other state: the same one always has the same key.
+  using Key = TwoSidedLocks::Key;
+  using Keys = absl::Span<const Key>;
+
+  // Around launching an op that reads `state` on a group other than the leader.
+  void BeginRead(StreamGroup* group, Keys state);
+  void EndRead(StreamGroup* group, Keys state);
+
+  // Around launching an op that may change `state`, on the leader.
+  void BeginWrite(Keys state);
+  void EndWrite(Keys state);
+
+ private:
+  // Of one group.
+  struct Reader {
+    // Leader marks that the group's stream has waited for.
+    std::atomic<int64_t> marks_seen{0};
+    // True if it has read state since the leader last waited for it.
+    std::atomic<bool> has_read{false};
+  };
+
+  StreamGroup* leader() const { return groups_[0]; }
+
+  const std::vector<StreamGroup*> groups_;
+  std::vector<Reader> readers_;
+
+  std::atomic<bool> leader_work_{false};
+  std::atomic<int64_t> marks_made_{0};
+  absl::Mutex mark_mu_;
+
+  // Held while an op that touches state is launched, never while it runs: a
+  // change and a read of the same variable reach the streams whole, one after
+  // the other. While it is launched an op may wait for memory, and those that
+  // it keeps out may be the ones that would give some back. So it keeps out no
+  // more than a variable's own mutex does, which kernels hold while they
+  // allocate, in stock TensorFlow too: who uses other variables goes on.
+  TwoSidedLocks state_locks_;
+  absl::Mutex waits_mu_;  // while the leader is told to wait for readers
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_VARIABLE_ORDER_H_
