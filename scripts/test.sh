@@ -13,8 +13,9 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-# Runs every check and test: ruff, mypy, clang-format, patches, C++ tests, and
-# Python tests with the wheel installed in .venv; then two minutes of the soak.
+# Runs every check and test: ruff, mypy, clang-format, patches, links, C++ tests,
+# and Python tests with the wheel installed in .venv; then two minutes of the
+# soak.
 #
 #   scripts/test.sh [--python cp312]
 #   scripts/test.sh --config asan|ubsan|tsan    only the C++ tests, under a
@@ -58,6 +59,9 @@ stage "clang-format" "Run .venv/bin/clang-format -i on the files named above."
 
 stage "patches" "The error above names patch, file and hunk."
 python3 build/check_patches.py --python "${python}"
+
+stage "links" "The error above names page and line: correct the link, or say there what is missing."
+python3 build/check_links.py
 
 stage "C++ tests" "Run one test by itself: bazel test //package:name."
 run_bazel test --curses=no --show_progress_rate_limit=15 \
