@@ -1,0 +1,74 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""The programs in the documentation run as they stand, on an emulated GPU."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+BLOCK = re.compile(r"^```(python)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def programs() -> list[tuple[str, dict[str, str], str]]:
+    """Finds the programs: the blocks of Python that import TensorFlow.
+
+    Returns:
+      For each, its page, the environment that the page exports before it, and its text.
+    """
+    found = []
+    for page in sorted(DOCS.glob("*.md")):
+        exported: dict[str, str] = {}
+        for python, text in BLOCK.findall(page.read_text()):
+            if python and "import tensorflow" in text:
+                found.append((page.name, exported, text))
+            for line in re.findall(r"^export ([^#\n]*)", text, re.MULTILINE):
+                exported = exported | {k: v for k, _, v in (s.partition("=") for s in line.split())}
+    return found
+
+
+PROGRAMS = programs()
+
+
+def test_pages_for_users_have_a_program() -> None:
+    assert {"serving.md", "training.md", "policies.md", "deeprec.md"} <= {p for p, _, _ in PROGRAMS}
+
+
+@pytest.mark.parametrize(
+    ("exported", "text"),
+    [(exported, text) for _, exported, text in PROGRAMS],
+    ids=[page for page, _, _ in PROGRAMS],
+)
+def test_program_of_a_page_runs_and_prints(
+    exported: dict[str, str], text: str, tmp_path: pathlib.Path
+) -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        cwd=tmp_path,
+        env={**environment, "TF_MULTI_STREAM_EMULATED_GPUS": "1", **exported},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip()
