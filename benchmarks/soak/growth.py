@@ -43,7 +43,7 @@ class Limit:
 # Of the fields of watcher.Sample.
 LIMITS = {
     # A few feeds more or fewer at a time are as much.
-    "resident_mib": Limit(per_minute=32, in_all=96),
+    "heap_mib": Limit(per_minute=32, in_all=96),
     "threads": Limit(per_minute=4, in_all=8),
     "files": Limit(per_minute=4, in_all=8),
     "group_mib": Limit(per_minute=32, in_all=96),

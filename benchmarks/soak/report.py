@@ -30,7 +30,7 @@ WARM_UP = 5
 # Kinds of work that use all groups: whole steps or, at node level, branches with scopes.
 SPREAD = ("function", "session", "saved_model")
 UNITS = {
-    "resident_mib": "MiB of memory",
+    "heap_mib": "MiB from malloc",
     "threads": "threads",
     "files": "open files",
     "group_mib": "MiB in stream groups",

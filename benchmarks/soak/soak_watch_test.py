@@ -84,6 +84,16 @@ def test_sample_is_of_this_process() -> None:
     assert after.files >= before.files + 1
 
 
+def test_heap_is_what_malloc_has_handed_out() -> None:
+    before = sample().heap_mib
+    kept = bytearray(8 << 20)
+    with_it = sample().heap_mib
+    del kept
+    after = sample().heap_mib
+    assert with_it >= before + 7
+    assert after <= with_it - 7
+
+
 def test_hang_is_seen_and_names_the_worker() -> None:
     now = [0.0]
     progress = watcher.Progress(clock=lambda: now[0])
