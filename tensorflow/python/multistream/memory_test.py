@@ -61,7 +61,8 @@ def run(code: str, megabytes: int = 4096, **environment: str) -> None:
 
 def test_a_group_without_memory_fails_alone() -> None:
     """The error names the group, others go on, and the step's memory comes back."""
-    run("""
+    run(r"""
+        import re
         one = fill(1).numpy()
         expected = f(x).numpy()
         for group in range(4):  # the first step of a group leaves scratch memory on a GPU
@@ -86,8 +87,11 @@ def test_a_group_without_memory_fails_alone() -> None:
                         check(False, "no error")
                     except tf.errors.ResourceExhaustedError as error:
                         text = str(error)
-                        check("Stream group 2 of GPU 0 had no 4.00GiB: 1.00MiB" in text, text)
-                        check("of at most" in text and "group 1" not in text, text)
+                        # The row's copy, and tanh's output unless it reused the copy's memory.
+                        # It does if the copy has let go of it by then, as in stock TensorFlow.
+                        own = r"Stream group 2 of GPU 0 had no 4.00GiB: [12].00MiB in use,"
+                        check(re.search(own + " of at most", text), text)
+                        check("group 1" not in text, text)
                     check(fill(1).numpy() == one, "small again")
 
         run_threads([tenant(1), greedy, tenant(3), tenant(2)])
