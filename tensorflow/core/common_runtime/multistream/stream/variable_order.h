@@ -68,8 +68,8 @@ class VariableOrder {
   void EndWrite(Keys state);
 
  private:
-  // Of one group.
-  struct Reader {
+  // Of one group, in cache lines of its own: each read of a variable writes it.
+  struct alignas(128) Reader {
     // Leader marks that the group's stream has waited for.
     std::atomic<int64_t> marks_seen{0};
     // True if it has read state since the leader last waited for it.
