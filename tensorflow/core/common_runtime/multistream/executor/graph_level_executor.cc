@@ -22,10 +22,10 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
-#include "tensorflow/core/common_runtime/multistream/step/inline_runner.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/step/shared_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/step/step.h"
+#include "tensorflow/core/common_runtime/multistream/step/step_threads.h"
 #include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
 #include "tensorflow/core/common_runtime/multistream/util/compat.h"
 #include "tensorflow/core/platform/logging.h"
@@ -129,11 +129,11 @@ class GraphLevelExecutor : public Executor {
     if (kernels_->traits().has_references) step->NoteReferences();
     auto rendezvous = Wrap(args.rendezvous, step.get());
     Args ours = args;
-    ours.runner =
-        StepRunner{step, &kernels_->traits(),
-                   RunnerOfStep(args, group, /*groups=*/1,
-                                leader_->session_threads(group->index())),
-                   nullptr, group};
+    ours.runner = StepRunner{
+        step, &kernels_->traits(),
+        StepThreads::RunnerFor(args, group, /*groups=*/1,
+                               leader_->session_threads(group->index())),
+        nullptr, group};
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
     executors_[group->index()]->RunAsync(
         ours, [step, rendezvous, complete_on_stream, gpu = gpu_, group,

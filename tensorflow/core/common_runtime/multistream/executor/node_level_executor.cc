@@ -36,11 +36,11 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/plan/process_stream_file.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_run.h"
-#include "tensorflow/core/common_runtime/multistream/step/inline_runner.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/step/shared_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/step/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/step_profile.h"
+#include "tensorflow/core/common_runtime/multistream/step/step_threads.h"
 #include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
 #include "tensorflow/core/common_runtime/multistream/util/compat.h"
@@ -413,9 +413,10 @@ class NodeLevelExecutor : public Executor {
     if (shared_->kernels->traits().has_references) step->NoteReferences();
     auto run = std::make_shared<GroupRun>(
         shared_, *launches, home, step,
-        nested ? outer->run
-               : RunnerOfStep(args, home, groups_,
-                              leader_->session_threads(home->index())),
+        nested
+            ? outer->run
+            : StepThreads::RunnerFor(args, home, groups_,
+                                     leader_->session_threads(home->index())),
         turn.profiled ? &profile_ : nullptr);
     std::shared_ptr<GroupRendezvous> rendezvous;
     if (args.rendezvous != nullptr) {

@@ -18,6 +18,7 @@ limitations under the License.
 #include <sched.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -174,7 +175,16 @@ Executor::Args::Runner StepThreads::RunnerFor(
   const absl::StatusOr<Options>& options = ProcessOptions();
   const ThreadMode mode =
       options.ok() ? options->thread_mode : ThreadMode::kProcess;
-  if (args.run_all_kernels_inline) return args.runner;
+  if (args.run_all_kernels_inline) {
+    return [group, run = args.runner, caller = std::this_thread::get_id()](
+               Executor::Args::Closure closure) {
+      if (std::this_thread::get_id() == caller) {
+        run(std::move(closure));
+      } else {
+        Get()->Schedule(group, std::move(closure));
+      }
+    };
+  }
   // `threads`: a pointer, shared if they are not there for ever.
   const auto on = [group, groups](auto threads) -> Executor::Args::Runner {
     return [threads, group, groups](Executor::Args::Closure closure) {

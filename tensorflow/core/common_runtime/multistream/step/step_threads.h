@@ -80,7 +80,11 @@ class StepThreads {
   static constexpr int kMostOfGroup = 2;
 
   // Where a step with these arguments on `group` runs its closures:
-  //   as the caller wants, if it wants all kernels run in its own thread;
+  //   as the caller wants, if it wants all kernels run in its own thread. But
+  //   what comes from another thread, on the threads of the process: where an
+  //   asynchronous op is done, often in the only thread that runs all callbacks
+  //   of streams, the next op may wait for a variable that another asynchronous
+  //   op has locked, until a callback says that it is done;
   //   with TF_GPU_THREAD_MODE=gpu_private: on TF_GPU_THREAD_COUNT threads of
   //   the group;
   //   gpu_shared: on as many threads for all groups;
