@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-"""Tests of what a newcomer sees: scripts/quickstart.sh's examples, as it runs them."""
+"""Tests of what a newcomer sees: the programs of scripts/quickstart.sh, as it runs them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ EMULATED = {
     "TF_GPU_STREAM_GROUP_COUNT": "4",
     "TF_CPP_MIN_LOG_LEVEL": "1",
 }
-SERVE = [sys.executable, "examples/serve_digits.py", "--rounds", "5"]
-TRAIN = [sys.executable, "examples/multistream_training.py", "--steps", "20", "--layers", "2"]
+SERVE = [sys.executable, "benchmarks/serve_digits.py", "--rounds", "5"]
+TRAIN = [sys.executable, "benchmarks/multistream_training.py", "--steps", "20", "--layers", "2"]
 
 # A line of TensorFlow's log in C++, before and after absl is initialized, or of absl.
 LOG_LINE = re.compile(r"^([IWEF]\d{4} |\d{4}-\d\d-\d\d .*: [IWEF] |WARNING: )")

@@ -18,17 +18,17 @@ The digits are the 1,797 images of 8 x 8 pixels that scikit-learn carries. The
 classifier is trained on the CPU, saved as a SavedModel, loaded on the GPU, and called
 through its signature by `--threads` client threads.
 
-    python examples/serve_digits.py --threads 8
+    python benchmarks/serve_digits.py --threads 8
 
 With TF_GPU_STREAM_GROUP_COUNT=4 the calls run on four stream groups of a GPU;
 nothing in this file changes. It also runs on stock TensorFlow. Training and serving
 can be two processes, and the outputs of one process can be compared with those of
 another:
 
-    python examples/serve_digits.py train --out /tmp/digits
-    python examples/serve_digits.py serve --model /tmp/digits --save /tmp/stock.npy
+    python benchmarks/serve_digits.py train --out /tmp/digits
+    python benchmarks/serve_digits.py serve --model /tmp/digits --save /tmp/stock.npy
     TF_GPU_STREAM_GROUP_COUNT=4 \\
-        python examples/serve_digits.py serve --model /tmp/digits --compare /tmp/stock.npy
+        python benchmarks/serve_digits.py serve --model /tmp/digits --compare /tmp/stock.npy
 
 Exit status: 0, 1 after an error or if an output differs, 2 if the command line is
 not understood.

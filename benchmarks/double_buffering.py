@@ -27,7 +27,7 @@ of the two must be the same bits; `--rounds` rounds of both take turns, so that 
 that slows down slows both down.
 
     export TF_GPU_STREAM_GROUP_COUNT=2
-    python examples/double_buffering.py
+    python benchmarks/double_buffering.py
 
 At the end each way is drawn, and how long copies ran beside compute is added up. On a
 GPU the times are those of TensorFlow's profiler, a lane for each CUDA stream. Where it

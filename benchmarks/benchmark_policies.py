@@ -30,8 +30,8 @@ setup. All results of all steps, and the weights at the end, must be the same bi
 those of the first setup. Ops are deterministic
 (tf.config.experimental.enable_op_determinism).
 
-    python examples/benchmark_policies.py --groups 4 --rounds 3
-    python examples/benchmark_policies.py --models nasnet --modes training --cells 8
+    python benchmarks/benchmark_policies.py --groups 4 --rounds 3
+    python benchmarks/benchmark_policies.py --models nasnet --modes training --cells 8
 
 Without a GPU, TF_MULTI_STREAM_EMULATED_GPUS=1 stands in for one: results are compared
 all the same, with those of one_stream, since stock TensorFlow has no emulated GPU, and

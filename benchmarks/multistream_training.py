@@ -27,7 +27,7 @@ Both are trained for the same steps, in blocks that take turns, so that a machin
 slows down slows both down. Losses and weights of the two must be the same.
 
     export TF_GPU_STREAM_GROUP_COUNT=4 TF_NODE_LEVEL_MULTISTREAM=true
-    python examples/multistream_training.py --mode session --optimizer adam
+    python benchmarks/multistream_training.py --mode session --optimizer adam
 
 Without a GPU, TF_MULTI_STREAM_EMULATED_GPUS=1 stands in for one: the results are
 compared all the same, and the times mean nothing. Ops are deterministic

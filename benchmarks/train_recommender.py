@@ -31,7 +31,7 @@ weights and predictions of the two must be the same; the error on ratings that w
 held out is compared with those of two trivial predictors.
 
     export TF_GPU_STREAM_GROUP_COUNT=4 TF_NODE_LEVEL_MULTISTREAM=true
-    python examples/train_recommender.py --optimizer adagrad
+    python benchmarks/train_recommender.py --optimizer adagrad
 
 Without a GPU, TF_MULTI_STREAM_EMULATED_GPUS=1 stands in for one: the results are
 compared all the same, and the times mean nothing. Ops are deterministic

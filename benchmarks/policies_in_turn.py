@@ -20,7 +20,7 @@ chosen its plans, one step of each is timed after the other, in an order drawn a
 that what disturbs, disturbs all. All results must be the same bits.
 
     export TF_GPU_STREAM_GROUP_COUNT=4 TF_NODE_LEVEL_MULTISTREAM=true
-    python examples/policies_in_turn.py --models nasnet --modes training
+    python benchmarks/policies_in_turn.py --models nasnet --modes training
 
 Exit status: 0, 1 if a result differed or there is no GPU, 2 if the command line is not understood.
 """

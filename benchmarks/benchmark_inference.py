@@ -24,7 +24,7 @@ group's: stock TensorFlow has no emulated GPU, and on the CPU it fuses ops that 
 runs one by one, which rounds in another way.
 
     bazel build //tensorflow/examples/multistream:all
-    python examples/benchmark_inference.py --threads 8,16 --groups 1,2,4,8,16 --rounds 3
+    python benchmarks/benchmark_inference.py --threads 8,16 --groups 1,2,4,8,16 --rounds 3
 
 Exit status: 0, 1 if a run failed or a result was wrong, 2 if the command line is not
 understood.

@@ -30,7 +30,7 @@ both down. Losses and weights of the two must be the same bits, and so must the
 weights of the towers.
 
     export TF_GPU_STREAM_GROUP_COUNT=4 TF_NODE_LEVEL_MULTISTREAM=true
-    python examples/towers_and_streams.py --towers 2 --groups 4
+    python benchmarks/towers_and_streams.py --towers 2 --groups 4
 
 With one GPU there is one tower. Without a GPU, TF_MULTI_STREAM_EMULATED_GPUS=2 stands
 in for two: the results are compared all the same, and the times mean nothing. Ops are
