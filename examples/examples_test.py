@@ -1,0 +1,113 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""The examples are short, run as they stand on emulated GPUs, and give what one stream gives."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+CLIENT = FOLDER.parent / "tensorflow/examples/multistream/custom_client.cc"
+MOST_LINES = 120
+
+# By program, expressions that lines of its output match, each one a whole line.
+PRINTED = {
+    "copy_next_batch.py": [
+        r"group 0: 24 steps",
+        r"group 1: 24 steps",
+        r"the losses are those of one batch after the other: True",
+    ],
+    "deeprec_program.py": [
+        r"streams used: \[0, 1, 2\]; loss 30\.\d+ -> 0\.0\d+",
+        r"the losses are those of one stream: True",
+    ],
+    "pin_tenants.py": [
+        r"batch jobs: 50 steps on group 1, for 50 calls",
+        r"visitors: 50 steps on group 2, for 50 calls",
+        r"in a hurry: 50 steps on group 3, for 50 calls",
+        r"all answers are those of one thread",
+    ],
+    "serve_saved_model.py": [
+        *(rf"group {group}: [1-9]\d* steps" for group in range(4)),
+        r"0 of 200 answers differ from those of one thread",
+    ],
+    "split_by_policy.py": [
+        r"cost: 60 of 60 results are those of one stream",
+        r"full_graph, always: 60 of 60 results are those of one stream",
+        *(rf"group {group}: [1-9]\d* waits, peak [1-9]\d* bytes" for group in range(4)),
+    ],
+    "train_branches.py": [
+        r"groups used: \[0, 1, 2, 3\]; loss 0\.8\d+ -> 0\.1\d+",
+        r"the losses are those of one stream: True",
+    ],
+    "two_gpus.py": [
+        *(rf"GPU {gpu}: groups \[0, 1, 2\] used" for gpu in range(2)),
+        r"loss 0\.7\d+ -> 0\.2\d+",
+        r"the losses are those of one stream a GPU: True",
+    ],
+}
+
+
+def programs() -> list[pathlib.Path]:
+    """All examples in Python."""
+    return [path for path in sorted(FOLDER.glob("*.py")) if not path.name.endswith("_test.py")]
+
+
+def run(name: str, gpus: int) -> subprocess.CompletedProcess[str]:
+    """Runs an example with emulated GPUs, the sanitizer, and no other variable of TensorFlow."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
+    return subprocess.run(
+        [sys.executable, str(FOLDER / name)],
+        env={
+            **clean,
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+            "TF_MULTI_STREAM_EMULATED_GPUS": str(gpus),
+            "TF_MULTI_STREAM_SANITIZER": "abort",
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_every_example_is_run_here() -> None:
+    assert [path.name for path in programs()] == sorted(PRINTED)
+
+
+@pytest.mark.parametrize("path", [*programs(), CLIENT], ids=lambda path: path.name)
+def test_example_is_short_and_no_harness(path: pathlib.Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= MOST_LINES
+    assert "argparse" not in text
+
+
+@pytest.mark.parametrize("name", sorted(PRINTED))
+def test_example_gives_what_one_stream_gives(name: str) -> None:
+    done = run(name, gpus=2 if name == "two_gpus.py" else 1)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    lines = done.stdout.splitlines()
+    for expression in PRINTED[name]:
+        assert any(re.fullmatch(expression, line) for line in lines), (expression, lines)
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))
