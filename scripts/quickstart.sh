@@ -47,7 +47,7 @@ export TF_GPU_STREAM_GROUP_COUNT=4
 
 stage "a real model: trains a classifier of digits, serves it on 4 stream groups" \
   "The error above says why. ${all}"
-readable "${VENV}/bin/python" examples/serve_digits.py --threads 8
+readable "${VENV}/bin/python" benchmarks/serve_digits.py --threads 8
 
 stage "C++: compiles multistream_inference, serves a recommender, compares all results" \
   "The first error above names the file. ${all}"
@@ -67,7 +67,7 @@ LD_LIBRARY_PATH="${libraries[0]}" readable \
 stage "training: trains branches on one stream and on 4 stream groups, compares the weights" \
   "The error above says why. ${all}"
 TF_NODE_LEVEL_MULTISTREAM=true \
-  readable "${VENV}/bin/python" examples/multistream_training.py --steps 60
+  readable "${VENV}/bin/python" benchmarks/multistream_training.py --steps 60
 
 stage "everything ran" ""
 echo "Your own programs: source .venv/bin/activate; export TF_GPU_STREAM_GROUP_COUNT=4"
