@@ -37,7 +37,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/attach/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/config/session_config.h"
-#include "tensorflow/core/common_runtime/multistream/cuda/cuda_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/cuda_gpu_factory.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/executor/graph_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/executor/node_level_executor.h"

@@ -22,6 +22,7 @@ limitations under the License.
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
+#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/stream_executor.h"
 #include "xla/stream_executor/gpu/gpu_init.h"
@@ -114,34 +115,6 @@ absl::StatusOr<std::unique_ptr<Allocator>> NewPinnedMemory(
       *std::move(memory), megabytes << 20,
       absl::StrCat("GPU_", group.gpu(), "_group_", group.index(), "_host_bfc"),
       options));
-}
-
-std::optional<AllocatorStats> LeaderAllocator::GetStats() {
-  if (pool() != nullptr) return pool()->Stats();
-  std::optional<AllocatorStats> sum = GroupAllocator::GetStats();
-  for (int i = 1; sum && i < gpu_->size(); ++i) {
-    Allocator* allocator = gpu_->group(i)->allocator();
-    if (allocator == nullptr) continue;
-    std::optional<AllocatorStats> stats = allocator->GetStats();
-    if (!stats) continue;
-    sum->num_allocs += stats->num_allocs;
-    sum->bytes_in_use += stats->bytes_in_use;
-    sum->peak_bytes_in_use += stats->peak_bytes_in_use;
-    if (sum->bytes_limit && stats->bytes_limit) {
-      *sum->bytes_limit += *stats->bytes_limit;
-    }
-  }
-  return sum;
-}
-
-bool LeaderAllocator::ClearStats() {
-  bool cleared = GroupAllocator::ClearStats();
-  for (int i = 1; i < gpu_->size(); ++i) {
-    if (Allocator* allocator = gpu_->group(i)->allocator()) {
-      cleared &= allocator->ClearStats();
-    }
-  }
-  return cleared;
 }
 
 }  // namespace multistream

@@ -14,20 +14,17 @@ limitations under the License.
 ==============================================================================*/
 
 // Where does the memory of a GPU's stream groups come from, on the device and
-// on the host? CUDA only.
+// on the host, and how much is there? cuda_allocators.h divides it.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_MEMORY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_MEMORY_H_
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/multistream/config/group_sizes.h"
-#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
-#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
 
@@ -51,20 +48,6 @@ absl::StatusOr<std::unique_ptr<SubAllocator>> NewCudaMemory(int gpu,
 // while the group's executor is chosen (group_executors.h).
 absl::StatusOr<std::unique_ptr<Allocator>> NewPinnedMemory(
     const StreamGroup& group);
-
-// The memory of the visible device, to those who ask for its use: all groups'.
-class LeaderAllocator : public GroupAllocator {
- public:
-  template <typename Memory>
-  LeaderAllocator(Allocator* wrapped, GpuGroups* gpu, Memory memory)
-      : GroupAllocator(wrapped, gpu->leader(), std::move(memory)), gpu_(gpu) {}
-
-  std::optional<AllocatorStats> GetStats() override;
-  bool ClearStats() override;
-
- private:
-  GpuGroups* const gpu_;
-};
 
 }  // namespace multistream
 }  // namespace tensorflow

@@ -13,16 +13,16 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Stream groups of a CUDA GPU: each is a BaseGPUDevice of its own, with its own
-// streams and allocator, of which only the leader's is visible.
+// Which devices does a CUDA GPU with stream groups have? A BaseGPUDevice for
+// each group, with its own streams and allocator, of which TensorFlow sees only
+// the leader's. attach registers the factory.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_GPU_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_GPU_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_GPU_FACTORY_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_GPU_FACTORY_H_
 
 #include <memory>
 
 #include "tensorflow/core/common_runtime/device_factory.h"
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -32,4 +32,4 @@ std::unique_ptr<DeviceFactory> NewCudaGpuFactory();
 }  // namespace multistream
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_GPU_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_GPU_FACTORY_H_

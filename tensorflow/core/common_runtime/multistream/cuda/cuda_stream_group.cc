@@ -1,0 +1,95 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/cuda/cuda_stream_group.h"
+
+#include <utility>
+
+#include "tensorflow/core/platform/logging.h"
+#include "xla/stream_executor/event_based_timer.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+struct CudaEvent : public StreamEvent {
+  explicit CudaEvent(std::unique_ptr<se::Event> e) : event(std::move(e)) {}
+  const std::unique_ptr<se::Event> event;
+};
+
+}  // namespace
+
+absl::Status CudaStreamGroup::Bind(BaseGPUDevice* device) {
+  absl::MutexLock lock(&mu_);
+  if (stream_ != nullptr) return absl::OkStatus();
+  auto mark = device->executor()->CreateEvent();
+  if (!mark.ok()) return mark.status();
+  mark_ = *std::move(mark);
+  executor_ = device->executor();
+  events_ = device->tensorflow_accelerator_device_info()->event_mgr;
+  stream_ = device->compute_stream();
+  return absl::OkStatus();
+}
+
+void CudaStreamGroup::WaitFor(StreamGroup* other) {
+  Check(stream_->WaitFor(static_cast<CudaStreamGroup*>(other)->stream_));
+}
+
+void CudaStreamGroup::RecordMark() { Check(stream_->RecordEvent(mark_.get())); }
+
+void CudaStreamGroup::WaitForMark(StreamGroup* other) {
+  Check(stream_->WaitFor(static_cast<CudaStreamGroup*>(other)->mark_.get()));
+}
+
+std::unique_ptr<StreamEvent> CudaStreamGroup::NewEvent() {
+  auto event = executor_->CreateEvent();
+  Check(event.status());
+  return std::make_unique<CudaEvent>(*std::move(event));
+}
+
+void CudaStreamGroup::Record(StreamEvent* event) {
+  Check(stream_->RecordEvent(static_cast<CudaEvent*>(event)->event.get()));
+}
+
+void CudaStreamGroup::WaitForEvent(StreamGroup*, StreamEvent* event) {
+  Check(stream_->WaitFor(static_cast<CudaEvent*>(event)->event.get()));
+}
+
+void CudaStreamGroup::ThenExecute(std::function<void()> f) {
+  events_->ThenExecute(stream_, std::move(f));
+}
+
+absl::Status CudaStreamGroup::Synchronize() {
+  return stream_->BlockHostUntilDone();
+}
+
+std::function<double()> CudaStreamGroup::StartTimer() {
+  auto timer = stream_->CreateEventBasedTimer(/*use_delay_kernel=*/false);
+  if (!timer.ok()) return StreamGroup::StartTimer();
+  return [timer = std::shared_ptr<se::EventBasedTimer>(*std::move(timer))] {
+    auto elapsed = timer->GetElapsedDuration();
+    return elapsed.ok() ? absl::ToDoubleMicroseconds(*elapsed) : 0.0;
+  };
+}
+
+void CudaStreamGroup::Check(const absl::Status& status) {
+  if (!status.ok()) {
+    LOG(FATAL) << "Stream group " << index() << " of GPU " << gpu()
+               << " cannot be ordered: " << status;
+  }
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,70 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// How do the streams of a CUDA GPU's group record events and wait for those of
+// others? By StreamExecutor's streams of the group's device. cuda_gpu_factory.h
+// makes the groups; all others call them as StreamGroup.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_STREAM_GROUP_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_STREAM_GROUP_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/gpu/gpu_device.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/platform/stream_executor.h"
+
+namespace tensorflow {
+namespace multistream {
+
+class CudaStreamGroup : public StreamGroup {
+ public:
+  using StreamGroup::StreamGroup;
+
+  // To be called with each device made for the group. All have the same
+  // streams, so only the first call changes anything.
+  absl::Status Bind(BaseGPUDevice* device);
+
+  void WaitFor(StreamGroup* other) override;
+  void RecordMark() override;
+  void WaitForMark(StreamGroup* other) override;
+  std::unique_ptr<StreamEvent> NewEvent() override;
+  void Record(StreamEvent* event) override;
+  void WaitForEvent(StreamGroup* recorder, StreamEvent* event) override;
+  void ThenExecute(std::function<void()> f) override;
+  absl::Status Synchronize() override;
+  std::function<double()> StartTimer() override;
+
+ private:
+  // A wait that was not issued would let an op read what is not there yet.
+  // CUDA refuses one only when its context is lost, and then every later call
+  // fails too.
+  void Check(const absl::Status& status);
+
+  absl::Mutex mu_;
+  // Set once, by Bind, before any step.
+  se::StreamExecutor* executor_ = nullptr;
+  se::Stream* stream_ = nullptr;
+  EventMgr* events_ = nullptr;
+  std::unique_ptr<se::Event> mark_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_STREAM_GROUP_H_
