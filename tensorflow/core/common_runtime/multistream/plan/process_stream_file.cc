@@ -16,13 +16,16 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/plan/process_stream_file.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/plan/node_plan.h"
 #include "tensorflow/core/common_runtime/multistream/plan/stream_file.h"
+#include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -52,6 +55,17 @@ absl::StatusOr<const StreamFile*> ProcessStreamFile() {
     file = loaded->release();
   }
   return file;
+}
+
+void LogStreamFileOnce(const StreamFile& file, const NodePlan& plan) {
+  static std::atomic<bool> logged{false};
+  for (const NodePlan::Node& node : plan.nodes) {
+    if (node.why != "file") continue;
+    if (!logged.exchange(true)) {
+      LOG(INFO) << "Stream groups from a file:\n" << file.Summary();
+    }
+    return;
+  }
 }
 
 }  // namespace multistream

@@ -21,6 +21,7 @@ limitations under the License.
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/plan/node_plan.h"
 #include "tensorflow/core/common_runtime/multistream/plan/stream_file.h"
 
 namespace tensorflow {
@@ -32,6 +33,10 @@ absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile();
 // The same, read once for all executors, since it counts their nodes: by the
 // first, as the process has all its groups then.
 absl::StatusOr<const StreamFile*> ProcessStreamFile();
+
+// Logs, once a process, what the file says, if a node of `plan` has its group
+// from there.
+void LogStreamFileOnce(const StreamFile& file, const NodePlan& plan);
 
 }  // namespace multistream
 }  // namespace tensorflow
