@@ -28,6 +28,7 @@ limitations under the License.
 #include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/multistream/config/session_config.h"
+#include "tensorflow/core/common_runtime/multistream/step/gathered_variable.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_scope.h"
 #include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
 #include "tensorflow/core/common_runtime/multistream/step/step.h"
@@ -138,8 +139,8 @@ class GroupDevice : public Base, public GroupMember {
 
   void ComputeHere(OpKernel* kernel, OpKernelContext* context,
                    const OpTraits* traits) override {
-    if (OpScope::MayMakeGathered(group_, kernel)) {
-      absl::Status status = OpScope::MakeGathered(
+    if (MayMakeGathered(group_, kernel)) {
+      absl::Status status = MakeGathered(
           gpu_, group_, kernel, context,
           leader_->GetAllocator(AllocatorAttributes()),
           [&](const Tensor& from, Tensor* to) {

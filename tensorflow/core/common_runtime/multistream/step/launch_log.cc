@@ -20,10 +20,10 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/memory/fresh_memory.h"
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
+#include "tensorflow/core/common_runtime/multistream/step/op_variables.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
-#include "tensorflow/core/framework/type_index.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace tensorflow {
@@ -113,7 +113,6 @@ void LaunchLog::LogVariables() const {
                           !traits_->readers.contains(kernel_))) {
     return;
   }
-  static const uint64_t variable = TypeIndex::Make<Var>().hash_code();
   for (int i = 0; i < context_->num_inputs(); ++i) {
     if (!context_->has_input(i) || context_->input_dtype(i) != DT_RESOURCE ||
         context_->input(i).NumElements() != 1) {
@@ -121,8 +120,7 @@ void LaunchLog::LogVariables() const {
     }
     const ResourceHandle& handle = HandleFromInput(context_, i);
     core::RefCountPtr<Var> var;
-    if (handle.hash_code() != variable ||
-        !LookupResource(context_, handle, &var).ok()) {
+    if (!IsVariable(handle) || !LookupResource(context_, handle, &var).ok()) {
       continue;
     }
     // Until it is logged: another op of the leader may change it, too.

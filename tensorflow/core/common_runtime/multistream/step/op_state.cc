@@ -1,0 +1,116 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/step/op_state.h"
+
+#include <utility>
+
+#include "absl/hash/hash.h"
+#include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/step/op_variables.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// The key of all reference variables. They are changed in place whoever else
+// has their buffers, and any input of any op of a step that has some may be
+// such a buffer.
+constexpr GpuGroups::StateKey kReferences = 0;
+
+bool MayReadReferences(const OpLaunch& op) {
+  return op.step != nullptr && op.step->has_references() &&
+         MayReadReference(op.kernel->def(), op.functions());
+}
+
+bool MayWrite(const OpLaunch& op) {
+  if (op.traits != nullptr) {
+    return op.traits->changes_state && TakesVariable(op.context);
+  }
+  return MayChangeState(*op.kernel, op.functions()) &&
+         TakesVariable(op.context);
+}
+
+}  // namespace
+
+GpuGroups::StateKey StateKeyOf(const ResourceHandle& handle,
+                               OpKernelContext* context) {
+  if (handle.IsRefCounting()) return absl::HashOf(handle.resource().get());
+  return absl::HashOf(context->resource_manager(), handle.container(),
+                      handle.name());
+}
+
+OpState::OpState(const OpLaunch& op) : gpu_(op.gpu), group_(op.group) {
+  const KernelTraits* kernels = op.kernels();
+  if (group_->is_leader() && (op.step == nullptr || op.traits != nullptr ||
+                              op.step->changes_state())) {
+    is_leader_work_ = op.traits == nullptr;
+    writes_ = MayWrite(op);
+    keeps_inputs_ = (writes_ && MayKeepInputs(op.kernel->type_string_view())) ||
+                    (op.traits != nullptr && op.traits->keeps_inputs);
+  } else if (!group_->is_leader() && kernels != nullptr &&
+             (kernels->readers.contains(op.kernel) || MayReadReferences(op))) {
+    reads_ = true;
+  }
+  if (reads_ || writes_) FindKeys(op);
+}
+
+void OpState::Begin() {
+  has_begun_ = true;
+  if (writes_) {
+    gpu_->BeginWrite(keys_);
+  } else if (reads_) {
+    gpu_->BeginRead(group_, keys_);
+  }
+}
+
+void OpState::End() {
+  if (!std::exchange(has_begun_, false)) return;
+  if (writes_) {
+    gpu_->EndWrite(keys_);
+  } else if (reads_) {
+    gpu_->EndRead(group_, keys_);
+  } else if (is_leader_work_) {
+    gpu_->NoteLeaderWork();
+  }
+}
+
+OpState OpState::Take() {
+  OpState taken = std::move(*this);
+  has_begun_ = false;
+  return taken;
+}
+
+void OpState::FindKeys(const OpLaunch& op) {
+  bool references = reads_ && op.step != nullptr && op.step->has_references();
+  for (int i = 0; i < op.context->num_inputs(); ++i) {
+    const TensorValue& value = op.context->params()->inputs[i];
+    if (value.is_ref()) {
+      references |= TakesReferenceVariable(op.context, i);
+      continue;
+    }
+    if (value.tensor == nullptr || value.tensor->dtype() != DT_RESOURCE) {
+      continue;
+    }
+    for (const ResourceHandle& handle : HandlesOf(*value.tensor)) {
+      keys_.push_back(StateKeyOf(handle, op.context));
+    }
+  }
+  if (references) keys_.push_back(kReferences);
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
