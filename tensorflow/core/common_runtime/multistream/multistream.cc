@@ -20,6 +20,7 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/attach/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/config/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/executor/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/plan/plan_capture.h"
@@ -73,7 +74,7 @@ std::string CheckEnvironment() {
   if (!options.ok()) return std::string(options.status().message());
   const absl::Status reached = CheckIfEnabled();
   if (!reached.ok()) return std::string(reached.message());
-  return std::string(LoadProcessStreamFile().status().message());
+  return std::string(LoadProcessStreamFile(*options).status().message());
 }
 
 }  // namespace multistream
@@ -153,7 +154,7 @@ int TFMS_PlanTable(const char* graph, int bytes, const char* function, int home,
     if (!options.ok()) return options.status();
     if (!options->any_node_level) return std::string();
     // Of its own: what people look at does not count as run.
-    static const auto* file = new auto(LoadProcessStreamFile());
+    static const auto* file = new auto(LoadProcessStreamFile(*options));
     if (!file->ok()) return file->status();
     tensorflow::GraphDef def;
     if (!def.ParseFromArray(graph, bytes)) {

@@ -36,9 +36,11 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/local_executor_params.h"
 #include "tensorflow/core/common_runtime/multistream/attach/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/config/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/config/session_config.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_gpu_factory.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_placement.h"
 #include "tensorflow/core/common_runtime/multistream/executor/graph_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/executor/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
@@ -128,10 +130,11 @@ const bool looked_at_environment = [] {
     }
     return false;
   }
-  const absl::Status file = LoadProcessStreamFile().status();
+  const absl::Status file = LoadProcessStreamFile(*options).status();
   if (!reached.ok() || !file.ok()) {
     Register(std::make_unique<FailingFactory>(reached.ok() ? file : reached));
   } else if (options->emulated_gpus > 0) {
+    PlaceOnEmulatedGpus();
     Register(NewEmulatedGpuFactory());
   } else {
     Register(NewCudaGpuFactory());
@@ -177,8 +180,9 @@ absl::Status PrepareFor(const SessionConfig& asked) {
   if (asked.streams == 1) return absl::OkStatus();
   // A GPU that has fewer groups says so when its device is made.
   TF_RETURN_IF_ERROR(RequestNodeLevel(made ? 1 : streams));
-  TF_RETURN_IF_ERROR(made ? ProcessStreamFile().status()
-                          : LoadProcessStreamFile().status());
+  const Options& options = *ProcessOptions();
+  TF_RETURN_IF_ERROR(made ? ProcessStreamFile(options).status()
+                          : LoadProcessStreamFile(options).status());
   if (register_now) Register(NewCudaGpuFactory());
   return absl::OkStatus();
 }
@@ -223,11 +227,12 @@ absl::Status NewExecutor(const std::string& executor_type,
                                         std::unique_ptr<Executor>* out) {
         return factory->NewExecutor(p, g, out);
       };
+      const multistream::Options& options = *multistream::ProcessOptions();
       if (!leader->session_streams().node_level) {
-        return multistream::NewGraphLevelExecutor(params, graph, leader,
-                                                  make_stock, out_executor);
+        return multistream::NewGraphLevelExecutor(
+            params, graph, leader, options, make_stock, out_executor);
       }
-      return multistream::NewNodeLevelExecutor(params, graph, leader,
+      return multistream::NewNodeLevelExecutor(params, graph, leader, options,
                                                make_stock, out_executor);
     }
     TF_RETURN_IF_ERROR(factory->NewExecutor(params, graph, out_executor));

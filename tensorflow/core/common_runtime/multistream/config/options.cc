@@ -16,10 +16,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
-#include <cstdlib>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,7 +26,6 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/synchronization/mutex.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -313,77 +309,6 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
   s = ParseThreads(get, &options);
   if (!s.ok()) return s;
   return options;
-}
-
-namespace {
-
-std::optional<std::string> FromEnvironment(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  if (value == nullptr) return std::nullopt;
-  return std::string(value);
-}
-
-// Options that were parsed from `text`, which says all that they depend on.
-// Kept, and the same ones each time: sessions that fail, any number of them,
-// take their request back.
-const absl::StatusOr<Options>* Kept(std::string text, Options options) {
-  static absl::Mutex mu(absl::kConstInit);
-  static auto* kept = new std::map<std::string, const absl::StatusOr<Options>*>;
-  absl::MutexLock lock(&mu);
-  const absl::StatusOr<Options>*& known = (*kept)[std::move(text)];
-  if (known == nullptr) {
-    known = new absl::StatusOr<Options>(std::move(options));
-  }
-  return known;
-}
-
-// Never deleted: who reads them need not know that they are replaced.
-std::atomic<const absl::StatusOr<Options>*>& Current() {
-  static const auto* first =
-      new absl::StatusOr<Options>(ParseOptions(FromEnvironment));
-  static std::atomic<const absl::StatusOr<Options>*> current{first};
-  return current;
-}
-
-}  // namespace
-
-const absl::StatusOr<Options>& ProcessOptions() {
-  return *Current().load(std::memory_order_acquire);
-}
-
-bool IsEnabled() {
-  const absl::StatusOr<Options>& options = ProcessOptions();
-  return options.ok() && options->Enabled();
-}
-
-absl::Status RequestNodeLevel(int groups) {
-  const absl::StatusOr<Options>& before = ProcessOptions();
-  if (!before.ok()) return before.status();
-  std::vector<int> counts = before->group_counts;
-  if (counts.empty()) counts.push_back(1);
-  for (int& count : counts) count = std::max(count, groups);
-  std::string text = absl::StrJoin(before->default_group_counts, ",");
-  absl::StatusOr<Options> with = ParseOptions([&](const std::string& name) {
-    std::optional<std::string> value =
-        name == kGroupCountVariable
-            ? std::optional<std::string>(absl::StrJoin(counts, ","))
-            : FromEnvironment(name);
-    if (value) absl::StrAppend(&text, "\n", name, "=", *value);
-    return value;
-  });
-  if (!with.ok()) return with.status();
-  with->default_group_counts = before->default_group_counts;
-  with->any_node_level = true;
-  if (with->group_counts == before->group_counts && before->any_node_level) {
-    return absl::OkStatus();
-  }
-  Current().store(Kept(std::move(text), *std::move(with)),
-                  std::memory_order_release);
-  return absl::OkStatus();
-}
-
-void RestoreOptions(const absl::StatusOr<Options>& before) {
-  Current().store(&before, std::memory_order_release);
 }
 
 }  // namespace multistream

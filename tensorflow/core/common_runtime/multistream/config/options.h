@@ -171,21 +171,6 @@ using GetVariable =
 // variable set to the empty string counts as not set.
 absl::StatusOr<Options> ParseOptions(const GetVariable& get);
 
-// The options of this process: those of its environment, which are read once,
-// with what RequestNodeLevel has added.
-const absl::StatusOr<Options>& ProcessOptions();
-
-// Whether the process has several groups on some GPU, or emulated GPUs.
-bool IsEnabled();
-
-// For a session whose ConfigProto wants `groups` groups for its nodes: each GPU
-// has at least as many. InvalidArgument if the environment contradicts. To be
-// called by one thread at a time; once the groups are made, with 1.
-absl::Status RequestNodeLevel(int groups);
-// If no groups could be made: `before` is what ProcessOptions returned before
-// the request.
-void RestoreOptions(const absl::StatusOr<Options>& before);
-
 }  // namespace multistream
 }  // namespace tensorflow
 

@@ -13,6 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
+#include "tensorflow/core/common_runtime/multistream/config/process_options.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -25,7 +27,6 @@ limitations under the License.
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
 
 namespace tensorflow {
 namespace multistream {

@@ -28,6 +28,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/gpu/gpu_device.h"
 #include "tensorflow/core/common_runtime/multistream/config/group_sizes.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/config/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/config/session_config.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_allocators.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_device.h"
@@ -85,8 +86,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     for (int i = 0; i < most; ++i) {
       for (int k = 0; k < static_cast<int>(sizes->size()); ++k) {
         if (i >= (*sizes)[k].groups) continue;
-        GpuGroups* gpu =
-            RegisterGpuGroups((*sizes)[k].gpu, NewGroups((*sizes)[k]));
+        GpuGroups* gpu = RegisterGpuGroups(
+            (*sizes)[k].gpu, NewGroups((*sizes)[k], options_.sanitizer));
         if (gpu->size() != (*sizes)[k].groups) {
           return absl::FailedPreconditionError(absl::StrCat(
               "GPU ", (*sizes)[k].gpu, " has ", gpu->size(),
@@ -175,12 +176,13 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     }
   }
 
-  static std::unique_ptr<GpuGroups> NewGroups(const GpuSizes& size) {
+  static std::unique_ptr<GpuGroups> NewGroups(const GpuSizes& size,
+                                              SanitizerMode sanitizer) {
     std::vector<std::unique_ptr<StreamGroup>> groups;
     for (int i = 0; i < size.groups; ++i) {
       groups.push_back(std::make_unique<CudaStreamGroup>(size.gpu, i));
     }
-    return std::make_unique<GpuGroups>(std::move(groups));
+    return std::make_unique<GpuGroups>(std::move(groups), sanitizer);
   }
 
   // Index in `devices` of the leader of a hidden group. The leaders are its

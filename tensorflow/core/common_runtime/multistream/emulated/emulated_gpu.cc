@@ -28,6 +28,7 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/config/group_sizes.h"
+#include "tensorflow/core/common_runtime/multistream/config/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/config/session_config.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
@@ -191,12 +192,13 @@ class HostAndGroupMemory : public ThreadPoolDevice {
 
 using EmulatedDevice = GroupDevice<HostAndGroupMemory>;
 
-std::unique_ptr<GpuGroups> NewEmulatedGroups(int gpu, int count) {
+std::unique_ptr<GpuGroups> NewEmulatedGroups(int gpu, int count,
+                                             SanitizerMode sanitizer) {
   std::vector<std::unique_ptr<StreamGroup>> groups;
   for (int i = 0; i < count; ++i) {
     groups.push_back(std::make_unique<EmulatedStreamGroup>(gpu, i));
   }
-  return std::make_unique<GpuGroups>(std::move(groups));
+  return std::make_unique<GpuGroups>(std::move(groups), sanitizer);
 }
 
 std::unique_ptr<Allocator> NewBfc(const StreamGroup& group, const char* kind,
@@ -284,8 +286,9 @@ class EmulatedGpuFactory : public DeviceFactory {
     const bool allow_growth = AllowGrowth(options.config.gpu_options());
     for (int k = 0; k < static_cast<int>(sizes->size()); ++k) {
       const GpuSizes& size = (*sizes)[k];
-      GpuGroups* gpu =
-          RegisterGpuGroups(size.gpu, NewEmulatedGroups(size.gpu, size.groups));
+      GpuGroups* gpu = RegisterGpuGroups(
+          size.gpu,
+          NewEmulatedGroups(size.gpu, size.groups, process.sanitizer));
       absl::StatusOr<SessionStreams> streams =
           StreamsOfSession(options.config, process, k, size.gpu, gpu->size());
       if (!streams.ok()) return streams.status();

@@ -13,9 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// On emulated GPUs, which graph nodes go to the GPU that nobody placed? Those
-// for which TensorFlow has a GPU kernel, as on a machine with a GPU. (An
-// emulated GPU is a CPU to the placer, which prefers CPU:0 among equals.)
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_placement.h"
 
 #include <string>
 #include <vector>
@@ -24,7 +22,6 @@ limitations under the License.
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/strip.h"
 #include "tensorflow/core/common_runtime/device_set.h"
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -108,16 +105,13 @@ class PlaceOnEmulatedGpu : public GraphOptimizationPass {
   }
 };
 
-const bool registered = [] {
-  const auto& options = ProcessOptions();
-  if (options.ok() && options->emulated_gpus > 0) {
-    OptimizationPassRegistry::Global()->Register(
-        OptimizationPassRegistry::PRE_PLACEMENT, /*phase=*/0,
-        std::make_unique<PlaceOnEmulatedGpu>());
-  }
-  return true;
-}();
-
 }  // namespace
+
+void PlaceOnEmulatedGpus() {
+  OptimizationPassRegistry::Global()->Register(
+      OptimizationPassRegistry::PRE_PLACEMENT, /*phase=*/0,
+      std::make_unique<PlaceOnEmulatedGpu>());
+}
+
 }  // namespace multistream
 }  // namespace tensorflow

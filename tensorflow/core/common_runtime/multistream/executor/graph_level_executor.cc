@@ -37,12 +37,14 @@ namespace {
 class GraphLevelExecutor : public Executor {
  public:
   GraphLevelExecutor(const LocalExecutorParams& params, GroupMember* leader,
-                     GraphTraits traits)
+                     const Options& options, GraphTraits traits)
       : leader_(leader),
+        options_(options),
         gpu_(leader->gpu_groups()),
         groups_(leader->session_streams().groups),
         traits_(std::move(traits)),
-        kernels_(SharedKernels::Create(gpu_->leader()->gpu(), params, traits_)),
+        kernels_(SharedKernels::Create(gpu_->leader()->gpu(), params, traits_,
+                                       options.segment_own_const)),
         used_(groups_) {}
 
   absl::Status Initialize(const LocalExecutorParams& params, const Graph& graph,
@@ -131,7 +133,7 @@ class GraphLevelExecutor : public Executor {
     Args ours = args;
     ours.runner = StepRunner{
         step, &kernels_->traits(),
-        StepThreads::RunnerFor(args, group, /*groups=*/1,
+        StepThreads::RunnerFor(options_, args, group, /*groups=*/1,
                                leader_->session_threads(group->index())),
         nullptr, group};
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
@@ -181,6 +183,7 @@ class GraphLevelExecutor : public Executor {
   }
 
   GroupMember* const leader_;
+  const Options options_;
   GpuGroups* const gpu_;
   const int groups_;  // that the session has
   const GraphTraits traits_;
@@ -194,6 +197,7 @@ class GraphLevelExecutor : public Executor {
 
 absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
                                    const Graph& graph, GroupMember* leader,
+                                   const Options& options,
                                    const MakeStockExecutor& make_stock,
                                    std::unique_ptr<Executor>* out) {
   if (GroupsAreOfParent()) return GroupsAreOfParentError();
@@ -204,8 +208,8 @@ absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
   if (!traits.leader_only.empty()) {
     VLOG(1) << "Graph runs on the leader only: " << traits.leader_only;
   }
-  auto executor =
-      std::make_unique<GraphLevelExecutor>(params, leader, std::move(traits));
+  auto executor = std::make_unique<GraphLevelExecutor>(params, leader, options,
+                                                       std::move(traits));
   TF_RETURN_IF_ERROR(executor->Initialize(params, graph, make_stock));
   *out = std::move(executor);
   return absl::OkStatus();

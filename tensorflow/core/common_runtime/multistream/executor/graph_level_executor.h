@@ -27,6 +27,7 @@ limitations under the License.
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/graph/graph.h"
 
@@ -41,6 +42,7 @@ using MakeStockExecutor = std::function<absl::Status(
 // executor for each group. They share their kernels, which exist once.
 absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
                                    const Graph& graph, GroupMember* leader,
+                                   const Options& options,
                                    const MakeStockExecutor& make_stock,
                                    std::unique_ptr<Executor>* out);
 

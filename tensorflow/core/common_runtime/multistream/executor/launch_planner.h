@@ -49,7 +49,8 @@ struct PlanGuess {
 
 class LaunchPlanner {
  public:
-  // `is_emulated`: the GPU is. `file` and `library` may be nullptr.
+  // `options` outlive this. `is_emulated`: the GPU is. `file` and `library` may
+  // be nullptr.
   LaunchPlanner(const Options& options, const SessionStreams& streams,
                 bool is_emulated, const StreamFile* file,
                 const FunctionLibraryDefinition* library)
@@ -89,7 +90,7 @@ class LaunchPlanner {
   OpTraits TraitsOf(const Node& node, const OpKernel& kernel,
                     const NodePlan& plan) const;
 
-  const Options options_;
+  const Options& options_;
   const SessionStreams streams_;
   const bool is_emulated_;
   const StreamFile* const file_;

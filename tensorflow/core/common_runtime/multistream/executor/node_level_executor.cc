@@ -62,16 +62,17 @@ class NodeLevelExecutor : public Executor {
                     const FunctionLibraryDefinition* library,
                     const GraphTraits& traits)
       : leader_(leader),
+        options_(options),
         gpu_(leader->gpu_groups()),
         groups_(leader->session_streams().groups),
-        planner_(options, leader->session_streams(),
+        planner_(options_, leader->session_streams(),
                  params.device->device_type() != DEVICE_GPU, file, library),
         variants_(&planner_, groups_) {
     auto shared = std::make_shared<RunShared>();
     shared->gpu = gpu_;
     shared->order = OrderOf(gpu_, options.reduce_stream_wait);
-    shared->kernels =
-        SharedKernels::Create(gpu_->leader()->gpu(), params, traits);
+    shared->kernels = SharedKernels::Create(gpu_->leader()->gpu(), params,
+                                            traits, options.segment_own_const);
     for (int i = 0; i < groups_; ++i) {
       shared->members.push_back(
           dynamic_cast<GroupMember*>(leader->group_device(i)));
@@ -170,7 +171,7 @@ class NodeLevelExecutor : public Executor {
         shared_, *launches, home, step,
         nested
             ? outer->run
-            : StepThreads::RunnerFor(args, home, groups_,
+            : StepThreads::RunnerFor(options_, args, home, groups_,
                                      leader_->session_threads(home->index())),
         turn.profiled ? planner_.profile() : nullptr);
     std::shared_ptr<GroupRendezvous> rendezvous;
@@ -204,6 +205,7 @@ class NodeLevelExecutor : public Executor {
   }
 
   GroupMember* const leader_;
+  const Options options_;
   GpuGroups* const gpu_;
   const int groups_;  // that the session has
   std::shared_ptr<const RunShared> shared_;
@@ -217,18 +219,18 @@ class NodeLevelExecutor : public Executor {
 
 absl::Status NewNodeLevelExecutor(const LocalExecutorParams& params,
                                   const Graph& graph, GroupMember* leader,
+                                  const Options& options,
                                   const MakeStockExecutor& make_stock,
                                   std::unique_ptr<Executor>* out) {
   if (GroupsAreOfParent()) return GroupsAreOfParentError();
-  const absl::StatusOr<const StreamFile*> file = ProcessStreamFile();
+  const absl::StatusOr<const StreamFile*> file = ProcessStreamFile(options);
   if (!file.ok()) return file.status();
   const FunctionLibraryDefinition* library =
       params.function_library == nullptr
           ? nullptr
           : params.function_library->GetFunctionLibraryDefinition();
   auto executor = std::make_unique<NodeLevelExecutor>(
-      params, leader, *ProcessOptions(), *file, library,
-      ClassifyGraph(graph, library));
+      params, leader, options, *file, library, ClassifyGraph(graph, library));
   TF_RETURN_IF_ERROR(executor->Initialize(params, graph, make_stock));
   *out = std::move(executor);
   return absl::OkStatus();

@@ -22,7 +22,6 @@ limitations under the License.
 
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/plan/node_plan.h"
 #include "tensorflow/core/common_runtime/multistream/plan/stream_file.h"
 #include "tensorflow/core/platform/logging.h"
@@ -30,27 +29,23 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile() {
-  const absl::StatusOr<Options>& options = ProcessOptions();
-  if (!options.ok() || !options->any_node_level ||
-      options->stream_file.empty()) {
-    return nullptr;
-  }
+absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile(
+    const Options& options) {
+  if (!options.any_node_level || options.stream_file.empty()) return nullptr;
   int most = 1;
-  for (int count : options->group_counts) most = std::max(most, count);
-  absl::StatusOr<StreamFile> loaded =
-      LoadStreamFile(options->stream_file, most);
+  for (int count : options.group_counts) most = std::max(most, count);
+  absl::StatusOr<StreamFile> loaded = LoadStreamFile(options.stream_file, most);
   if (!loaded.ok()) return loaded.status();
   return std::make_unique<StreamFile>(*std::move(loaded));
 }
 
-absl::StatusOr<const StreamFile*> ProcessStreamFile() {
+absl::StatusOr<const StreamFile*> ProcessStreamFile(const Options& options) {
   static absl::Mutex mu(absl::kConstInit);
   static const StreamFile* file = nullptr;
   absl::MutexLock lock(&mu);
   if (file == nullptr) {
     absl::StatusOr<std::unique_ptr<StreamFile>> loaded =
-        LoadProcessStreamFile();
+        LoadProcessStreamFile(options);
     if (!loaded.ok()) return loaded.status();
     file = loaded->release();
   }

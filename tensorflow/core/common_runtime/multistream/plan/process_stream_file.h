@@ -21,6 +21,7 @@ limitations under the License.
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/plan/node_plan.h"
 #include "tensorflow/core/common_runtime/multistream/plan/stream_file.h"
 
@@ -29,10 +30,11 @@ namespace multistream {
 
 // The file that TF_STREAM_FROM_FILE names; nullptr if there is none or no nodes
 // have groups. An error names the file and the line.
-absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile();
+absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile(
+    const Options& options);
 // The same, read once for all executors, since it counts their nodes: by the
 // first, as the process has all its groups then.
-absl::StatusOr<const StreamFile*> ProcessStreamFile();
+absl::StatusOr<const StreamFile*> ProcessStreamFile(const Options& options);
 
 // Logs, once a process, what the file says, if a node of `plan` has its group
 // from there.

@@ -18,7 +18,6 @@ limitations under the License.
 #include <dlfcn.h>
 
 #include "tensorflow/core/common_runtime/executor_factory.h"
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/step/constant_cache.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/platform/logging.h"
@@ -58,15 +57,16 @@ bool IsBuiltIn(const OpKernel* kernel) {
 }  // namespace
 
 std::shared_ptr<SharedKernels> SharedKernels::Create(
-    int gpu, const LocalExecutorParams& params, const GraphTraits& traits) {
-  return std::shared_ptr<SharedKernels>(new SharedKernels(gpu, params, traits));
+    int gpu, const LocalExecutorParams& params, const GraphTraits& traits,
+    bool share_constants) {
+  return std::shared_ptr<SharedKernels>(
+      new SharedKernels(gpu, params, traits, share_constants));
 }
 
 SharedKernels::SharedKernels(int gpu, const LocalExecutorParams& params,
-                             const GraphTraits& traits)
+                             const GraphTraits& traits, bool share_constants)
     : gpu_(gpu),
-      share_constants_(ProcessOptions().ok() &&
-                       ProcessOptions()->segment_own_const),
+      share_constants_(share_constants),
       make_(params.create_kernel),
       delete_(params.delete_kernel),
       readers_(traits.readers) {

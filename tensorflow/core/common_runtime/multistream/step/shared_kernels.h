@@ -41,8 +41,11 @@ namespace multistream {
 // scratch memory between calls exist once for each group.
 class SharedKernels {
  public:
+  // `share_constants`: equal constants of all graphs exist once, as
+  // TF_SEGMENT_OWN_CONST asks for.
   static std::shared_ptr<SharedKernels> Create(
-      int gpu, const LocalExecutorParams& params, const GraphTraits& traits);
+      int gpu, const LocalExecutorParams& params, const GraphTraits& traits,
+      bool share_constants);
 
   // Lets the executor of group `group` make and delete its kernels through
   // `kernels`, which lives until the last one is deleted.
@@ -56,7 +59,7 @@ class SharedKernels {
 
  private:
   SharedKernels(int gpu, const LocalExecutorParams& params,
-                const GraphTraits& traits);
+                const GraphTraits& traits, bool share_constants);
 
   absl::Status Make(int group,
                     const std::shared_ptr<const NodeProperties>& node,
@@ -71,7 +74,7 @@ class SharedKernels {
   using Key = std::pair<std::string, int>;
 
   const int gpu_;
-  const bool share_constants_;  // TF_SEGMENT_OWN_CONST
+  const bool share_constants_;
   const std::function<absl::Status(const std::shared_ptr<const NodeProperties>&,
                                    OpKernel**)>
       make_;

@@ -24,7 +24,6 @@ limitations under the License.
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/util/spinning_locks.h"
 #include "tensorflow/core/platform/cpu_info.h"
 #include "tensorflow/core/platform/logging.h"
@@ -96,14 +95,12 @@ StepThreads::~StepThreads() {
   threads_.clear();  // waits for them
 }
 
-StepThreads* StepThreads::Get() {
-  static StepThreads* threads = [] {
+StepThreads* StepThreads::Get(bool node_level) {
+  static StepThreads* threads = [node_level] {
     // As many as can run: more of them only wait for a lock of the driver.
     const int count = std::max(4, port::MaxParallelism());
     // A step on one group needs another thread now and then, one on several
     // groups one for each of them at the same time.
-    const absl::StatusOr<Options>& options = ProcessOptions();
-    const bool node_level = options.ok() && options->any_node_level;
     return new StepThreads(
         count, node_level ? std::max(1, port::MaxParallelism() / 2) : 1,
         kMostOfGroup);
@@ -170,20 +167,19 @@ StepThreads* StepThreads::Of(StreamGroup* group, int count) {
 }
 
 Executor::Args::Runner StepThreads::RunnerFor(
-    const Executor::Args& args, StreamGroup* group, int groups,
-    std::shared_ptr<StepThreads> of_session) {
-  const absl::StatusOr<Options>& options = ProcessOptions();
-  const ThreadMode mode =
-      options.ok() ? options->thread_mode : ThreadMode::kProcess;
+    const Options& options, const Executor::Args& args, StreamGroup* group,
+    int groups, std::shared_ptr<StepThreads> of_session) {
+  const ThreadMode mode = options.thread_mode;
   if (args.run_all_kernels_inline) {
-    return [group, run = args.runner, caller = std::this_thread::get_id()](
-               Executor::Args::Closure closure) {
-      if (std::this_thread::get_id() == caller) {
-        run(std::move(closure));
-      } else {
-        Get()->Schedule(group, std::move(closure));
-      }
-    };
+    return
+        [group, run = args.runner, caller = std::this_thread::get_id(),
+         node_level = options.any_node_level](Executor::Args::Closure closure) {
+          if (std::this_thread::get_id() == caller) {
+            run(std::move(closure));
+          } else {
+            Get(node_level)->Schedule(group, std::move(closure));
+          }
+        };
   }
   // `threads`: a pointer, shared if they are not there for ever.
   const auto on = [group, groups](auto threads) -> Executor::Args::Runner {
@@ -197,10 +193,10 @@ Executor::Args::Runner StepThreads::RunnerFor(
     return on(std::move(of_session));
   }
   if (mode == ThreadMode::kGlobal) return args.runner;
-  return on(mode == ThreadMode::kProcess ? Get()
+  return on(mode == ThreadMode::kProcess ? Get(options.any_node_level)
             : mode == ThreadMode::kShared
-                ? Of(nullptr, options->thread_count)
-                : Of(group, options->thread_count * groups));
+                ? Of(nullptr, options.thread_count)
+                : Of(group, options.thread_count * groups));
 }
 
 bool StepThreads::RunThisThread() const { return of_this_thread == this; }

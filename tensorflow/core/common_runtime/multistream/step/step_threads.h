@@ -45,6 +45,7 @@ limitations under the License.
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/util/spinning_locks.h"
 #include "tensorflow/core/platform/env.h"
@@ -65,8 +66,9 @@ class StepThreads {
   // Runs all closures first.
   ~StepThreads();
 
-  // Those of the process. Never deleted.
-  static StepThreads* Get();
+  // Those of the process, made by the first call. `node_level`: some steps have
+  // ops of several groups. Never deleted.
+  static StepThreads* Get(bool node_level);
 
   // `group`: whose step it is part of, nullptr: nobody's. `is_only_group`: the
   // step has ops of no other group.
@@ -94,8 +96,8 @@ class StepThreads {
   // `groups`: how many groups the step's ops have, of which `group` is the
   // first.
   static Executor::Args::Runner RunnerFor(
-      const Executor::Args& args, StreamGroup* group, int groups,
-      std::shared_ptr<StepThreads> of_session);
+      const Options& options, const Executor::Args& args, StreamGroup* group,
+      int groups, std::shared_ptr<StepThreads> of_session);
 
  private:
   using Closure = std::function<void()>;

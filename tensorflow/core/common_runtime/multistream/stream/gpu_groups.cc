@@ -20,9 +20,7 @@ limitations under the License.
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
 #include "tensorflow/core/platform/logging.h"
 
@@ -42,12 +40,9 @@ Registry* GetRegistry() {
 
 std::atomic<int64_t> sanitizer_reports{0};
 
-std::unique_ptr<Sanitizer> NewSanitizer(int groups) {
-  const absl::StatusOr<Options>& options = ProcessOptions();
-  if (!options.ok() || options->sanitizer == SanitizerMode::kOff) {
-    return nullptr;
-  }
-  const bool abort = options->sanitizer == SanitizerMode::kAbort;
+std::unique_ptr<Sanitizer> NewSanitizer(int groups, SanitizerMode mode) {
+  if (mode == SanitizerMode::kOff) return nullptr;
+  const bool abort = mode == SanitizerMode::kAbort;
   return std::make_unique<Sanitizer>(groups, [abort](const Report& report) {
     sanitizer_reports.fetch_add(1);
     if (abort) LOG(FATAL) << ReportAsText(report);
@@ -66,9 +61,10 @@ std::vector<StreamGroup*> Pointers(
 
 int64_t SanitizerReports() { return sanitizer_reports.load(); }
 
-GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups)
+GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups,
+                     SanitizerMode sanitizer)
     : groups_(std::move(groups)),
-      sanitizer_(NewSanitizer(size())),
+      sanitizer_(NewSanitizer(size(), sanitizer)),
       load_(size()),
       variables_(Pointers(groups_)),
       out_of_memory_(leader()->gpu(), size()) {

@@ -26,6 +26,7 @@ limitations under the License.
 #include <vector>
 
 #include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/sanitizer/sanitizer.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_load.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_stats.h"
@@ -40,7 +41,8 @@ namespace multistream {
 class GpuGroups {
  public:
   // `groups` is ordered by index and not empty.
-  explicit GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups);
+  explicit GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups,
+                     SanitizerMode sanitizer = SanitizerMode::kOff);
 
   int size() const { return static_cast<int>(groups_.size()); }
   StreamGroup* group(int i) const { return groups_[i].get(); }

@@ -1,0 +1,105 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/config/process_options.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+std::optional<std::string> FromEnvironment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
+// Options that were parsed from `text`, which says all that they depend on.
+// Kept, and the same ones each time: sessions that fail, any number of them,
+// take their request back.
+const absl::StatusOr<Options>* Kept(std::string text, Options options) {
+  static absl::Mutex mu(absl::kConstInit);
+  static auto* kept = new std::map<std::string, const absl::StatusOr<Options>*>;
+  absl::MutexLock lock(&mu);
+  const absl::StatusOr<Options>*& known = (*kept)[std::move(text)];
+  if (known == nullptr) {
+    known = new absl::StatusOr<Options>(std::move(options));
+  }
+  return known;
+}
+
+// Never deleted: who reads them need not know that they are replaced.
+std::atomic<const absl::StatusOr<Options>*>& Current() {
+  static const auto* first =
+      new absl::StatusOr<Options>(ParseOptions(FromEnvironment));
+  static std::atomic<const absl::StatusOr<Options>*> current{first};
+  return current;
+}
+
+}  // namespace
+
+const absl::StatusOr<Options>& ProcessOptions() {
+  return *Current().load(std::memory_order_acquire);
+}
+
+bool IsEnabled() {
+  const absl::StatusOr<Options>& options = ProcessOptions();
+  return options.ok() && options->Enabled();
+}
+
+absl::Status RequestNodeLevel(int groups) {
+  const absl::StatusOr<Options>& before = ProcessOptions();
+  if (!before.ok()) return before.status();
+  std::vector<int> counts = before->group_counts;
+  if (counts.empty()) counts.push_back(1);
+  for (int& count : counts) count = std::max(count, groups);
+  std::string text = absl::StrJoin(before->default_group_counts, ",");
+  absl::StatusOr<Options> with = ParseOptions([&](const std::string& name) {
+    std::optional<std::string> value =
+        name == kGroupCountVariable
+            ? std::optional<std::string>(absl::StrJoin(counts, ","))
+            : FromEnvironment(name);
+    if (value) absl::StrAppend(&text, "\n", name, "=", *value);
+    return value;
+  });
+  if (!with.ok()) return with.status();
+  with->default_group_counts = before->default_group_counts;
+  with->any_node_level = true;
+  if (with->group_counts == before->group_counts && before->any_node_level) {
+    return absl::OkStatus();
+  }
+  Current().store(Kept(std::move(text), *std::move(with)),
+                  std::memory_order_release);
+  return absl::OkStatus();
+}
+
+void RestoreOptions(const absl::StatusOr<Options>& before) {
+  Current().store(&before, std::memory_order_release);
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
