@@ -13,7 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// How is the executor told that it should run a kernel in a thread of its own?
+// How does TensorFlow's executor learn that it should run a kernel in a thread
+// of its own? The LaunchPlanner says it of those that begin a branch or may
+// block.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_EXPENSIVE_KERNEL_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_EXPENSIVE_KERNEL_H_

@@ -13,8 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Graph level: one graph, run step by step on whichever stream group has the
-// least to do.
+// Which stream group runs a step, at graph level? The one that has the least to
+// do runs the whole step, unless the graph changes variables or the caller
+// names a group. attach makes the executor in TensorFlow's NewExecutor.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_GRAPH_LEVEL_EXECUTOR_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_GRAPH_LEVEL_EXECUTOR_H_

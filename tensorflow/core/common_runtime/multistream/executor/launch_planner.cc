@@ -124,7 +124,7 @@ NodeFacts LaunchPlanner::FactsOf(const Node& node) const {
   facts.launched =
       node.type_string() != "NoOp" && kernel->second->const_tensor() == nullptr;
   // TensorFlow guesses where a call's results are. What an emulated GPU has
-  // in host memory, by its kernel, it was given from a group's.
+  // in host memory, by its kernel, is a group's memory all the same.
   if (IsCall(node.def(), library_) || is_emulated_) return facts;
   for (MemoryType type : kernel->second->output_memory_types()) {
     facts.on_host.push_back(type == HOST_MEMORY);

@@ -73,8 +73,8 @@ class LaunchPlanner {
   absl::StatusOr<bool> HasNodesToTune() const;
 
   // The plan of steps whose caller's group is `home`. That of the leader also
-  // marks the kernels that the executor made next runs in threads of their own:
-  // it is made by one thread at a time.
+  // says which kernels the executor made next runs in threads of their own: it
+  // is made by one thread at a time.
   absl::StatusOr<std::shared_ptr<const Launches>> Plan(
       int home, const PlanGuess& guess) const;
 

@@ -99,7 +99,7 @@ class NodeLevelExecutor : public Executor {
     params_ = params;
     SharedKernels::Wrap(shared_->kernels, 0, &params_);
     // The plan needs kernels, and the executor looks at once which of them are
-    // expensive. It is then given the same ones.
+    // expensive. It then gets the same ones.
     absl::flat_hash_map<std::string, OpKernel*> kernels;
     auto release = absl::MakeCleanup([&] {
       for (const auto& [name, kernel] : kernels) {
@@ -112,7 +112,7 @@ class NodeLevelExecutor : public Executor {
       if (!params_.create_kernel(node->properties(), &kernel).ok()) break;
       kernels[node->name()] = kernel;
     }
-    // Plans for other homes than the leader are made when they are needed.
+    // Plans for callers' groups other than the leader are made when needed.
     planner_.SetGraph(graph, kernels);
     return variants_.Initialize(
         [this, make_stock](const Graph& of, std::unique_ptr<Executor>* out) {

@@ -13,7 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// An executor that runs each node of a graph on a stream group of its own.
+// How does a step run whose nodes have stream groups of their own? attach makes
+// the executor in TensorFlow's NewExecutor; it runs each step by the plan that
+// plan_variants.h says.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_NODE_LEVEL_EXECUTOR_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_NODE_LEVEL_EXECUTOR_H_

@@ -62,7 +62,8 @@ class PlanVariants {
   void DoneAndCompletesOn(StreamGroup* home, const PlanTuner::Run& turn,
                           bool ok);
 
-  // The plan `number` with `home`. Makes it without the lock, as no step shall
+  // The plan `number` for `home`, the caller's group. Makes it without the
+  // lock, as no step shall
   // wait for a plan that is not its own. Two threads that do so at once have
   // the same plan, of which the first one stays. nullptr: it has to be made,
   // and this thread may not.

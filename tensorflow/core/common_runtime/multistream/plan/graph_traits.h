@@ -14,7 +14,8 @@ limitations under the License.
 ==============================================================================*/
 
 // Which graphs may run on any stream group, and which must run on the leader?
-// Pure graph code: no device in it.
+// Executors ask when they are made, OpScopes for each op. Pure graph code: no
+// device in it.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_GRAPH_TRAITS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_GRAPH_TRAITS_H_
@@ -35,8 +36,7 @@ struct GraphTraits {
   std::string leader_only;
   // Nodes that read variables or other state that the leader owns.
   absl::flat_hash_set<std::string> readers;
-  // The graph has reference variables, and what it calls may be given their
-  // memory.
+  // The graph has reference variables, and what it calls may take their memory.
   bool has_references = false;
   // The graph takes tensors or resources from its call frame.
   bool has_arguments = false;
@@ -65,8 +65,8 @@ std::string LeaderReason(const Node& node,
 bool MayReadReference(const NodeDef& node,
                       const FunctionLibraryDefinition* library);
 
-// Whether a kernel may itself change a variable that it is given: it takes a
-// resource or reference, is not known to only read or pass it on, and does not
+// Whether a kernel may itself change a variable that it takes: it has a
+// resource or reference, is not known to only read or hand it on, and does not
 // leave the work to a function's own nodes.
 bool MayChangeState(const OpKernel& kernel,
                     const FunctionLibraryDefinition* library);
@@ -75,7 +75,7 @@ bool MayChangeState(const OpKernel& kernel,
 // variable's value, rather than compute a new one from it.
 bool MayKeepInputs(absl::string_view op);
 
-// Whether an op that reads variables passes their memory on to another op,
+// Whether an op that reads variables hands their memory on to another op,
 // which does not have them for inputs: _XlaCompile does, to _XlaRun.
 bool PassesVariablesOn(absl::string_view op);
 

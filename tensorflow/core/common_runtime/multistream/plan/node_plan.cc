@@ -141,7 +141,7 @@ class Planner {
     plan_.nodes[id].why = "default";
   }
 
-  // Each policy finds the groups that those before it have given.
+  // Each policy finds the groups that those before it have chosen.
   absl::Status AssignByPolicies() {
     std::vector<NodePolicy> policies;
     std::vector<int> policy_of(graph_.num_node_ids(), -1);

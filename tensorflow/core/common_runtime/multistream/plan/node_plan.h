@@ -14,7 +14,8 @@ limitations under the License.
 ==============================================================================*/
 
 // Which stream group runs each node of a graph, and what must its stream wait
-// for? Pure graph code: no device in it.
+// for? The LaunchPlanner asks for each graph, plan_table.h for people to read.
+// Pure graph code: no device in it.
 //
 // A node goes where, in this order: its own nature (leader), the stream file,
 // the scope it was built in, if allowed its first input with a group, or a
@@ -24,8 +25,7 @@ limitations under the License.
 //
 //   group 1:  a ----> b ----------> e        e needs a (same stream), b and d;
 //                \                 /         d waits for b's event, e for d's.
-//   group 2:      w--> c ----> d --          A wait of e for c would be
-//   implied.
+//   group 2:      w--> c ----> d --          e need not wait for c.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_NODE_PLAN_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_NODE_PLAN_H_
@@ -46,7 +46,7 @@ namespace multistream {
 
 // What the plan must know of a node's kernel.
 struct NodeFacts {
-  // False if the executor gives the node's outputs without running a kernel
+  // False if the executor makes the node's outputs without running a kernel
   // (constants, NoOp): nothing of it is on a stream.
   bool launched = true;
   // Outputs in host memory: complete when the node is.

@@ -13,8 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Which groups does a policy give to the nodes of a TensorFlow graph? Makes a
-// PolicyGraph of what is launched on streams, and puts the rest beside it:
+// Which groups do the nodes of a TensorFlow graph get from a policy? The node
+// plan asks. Makes a PolicyGraph of what is launched on streams, and puts the
+// rest beside it:
 //
 //   W --> ReadVariableOp --> MatMul ---> Reshape --> Tanh
 //         (no work of its    (policy)    (MatMul's   (policy)
@@ -48,8 +49,8 @@ struct NodeForPolicy {
 
 struct NodePolicyOptions {
   Policy policy = Policy::kNone;
-  // It uses the first so many groups, and those up to home and the last one
-  // that a node has anyway.
+  // It uses the first so many groups, and those up to `home`, the caller's, and
+  // the last one that a node has anyway.
   int groups = 1;
   int home = 0;
   // Time that a node takes of a group, in microseconds, where it is known; may

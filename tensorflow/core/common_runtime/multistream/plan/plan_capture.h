@@ -13,8 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Which groups did the nodes of the steps have that ran in a while? For
-// tf.cuda.save_plan.
+// Which groups did the nodes have in the steps that ran between two calls of a
+// program? tf.cuda.save_plan starts, stops and reads it; the node-level
+// executor adds each step's.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_PLAN_CAPTURE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_PLAN_CAPTURE_H_

@@ -13,7 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Where would the nodes of a graph go? For people: no device or kernel is made.
+// Which groups would the nodes of a graph have, and why? For people to read: no
+// device or kernel is made. The programs' interface asks, for Python.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_PLAN_TABLE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_PLAN_TABLE_H_

@@ -117,7 +117,7 @@ void PlanTuner::Done(const Run& run) {
 void PlanTuner::Passed(const Run& run, double now_us, bool ok) {
   absl::MutexLock lock(&mu_);
   if (run.timed) --timed_;
-  // What was given before it kept the streams busy.
+  // What was enqueued before it kept the streams busy.
   const double us = now_us - std::max(run.begun_us, last_passed_us_);
   last_passed_us_ = std::max(last_passed_us_, now_us);
   if (run.timed && ok && disturbed_ < run.number) {

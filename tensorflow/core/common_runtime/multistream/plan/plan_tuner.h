@@ -15,7 +15,8 @@ limitations under the License.
 
 // Which of several plans of a graph makes its steps shortest? The estimate of a
 // plan may be wrong, so they are measured, and one stream (plan 0) stays unless
-// another one is clearly faster. All give the same results.
+// another one is clearly faster. All have the same results. The executor's
+// PlanVariants ask at the beginning of each step.
 //
 //   steps:  0 0 0 0 0   p p p   1 1 2 2   0 0 0 0 1 1 1 1 2 2 2 2  ...   1 1 1
 //           warm-up  profiled ^ warm-up   each in turn, some rounds decided
@@ -50,7 +51,7 @@ class PlanTuner {
     int plan = 0;
     // Its ops are to be timed.
     bool profiled = false;
-    // To be given to Done and Passed; not so once it is decided.
+    // Done and Passed are to be called with it; not so once it is decided.
     bool watched = false;
     int64_t number = 0;
     double begun_us = 0;
@@ -63,7 +64,7 @@ class PlanTuner {
   static constexpr int kMustPlan = -1;
   // It is done on the host.
   void Done(const Run& run);
-  // Its streams have passed it. `ok`: it ended without an error.
+  // Its streams have completed it. `ok`: it ended without an error.
   void Passed(const Run& run, double now_us, bool ok);
 
   // The plan to stay with, or -1.
@@ -80,7 +81,7 @@ class PlanTuner {
     bool timed;
   };
 
-  // To be called with the lock, which it lets go of while plans are made.
+  // To be called with the lock, which it releases while plans are made.
   void MakePlans() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DecideIfKnown() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -94,7 +95,7 @@ class PlanTuner {
   int rounds_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t begun_ ABSL_GUARDED_BY(mu_) = 0;
   int running_ ABSL_GUARDED_BY(mu_) = 0;  // on the host
-  int timed_ ABSL_GUARDED_BY(mu_) = 0;  // until their streams have passed them
+  int timed_ ABSL_GUARDED_BY(mu_) = 0;    // until their streams completed them
   // Runs up to this number had others beside them.
   int64_t disturbed_ ABSL_GUARDED_BY(mu_) = 0;
   double last_passed_us_ ABSL_GUARDED_BY(mu_) = 0;

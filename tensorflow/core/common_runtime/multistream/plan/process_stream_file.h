@@ -13,7 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Which file says the groups of this process's nodes?
+// Which file says the groups of this process's nodes? The first executor reads
+// it for all; attach and the programs' interface check it before.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_PROCESS_STREAM_FILE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_PROCESS_STREAM_FILE_H_

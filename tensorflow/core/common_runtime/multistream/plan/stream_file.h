@@ -13,7 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Which nodes does TF_STREAM_FROM_FILE give to which stream group?
+// Which stream group does TF_STREAM_FROM_FILE say for a node?
+// process_stream_file loads it, and the node plan asks for each node.
 //
 //   # comment                   blank lines and comments say nothing
 //   1: user/.*, clicks/.*       nodes whose whole name matches one of the

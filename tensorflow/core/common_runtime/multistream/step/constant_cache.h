@@ -13,9 +13,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// TF_SEGMENT_OWN_CONST: constants of equal value exist once on a GPU, whatever
-// the number of executors (one for each set of feeds and fetches), sessions
-// and functions that use them. Without it they exist once in each executor.
+// Which kernel has a constant of this value already? With TF_SEGMENT_OWN_CONST,
+// constants of equal value exist once on a GPU, whatever the number of
+// executors (one for each set of feeds and fetches), sessions and functions
+// that use them; without it, once in each executor. SharedKernels asks.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_CONSTANT_CACHE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_CONSTANT_CACHE_H_
@@ -43,7 +44,7 @@ class ConstantCache {
   static ConstantCache* Get();
 
   // A kernel of a Const node of /device:GPU:`gpu` with the value of `node`,
-  // made by `make` if there is none. To be given back with Release.
+  // made by `make` if there is none. The caller calls Release when it is done.
   absl::Status Acquire(int gpu,
                        const std::shared_ptr<const NodeProperties>& node,
                        const MakeKernel& make, OpKernel** kernel);

@@ -13,8 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// A device whose ops run under the rules of stream groups. Each virtual
-// forwards to Base inside an OpScope; nothing else.
+// How does a device keep the rules of stream groups? Each virtual that
+// TensorFlow's executors call forwards to Base, the CUDA or emulated device,
+// inside an OpScope; nothing else.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_DEVICE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_DEVICE_H_
@@ -62,8 +63,8 @@ class GroupMember {
                                 AsyncOpKernel::DoneCallback done) = 0;
 };
 
-// A run of a graph whose nodes have groups of their own: gives each op to the
-// device of its group.
+// A run of a graph whose nodes have groups of their own: launches each op on
+// the device of its group.
 class NodeRun {
  public:
   virtual ~NodeRun() = default;
@@ -201,7 +202,7 @@ class GroupDevice : public Base, public GroupMember {
     LogCopy(*from, *to);
     Base::CopyTensorInSameDevice(
         from, to, device_context,
-        // The stream has been given the copy, and has yet to make it.
+        // The copy is enqueued, and not yet complete.
         [this, holds, done = std::move(done)](const absl::Status& status) {
           holds->Enqueued();
           if (group_->is_leader()) gpu_->NoteLeaderWork();
@@ -209,7 +210,7 @@ class GroupDevice : public Base, public GroupMember {
         });
   }
 
-  // Gives this group's stream a copy of `from` to `to`.
+  // Enqueues a copy of `from` to `to` on this group's stream.
   absl::Status CopyOnStream(const Tensor& from, Tensor* to,
                             DeviceContext* device_context) {
     LogCopy(from, *to);

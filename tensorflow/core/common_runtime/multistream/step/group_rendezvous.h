@@ -13,7 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// How do tensors reach a step's group, and leave it?
+// How do tensors reach a step's group, and leave it? The executors wrap the
+// rendezvous of each step in a GroupRendezvous.
 //
 // A rendezvous places what it receives in memory of the visible device, which
 // is the leader's, in the order of the leader's stream. A step on another
@@ -41,14 +42,14 @@ namespace multistream {
 
 class GroupRendezvous : public RendezvousInterface {
  public:
-  // Gives `stream` a copy of `bytes` bytes from `from`, pinned memory of the
-  // host, to `to`. Without a stream, an emulated GPU's, makes it.
+  // Enqueues on `stream` a copy of `bytes` bytes from `from`, pinned memory of
+  // the host, to `to`. Without a stream, an emulated GPU's, makes the copy.
   using HostToDevice = std::function<absl::Status(
       se::Stream* stream, const void* from, void* to, size_t bytes)>;
 
   // All pointers outlive the step. `leader` and `device` are the visible device
   // and that of `group`, whose ops send and receive. `copy`: for tests, to see
-  // what is given to the stream, and when.
+  // what is enqueued, and when.
   GroupRendezvous(RendezvousInterface* wrapped, Step* step, StreamGroup* group,
                   Device* leader, Device* device,
                   HostToDevice copy = CopyOnStream)
@@ -73,8 +74,8 @@ class GroupRendezvous : public RendezvousInterface {
   static absl::Status CopyOnStream(se::Stream* stream, const void* from,
                                    void* to, size_t bytes);
 
-  // Gives `stream` (nullptr: of an emulated GPU) a copy of `from`, on the host,
-  // to `to`. `from` is read before this returns.
+  // Enqueues on `stream` (nullptr: of an emulated GPU) a copy of `from`, on the
+  // host, to `to`. `from` is read before this returns.
   absl::Status EnqueueCopy(se::Stream* stream, const Tensor& from, Tensor* to);
 
   RendezvousInterface* const wrapped_;

@@ -13,8 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// A run of a graph whose nodes have groups: gives each op to the device of its
-// group, whose stream waits for what the op needs.
+// How does one run of a graph launch each op on the device of its node's group,
+// whose stream first waits for what the op needs? The node-level executor makes
+// one for each step, and the leader's device hands it the ops.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_RUN_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_RUN_H_
@@ -57,7 +58,8 @@ struct Launches {
   std::vector<int> groups;       // that are used
 };
 
-// What runs of all homes share, and what must outlive them.
+// What all runs of a graph share, whatever their callers' groups, and what must
+// outlive them.
 struct RunShared {
   std::vector<GroupMember*> members;  // of the groups
   GpuGroups* gpu;
@@ -68,8 +70,8 @@ struct RunShared {
 
 class GroupRun : public NodeRun, public std::enable_shared_from_this<GroupRun> {
  public:
-  // `profile`: nullptr, or where to note how long each op takes. The ops then
-  // run one by one.
+  // `home`: the caller's group. `profile`: nullptr, or where to note how long
+  // each op takes. The ops then run one by one.
   GroupRun(std::shared_ptr<const RunShared> shared,
            std::shared_ptr<const Launches> launches, StreamGroup* home,
            std::shared_ptr<Step> step, Executor::Args::Runner run,
@@ -83,7 +85,7 @@ class GroupRun : public NodeRun, public std::enable_shared_from_this<GroupRun> {
   void ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
                     AsyncOpKernel::DoneCallback done) override;
 
-  // What comes after the graph on its home's stream comes after all of it.
+  // The caller's stream waits for all of the run's work.
   void Join();
 
  private:

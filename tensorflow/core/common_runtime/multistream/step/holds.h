@@ -13,14 +13,15 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// How is memory kept until a stream has passed the work that uses it?
+// How is memory kept until a stream has completed the work that uses it?
+// OpScopes, copies on a device and the rendezvous add holds; steps keep them.
 //
-// By a reference, which is a hold. A stream lets go of it in a callback, and a
-// callback comes behind what the stream has been given before it. So a hold has
-// two lives: pending, while the work is on its way to the stream, and enqueued.
-// A pending hold belongs to who enqueues the work, and nobody else can let go
-// of it, whatever other threads do meanwhile for the same step and group. Only
-// Enqueued makes it one that a callback may take.
+// A hold is a reference. A host callback drops it, and a callback runs when the
+// stream has completed what was enqueued before it. So a hold has two lives:
+// pending, until the work is enqueued, and enqueued. A pending hold belongs to
+// who enqueues the work, and nobody else can drop it, whatever other threads do
+// meanwhile for the same step and group. Only Enqueued makes it one that a
+// callback may take.
 //
 //   Holds holds(group, step);
 //   holds.Add(input);      also stops the op from writing its output there
@@ -29,7 +30,7 @@ limitations under the License.
 //
 //   stream   --- work --- ... --- callback ---
 //                 |                  |
-//   input    =====x==================x let go
+//   input    =====x==================x dropped
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_HOLDS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_HOLDS_H_
@@ -81,11 +82,12 @@ class EnqueuedHold {
 // The holds of one piece of work, pending. For one thread at a time.
 class Holds {
  public:
-  // For work on `group`'s stream. Once enqueued, they are `step`'s, which lets
-  // the stream go of them at its end or before; without one, the stream does so
-  // as soon as it has passed the work. `step` outlives this.
+  // For work on `group`'s stream. Once enqueued, they are `step`'s, which drops
+  // them in a callback of the stream at its end or before; without one, a
+  // callback drops them once the stream has completed the work. `step` outlives
+  // this.
   //
-  // `counts`: what is let go of is free then, so it counts toward
+  // `counts`: what is dropped is free then, so it counts toward
   // Step::kMostBytesKept.
   Holds(StreamGroup* group, Step* step, bool counts = true)
       : group_(group), step_(step), counts_(counts) {}
@@ -106,7 +108,7 @@ class Holds {
   }
   bool empty() const { return tensors_.empty(); }
 
-  // The stream has been given all work that uses what is held.
+  // All work that uses what is held is enqueued.
   void Enqueued();
 
  private:
@@ -116,8 +118,8 @@ class Holds {
   absl::InlinedVector<Tensor, 2> tensors_;
 };
 
-// Lets go of `holds`, which has EnqueuedHolds in it, once `group`'s stream has
-// passed what it has been given so far, and then runs `then`, which may be
+// Drops `holds`, which has EnqueuedHolds in it, once `group`'s stream has
+// completed all that is enqueued so far, and then runs `then`, which may be
 // nullptr. `host_waits`: as for StreamGroup::WhenPassed.
 template <typename H>
 void LetGoWhenPassed(StreamGroup* group, H holds,

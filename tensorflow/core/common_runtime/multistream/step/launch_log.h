@@ -13,7 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What does an op that is launched do with memory? Tells the sanitizer.
+// Which memory does an op that is launched read and write? An OpScope tells the
+// sanitizer, if there is one.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_LAUNCH_LOG_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_LAUNCH_LOG_H_
@@ -34,7 +35,7 @@ namespace multistream {
 // Alive while an op is launched on `group`, which has a sanitizer.
 class LaunchLog {
  public:
-  // `changes_state`: the op may change the variables that it is given.
+  // `changes_state`: the op may change the variables that it takes.
   LaunchLog(StreamGroup* group, const OpKernel* kernel,
             OpKernelContext* context, const KernelTraits* traits,
             bool changes_state);
@@ -50,7 +51,7 @@ class LaunchLog {
     bool ours_alone;  // nobody else has a reference to it
   };
   bool Skips(const Tensor& tensor) const;
-  // All who used memory of the group have let go of it: its lifetime may as
+  // Nobody else holds this memory of the group any more: its lifetime may as
   // well begin anew.
   void Renew(const void* address, size_t bytes) const;
   void LogVariables() const;

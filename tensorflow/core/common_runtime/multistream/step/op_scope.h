@@ -49,7 +49,7 @@ namespace multistream {
 //
 // An asynchronous op keeps state locked until it is done, as a variable's own
 // mutex is by the kernels that launch on another thread (XlaLaunch, if it has
-// collectives). So none that waits for another op may be given a lock: calls
+// collectives). So none that waits for another op may take a lock: calls
 // and what receives are no readers, and a reference to strings, which the ops
 // of queues and barriers take, is none to a variable.
 class OpScope {

@@ -13,8 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Which variables is an op given? Resource variables by their handles, and
-// references, as the kernels of TensorFlow's first version take them.
+// Which variables does an op take? Resource variables by their handles, and
+// references, as the kernels of TensorFlow's first version take them. The parts
+// of an OpScope ask.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_OP_VARIABLES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_OP_VARIABLES_H_

@@ -13,11 +13,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Which group must a call run on, if its caller says so?
+// Which group must a call run on, if its caller says so? The programs'
+// interface sets it, and executors ask at the beginning of a step.
 //
 // The thread that makes a call begins its steps, so the wish is the thread's.
 // What ops of the call's step on the CPU call in their turn begins on other
-// threads: they pass on the step's runner, which carries the wish.
+// threads: they hand on the step's runner, which carries the wish.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PINNED_GROUP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PINNED_GROUP_H_

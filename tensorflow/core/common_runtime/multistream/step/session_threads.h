@@ -13,7 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Which threads does a session give to each stream group?
+// Which threads does a session have for each stream group? The device factories
+// ask for a session's, and StepThreads::RunnerFor runs its steps there.
 //
 // Those of the pools that its ConfigProto lists (session_inter_op_thread_pool),
 // group i those of pool i mod n. TensorFlow's own pools are its own: these have

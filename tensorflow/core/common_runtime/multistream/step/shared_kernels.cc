@@ -109,7 +109,7 @@ absl::Status SharedKernels::Make(
   }
   const Key key(name, group);
   // A session may hand out one kernel of a stateful op many times, and the
-  // cache one for equal constants. It is counted here, and given back once.
+  // cache one for equal constants. It is counted here, and released once.
   if (!keys_.try_emplace(*kernel, key).second) {
     kernels_.find(keys_[*kernel])->second.uses++;
     if (share_constants_) ConstantCache::Get()->Release(*kernel);

@@ -13,8 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// How do the executors of one graph, one for each group, come to share their
-// kernels?
+// How do the executors of one graph, one for each group, share their kernels?
+// The graph-level and node-level executors wrap the functions with which
+// TensorFlow makes and deletes kernels.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SHARED_KERNELS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SHARED_KERNELS_H_

@@ -70,7 +70,7 @@ void Step::LetGo(const void* data) {
   for (int i = 1; i < gpu_->size(); ++i) {
     auto& by_data = held_by_[i].by_data;
     for (int64_t waited_for = -1;;) {
-      EnqueuedHold kept;  // let go of without the lock
+      EnqueuedHold kept;  // dropped without the lock
       absl::MutexLock lock(&mu_);
       auto found = by_data.find(data);
       if (found == by_data.end()) break;

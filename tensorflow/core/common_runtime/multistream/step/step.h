@@ -13,8 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What belongs to one step on one stream group: the memory it holds, and the
+// What belongs to one step on one stream group? The memory it holds, and the
 // runner that tells its ops and nested calls which step they are part of.
+// Executors make one for each step; OpScopes and nested calls find it.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_H_
@@ -85,21 +86,22 @@ class Step {
   // Keeps `tensor` until the step's end: what later ops of the step, on
   // `group`, use without having it for an input.
   void HoldToEnd(StreamGroup* group, const Tensor& tensor);
-  // The leader is about to change the variable whose memory `data` is: waits,
-  // on its stream, for what other groups keep it for, and lets go of it, or the
-  // change would have to make a copy. Only if the step has a StreamOrder.
+  // The leader is about to change the variable whose memory `data` is: makes
+  // its stream wait for what other groups hold it for, and drops those holds,
+  // or the change would have to make a copy. Only if the step has a
+  // StreamOrder.
   void LetGo(const void* data);
   // How many groups `data` is held for, by work that has been enqueued.
   int HoldsOf(const void* data);
   bool HasHolds(StreamGroup* group);
-  // At the step's end: lets `group`'s stream release what is held for it, once
-  // it has passed all that it has been given. No callback if that is nothing.
+  // At the step's end: a host callback releases what is held for `group`, once
+  // its stream has completed all that is enqueued. No callback if nothing is.
   void ReleaseWhenPassed(StreamGroup* group);
   // The same, and then runs `then`, which uses what the stream made.
   void ReleaseWhenPassed(StreamGroup* group, std::function<void()> then);
 
-  // Beyond this, the group's stream lets go, as soon as it has passed the work
-  // so far, of all that has been enqueued.
+  // Beyond this, all holds whose work is enqueued are dropped as soon as the
+  // group's stream has completed it, before the step's end.
   static constexpr int64_t kMostBytesKept = int64_t{64} << 20;
 
  private:

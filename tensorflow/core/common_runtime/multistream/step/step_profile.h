@@ -13,8 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// How long does each op of a graph keep its stream group busy? Measured in some
-// steps, op by op.
+// How long does each op of a graph keep its stream group busy? A GroupRun
+// measures it in some steps, op by op, and the LaunchPlanner plans with it.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_PROFILE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_PROFILE_H_
@@ -38,7 +38,7 @@ namespace multistream {
 class StepProfile {
  public:
   // Runs `launch`, which launches `kernel` on `group`, and waits until the
-  // stream has passed it.
+  // stream has completed it.
   void Measure(const OpKernel* kernel, StreamGroup* group,
                const std::function<void()>& launch) {
     const std::function<double()> stop = group->StartTimer();

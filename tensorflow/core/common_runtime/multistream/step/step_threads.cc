@@ -139,7 +139,7 @@ void StepThreads::Admit(Lane* lane, Given given) {
 void StepThreads::Leave(Lane* lane) {
   --lane->admitted;
   if (lane->parked.empty()) return;
-  // Behind what other groups have been given.
+  // Behind what other groups' steps have scheduled.
   Given next = std::move(lane->parked.front());
   lane->parked.pop_front();
   --parked_;

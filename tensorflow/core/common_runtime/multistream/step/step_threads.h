@@ -13,13 +13,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Which threads launch the ops of steps on stream groups?
+// Which threads launch the ops of steps on stream groups? Executors ask at the
+// beginning of each step.
 //
-// Not those of the session. A thread of TensorFlow's pools runs what it has
-// given itself last before all else: with as many clients as threads, what came
-// from outside waited for seconds. These threads take what came first.
+// Not those of the session. A thread of TensorFlow's pools first runs what it
+// has scheduled itself last: with as many clients as threads, what came from
+// outside waited for seconds. These threads take what came first.
 //
-// They do not all work for one group. Who gives work to a stream locks it: a
+// They do not all work for one group. Who enqueues on a stream locks it: a
 // third thread there only waits for the other two, while other groups have
 // nobody. Where all threads came to stand behind one stream after another, that
 // halved the throughput until the load ended.
@@ -53,7 +54,7 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-// Threads that run closures in the order in which they were given.
+// Threads that run closures in the order in which they were scheduled.
 class StepThreads {
  public:
   // `most_looking`: of `count`, how many may look for work instead of sleeping.

@@ -17,10 +17,11 @@ limitations under the License.
 // process that fork()ed it?
 //
 // Of all threads only the one that calls fork() goes on in the child. Nobody is
-// there who passes the streams' work or runs the closures of steps, CUDA
-// refuses the child's calls, and a lock that another thread held stays locked.
-// So a child leaves the groups alone: it waits for no stream, takes no lock of
-// theirs, and gives no memory back. It ends, or execs, soon after.
+// there who runs host callbacks of streams or closures of steps, CUDA refuses
+// the child's calls, and a lock that another thread held stays locked. So
+// whatever uses groups asks here first, and a child leaves them alone: it waits
+// for no stream, takes no lock of theirs, and frees no memory. It ends, or
+// execs, soon after.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_FORK_STATE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_FORK_STATE_H_

@@ -14,8 +14,9 @@ limitations under the License.
 ==============================================================================*/
 
 // What stream groups does a GPU have? The list of all of them, and what the
-// groups of one GPU share: their load, the order of variables, and what is said
-// when one is out of memory.
+// groups of one GPU share: their load, the order of variables, and the text of
+// errors when one is out of memory. The device factories register groups;
+// devices, executors and programs' statistics find them.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GPU_GROUPS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GPU_GROUPS_H_

@@ -13,8 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Which group is this thread launching an op on? For code that TensorFlow calls
-// from inside an op and that has no other way to know.
+// Which group is this thread launching an op on? An OpScope says it, and what
+// TensorFlow calls from inside an op asks, as it has no other way to know:
+// allocators, the table of convolutions' runners.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_ON_THREAD_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_ON_THREAD_H_

@@ -13,8 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What a program is told about a stream group: StreamStats() in multistream.h,
-// tf.cuda.stream_stats() in Python.
+// What does a program learn about a stream group? StreamStats() in
+// multistream.h returns it, and tf.cuda.stream_stats() in Python.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_STATS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_STATS_H_
@@ -50,12 +50,12 @@ struct StreamGroupStats {
   int64_t context = 0;
   // CUDA's priority of the group's streams: the lower, the sooner.
   int64_t priority = 0;
-  // Work that the group's stream has been given to keep order: waits for other
+  // What was enqueued on the group's stream to keep order: waits for other
   // groups, and events for others to wait for.
   int64_t waits = 0;
   int64_t events = 0;
-  // Tensors that are kept until the group's stream has passed their last use:
-  // memory of other groups, and of the host for copies to the GPU.
+  // Tensors that are held until the group's stream has completed their last
+  // use: memory of other groups, and of the host for copies to the GPU.
   int64_t tensors_held = 0;
   int64_t bytes_held = 0;
   int64_t peak_bytes_held = 0;

@@ -53,7 +53,7 @@ void StreamGroup::OrderAfter(StreamGroup* other) {
   if (sanitizer_ != nullptr) sanitizer_->WaitForTail(index_, other->index_);
 }
 
-// The address of a group is the name of its mark.
+// The sanitizer names a group's mark by the address of the group.
 void StreamGroup::Mark() {
   RecordMark();
   Count(&events_);

@@ -13,16 +13,17 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What is a stream group: the streams that it has, what it can be told to wait
-// for, and its figures?
+// What is a stream group: its streams, what they can wait for, and its figures?
+// Devices, executors and allocators call it; CUDA's and the emulated groups
+// implement it.
 //
 // Three rules make concurrent groups return what one stream would:
 //
 //   1. Memory of a group is written by that group's stream alone. Free memory
 //      may change hands: the new group's stream then waits for the old one's.
-//   2. Memory of another group that an op uses is held (see Step) until the
-//      op's stream has passed the op, or its owner's stream waits for it, so
-//      that the owner cannot hand it out again too early.
+//   2. Memory of another group that an op uses is held (holds.h) until the op's
+//      stream has completed the op, or its owner's stream waits for it, so that
+//      the owner cannot hand it out again too early.
 //   3. State that outlives a step (variables) belongs to the leader, and only
 //      the leader's stream changes it (variable_order.h).
 
@@ -62,30 +63,31 @@ class StreamGroup {
   int index() const { return index_; }
   bool is_leader() const { return index_ == 0; }
 
-  // This group's stream waits for all that `other`'s has been given so far.
+  // This group's stream waits for all that is enqueued on `other`'s so far.
   virtual void WaitFor(StreamGroup* other) = 0;
 
-  // Marks the current end of this group's stream, replacing the last mark.
+  // Records the group's own event, its mark, at the current end of its stream:
+  // who waits for the mark from now on waits for this point.
   virtual void RecordMark() = 0;
   // This group's stream waits for `other`'s mark, or a later point.
   virtual void WaitForMark(StreamGroup* other) = 0;
 
   // An event that can be recorded any number of times.
   virtual std::unique_ptr<StreamEvent> NewEvent() = 0;
-  // `event` is from now on the current end of this group's stream.
+  // Records `event` at the current end of this group's stream.
   virtual void Record(StreamEvent* event) = 0;
   // This group's stream waits for `other`'s event, recorded before.
   virtual void WaitForEvent(StreamGroup* other, StreamEvent* event) = 0;
 
-  // Runs `f` on some host thread once the stream has passed all that it has
-  // been given so far.
+  // Enqueues a host callback: runs `f` on some host thread once the stream has
+  // completed all that is enqueued so far.
   virtual void ThenExecute(std::function<void()> f) = 0;
 
-  // Blocks until the stream has passed all that it has been given so far.
+  // Blocks until the stream has completed all that is enqueued so far.
   virtual absl::Status Synchronize() = 0;
 
-  // Starts to time. The result waits until the stream has passed all that it
-  // has been given, and says how long it took from here to there, in
+  // Starts to time. The result waits until the stream has completed all that is
+  // enqueued by then, and returns how long it took from here to there, in
   // microseconds.
   virtual std::function<double()> StartTimer();
 
@@ -95,7 +97,8 @@ class StreamGroup {
   void OrderAfterMark(StreamGroup* other);
   void RecordEvent(StreamEvent* event);
   void OrderAfterEvent(StreamGroup* other, StreamEvent* event);
-  // `host_waits`: what comes after `f` on the host uses what the stream made.
+  // The host callback `f`. `host_waits`: what comes after `f` on the host uses
+  // what the stream made.
   void WhenPassed(std::function<void()> f, bool host_waits = false);
   absl::Status Block();
 

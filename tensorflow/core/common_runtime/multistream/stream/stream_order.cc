@@ -67,7 +67,7 @@ std::unique_ptr<StreamOrder::Mark> StreamOrder::Record(int group) {
     mark->group = group;
     mark->event = gpu_->group(group)->NewEvent();
   }
-  // Before the event: what is counted here has been given to the stream, and
+  // Before the event: what is counted here is enqueued on the stream, and
   // what is known has been waited for.
   mark->position = positions_[group].load(std::memory_order_acquire);
   mark->known = KnownTo(group);

@@ -13,12 +13,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What do the streams of one GPU's groups know of each other?
+// Which waits between the streams of one GPU's groups are needed, and which are
+// implied by earlier ones? A run of a graph whose nodes have groups (group_run)
+// asks for each wait, and a step for what it holds.
 //
-// Each group counts what it is given to launch. A group "knows" another one up
-// to the position that its stream has waited for, directly or through others: a
-// vector clock for each stream. A wait for a position that is known already is
-// not issued.
+// Each group counts its launches. A group "knows" another one up to the
+// position that its stream has waited for, directly or through others: a vector
+// clock for each stream. A wait for a position that is known already is not
+// enqueued.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_STREAM_ORDER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_STREAM_ORDER_H_
@@ -56,16 +58,16 @@ class StreamOrder {
     return positions_[group].fetch_add(1, std::memory_order_acq_rel) + 1;
   }
 
-  // Records all that `group` has been given so far.
+  // Records an event behind all that is enqueued on `group`'s stream so far.
   std::unique_ptr<Mark> Record(int group);
-  // No stream will be told to wait for the mark any more.
+  // No stream will wait for the mark any more.
   void Recycle(std::unique_ptr<Mark> mark);
 
   // Makes `group`'s stream wait.
   void WaitFor(int group, const Mark& mark);
   // For the end of `other`'s stream, if `position` is not known.
   void WaitForTail(int group, int other, int64_t position);
-  // For all that `other` has been given, noted by Launched or not.
+  // For all that is enqueued on `other`'s stream, noted by Launched or not.
   void WaitForAll(int group, int other);
 
   bool Knows(int group, int other, int64_t position) const {

@@ -13,8 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Which threads may be at the same things at once, where many of one side may,
-// or many of the other?
+// Which threads may touch the same keys at once, where either many readers may
+// or many writers, but never both? VariableOrder locks variables so.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_TWO_SIDED_LOCKS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_TWO_SIDED_LOCKS_H_
@@ -32,7 +32,7 @@ namespace multistream {
 
 // A lock for each key. Any number of threads of one side may be inside, and
 // none of the other one. Whoever enters takes all its locks at once: while it
-// waits it keeps nobody out who came before. Fair: nobody passes one of the
+// waits it keeps nobody out who came before. Fair: nobody overtakes one of the
 // other side that came before for the same key. Not recursive. A lock that
 // nobody is in or waits for takes no memory.
 class TwoSidedLocks {

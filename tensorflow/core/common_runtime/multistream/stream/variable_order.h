@@ -24,7 +24,7 @@ limitations under the License.
 //                          \            /
 //   group 2  -------------- w --- read x --------
 //
-//   (x: mark recorded, w: stream waits for it)
+//   (x: event recorded, w: stream waits for it)
 //
 // OpScope calls it around the launch of each op that reads or may change state,
 // and executors for steps that take what the leader has made.
@@ -50,7 +50,7 @@ class VariableOrder {
   // Ordered by index; the first is the leader.
   explicit VariableOrder(std::vector<StreamGroup*> groups);
 
-  // The leader's stream has been given work that other groups may depend on.
+  // Work that other groups may depend on is enqueued on the leader's stream.
   void NoteLeaderWork() { leader_work_.store(true, std::memory_order_release); }
   // `group`'s stream waits for the leader's noted work, unless it has already.
   void OrderAfterLeader(StreamGroup* group);
@@ -70,7 +70,7 @@ class VariableOrder {
  private:
   // Of one group, in cache lines of its own: each read of a variable writes it.
   struct alignas(128) Reader {
-    // Leader marks that the group's stream has waited for.
+    // The number of the leader's last mark that the group's stream waited for.
     std::atomic<int64_t> marks_seen{0};
     // True if it has read state since the leader last waited for it.
     std::atomic<bool> has_read{false};
@@ -88,11 +88,11 @@ class VariableOrder {
   // Held while an op that touches state is launched, never while it runs: a
   // change and a read of the same variable reach the streams whole, one after
   // the other. While it is launched an op may wait for memory, and those that
-  // it keeps out may be the ones that would give some back. So it keeps out no
+  // it keeps out may be the ones that would free some. So it keeps out no
   // more than a variable's own mutex does, which kernels hold while they
   // allocate, in stock TensorFlow too: who uses other variables goes on.
   TwoSidedLocks state_locks_;
-  absl::Mutex waits_mu_;  // while the leader is told to wait for readers
+  absl::Mutex waits_mu_;  // while the leader's waits for readers are enqueued
 };
 
 }  // namespace multistream
