@@ -17,7 +17,8 @@
     python3 build/check_rooms.py [--bazel bazelisk] [--option=--repo_env=TFMS_PYTHON=cp312]
 
 Every room must leave its visibility to rooms.bzl, and the build must refuse both ways upward: a
-dependency on a room above, and an include without one.
+dependency on a room above, and an include without one. It must also refuse the process's options
+where they are passed.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def check_refused(target: str, because: Sequence[str], bazel: Sequence[str]) -> 
     ended = subprocess.run([*bazel, target], cwd=_ROOT, capture_output=True, text=True, check=False)
     if ended.returncode == 0:
         raise BuildError(
-            f"{target} builds, and must not: a room of the runtime sees one above it. "
+            f"{target} builds, and must not: a room of the runtime sees what it must not. "
             f"See {_RUNTIME}/rooms.bzl."
         )
     output = ended.stdout + ended.stderr
@@ -88,6 +89,7 @@ def main() -> None:
         )
     build = [options.bazel, "build", *options.option]
     check_refused(f"//{_RUNTIME}/util:refused_dependency", ["is not visible from"], build)
+    check_refused(f"//{_RUNTIME}/executor:refused_options", ["is not visible from"], build)
     check_refused(
         f"//{_RUNTIME}/util:refused_include",
         ["undeclared inclusion", "stream_group.h: No such file"],
