@@ -13,6 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
+// Which runner of a convolution does a group use? TensorFlow's kernels ask.
+//
 // TensorFlow keeps what it has found out about a convolution, and the runner
 // that cuDNN made for it, in tables of the process. A runner belongs to one
 // StreamExecutor, and each group has its own: with this, every group gets a

@@ -13,7 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// The kernels that TensorFlow's MLIR compiler made, in each CUDA context.
+// In which CUDA context is a kernel loaded that TensorFlow's MLIR compiler
+// made? The generated code calls.
 //
 // A loaded kernel belongs to one context, and TensorFlow keeps one for all
 // groups of a GPU. Its generated code calls _mlir_ciface_tf_launch_kernel,

@@ -43,7 +43,7 @@ namespace {
 
 constexpr int64_t kEmulatedMemory = int64_t{4} << 30;
 
-// What a stream has been given of each group's uses of foreign memory, by
+// What is enqueued on a stream of each group's uses of foreign memory, by
 // itself or through waits: the last one's number.
 using Known = std::array<int64_t, kMaxGroupCount>;
 

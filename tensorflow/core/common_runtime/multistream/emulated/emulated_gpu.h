@@ -13,8 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Emulated GPUs: devices named /device:GPU:k on a machine without one. Ops run
-// on the CPU; groups, allocators, holds and order are those of a real GPU.
+// How does a machine without a GPU have devices named /device:GPU:k, for tests?
+// Ops run on the CPU; groups, allocators, holds and order are those of a real
+// GPU. attach registers the factory.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_GPU_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_GPU_H_
@@ -35,7 +36,8 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-// A stream that passes its work on a thread of its own, after the host gave it.
+// A stream that completes its work on a thread of its own, after the host has
+// enqueued it.
 class EmulatedStreamGroup : public StreamGroup {
  public:
   EmulatedStreamGroup(int gpu, int index);

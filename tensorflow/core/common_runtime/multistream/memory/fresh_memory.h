@@ -13,8 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What has been handed out on this thread since an op began. For the sanitizer:
-// an output in such memory is one that the op writes.
+// Which memory has been allocated on this thread since an op began? Group
+// allocators add to it and LaunchLog reads it, for the sanitizer: an output in
+// such memory is one that the op writes.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_FRESH_MEMORY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_FRESH_MEMORY_H_

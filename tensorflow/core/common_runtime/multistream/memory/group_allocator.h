@@ -13,8 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// A group's allocators: of the GPU's memory, which tells MemoryOwner what is
-// the group's, and of pinned memory on the host.
+// How does a group allocate? From the GPU's memory, of which MemoryOwner then
+// knows that it is the group's, and pinned memory of the host. The device
+// factories make the allocators, and TensorFlow's kernels call them.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_GROUP_ALLOCATOR_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_GROUP_ALLOCATOR_H_
@@ -119,7 +120,7 @@ class GroupAllocator : public AllocatorWrapper {
 };
 
 // A group's pinned memory on the host, from an allocator that it owns. Nothing
-// of it is given back in a fork()ed child, where that allocator's lock may be
+// of it is freed in a fork()ed child, where that allocator's lock may be
 // another thread's for ever.
 class HostAllocator : public AllocatorWrapper {
  public:

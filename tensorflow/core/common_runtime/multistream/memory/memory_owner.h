@@ -13,7 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Which stream group owns the memory at an address?
+// Which stream group owns the memory at an address? Allocators say it, and
+// OpScopes ask.
 //
 // An op asks for every input, so asking takes no lock: the answer is in a table
 // of the address space with two levels and an optional third.
@@ -23,7 +24,7 @@ limitations under the License.
 //
 // What it takes is bounded: 4 KiB for each GiB of addresses that GPUs' memory
 // has ever had, and 16 KiB for each part that several groups have now, or that
-// is not all a group's. Memory that is given back to the system is to be added
+// is not all a group's. Memory that is returned to the system is to be added
 // as nobody's: the address may be any memory's next.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_MEMORY_OWNER_H_
@@ -58,7 +59,7 @@ class MemoryOwner {
 
   // From now on [address, address + bytes), both rounded outwards to kGranule,
   // is `group`'s, or nobody's if that is nullptr. A part of it that was another
-  // group's has been given back by that group, and moves.
+  // group's has been freed by that group, and moves.
   void Add(const void* address, size_t bytes, StreamGroup* group);
 
   // Whether all of it is `group`'s.
@@ -77,7 +78,7 @@ class MemoryOwner {
     while ((part & kIsTable) != 0) {
       const uint16_t place =
           (*GranulesOf(part))[PlaceInPart(a)].load(std::memory_order_acquire);
-      // Another part may have been given the table meanwhile.
+      // The table may be another part's meanwhile.
       const uintptr_t now = entry.load(std::memory_order_acquire);
       if (now == part) return groups_[place].load(std::memory_order_relaxed);
       part = now;

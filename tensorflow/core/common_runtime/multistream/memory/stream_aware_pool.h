@@ -13,14 +13,16 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// One pool of memory for all stream groups of a GPU, so that a group that needs
-// much finds it where others need little. It knows whose each chunk was last:
+// How do all stream groups of a GPU share one pool of memory, so that a group
+// that needs much finds it where others need little? With
+// TF_GPU_STREAM_GROUP_SHARE_MEM_POOL, the groups' allocators allocate here. The
+// pool knows whose each chunk was last:
 //
 //   | 0: in use | 0: free | 2: free | 1: in use | 1: free |  fresh  ....... |
 //
 // A group gets what it has freed itself, which its stream puts in order. A
 // chunk of another group costs a wait: the asking group's stream waits for all
-// that the other one's has been given, unless it has since the chunk was freed.
+// that is enqueued on the other one's, unless it has since the chunk was freed.
 // Fresh memory, which no group has used, costs none.
 //
 // What groups do at the same time takes no lock that they share, most of the
@@ -78,7 +80,7 @@ class StreamAwarePool {
   // For use in the order of `group`'s stream; aligned to 256 bytes. nullptr if
   // there is no memory.
   void* Allocate(int group, size_t bytes, bool retry);
-  // To be called when all uses have been given to the stream of the group that
+  // To be called when all uses are enqueued on the stream of the group that
   // has it, or are over.
   void Free(void* address);
 
@@ -201,7 +203,7 @@ class StreamAwarePool {
   std::atomic<int64_t> peak_bytes_in_use_{0};
   std::atomic<int64_t> pool_bytes_{0};
   std::atomic<int64_t> peak_pool_bytes_{0};
-  std::atomic<int> waiting_{0};  // threads, for memory that is given back
+  std::atomic<int> waiting_{0};  // threads, for memory that is freed
 };
 
 // As TF_GPU_STREAM_GROUP_SHARE_MEM_POOL, TF_GPU_STREAM_AWARE_BFC and

@@ -25,12 +25,12 @@ limitations under the License.
 //   (r: event recorded, w: stream waits for it)
 //
 // A vector clock per stream says what the stream has waited for, itself or
-// through others. This file knows nothing of devices: whoever gives work to
-// the streams tells a Sanitizer of every launch, wait, allocation and so on,
-// in the order in which the streams are given them.
+// through others. This file knows nothing of devices: whoever enqueues work on
+// the streams tells a Sanitizer of every launch, wait, allocation and so on, in
+// the order in which they are enqueued.
 //
-// Knowing that a stream has passed a point is not the same as waiting for it:
-// it settles lifetimes (memory may be freed once its last use is over), but
+// Knowing that a stream has completed a point is not the same as waiting for
+// it: it settles lifetimes (memory may be freed once its last use is over), but
 // two uses that merely happened one after the other are a missing wait.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SANITIZER_SANITIZER_H_
@@ -72,8 +72,8 @@ enum class UseKind { kRead, kWrite, kFree, kAllocate, kOwn };
 struct Use {
   UseKind kind;
   int group;
-  // Of a free, the last op that its group had been given; else empty where no
-  // op is known.
+  // Of a free, the last op that its group had launched; else empty where no op
+  // is known.
   std::string op;
   std::string tensor;
 };
@@ -125,7 +125,7 @@ class Sanitizer {
   // `on_report` runs on the thread whose call found the race, without a lock.
   Sanitizer(int group_count, OnReport on_report);
 
-  // `group`'s stream is given `op`, which uses memory as `accesses` say.
+  // `op`, which uses memory as `accesses` say, is launched on `group`'s stream.
   void Launch(int group, const std::string& op,
               const std::vector<Access>& accesses);
 
@@ -136,22 +136,22 @@ class Sanitizer {
   void Wait(int group, EventId event);
   // `event` is destroyed.
   void ForgetEvent(EventId event);
-  // `group`'s stream waits for all that `other`'s has been given.
+  // `group`'s stream waits for all that is enqueued on `other`'s.
   void WaitForTail(int group, int other);
 
   Position Tail(int group);
-  // The host has learned that the stream passed `position`. Settles lifetimes
-  // of memory; orders nothing.
+  // The host has learned that the stream completed `position`. Settles
+  // lifetimes of memory; orders nothing.
   void Passed(const Position& position);
-  // The host went on only after the stream had passed `position`: whatever is
-  // launched from now on, on any stream, comes after it.
+  // The host went on only after the stream had completed `position`: whatever
+  // is launched from now on, on any stream, comes after it.
   void HostSynchronized(const Position& position);
   void HostSynchronized(int group) { HostSynchronized(Tail(group)); }
 
   // The allocator of group `owner` hands out memory, to be used in the order
   // of `owner`'s stream: by other groups only after waiting for it.
   // `for_copy`: nobody uses it before the host has seen a copy into it end,
-  // which itself came after all that `owner`'s stream had been given.
+  // which itself came after all that was enqueued on `owner`'s stream.
   void Allocate(int owner, const void* address, size_t bytes,
                 bool for_copy = false);
   // Whoever hands out memory there next has put it after all earlier uses, in
@@ -227,7 +227,7 @@ class Sanitizer {
   const OnReport on_report_;
 
   absl::Mutex mu_;
-  // What each stream has waited for, and of itself what it has been given.
+  // What each stream has waited for, and of itself what it has launched.
   std::vector<Clock> known_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> last_op_ ABSL_GUARDED_BY(mu_);
   Clock passed_ ABSL_GUARDED_BY(mu_);
