@@ -1,0 +1,127 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Graphs, and what each test begins and ends with, for tests of the runtime on
+// emulated GPUs.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_RUNTIME_FIXTURE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_RUNTIME_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "tensorflow/cc/framework/scope.h"
+#include "tensorflow/cc/ops/array_ops.h"
+#include "tensorflow/cc/ops/const_op.h"
+#include "tensorflow/cc/ops/math_ops.h"
+#include "tensorflow/cc/ops/resource_variable_ops.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/multistream.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// TF_GPU_STREAM_GROUP_COUNT of the targets.
+inline constexpr int kGroups = 4;
+
+// x [8, 64] through dense layers; "y:0" is [8, 64].
+inline Scope DenseLayers(int layers) {
+  Scope root = Scope::NewRootScope().WithDevice("/device:GPU:0");
+  Output x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  for (int i = 0; i < layers; ++i) {
+    Tensor weights(DT_FLOAT, TensorShape({64, 64}));
+    auto flat = weights.flat<float>();
+    for (int j = 0; j < flat.size(); ++j) {
+      flat(j) = std::sin(static_cast<float>(i * 4096 + j)) / 4;
+    }
+    x = ops::Tanh(root, ops::MatMul(root, x, ops::Const(root, weights)));
+  }
+  ops::Identity(root.WithOpName("y"), x);
+  return root;
+}
+
+inline Tensor Input(int seed) {
+  Tensor x(DT_FLOAT, TensorShape({8, 64}));
+  auto flat = x.flat<float>();
+  for (int j = 0; j < flat.size(); ++j) {
+    flat(j) = std::cos(static_cast<float>(seed * 512 + j));
+  }
+  return x;
+}
+
+inline bool SameBits(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         std::memcmp(a.data(), b.data(), a.TotalBytes()) == 0;
+}
+
+// "v" holds a float [1 << 18], 1 MiB. "set" gives it `value:0`, "sum:0" reads
+// it.
+inline constexpr int64_t kVariableBytes = 1 << 20;
+
+inline Scope AVariable() {
+  Scope root = Scope::NewRootScope().WithDevice("/device:GPU:0");
+  auto handle =
+      ops::VarHandleOp(root, DT_FLOAT, {1 << 18},
+                       ops::VarHandleOp::Attrs().SharedName("the_variable"));
+  auto value = ops::Placeholder(root.WithOpName("value"), DT_FLOAT);
+  // A tensor of the GPU's, as an update computes it.
+  ops::AssignVariableOp(root.WithOpName("set"), handle,
+                        ops::AddV2(root, ops::Fill(root, {1 << 18}, value),
+                                   ops::Const(root, 0.0f)));
+  auto read = ops::ReadVariableOp(root, handle, DT_FLOAT);
+  ops::Sum(root.WithOpName("sum"), read, {0});
+  return root;
+}
+
+class EmulatedRuntimeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(MultiStreamIsEnabled()) << CheckEnvironment();
+    // The first session makes the devices.
+    std::vector<Tensor> outputs;
+    ASSERT_TRUE(SessionOf(DenseLayers(1))
+                    ->Run({{"x", Input(0)}}, {"y:0"}, {}, &outputs)
+                    .ok());
+    ASSERT_EQ(StreamStats().size(), kGroups);
+    violations_before_ = EmulatedMemoryViolations();
+  }
+
+  // Whatever a test does, every step ends, and no memory was reused early.
+  void TearDown() override {
+    EXPECT_TRUE(Eventually(
+        [] { return Total(&StreamGroupStats::steps_running) == 0; }));
+    EXPECT_EQ(EmulatedMemoryViolations(), violations_before_);
+  }
+
+  static EmulatedStreamGroup* Group(int i) {
+    return static_cast<EmulatedStreamGroup*>(FindGpuGroups(0)->group(i));
+  }
+
+ private:
+  int64_t violations_before_ = 0;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_RUNTIME_FIXTURE_H_

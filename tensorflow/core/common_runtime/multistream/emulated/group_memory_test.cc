@@ -1,0 +1,229 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/cc/framework/scope.h"
+#include "tensorflow/cc/ops/array_ops.h"
+#include "tensorflow/cc/ops/const_op.h"
+#include "tensorflow/cc/ops/math_ops.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/device_factory.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_runtime_fixture.h"
+#include "tensorflow/core/common_runtime/multistream/multistream.h"
+#include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+#include "tensorflow/core/framework/common_shape_fns.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/variant.h"
+#include "tensorflow/core/graph/node_builder.h"
+#include "tensorflow/core/public/version.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// How many kernels of CountedIdentity there are, and which ones have run.
+struct CountedKernels {
+  absl::Mutex mu;
+  int made ABSL_GUARDED_BY(mu) = 0;
+  int alive ABSL_GUARDED_BY(mu) = 0;
+  bool ran_twice_at_once ABSL_GUARDED_BY(mu) = false;
+
+  static CountedKernels* Get() {
+    static auto* kernels = new CountedKernels;
+    return kernels;
+  }
+};
+
+REGISTER_OP("CountedIdentity")
+    .Input("x: float")
+    .Output("y: float")
+    .SetShapeFn(shape_inference::UnchangedShape);
+
+class CountedIdentity : public OpKernel {
+ public:
+  explicit CountedIdentity(OpKernelConstruction* context) : OpKernel(context) {
+    absl::MutexLock lock(&CountedKernels::Get()->mu);
+    ++CountedKernels::Get()->made;
+    ++CountedKernels::Get()->alive;
+  }
+  ~CountedIdentity() override {
+    absl::MutexLock lock(&CountedKernels::Get()->mu);
+    --CountedKernels::Get()->alive;
+  }
+  void Compute(OpKernelContext* context) override {
+    context->set_output(0, context->input(0));
+  }
+};
+REGISTER_KERNEL_BUILDER(Name("CountedIdentity").Device(DEVICE_CPU),
+                        CountedIdentity);
+
+TEST_F(EmulatedRuntimeTest, MemoryOfAnotherGroupIsHeldUntilTheStreamPassed) {
+  const std::unique_ptr<Session> session = SessionOf(AVariable());
+  const int64_t before = BytesInUse(0);
+  ASSERT_TRUE(
+      session->Run({{"value", Tensor(1.0f)}}, {}, {"set"}, nullptr).ok());
+  ASSERT_TRUE(Eventually([&] {
+    return BytesInUse(0) >= before + kVariableBytes &&
+           BytesInUse(0) < before + 2 * kVariableBytes;
+  })) << BytesInUse(0) - before;
+
+  // A read on every group; the streams of all but the leader are slow.
+  for (int i = 1; i < kGroups; ++i) Group(i)->Pause();
+  for (int i = 0; i < kGroups; ++i) {
+    std::vector<Tensor> outputs;
+    ASSERT_TRUE(session->Run({}, {"sum:0"}, {}, &outputs).ok());
+    EXPECT_EQ(outputs[0].scalar<float>()(), 1 << 18);
+  }
+  ASSERT_TRUE(
+      session->Run({{"value", Tensor(2.0f)}}, {}, {"set"}, nullptr).ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  // The old value, which those streams have yet to read, and the new one.
+  EXPECT_GE(BytesInUse(0), before + 2 * kVariableBytes);
+
+  // One group's passing is not enough.
+  Group(1)->Resume();
+  EXPECT_TRUE(Group(1)->Synchronize().ok());
+  EXPECT_GE(BytesInUse(0), before + 2 * kVariableBytes);
+
+  for (int i = 2; i < kGroups; ++i) Group(i)->Resume();
+  EXPECT_TRUE(Eventually([&] {
+    return BytesInUse(0) < before + 2 * kVariableBytes;
+  })) << BytesInUse(0) - before;
+}
+
+TEST_F(EmulatedRuntimeTest, AListGivenToAnEagerOpIsHeldUntilTheStreamPassed) {
+  std::vector<std::unique_ptr<Device>> devices;
+  ASSERT_TRUE(DeviceFactory::GetFactory("GPU")
+                  ->CreateDevices(PlainOptions(),
+                                  "/job:localhost/replica:0/task:0", &devices)
+                  .ok());
+  Device* leader = devices.at(0).get();
+  NodeDef node;
+  ASSERT_TRUE(NodeDefBuilder("identity", "Identity")
+                  .Input("list", 0, DT_VARIANT)
+                  .Finalize(&node)
+                  .ok());
+  absl::Status status;
+  const std::unique_ptr<OpKernel> kernel =
+      CreateOpKernel(DEVICE_CPU, leader, leader->GetAllocator({}), node,
+                     TF_GRAPH_DEF_VERSION, &status);
+  ASSERT_TRUE(status.ok()) << status;
+
+  const int64_t before = BytesInUse(1);
+  constexpr int64_t kBytes = 1 << 18;
+  Group(0)->Pause();
+  {
+    Tensor list(DT_VARIANT, TensorShape({}));
+    list.scalar<Variant>()() =
+        Tensor(Group(1)->allocator(), DT_FLOAT,
+               TensorShape({kBytes / static_cast<int64_t>(sizeof(float))}));
+    TensorValue input(&list);
+    AllocatorAttributes attributes;
+    OpKernelContext::Params params;
+    params.device = leader;
+    params.op_kernel = kernel.get();
+    params.inputs = absl::MakeConstSpan(&input, 1);
+    params.output_attr_array = &attributes;
+    OpKernelContext context(&params);
+    leader->Compute(kernel.get(), &context);
+    EXPECT_TRUE(context.status().ok()) << context.status();
+    delete context.release_output(0).tensor;
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_GE(BytesInUse(1), before + kBytes);
+  Group(0)->Resume();
+  EXPECT_TRUE(Eventually([&] { return BytesInUse(1) == before; }));
+}
+
+TEST_F(EmulatedRuntimeTest, ConstantsExistOnceWithTheLeader) {
+  constexpr int64_t kBytes = 4 << 20;
+  Scope root = Scope::NewRootScope().WithDevice("/device:GPU:0");
+  auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  Tensor large(DT_FLOAT, TensorShape({1 << 20}));
+  large.flat<float>().setConstant(1.0f);
+  ops::Sum(root.WithOpName("y"), ops::Mul(root, ops::Const(root, large), x),
+           {0});
+  std::vector<int64_t> before;
+  for (int i = 0; i < kGroups; ++i) {
+    ASSERT_TRUE(Group(i)->Synchronize().ok());
+    before.push_back(BytesInUse(i));
+  }
+  for (int i = 1; i < kGroups; ++i) EXPECT_EQ(before[i], 0) << i;
+  {
+    const std::unique_ptr<Session> session = SessionOf(root);
+    const std::vector<StreamGroupStats> stats = StreamStats();
+    for (int i = 0; i < 3 * kGroups; ++i) {
+      std::vector<Tensor> outputs;
+      ASSERT_TRUE(
+          session->Run({{"x", Tensor(2.0f)}}, {"y:0"}, {}, &outputs).ok());
+      EXPECT_EQ(outputs[0].scalar<float>()(), 2 << 20);
+    }
+    for (int i = 0; i < kGroups; ++i) {
+      EXPECT_EQ(StreamStats()[i].steps_started - stats[i].steps_started, 3);
+    }
+    EXPECT_TRUE(Eventually([&] {
+      for (int i = 1; i < kGroups; ++i) {
+        if (BytesInUse(i) != 0) return false;
+      }
+      return BytesInUse(0) < before[0] + 2 * kBytes;
+    })) << BytesInUse(0) - before[0]
+        << " " << BytesInUse(1) << " " << BytesInUse(2) << " " << BytesInUse(3);
+    EXPECT_GE(BytesInUse(0), before[0] + kBytes);
+  }
+  EXPECT_TRUE(Eventually([&] { return BytesInUse(0) <= before[0]; }))
+      << BytesInUse(0) - before[0];
+}
+
+TEST_F(EmulatedRuntimeTest, KernelsOfOtherLibrariesExistOnceForEachGroup) {
+  Scope root = Scope::NewRootScope().WithDevice("/device:GPU:0");
+  auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  Node* node = nullptr;
+  ASSERT_TRUE(NodeBuilder("y", "CountedIdentity")
+                  .Input(x.node())
+                  .Device("/device:GPU:0")
+                  .Finalize(root.graph(), &node)
+                  .ok());
+  CountedKernels* kernels = CountedKernels::Get();
+  {
+    const std::unique_ptr<Session> session = SessionOf(root);
+    for (int i = 0; i < 3 * kGroups; ++i) {
+      std::vector<Tensor> outputs;
+      const absl::Status status =
+          session->Run({{"x", Tensor(2.0f)}}, {"y:0"}, {}, &outputs);
+      ASSERT_TRUE(status.ok()) << status;
+    }
+    absl::MutexLock lock(&kernels->mu);
+    EXPECT_EQ(kernels->made, kGroups);
+    EXPECT_EQ(kernels->alive, kGroups);
+  }
+  absl::MutexLock lock(&kernels->mu);
+  EXPECT_EQ(kernels->alive, 0);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow
