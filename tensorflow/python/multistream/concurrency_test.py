@@ -14,102 +14,17 @@
 # ==============================================================================
 """Concurrent steps on stream groups give what one stream gives.
 
-Each test runs in a process of its own, since groups are made once a process, on an emulated GPU if
-there is none. On a machine with a GPU, TFMS_TEST_GPU=1 runs the same code on it; TFMS_TEST_STEPS
-and TFMS_TEST_SIZE scale it up there.
+Each test runs in a process of its own, between the kit's PROLOGUE and EPILOGUE.
 """
-
-import os
-import subprocess
-import sys
-import textwrap
 
 import pytest
 
-STEPS = int(os.environ.get("TFMS_TEST_STEPS", "60"))
-SIZE = int(os.environ.get("TFMS_TEST_SIZE", "4096"))
-THREADS = int(os.environ.get("TFMS_TEST_THREADS", "6"))
-ON_GPU = os.environ.get("TFMS_TEST_GPU") == "1"
-
-PROLOGUE = f"""
-import collections, os, threading, time
-import numpy as np
-import tensorflow as tf
-from tensorflow.python.multistream import loader
-
-tf1 = tf.compat.v1
-GPU = "/GPU:0"
-STEPS, SIZE, THREADS = {STEPS}, {SIZE}, {THREADS}
-wrong = collections.Counter()
-checked = collections.Counter()
-
-def check(right, what):
-    checked[what] += 1
-    if not right:
-        wrong[what] += 1
-
-def run_threads(functions):
-    def guarded(function):
-        try:
-            function()
-        except BaseException:
-            import traceback
-            traceback.print_exc()
-            wrong["exception"] += 1
-    threads = [threading.Thread(target=guarded, args=(f,)) for f in functions]
-    for thread in threads: thread.start()
-    for thread in threads: thread.join()
-
-def eventually(condition):
-    # Streams pass their work, and let go of memory, after the call that gave it to them.
-    for _ in range(200):
-        if condition(): return True
-        time.sleep(0.05)
-    return False
-
-def batches():
-    return [np.random.RandomState(i).randn(16 + i, 64).astype(np.float32) for i in range(8)]
-"""
-
-EPILOGUE = """
-stats = tf.cuda.stream_stats()
-assert sum(checked.values()) > 0
-assert not wrong, f"wrong: {dict(wrong)} of {dict(checked)}"
-assert all(s.steps_running == 0 for s in stats), stats
-nothing_held = lambda: not any(s.tensors_held for s in tf.cuda.stream_stats())
-assert eventually(nothing_held), tf.cuda.stream_stats()
-assert loader.library.TFMS_EmulatedMemoryViolations() == 0
-print("passed", sum(checked.values()), "checks")
-"""
-
-
-def environment(groups: int, **more: str) -> dict[str, str]:
-    """The variables of a process with stream groups."""
-    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "TF_GPU_STREAM_GROUP_COUNT": str(groups)}
-    if not ON_GPU:
-        env["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
-    env.setdefault("TF_MULTI_STREAM_SANITIZER", "abort")
-    env.update(more)
-    return env
-
-
-def run(code: str, groups: int = 4, limit: float = 600, **more: str) -> str:
-    """Runs code between prologue and epilogue, for `limit` seconds at most, with stream groups."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROLOGUE + textwrap.dedent(code) + EPILOGUE],
-        env=environment(groups, **more),
-        capture_output=True,
-        text=True,
-        timeout=limit,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return done.stdout
+from multistream.testing import kit
 
 
 def test_variable_is_never_seen_half_changed() -> None:
     """Readers on all groups see a variable before or after a change, also one in place."""
-    run("""
+    kit.run_checks("""
         with tf.device(GPU):
             v = tf.Variable(tf.zeros([SIZE]))
             table = tf.Variable(tf.zeros([SIZE // 16, 16]))
@@ -168,7 +83,7 @@ def test_variable_is_never_seen_half_changed() -> None:
 
 def test_sessions_with_reference_variables() -> None:
     """session.run from many threads, while another thread changes a reference variable."""
-    run("""
+    kit.run_checks("""
         graph = tf.Graph()
         with graph.as_default(), tf.device(GPU):
             x = tf1.placeholder(tf.float32, [None, 64])
@@ -206,7 +121,7 @@ def test_sessions_with_reference_variables() -> None:
 
 def test_results_go_on_to_eager_ops_functions_and_control_flow() -> None:
     """A function's result stays right in eager ops, other functions, loops, branches and maps."""
-    run("""
+    kit.run_checks("""
         @tf.function
         def first(a):
             with tf.device(GPU):
@@ -249,7 +164,7 @@ def test_results_go_on_to_eager_ops_functions_and_control_flow() -> None:
 
 def test_results_kept_in_variables_and_containers() -> None:
     """A result that an eager assignment or a TensorArray keeps survives its group's later steps."""
-    run("""
+    kit.run_checks("""
         @tf.function
         def make(x):
             with tf.device(GPU):
@@ -275,7 +190,7 @@ def test_results_kept_in_variables_and_containers() -> None:
 
 def test_results_in_lists() -> None:
     """Results in a list of tensors survive their group's later steps, in functions and out."""
-    run("""
+    kit.run_checks("""
         @tf.function
         def make(x):
             with tf.device(GPU):
@@ -315,7 +230,7 @@ def test_results_in_lists() -> None:
 
 def test_errors_release_the_group() -> None:
     """A step that fails leaves its group usable, and is counted."""
-    run("""
+    kit.run_checks("""
         @tf.function
         def divide(a, k):
             with tf.device(GPU):
@@ -342,7 +257,7 @@ def test_errors_release_the_group() -> None:
 
 def test_session_closed_with_steps_in_flight() -> None:
     """Closing a session cancels its steps and frees its groups."""
-    run("""
+    kit.run_checks("""
         graph = tf.Graph()
         with graph.as_default(), tf.device(GPU):
             x = tf1.placeholder(tf.float32, [None, 64])
@@ -389,17 +304,17 @@ def test_keras_predict_and_fit() -> None:
     sums = [
         float(line.split()[1])
         for n in (4, 1)
-        for line in run(code, groups=n).splitlines()
+        for line in kit.run_checks(code, groups=n).splitlines()
         if line.startswith("sum")
     ]
     # On a GPU, TensorFlow trains deterministically only if told to.
-    assert sums[0] == pytest.approx(sums[1], rel=1e-6 if ON_GPU else 0, abs=0)
+    assert sums[0] == pytest.approx(sums[1], rel=1e-6 if kit.ON_GPU else 0, abs=0)
 
 
 @pytest.mark.parametrize("groups", [2, 16])
 def test_saved_model_signature(tmp_path: str, groups: int) -> None:
     """A loaded SavedModel's signature serves from many threads with the results of one stream."""
-    run(
+    kit.run_checks(
         f"""
         class Model(tf.Module):
             def __init__(self):
@@ -432,7 +347,7 @@ def test_saved_model_signature(tmp_path: str, groups: int) -> None:
 
 def test_convolutions() -> None:
     """A network's outputs and gradients on any group are those of the first call."""
-    run("""
+    kit.run_checks("""
         tf.keras.utils.set_random_seed(1)
         tf.config.experimental.enable_op_determinism()
         x = tf.constant(np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32))

@@ -12,35 +12,14 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-"""What several test files use."""
+"""Fixtures of several test files."""
 
-import os
-import subprocess
-import sys
-import textwrap
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import tensorflow as tf
 from tensorflow.python.multistream import cuda
-
-
-def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs code in a process with these multi-stream variables and no others."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env={**clean, "TF_CPP_MIN_LOG_LEVEL": "2", **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def ok(code: str, **environment: str) -> str:
-    """Like run, for code that must succeed; returns what it prints."""
-    done = run(code, **environment)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
 
 
 @pytest.fixture
@@ -48,3 +27,10 @@ def four_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python sees four groups; the process has none."""
     monkeypatch.setattr(cuda, "multi_stream_is_enabled", lambda: True)
     monkeypatch.setattr(cuda, "stream_group_count", lambda gpu=0: 4)
+
+
+@pytest.fixture
+def graph() -> Iterator[Any]:
+    """A v1 graph to build in."""
+    with tf.Graph().as_default() as new:
+        yield new

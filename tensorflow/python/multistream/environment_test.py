@@ -18,7 +18,7 @@ import os
 
 import pytest
 
-from multistream.conftest import ok, run
+from multistream.testing.kit import ok, run
 
 EMULATED = {"TF_MULTI_STREAM_EMULATED_GPUS": "1"}
 

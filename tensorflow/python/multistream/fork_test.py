@@ -22,7 +22,7 @@ made. TFMS_TEST_FORKS is how many children a test makes.
 import os
 import textwrap
 
-from multistream import concurrency_test as base
+from multistream.testing import kit
 
 FORKS = int(os.environ.get("TFMS_TEST_FORKS", "40"))
 
@@ -105,7 +105,7 @@ check((step_at_rest() == busy_step()).all(), "the parent's steps")
 
 def run(code: str) -> None:
     """Runs code between HELPERS and END in a process with four groups."""
-    base.run(HELPERS + textwrap.dedent(code) + END, groups=4)
+    kit.run_checks(HELPERS + textwrap.dedent(code) + END, groups=4)
 
 
 def test_a_child_that_ends_at_once() -> None:
@@ -209,7 +209,7 @@ def test_a_child_is_told_that_it_has_no_gpu() -> None:
 
 def test_a_child_made_before_the_groups_has_its_own() -> None:
     """A server may fork its workers after it has loaded TensorFlow."""
-    base.run("""
+    kit.run_checks("""
         import sys
         read, write = os.pipe()
         pid = os.fork()

@@ -26,7 +26,7 @@ from typing import Any
 
 import pytest
 
-from multistream import concurrency_test as base
+from multistream.testing import kit
 
 SESSIONS = int(os.environ.get("TFMS_TEST_SESSIONS", "200"))
 SESSION_STEPS = int(os.environ.get("TFMS_TEST_SESSION_STEPS", "60"))
@@ -131,7 +131,7 @@ def run(sessions: int, steps: int, scoped: bool = False, step: int = 0, session:
     )
     node_level = {"TF_NODE_LEVEL_MULTISTREAM": "true"} if scoped else {}
     groups = int(os.environ.get("TFMS_TEST_GROUPS", "4"))
-    figures: str = base.run(
+    figures: str = kit.run_checks(
         values + HELPERS,
         groups=groups,
         limit=3600 if sessions > 500 else 600,

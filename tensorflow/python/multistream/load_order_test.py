@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from tensorflow.python.multistream import loader
 
-from multistream.conftest import ok, run
+from multistream.testing.kit import ok, run
 
 FOLDER = Path(loader.__file__).resolve().parents[2]
 FRAMEWORK = FOLDER / "libtensorflow_framework.so.2"

@@ -14,17 +14,23 @@
 # ==============================================================================
 """Memory of stream groups: whose it is, and what happens when a group has none.
 
-Each test runs in a process of its own, with the helpers of pinned_test.py.
+Each test runs in a process of its own, between the kit's PROLOGUE and EPILOGUE.
 """
 
 import textwrap
 
 import pytest
 
-from multistream import concurrency_test as concurrency
-from multistream import pinned_test as base
+from multistream.testing import kit
 
 HELPERS = """
+x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+
+@tf.function
+def f(x):
+    with tf.device(GPU):
+        return tf.linalg.matmul(tf.tanh(x), x)
+
 @tf.function
 def tiles(row, megabytes):
     with tf.device(GPU):
@@ -54,9 +60,7 @@ tf.config.set_logical_device_configuration(
 def run(code: str, megabytes: int = 4096, **environment: str) -> None:
     """Runs code after HELPERS in a process with four groups, of a quarter of the memory each."""
     limited = LIMITED.format(megabytes=megabytes)
-    concurrency.run(
-        limited + base.HELPERS + HELPERS + textwrap.dedent(code), groups=4, **environment
-    )
+    kit.run_checks(limited + HELPERS + textwrap.dedent(code), groups=4, **environment)
 
 
 def test_a_group_without_memory_fails_alone() -> None:
@@ -229,7 +233,7 @@ print("peak", stats[0].peak_bytes_in_use if stats
         variables = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}
         if pool:
             variables["TF_GPU_STREAM_AWARE_BFC"] = "true"
-        out = concurrency.run(f"POOL = {pool}\n" + program, groups=groups, **variables)
+        out = kit.run_checks(f"POOL = {pool}\n" + program, groups=groups, **variables)
         lines = (line.split(" ") for line in out.splitlines())
         return {line[0]: float(line[1]) for line in lines if line[0] in "result reserved peak"}
 
@@ -254,15 +258,13 @@ peaks = [s.peak_host_bytes_in_use for s in tf.cuda.stream_stats()]
 check([p > 0 for p in peaks] == OWN, f"peaks {peaks}")
 check(eventually(lambda: not any(s.host_bytes_in_use for s in tf.cuda.stream_stats())), "in use")
 """
-    concurrency.run("OWN = [False] * 4\n" + code)
-    concurrency.run(
-        "OWN = [False, True, False, True]\n" + code, TF_PER_STREAM_HOST_ALLOCATOR="true"
-    )
+    kit.run_checks("OWN = [False] * 4\n" + code)
+    kit.run_checks("OWN = [False, True, False, True]\n" + code, TF_PER_STREAM_HOST_ALLOCATOR="true")
 
 
 def test_priorities_are_each_groups_own() -> None:
     """The statistics name them; a list that does not fit the groups is an error."""
-    concurrency.run(
+    kit.run_checks(
         """
         tf.constant(1.0)
         check([s.priority for s in tf.cuda.stream_stats()] == [-1, 0, 0, -2], "priorities")
@@ -270,13 +272,13 @@ def test_priorities_are_each_groups_own() -> None:
         TF_GPU_STREAM_GROUP_PRIORITIES="-1,0,0,-2",
     )
     with pytest.raises(AssertionError, match="has 2 numbers, and a GPU has 4 stream groups"):
-        concurrency.run("tf.constant(1.0)", TF_GPU_STREAM_GROUP_PRIORITIES="-1,0")
+        kit.run_checks("tf.constant(1.0)", TF_GPU_STREAM_GROUP_PRIORITIES="-1,0")
 
 
 def test_groups_take_contexts_in_turn() -> None:
     """The statistics name them; there are no more than groups."""
     for counts, expected in {"": [0] * 4, "3": [0, 1, 2, 0], "64": [0, 1, 2, 3]}.items():
-        concurrency.run(
+        kit.run_checks(
             f"""
             tf.constant(1.0)
             contexts = [s.context for s in tf.cuda.stream_stats()]
@@ -286,4 +288,4 @@ def test_groups_take_contexts_in_turn() -> None:
             TF_GPU_CONTEXT_COUNT=counts,
         )
     with pytest.raises(AssertionError, match='"2,2,2" is not valid: the list has 3 numbers'):
-        concurrency.run("tf.constant(1.0)", TF_GPU_CONTEXT_COUNT="2,2,2")
+        kit.run_checks("tf.constant(1.0)", TF_GPU_CONTEXT_COUNT="2,2,2")

@@ -28,7 +28,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from multistream import node_level_test as base
+from multistream.testing import kit
 
 CPU = "/cpu:0"
 BATCH, WIDTH = 12, 6  # rows divide by 2 and 3 GPUs
@@ -110,8 +110,8 @@ def placed_by_hand(setup: Setup) -> list[Any]:
         assert {placed[f"a{i}{k}"] for k in range(2)} == {f"GPU:{i}"}, placed
         assert {placed[f"product{i}{k}"] for k in range(2)} == {f"GPU:{i}"}, placed
     assert placed["total"] == "CPU:0"
-    assert all(base.same(found, results[0]) for found in results)
-    assert base.same([sum(results[0][2:], results[0][1])], results[0][:1])
+    assert all(kit.same(found, results[0]) for found in results)
+    assert kit.same([sum(results[0][2:], results[0][1])], results[0][:1])
     return results[0]
 
 
@@ -134,7 +134,7 @@ def placed_softly(setup: Setup) -> list[Any]:
         placed = devices_of(made, total, feeds)
     assert placed["there"] == f"GPU:{len(setup.gpus) - 1}", placed
     assert placed["nowhere"] in {"CPU:0", *(f"GPU:{i}" for i in range(len(setup.gpus)))}, placed
-    assert all(base.same(found, results[0]) for found in results)
+    assert all(kit.same(found, results[0]) for found in results)
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         session(graph)
     for text in (
@@ -183,7 +183,7 @@ def model_parallel(setup: Setup) -> list[Any]:
         assert ops and {placed[name] for name in ops} == {device}, (device, placed)
         assert of_gradient and {placed[name] for name in of_gradient} == {device}, placed
     assert len(variables) == 2 * 8 * len(setup.gpus)  # with momenta
-    assert all(base.same([found], reads[:1]) for found in reads)
+    assert all(kit.same([found], reads[:1]) for found in reads)
     return results
 
 
@@ -242,9 +242,9 @@ def train_towers(setup: Setup, device_of_tower: Callable[[int], Any], update_on:
         for step in range(STEPS):
             feeds = {x: numbers(step, BATCH, WIDTH), labels: np.arange(BATCH) * (step + 1) % 3}
             reads = [made.run([*losses, *mean], feeds) for _ in range(READS)]
-            assert all(base.same(found, reads[0]) for found in reads)
+            assert all(kit.same(found, reads[0]) for found in reads)
             results += made.run([*losses, *mean, train], feeds)[:-1]
-            assert base.same(results[-len(reads[0]) :], reads[0])
+            assert kit.same(results[-len(reads[0]) :], reads[0])
         placed = devices_of(made, [*losses, train], feeds)
         results += made.run(variables)
     for i, loss in enumerate(losses):
@@ -316,7 +316,7 @@ def found(
 ) -> tuple[dict[str, list[Any]], Counts]:
     """What the programs give in a process of their own; branches have streams at node level."""
     path = folder / "results.pickle"
-    base.run_job(
+    kit.run_job(
         run_programs,
         node_level,
         str(path),
@@ -337,7 +337,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], dict[s
     def on_gpus(gpus: int) -> dict[str, list[Any]]:
         if gpus not in made:
             made[gpus], counts = found(tmp_path_factory.mktemp("expected"), gpus, "1")
-            if not base.ON_GPU:  # where one group is stock TensorFlow, which counts nothing
+            if not kit.ON_GPU:  # where one group is stock TensorFlow, which counts nothing
                 assert list(counts) == [(i, 0) for i in range(gpus)]
             # Training changes what is compared.
             losses = made[gpus]["model_parallel"][:STEPS]
@@ -359,7 +359,7 @@ def test_programs_for_several_gpus_give_the_bits_of_one_group(
     sizes = [int(size) for size in groups.split(",")] * (gpus if "," not in groups else 1)
     assert list(counts) == [(i, j) for i, size in enumerate(sizes) for j in range(size)]
     for name, arrays in expected(gpus).items():
-        assert base.same(results[name], arrays), name
+        assert kit.same(results[name], arrays), name
     if node_level:
         assert all(counts[i, j][1] > 0 for i in range(gpus) for j in range(2)), counts
     else:

@@ -14,7 +14,7 @@
 # ==============================================================================
 """`tf.cuda.stream_group` puts a thread's calls, and no others, on a group.
 
-The tests with groups run in processes of their own, as in concurrency_test.py.
+The tests with groups run in processes of their own, between the kit's PROLOGUE and EPILOGUE.
 """
 
 import textwrap
@@ -22,7 +22,7 @@ import textwrap
 import pytest
 import tensorflow as tf
 
-from multistream import concurrency_test as base
+from multistream.testing import kit
 
 HELPERS = """
 def started():
@@ -47,7 +47,7 @@ def f(x):
 
 def run(code: str, **environment: str) -> None:
     """Runs code after HELPERS in a process with four groups."""
-    base.run(HELPERS + textwrap.dedent(code), groups=4, **environment)
+    kit.run_checks(HELPERS + textwrap.dedent(code), groups=4, **environment)
 
 
 def test_calls_run_on_the_group() -> None:

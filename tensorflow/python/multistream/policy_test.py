@@ -14,7 +14,7 @@
 # ==============================================================================
 """What the policies make of a graph gives what one stream gives.
 
-As in node_level_test.py, a test names a job, which runs in a process of its own. The policy is that
+A test names a job, which runs in a process of its own. The policy is that
 of the process, so what is to be compared comes from two processes.
 """
 
@@ -30,7 +30,9 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
-from multistream import node_level_test as base
+from multistream.testing import kit
+from multistream.testing import program_results as programs
+from multistream.testing.random_programs import SESSION_EVERY, Generator, listing
 
 POLICIES = ("embedding", "full_graph", "cost")
 TUNED_CALLS = 110  # more than it takes to choose a plan
@@ -39,17 +41,19 @@ AT_ONCE = {"TF_MULTI_STREAM_MEASURE": "false"}
 
 def save_random_programs(path: str, seeds: list[int], scoped: bool, calls: int) -> None:
     """Writes the results of random programs, and which groups have been used, to a file."""
-    base.CALLS = calls
+    programs.CALLS = calls
     results: dict[int, list[list[Any]]] = {}
     for seed in seeds:
-        generator = base.Generator(seed, session=seed % base.SESSION_EVERY == 0)
+        generator = Generator(seed, session=seed % SESSION_EVERY == 0)
         program = generator.program(2, 4 + seed % 9)
-        run_it = base.results_of_function if seed % base.SESSION_EVERY else base.results_of_session
+        run_it = (
+            programs.results_of_function if seed % SESSION_EVERY else programs.results_of_session
+        )
         try:
             results[seed] = list(run_it(seed, program, scoped))
         except Exception as error:
-            raise AssertionError(f"seed {seed}\n{base.listing(program, 2)}") from error
-    Path(path).write_bytes(pickle.dumps((results, base.groups_used())))
+            raise AssertionError(f"seed {seed}\n{listing(program, 2)}") from error
+    Path(path).write_bytes(pickle.dumps((results, kit.groups_used())))
 
 
 def results_under(
@@ -57,7 +61,7 @@ def results_under(
 ) -> tuple[dict[int, Any], set[int]]:
     path = folder / f"{policy}.pickle"
     environment = {"TF_MULTI_STREAM_POLICY": policy, "TF_MULTI_STREAM_MEASURE": str(measure)}
-    base.run_job(save_random_programs, str(path), *arguments, **environment)
+    kit.run_job(save_random_programs, str(path), *arguments, **environment)
     results, groups = pickle.loads(path.read_bytes())
     return results, groups
 
@@ -65,8 +69,8 @@ def results_under(
 @pytest.mark.parametrize(
     ("seeds", "scoped", "calls", "policies"),
     [
-        (range(1000, 1050), False, base.CALLS, POLICIES),
-        (range(1050, 1080), True, base.CALLS, POLICIES),
+        (range(1000, 1050), False, programs.CALLS, POLICIES),
+        (range(1050, 1080), True, programs.CALLS, POLICIES),
         (range(1080, 1094), False, TUNED_CALLS, ("cost",)),
     ],
     ids=["unmarked", "marked", "until_tuned"],
@@ -82,8 +86,8 @@ def test_random_programs(
     for policy in policies:
         found, groups = results_under(policy, *arguments, measure=measure)
         if policy == "full_graph":
-            assert groups == set(range(base.GROUPS))
-        different = [s for s in seeds if not all(map(base.same, expected[s], found[s]))]
+            assert groups == set(range(kit.GROUPS))
+        different = [s for s in seeds if not all(map(kit.same, expected[s], found[s]))]
         assert not different, f"under {policy}, these differ: {different}"
 
 
@@ -98,17 +102,17 @@ class Model:
         self, scope: Callable[[int], Any] = lambda branch: contextlib.nullcontext()
     ) -> None:
         random = np.random.RandomState(0)
-        with tf.device(base.GPU):
+        with tf.device(kit.GPU):
             self.layers = [
                 [tf.Variable(random.randn(16, 16).astype(np.float32) / 4) for _ in range(4)]
-                for _ in range(base.GROUPS)
+                for _ in range(kit.GROUPS)
             ]
             self.x = tf.constant(random.randn(8, 16).astype(np.float32))
         self._scope = scope
 
     def step(self) -> Any:
         """Changes the variables, and returns the loss."""
-        with tf.device(base.GPU):
+        with tf.device(kit.GPU):
             with tf.GradientTape() as tape:
                 ends = []
                 for branch, weights in enumerate(self.layers):
@@ -133,9 +137,9 @@ def groups_of_branches() -> None:
     """full_graph gives each branch of a model a group; what is marked keeps its own."""
     losses = losses_of(tf.function(Model().step))
     assert len(set(losses)) == len(losses)
-    assert base.groups_used() == set(range(base.GROUPS))
+    assert kit.groups_used() == set(range(kit.GROUPS))
     graph = tf.Graph()
-    with graph.as_default(), tf.device(base.GPU):
+    with graph.as_default(), tf.device(kit.GPU):
         x = tf.compat.v1.placeholder(tf.float32, [4, 4])
         with tf.cuda.stream_scope(tf.cuda.get_stream(2)):
             marked = tf.tanh(x, name="marked")
@@ -144,18 +148,18 @@ def groups_of_branches() -> None:
     assert (rows["marked"].group, rows["marked"].why) == (2, "scope")
     assert rows["b"].group == rows["a"].group != 2
     assert rows["a"].why == "policy"
-    marked_model = Model(lambda branch: base.on(3, scoped=branch == 0))
+    marked_model = Model(lambda branch: kit.on(3, scoped=branch == 0))
     assert losses_of(tf.function(marked_model.step)) == losses
 
 
 def test_full_graph_uses_the_groups() -> None:
     """And explicit marks win."""
-    base.run_job(groups_of_branches, TF_MULTI_STREAM_POLICY="full_graph", **AT_ONCE)
+    kit.run_job(groups_of_branches, TF_MULTI_STREAM_POLICY="full_graph", **AT_ONCE)
 
 
 def test_a_policy_is_named_if_it_is_wrong() -> None:
     """The error says what is allowed."""
-    done = base.run_process("import tensorflow", TF_MULTI_STREAM_POLICY="fastest")
+    done = kit.run_process("import tensorflow", TF_MULTI_STREAM_POLICY="fastest")
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert 'TF_MULTI_STREAM_POLICY="fastest"' in last and "full_graph" in last
@@ -165,9 +169,9 @@ def test_a_policy_implies_node_level() -> None:
     """Unless the environment says otherwise, which is warned of."""
     code = "import tensorflow as tf; from tensorflow.python.multistream import loader; "
     code += "print(loader.library.TFMS_IsNodeLevel())"
-    unset = base.run_process(code, TF_MULTI_STREAM_POLICY="cost", TF_NODE_LEVEL_MULTISTREAM="")
+    unset = kit.run_process(code, TF_MULTI_STREAM_POLICY="cost", TF_NODE_LEVEL_MULTISTREAM="")
     assert unset.stdout.strip() == "1", unset.stderr[-2000:]
-    off = base.run_process(
+    off = kit.run_process(
         code,
         TF_MULTI_STREAM_POLICY="cost",
         TF_NODE_LEVEL_MULTISTREAM="false",
@@ -180,10 +184,10 @@ def test_a_policy_implies_node_level() -> None:
 def auto_streams() -> None:
     """A decorated function is split, and only that."""
     plain = losses_of(tf.function(Model().step))
-    assert base.groups_used() == {0}
+    assert kit.groups_used() == {0}
     above = tf.cuda.auto_stream("full_graph", always=True)(tf.function(Model().step))
     assert losses_of(above) == plain
-    assert base.groups_used() == set(range(base.GROUPS))
+    assert kit.groups_used() == set(range(kit.GROUPS))
 
     waits = total_waits()
     assert losses_of(tf.function(Model().step)) == plain
@@ -197,7 +201,7 @@ def auto_streams() -> None:
 
     # The program's own scopes count.
     used = [s.events for s in tf.cuda.stream_stats()]
-    scoped = Model(lambda branch: base.on(3))
+    scoped = Model(lambda branch: kit.on(3))
     assert losses_of(tf.function(tf.cuda.auto_stream("none")(scoped.step))) == plain
     more = [s.events > n for s, n in zip(tf.cuda.stream_stats(), used, strict=True)]
     assert more == [True, False, False, True]
@@ -217,7 +221,7 @@ def total_waits() -> int:
 
 def test_auto_stream_splits_a_function() -> None:
     """With the results of one stream."""
-    base.run_job(auto_streams)
+    kit.run_job(auto_streams)
 
 
 def test_auto_stream_names_wrong_arguments() -> None:
@@ -248,7 +252,7 @@ def test_auto_stream_names_wrong_arguments() -> None:
 
 def wrong_policy_attribute() -> None:
     """A graph from elsewhere, with an attribute that is none of ours."""
-    with tf.Graph().as_default() as graph, tf.device(base.GPU):
+    with tf.Graph().as_default() as graph, tf.device(kit.GPU):
         x = tf.compat.v1.placeholder(tf.float32, [2])
         op = tf.sin(x, name="odd").op
         op._set_attr("_stream_policy", attr_value_pb2.AttrValue(s=b"fast:x"))
@@ -263,7 +267,7 @@ def wrong_policy_attribute() -> None:
 
 def test_a_wrong_policy_attribute_is_an_error() -> None:
     """That names the node."""
-    base.run_job(wrong_policy_attribute)
+    kit.run_job(wrong_policy_attribute)
 
 
 def save_plan_of_model(path: str) -> None:
@@ -292,10 +296,10 @@ def groups_of_lines(path: str) -> set[int]:
 def use_plan_of_model(path: str) -> None:
     """The saved groups, without any other policy."""
     losses, groups = pickle.loads(Path(path + ".pickle").read_bytes())
-    assert groups == set(range(base.GROUPS))
+    assert groups == set(range(kit.GROUPS))
     step = tf.function(Model().step)
     assert losses_of(step) == losses
-    assert base.groups_used() == set(range(base.GROUPS))
+    assert kit.groups_used() == set(range(kit.GROUPS))
     with tf.cuda.save_plan(path + ".again"):
         step()
     assert Path(path + ".again").read_text() == Path(path).read_text()
@@ -304,8 +308,8 @@ def use_plan_of_model(path: str) -> None:
 def test_a_plan_is_saved_and_used_again(tmp_path: Path) -> None:
     """TF_STREAM_FROM_FILE gives each node its group."""
     path = str(tmp_path / "model.streams")
-    base.run_job(save_plan_of_model, path)
-    base.run_job(use_plan_of_model, path, TF_STREAM_FROM_FILE=path)
+    kit.run_job(save_plan_of_model, path)
+    kit.run_job(use_plan_of_model, path, TF_STREAM_FROM_FILE=path)
 
 
 def test_save_plan_needs_groups() -> None:
@@ -332,12 +336,12 @@ def tuned() -> None:
     assert found.rows[0].ratio == 1.0
     assert found.best in found.rows
     assert "use this" in str(found) and "full_graph" in str(found)
-    assert base.same(before, [w.numpy() for weights in model.layers for w in weights])
+    assert kit.same(before, [w.numpy() for weights in model.layers for w in weights])
 
 
 def test_tune_tries_policies_and_groups() -> None:
     """With a progress bar."""
-    base.run_job(tuned)
+    kit.run_job(tuned)
 
 
 def test_tune_says_what_it_takes() -> None:

@@ -24,15 +24,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.multistream import scope_stack
 
-from multistream.streams_test import (
-    GROUP,
-    NO_GRAD,
-    X,
-    group_of,
-    groups_by_type,
-    run,
-    traced,
-)
+from multistream.testing.graphs import GROUP, NO_GRAD, X, group_of, groups_by_type, traced
+from multistream.testing.kit import ok
 
 tf1 = tf.compat.v1
 
@@ -357,7 +350,7 @@ def test_a_session_program_with_streams_trains() -> None:
                     if op.type == "MatMul" and op.name.startswith("gradients/")]
         print(*sorted({(op.name.split("/")[1], op.get_attr("_stream_group")) for op in products}))
     """
-    lines = run(code).splitlines()
+    lines = ok(code).splitlines()
     assert lines[0] == "2 3"
     assert "".join(lines[1:11]) == "0000111101"
     assert lines[11] == "('c_grad', 0) ('d_grad', 1)"
@@ -490,7 +483,7 @@ def test_with_real_groups_streams_give_the_same_results() -> None:
         print(rows["Tanh"], rows["Sigmoid"])
     """
     groups = {"TF_MULTI_STREAM_EMULATED_GPUS": "1", "TF_GPU_STREAM_GROUP_COUNT": "3"}
-    several = run(code, **groups, TF_NODE_LEVEL_MULTISTREAM="true").splitlines()
-    one = run(code, **groups).splitlines()
+    several = ok(code, **groups, TF_NODE_LEVEL_MULTISTREAM="true").splitlines()
+    one = ok(code, **groups).splitlines()
     assert several[1] == "1 2"
     np.testing.assert_array_equal(several[0], one[0])

@@ -1,0 +1,295 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""What a function does beside its results works on stream groups: text, Python, errors, integers.
+
+A test names a function of this file, a job, which runs in a process of its own with the variables
+that the test chooses. What a job builds without scopes all runs on group 0, the stock order: it is
+the reference for the same thing with scopes.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.eager import cancellation
+
+from multistream.testing.kit import GPU, GROUPS, ON_GPU, groups_used, matrix, on, run_job, same
+
+tf1 = tf.compat.v1
+
+
+def integers_of_a_call() -> None:
+    """A function that is not inlined returns an integer, which TensorFlow takes for the host's."""
+
+    @tf.function(autograph=False, experimental_attributes={"_noinline": True})
+    def inner(x: Any) -> Any:
+        with tf.device(GPU):
+            return x + 1, tf.cast(x, tf.float32)
+
+    @tf.function(autograph=False)
+    def outer(x: Any) -> Any:
+        with tf.device(GPU):
+            with on(1):
+                n, _ = inner(x)
+            with on(2):
+                return n * 3, tf.cast(n, tf.float32)
+
+    for i in range(5):
+        assert [x.numpy() for x in outer(tf.constant(i))] == [3 * (i + 1), i + 1.0]
+
+
+@pytest.mark.parametrize("reduce_waits", ["true", "false"])
+def test_integers_of_a_call_are_waited_for(reduce_waits: str) -> None:
+    """In the group that reads them."""
+    run_job(integers_of_a_call, TF_REDUCE_STREAM_WAIT=reduce_waits)
+
+
+def side_effects(folder: str) -> None:
+    """Summaries, Python functions and printing."""
+    inputs = [np.random.RandomState(i).randn(6, 5).astype(np.float32) for i in range(5)]
+    seen: list[Any] = []
+
+    def host(x: Any) -> Any:
+        seen.append(np.array(x))
+        return np.float32(2.0) * np.asarray(x)
+
+    with tf.device(GPU):
+        total = tf.Variable(tf.zeros([6, 5]))
+    writer = tf.summary.create_file_writer(folder)
+    text = f"{folder}/printed.txt"
+
+    @tf.function
+    def step(x: Any, i: Any) -> Any:
+        with tf.device(GPU):
+            with on(1):
+                a = tf.tanh(x)
+                b = tf.numpy_function(host, [a], tf.float32)
+                b = tf.ensure_shape(b, [6, 5])
+            with on(2):
+                c = tf.py_function(lambda x: tf.sin(x) + host(x), [a], tf.float32)
+                c = tf.ensure_shape(c, [6, 5])
+                with writer.as_default():
+                    tf.summary.write("sum", tf.reduce_sum(b), step=i)
+            with on(3):
+                tf.print("sum of b:", tf.reduce_sum(b), output_stream=f"file://{text}")
+                total.assign_add(b + c)
+                tf.debugging.assert_less(tf.abs(b), 2.5)
+            return b, c
+
+    expected_total = np.zeros([6, 5], np.float32)
+    sums = []
+    for i, x in enumerate(inputs):
+        b, c = step(tf.constant(x), tf.constant(i, tf.int64))
+        tanh = tf.tanh(x).numpy()
+        assert same([b.numpy()], [tanh * np.float32(2.0)])
+        assert np.allclose(c.numpy(), np.sin(tanh) + 2.0 * tanh, atol=1e-6)
+        expected_total += b.numpy() + c.numpy()
+        sums.append(float(tf.reduce_sum(b)))
+    assert np.allclose(total.numpy(), expected_total, atol=1e-5)
+    assert len(seen) == 2 * len(inputs)
+    writer.flush()
+    events = [
+        (event.step, float(tf.make_ndarray(value.tensor)))
+        for file in Path(folder).glob("events*")
+        for event in tf1.train.summary_iterator(str(file))
+        for value in event.summary.value
+    ]
+    assert [s for s, _ in events] == list(range(len(inputs)))
+    assert np.allclose([v for _, v in events], sums, rtol=1e-5)
+    printed = Path(text).read_text(encoding="utf-8").splitlines()
+    assert np.allclose([float(line.split(":")[1]) for line in printed], sums, rtol=1e-4, atol=1e-5)
+
+
+def data_in_a_loop() -> None:
+    """A function that takes its inputs from a data set."""
+    inputs = np.random.RandomState(0).randn(5, 6, 5).astype(np.float32)
+
+    @tf.function
+    def over_data(data: Any, scoped: bool) -> Any:
+        with tf.device(GPU):
+            found = tf.zeros([6, 5])
+            for _ in tf.range(len(inputs)):
+                with on(1, scoped):
+                    a = tf.tanh(next(data))
+                with on(None, scoped):
+                    found += a * tf.sin(found + 1.0)
+                if tf.reduce_sum(found) > 3.0:
+                    with on(3, scoped):
+                        found *= 0.5
+            return found
+
+    data = tf.data.Dataset.from_tensor_slices(inputs)
+    assert same(*[[over_data(iter(data), scoped).numpy()] for scoped in (False, True)])
+
+
+def checkpointing(folder: str) -> None:
+    """Training that goes on from a checkpoint comes to where it came without."""
+
+    def trained(scoped: bool) -> list[Any]:
+        with tf.device(GPU):
+            w = tf.Variable(np.random.RandomState(1).randn(2, 8, 8).astype(np.float32) * 0.3)
+            steps = tf.Variable(0, dtype=tf.int64)
+
+        @tf.function
+        def step(x: Any) -> Any:
+            with tf.device(GPU):
+                with tf.GradientTape() as tape:
+                    with on(1, scoped):
+                        a = tf.tanh(tf.matmul(x, w[0]))
+                    with on(2, scoped):
+                        b = tf.sin(tf.matmul(x, w[1]))
+                    loss = tf.reduce_mean(tf.math.squared_difference(a * b, x))
+                w.assign_sub(0.1 * tape.gradient(loss, w))
+                steps.assign_add(1)
+                return loss
+
+        inputs = [np.random.RandomState(i).randn(4, 8).astype(np.float32) for i in range(6)]
+        checkpoint = tf.train.Checkpoint(w=w, steps=steps)
+        for x in inputs:
+            step(tf.constant(x))
+        path = checkpoint.save(f"{folder}/{'scoped' if scoped else 'plain'}")
+        ends = []
+        for again in (False, True):
+            if again:
+                checkpoint.restore(path).assert_consumed()
+            losses = [step(tf.constant(x)).numpy() for x in inputs]
+            assert steps.numpy() == 2 * len(inputs)
+            ends.append([*losses, w.numpy()])
+        assert same(*ends)
+        return ends[0]
+
+    assert same(trained(False), trained(True))
+
+
+def raises(kind: type[Exception], function: Callable[[], Any]) -> None:
+    """Checks that a call raises."""
+    with pytest.raises(kind):
+        function()
+
+
+def failing_branches() -> None:
+    """Errors in branches come out, and the next call works."""
+
+    @tf.function
+    def step(x: Any, index: Any, limit: Any) -> Any:
+        with tf.device(GPU):
+            with on(1):
+                a = tf.gather(tf.tanh(x), index)
+            with on(2):
+                checked = tf.debugging.assert_less(tf.reduce_max(x), limit)
+            with on(2), tf.control_dependencies([checked]):
+                b = tf.sin(x)
+            with on(3):
+                c = tf.debugging.check_numerics(tf.cos(x), "not a number")
+                for _ in tf.range(3):
+                    c = c * 0.5 + tf.reduce_sum(a)
+            return tf.reduce_sum(a) + tf.reduce_sum(b * c)
+
+    x = matrix()
+    bad = x.copy()
+    bad[3, 3] = np.nan
+
+    def call(x: Any, index: int, limit: float) -> Any:
+        return step(tf.constant(x), tf.constant([0, index]), tf.constant(limit)).numpy()
+
+    expected = call(x, 5, 100.0)
+    for _ in range(20):
+        if not ON_GPU:  # which gathers zeros
+            raises(tf.errors.InvalidArgumentError, lambda: call(x, 64, 100.0))
+        assert call(x, 5, 100.0) == expected
+        raises(tf.errors.InvalidArgumentError, lambda: call(x, 5, 0.0))
+        raises(tf.errors.InvalidArgumentError, lambda: call(bad, 5, 100.0))
+        assert call(x, 5, 100.0) == expected
+    assert sum(s.steps_failed for s in tf.cuda.stream_stats()) == (40 if ON_GPU else 60)
+
+
+def cancelled_calls() -> None:
+    """A function that is cancelled and a session's run that is too late leave all in order."""
+
+    @tf.function
+    def long(x: Any, count: Any) -> Any:
+        with tf.device(GPU):
+            i = tf.constant(0, tf.int64)
+            while i < count:
+                with on(1):
+                    a = tf.tanh(x)
+                with on(2):
+                    x = a * tf.sin(x)
+                i += 1
+            return x
+
+    x = tf.constant(matrix())
+    short = tf.constant(3, tf.int64)
+    endless = tf.constant(1 << 60, tf.int64)
+    expected = long(x, short).numpy()
+    concrete = long.get_concrete_function(x, endless)
+    for _ in range(3):
+        manager = cancellation.CancellationManager()
+        cancelable = manager.get_cancelable_function(concrete)
+        thread = threading.Timer(0.2, manager.start_cancel)
+        thread.start()
+        raises(tf.errors.CancelledError, partial(cancelable, x, endless))
+        thread.join()
+        assert same([long(x, short).numpy()], [expected])
+
+    with tf.Graph().as_default() as graph, tf.device(GPU):
+        count = tf1.placeholder(tf.int64, [])
+
+        def body(i: Any, x: Any) -> Any:
+            with on(1):
+                a = tf.tanh(x)
+            with on(2):
+                return i + 1, a * tf.sin(x)
+
+        start = [tf.constant(0, tf.int64), tf.constant(matrix())]
+        out = tf.while_loop(lambda i, x: i < count, body, start)[1]
+    with tf1.Session(graph=graph) as session:
+        options = tf1.RunOptions(timeout_in_ms=200)
+        for _ in range(3):
+            raises(
+                tf.errors.DeadlineExceededError,
+                partial(session.run, out, {count: 1 << 60}, options=options),
+            )
+            deadline = time.monotonic() + 30
+            while any(s.steps_running for s in tf.cuda.stream_stats()):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            assert same([session.run(out, {count: 3})], [expected])
+
+
+def side_effects_and_errors(folder: str) -> None:
+    """All of these, in one process."""
+    side_effects(f"{folder}/side_effects")
+    data_in_a_loop()
+    checkpointing(folder)
+    failing_branches()
+    cancelled_calls()
+    assert groups_used() == set(range(GROUPS))
+
+
+@pytest.mark.parametrize("propagate", ["false", "true"])
+def test_side_effects_checkpoints_and_errors(tmp_path: Path, propagate: str) -> None:
+    """What a function does beside its results works in scopes; errors are Python's exceptions."""
+    run_job(
+        side_effects_and_errors,
+        str(tmp_path),
+        TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION=propagate,
+    )

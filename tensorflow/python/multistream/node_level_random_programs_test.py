@@ -1,0 +1,46 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Random programs on stream groups give what one stream gives."""
+
+import concurrent.futures
+
+import pytest
+
+from multistream.testing.kit import (
+    run_job,
+)
+from multistream.testing.program_results import compare_programs
+
+
+def random_programs(first: int, last: int) -> None:
+    """The programs of these seeds, in this process."""
+    compare_programs(first, last)
+
+
+@pytest.mark.parametrize("reduce_waits", ["true", "false"])
+def test_random_programs(reduce_waits: str) -> None:
+    """220 random programs give the same bits with scopes as without."""
+
+    def run_part(part: int) -> None:
+        run_job(
+            random_programs,
+            55 * part,
+            55 * part + 55,
+            TF_REDUCE_STREAM_WAIT=reduce_waits,
+            TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION=str(part % 2 > 0),
+        )
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(run_part, (0, 1) if reduce_waits == "true" else (2, 3)))

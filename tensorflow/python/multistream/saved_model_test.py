@@ -1,0 +1,152 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""A SavedModel keeps the groups of its scopes, and gives what it gave before it was saved."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from multistream.testing.gpus import either, leaders, numbers, run, run_all, used
+from multistream.testing.graphs import GROUP, NO_GRAD, X, traced
+from multistream.testing.kit import on, same
+
+tf1 = tf.compat.v1
+
+
+def test_a_saved_model_keeps_groups(tmp_path: Path) -> None:
+    """Export and import, in functions and signatures; gradients of loaded functions follow."""
+
+    class Module(tf.Module):
+        @tf.function(input_signature=[X])
+        def call(self, x: Any) -> Any:
+            with on(2):
+                x = tf.tanh(x)
+            with on(1, include_grad=False):
+                return tf.sigmoid(x)
+
+    tf.saved_model.save(Module(), str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    signature = loaded.signatures["serving_default"]
+    for function in (loaded.call, signature):
+        concrete = getattr(function, "concrete_functions", [function])[0]
+        rows = {r.op: (r.group, r.why) for r in tf.cuda.stream_groups_of(concrete)}
+        assert rows["Tanh"] == (2, "scope") and rows["Sigmoid"] == (1, "scope")
+    with tf1.Session(graph=tf.Graph()) as session:
+        graph_def = tf1.saved_model.load(session, ["serve"], str(tmp_path)).graph_def
+    nodes = [node for f in graph_def.library.function for node in f.node_def]
+    (sigmoid,) = [node for node in nodes if node.op == "Sigmoid"]
+    assert sigmoid.attr[GROUP].i == 1 and sigmoid.attr[NO_GRAD].b
+
+    def train(x: Any) -> Any:
+        return tf.gradients(loaded.call(x), x)
+
+    nodes = [n for f in traced(train, X).as_graph_def().library.function for n in f.node_def]
+    assert {n.attr[GROUP].i for n in nodes if n.op == "TanhGrad"} == {2}
+    assert {GROUP in n.attr for n in nodes if n.op == "SigmoidGrad"} == {False}
+
+
+class Saved(tf.Module):
+    """A model on two GPUs."""
+
+    def __init__(self, scoped: bool) -> None:
+        super().__init__()
+        self.scoped = scoped
+        with tf.device("/GPU:0"):
+            self.v = tf.Variable(numbers(0, 6, 6))
+        with tf.device("/GPU:1"):
+            self.w = tf.Variable(numbers(1, 6, 6))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 6])])
+    def __call__(self, x: Any) -> Any:
+        with tf.device("/GPU:0"), on(1, self.scoped):
+            a = tf.tanh(tf.matmul(x, self.v))
+        with tf.device("/GPU:1"), on(2, self.scoped):
+            b = tf.matmul(tf.map_fn(lambda row: tf.sin(row) * 2.0, x), self.w)
+        with tf.device("/GPU:0"):
+            return either(a * b)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 6])])
+    def train(self, x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self(x) - x))
+        for variable, g in zip(
+            (self.v, self.w), tape.gradient(loss, [self.v, self.w]), strict=True
+        ):
+            variable.assign_sub(0.1 * g)
+        return loss
+
+
+def trained(model: Any) -> list[Any]:
+    """What a model gives before and after some steps, and its losses."""
+    x = tf.constant(numbers(2, 8, 6))
+    results = [model(x), *[model.train(x) for _ in range(3)], model(x), model.v, model.w]
+    return [result.numpy() for result in results]
+
+
+def save(folder: str) -> None:
+    """Saves a model with scopes, and what one without gives."""
+    expected = trained(Saved(scoped=False))
+    assert used() == leaders()
+    model = Saved(scoped=True)
+    tf.saved_model.save(model, f"{folder}/model", {"serve": model.__call__})
+    assert same(trained(model), expected)
+    assert used() == {(0, 0), (0, 1), (1, 0), (1, 2)}, used()
+    np.savez(f"{folder}/expected.npz", *expected)
+
+
+def load(folder: str, groups: list[tuple[int, int]]) -> None:
+    """Loads it, as an object and in a session, and compares."""
+    with np.load(f"{folder}/expected.npz") as file:
+        expected = [file[name] for name in file.files]
+    model = tf.saved_model.load(f"{folder}/model")
+    x = numbers(2, 8, 6)
+    (served,) = model.signatures["serve"](tf.constant(x)).values()
+    assert same([served.numpy()], expected[:1])
+    assert same(trained(model), expected)
+    with tf1.Session(graph=tf.Graph()) as session:
+        signature = tf1.saved_model.load(session, ["serve"], f"{folder}/model").signature_def[
+            "serve"
+        ]
+        (tensor,), (output,) = signature.inputs.values(), signature.outputs.values()
+        assert same([session.run(output.name, {tensor.name: x})], expected[:1])
+    assert used() == set(groups), used()
+
+
+def test_saved_model_keeps_scopes(tmp_path: Path) -> None:
+    """It gives the same with node level, where its groups are used, and without."""
+    folder = str(tmp_path)
+    run(save, folder, TF_GPU_STREAM_GROUP_COUNT="3")
+    run_all(
+        [
+            partial(
+                run,
+                load,
+                folder,
+                [(0, 0), (0, 1), (1, 0), (1, 2)],
+                TF_GPU_STREAM_GROUP_COUNT="3",
+            ),
+            partial(
+                run,
+                load,
+                folder,
+                [(0, 0), (1, 0)],
+                TF_GPU_STREAM_GROUP_COUNT="1",
+                TF_NODE_LEVEL_MULTISTREAM="false",
+            ),
+        ]
+    )

@@ -1,0 +1,99 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Random programs on the stream groups of several GPUs give what one stream a GPU gives."""
+
+from functools import partial
+from typing import Any
+
+import tensorflow as tf
+
+from multistream.testing import program_results as programs
+from multistream.testing.gpus import gpu, gpus, run, run_all, used
+from multistream.testing.random_programs import Instruction
+
+tf1 = tf.compat.v1
+
+
+class FunctionState(programs.FunctionState):
+    """Variables of a tf.function, one a GPU."""
+
+    def __init__(self) -> None:
+        self.variables = []
+        for k in range(programs.VARIABLES):
+            with tf.device(gpu(k)):
+                self.variables.append(tf.Variable(programs.start_of(k)))
+
+    def use(self, op: str, k: int, value: Any) -> Any:
+        with tf.device(gpu(k % programs.VARIABLES)):
+            return super().use(op, k, value)
+
+
+class SessionState(programs.SessionState):
+    """Variables of a session's graph, one a GPU."""
+
+    def __init__(self, reference: bool) -> None:
+        self.variables = []
+        for k in range(programs.VARIABLES):
+            with tf.device(gpu(k)):
+                self.variables.append(
+                    tf1.get_variable(
+                        f"w{k}", initializer=programs.start_of(k), use_resource=not reference
+                    )
+                )
+        self.last: list[list[Any]] = [[] for _ in range(programs.VARIABLES)]
+
+    def use(self, op: str, k: int, value: Any) -> Any:
+        with tf.device(gpu(k % programs.VARIABLES)):
+            return super().use(op, k, value)
+
+
+def random_programs(first: int, last: int, groups: int) -> None:
+    """The programs of these seeds, on the first groups of all GPUs."""
+    build_one, scope = programs.build_one, programs.on
+
+    def build_one_on_gpu(
+        instruction: Instruction, state: Any, inputs: list[Any], scoped: bool
+    ) -> Any:
+        with tf.device(gpu(instruction.k + instruction.inputs[0])):
+            return build_one(instruction, state, inputs, scoped)
+
+    def scope_of_few(group: int | None, scoped: bool = True, include_grad: bool = True) -> Any:
+        return scope(None if group is None else group % groups, scoped, include_grad)
+
+    programs.build_one, programs.on = build_one_on_gpu, scope_of_few
+    programs.FunctionState, programs.SessionState = FunctionState, SessionState
+    programs.groups_used = lambda: {group for _, group in used()}
+    programs.GROUPS = groups
+    programs.compare_programs(first, last)
+    assert used() == {(i, j) for i in gpus() for j in range(groups)}
+
+
+def test_random_programs() -> None:
+    """Programs whose instructions are on two or three GPUs give the same bits with scopes."""
+    run_all(
+        [
+            partial(run, random_programs, 300, 308, 3, TF_GPU_STREAM_GROUP_COUNT="3"),
+            partial(
+                run,
+                random_programs,
+                308,
+                316,
+                2,
+                TF_MULTI_STREAM_EMULATED_GPUS="3",
+                TF_GPU_STREAM_GROUP_COUNT="2",
+                TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION="true",
+            ),
+        ]
+    )

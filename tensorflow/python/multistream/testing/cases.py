@@ -1,0 +1,64 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Cases of a test: each is built without scopes and with them, and must give the same."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from multistream.testing.gpus import numbers
+
+tf1 = tf.compat.v1
+
+
+Results = list[Any]
+CASES: dict[str, Callable[[bool], Results]] = {}
+
+
+def case(build: Callable[[bool], Results]) -> Callable[[bool], Results]:
+    """Adds a case, which builds something with or without scopes and gives its results."""
+    CASES[build.__name__] = build
+    return build
+
+
+def calls(scoped: bool, body: Callable[[Any], Any]) -> Results:
+    """Results of three calls of a function, some of whose nodes are in groups 1 and 2."""
+
+    @tf.function
+    def function(x: Any) -> Any:
+        with tf.device("/GPU:0"):
+            return body(x)
+
+    results = [tf.nest.flatten(function(tf.constant(numbers(i, 8, 6)))) for i in range(3)]
+    groups = {row.group for row in tf.cuda.stream_groups_of(function)}
+    assert not scoped or {1, 2} <= groups, groups
+    return [x for call in results for x in call]
+
+
+def runs(fetches: Any, others: Any, placeholder: Any) -> Results:
+    """Results of five runs of a session."""
+    config = tf1.ConfigProto(allow_soft_placement=True)
+    with tf1.Session(graph=placeholder.graph, config=config) as session:
+        feeds = [{placeholder: numbers(i, 8, 6)} for i in range(5)]
+        results = [session.run([fetches, others], feed)[0] for feed in feeds]
+    return [x for call in results for x in tf.nest.flatten(call)]
+
+
+def plain(x: Any) -> Any:
+    """An array with bytes of a fixed length in place of pointers to Python's."""
+    array = np.asarray(x)
+    return np.array(array.tolist(), "S") if array.dtype == object else array

@@ -1,0 +1,109 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""For tests of programs that ask for streams as DeepRec's do."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+from tensorflow.core.protobuf import rewriter_config_pb2
+
+from multistream.testing import kit
+
+ON, OFF = rewriter_config_pb2.RewriterConfig.ON, rewriter_config_pb2.RewriterConfig.OFF
+
+
+def run(job: Callable[..., None], *arguments: object, **environment: str) -> str:
+    """Runs a job, which must succeed; returns what it wrote to stderr."""
+    unset = dict.fromkeys(("TF_GPU_STREAM_GROUP_COUNT", "TF_NODE_LEVEL_MULTISTREAM"))
+    done = kit.run_job(
+        job,
+        *arguments,
+        first="jobs.tf.disable_v2_behavior()",
+        **{**unset, "TF_CPP_MIN_LOG_LEVEL": "1", **environment},
+    )
+    return str(done.stderr)
+
+
+def config(streams: int | None = 2, policy: str | None = None, use: int = ON) -> Any:
+    """A ConfigProto that asks for streams."""
+    made = tf.ConfigProto()
+    rewrite = made.graph_options.rewrite_options
+    rewrite.use_multi_stream = use
+    if streams is not None:
+        rewrite.multi_stream_opts.multi_stream_num = streams
+    if policy is not None:
+        value = rewriter_config_pb2.MultiStreamPartitionPolicy.Value(policy)
+        rewrite.multi_stream_opts.partition_policy = value
+    return made
+
+
+def waits() -> list[int]:
+    """How often each group has waited for another one."""
+    return [group.waits for group in tf.cuda.stream_stats()]
+
+
+def stream(number: int, scoped: bool) -> Any:
+    return tf.stream(number) if scoped else contextlib.nullcontext()
+
+
+# A linear model of two inputs, each with a branch.
+
+WX, WY, B = 1.75, -0.5, 3.0
+Points = dict[str, np.ndarray]
+
+
+def points(count: int = 40) -> Points:
+    """Points of the plane that the model is to find."""
+    x, y = np.random.RandomState(5).uniform(-2, 2, [2, count, 1]).astype(np.float32)
+    return {"x": x, "y": y, "z": np.float32(WX) * x + np.float32(WY) * y + np.float32(B)}
+
+
+class Plane:
+    """z = wx * x + wy * y + b, in a graph of its own.
+
+    Args:
+      first: number of the stream of x; that of y is the next one.
+      scoped: whether to build on streams at all.
+    """
+
+    def __init__(self, first: int = 0, scoped: bool = True) -> None:
+        self.graph = tf.Graph()
+        with self.graph.as_default():
+            tf.set_random_seed(7)
+            self.z = tf.placeholder(tf.float32, [None, 1], "z")
+            with stream(first, scoped):
+                self.x = tf.placeholder(tf.float32, [None, 1], "x")
+                self.wx = tf.Variable(tf.random_normal([1, 1]), name="wx")
+                self.b = tf.Variable(tf.zeros([1]), name="b")
+                left = tf.add(tf.matmul(self.x, self.wx), self.b, name="left")
+            with stream(first + 1, scoped):
+                self.y = tf.placeholder(tf.float32, [None, 1], "y")
+                self.wy = tf.Variable(tf.random_normal([1, 1]), name="wy")
+                right = tf.matmul(self.y, self.wy, name="right")
+            self.loss = tf.reduce_mean(tf.square(left + right - self.z), name="loss")
+            self.train = tf.train.GradientDescentOptimizer(0.2).minimize(self.loss)
+            self.start = tf.global_variables_initializer()
+
+    def trained(self, session_config: Any, steps: int = 60) -> list[Any]:
+        """Losses of the steps and the weights after them, of a session of its own."""
+        given = points()
+        feeds = {self.x: given["x"], self.y: given["y"], self.z: given["z"]}
+        with tf.Session(graph=self.graph, config=session_config) as session:
+            session.run(self.start)
+            losses = [session.run([self.loss, self.train], feeds)[0] for _ in range(steps)]
+            return [*losses, *session.run([self.wx, self.wy, self.b])]

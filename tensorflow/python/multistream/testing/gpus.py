@@ -1,0 +1,78 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""For tests of several GPUs, each with stream groups."""
+
+import concurrent.futures
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from multistream.testing import kit
+
+
+def run(job: Callable[..., None], *arguments: object, **environment: str) -> None:
+    """Runs a job as kit.run_job does, in a process with two GPUs."""
+    kit.run_job(job, *arguments, **{"TF_MULTI_STREAM_EMULATED_GPUS": "2", **environment})
+
+
+def run_all(tests: Sequence[Callable[[], object]]) -> None:
+    """Runs processes side by side."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+        for done in [pool.submit(test) for test in tests]:
+            done.result()
+
+
+def gpu(i: int) -> str:
+    """The name of a GPU; numbers that are too high begin again with the first."""
+    return f"/GPU:{i % len(gpus())}"
+
+
+def gpus() -> range:
+    return range(len(tf.config.list_physical_devices("GPU")))
+
+
+def used() -> set[tuple[int, int]]:
+    """GPU and number of the stream groups whose memory this process has used."""
+    return {(s.gpu, s.group) for s in tf.cuda.stream_stats() if s.peak_bytes_in_use > 0}
+
+
+def leaders() -> set[tuple[int, int]]:
+    """GPU and number of the groups that are used without scopes."""
+    return {(i, 0) for i in gpus()}
+
+
+def places() -> list[tuple[int, int]]:
+    """GPU and number of the groups that tf.cuda.get_stream knows, GPUs taking turns."""
+    counts = [min(tf.cuda.stream_group_count(i), tf.cuda.stream_group_count()) for i in gpus()]
+    return [(i, j) for j in range(max(counts)) for i, count in enumerate(counts) if j < count]
+
+
+def numbers(seed: int, *shape: int) -> Any:
+    return np.random.RandomState(seed).randn(*shape).astype(np.float32) * 0.5
+
+
+def either(y: Any) -> Any:
+    """A branch that depends on the values.
+
+    Its gradient has sums of two only. Where a sum of three begins depends, in a loop's gradient, on
+    which buffers happen to be free, in stock TensorFlow too.
+    """
+    return tf.cond(
+        tf.reduce_sum(y) > 0.0,
+        lambda: tf.sin(y) + 0.5 * y,
+        lambda: y - tf.square(y) * 0.25,
+    )

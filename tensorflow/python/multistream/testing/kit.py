@@ -1,0 +1,261 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""How tests run code in processes of their own, since stream groups are made once a process.
+
+    run, ok      code with the multi-stream variables that the test gives, and no others
+    run_checks   code of concurrent calls on four groups, between PROLOGUE and EPILOGUE
+    run_job      a function of the test's file, at node level
+
+The groups are those of an emulated GPU. On a machine with a GPU, TFMS_TEST_GPU=1 runs the same code
+on it; TFMS_TEST_STEPS, TFMS_TEST_SIZE and TFMS_TEST_THREADS scale what run_checks runs.
+"""
+
+import contextlib
+import inspect
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.multistream import loader
+
+GPU = "/GPU:0"
+GROUPS = 4
+ON_GPU = os.environ.get("TFMS_TEST_GPU") == "1"
+STEPS = int(os.environ.get("TFMS_TEST_STEPS", "60"))
+SIZE = int(os.environ.get("TFMS_TEST_SIZE", "4096"))
+THREADS = int(os.environ.get("TFMS_TEST_THREADS", "6"))
+
+# Variables of every job beside those that its test chooses.
+EXTRA: dict[str, str] = {"TF_MULTI_STREAM_SANITIZER": "abort"}
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs code in a process with these multi-stream variables and no others."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**clean, "TF_CPP_MIN_LOG_LEVEL": "2", **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def ok(code: str, **environment: str) -> str:
+    """Like run, for code that must succeed; returns what it prints."""
+    done = run(code, **environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+PROLOGUE = f"""
+import collections, os, threading, time
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.multistream import loader
+
+tf1 = tf.compat.v1
+GPU = "/GPU:0"
+STEPS, SIZE, THREADS = {STEPS}, {SIZE}, {THREADS}
+wrong = collections.Counter()
+checked = collections.Counter()
+
+def check(right, what):
+    checked[what] += 1
+    if not right:
+        wrong[what] += 1
+
+def run_threads(functions):
+    def guarded(function):
+        try:
+            function()
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+            wrong["exception"] += 1
+    threads = [threading.Thread(target=guarded, args=(f,)) for f in functions]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+
+def eventually(condition):
+    # Streams pass their work, and let go of memory, after the call that gave it to them.
+    for _ in range(200):
+        if condition(): return True
+        time.sleep(0.05)
+    return False
+
+def batches():
+    return [np.random.RandomState(i).randn(16 + i, 64).astype(np.float32) for i in range(8)]
+"""
+
+EPILOGUE = """
+stats = tf.cuda.stream_stats()
+assert sum(checked.values()) > 0
+assert not wrong, f"wrong: {dict(wrong)} of {dict(checked)}"
+assert all(s.steps_running == 0 for s in stats), stats
+nothing_held = lambda: not any(s.tensors_held for s in tf.cuda.stream_stats())
+assert eventually(nothing_held), tf.cuda.stream_stats()
+assert loader.library.TFMS_EmulatedMemoryViolations() == 0
+print("passed", sum(checked.values()), "checks")
+"""
+
+
+def environment(groups: int, **more: str) -> dict[str, str]:
+    """The variables of a process with stream groups."""
+    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "TF_GPU_STREAM_GROUP_COUNT": str(groups)}
+    if not ON_GPU:
+        env["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
+    env.setdefault("TF_MULTI_STREAM_SANITIZER", "abort")
+    env.update(more)
+    return env
+
+
+def run_checks(code: str, groups: int = 4, limit: float = 600, **more: str) -> str:
+    """Runs code between prologue and epilogue, for `limit` seconds at most, with stream groups."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROLOGUE + textwrap.dedent(code) + EPILOGUE],
+        env=environment(groups, **more),
+        capture_output=True,
+        text=True,
+        timeout=limit,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def run_process(code: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
+    """Runs code in a process with node level and these multi-stream variables and no others.
+
+    A variable that is None is not set.
+    """
+    inherited = {
+        k: v for k, v in os.environ.items() if not k.startswith(("TF_", "PROTOCOL_BUFFERS_"))
+    }
+    ours = {
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "TF_MULTI_STREAM_EMULATED_GPUS": "1",
+        "TF_GPU_STREAM_GROUP_COUNT": str(GROUPS),
+        "TF_NODE_LEVEL_MULTISTREAM": "true",
+        **EXTRA,
+    }
+    given = {**inherited, **ours, **environment}
+    if ON_GPU:
+        given |= {
+            "TF_MULTI_STREAM_EMULATED_GPUS": None,
+            "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+            "TF_DETERMINISTIC_OPS": "1",  # or sums are other bits each time
+        }
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={name: value for name, value in given.items() if value is not None},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+def run_job(
+    job: Callable[..., None], *arguments: object, first: str = "", **environment: str | None
+) -> subprocess.CompletedProcess[str]:
+    """Runs a function of a test's file, which must succeed, in a process with stream groups.
+
+    `first` is code that runs before it, where `jobs` is the file.
+    """
+    file = Path(inspect.getfile(job)).resolve()
+    code = f"""
+import faulthandler, sys
+faulthandler.dump_traceback_later(500, exit=True)  # a hang says where
+sys.path.insert(0, {str(file.parents[1])!r})
+from multistream import {file.stem} as jobs
+from multistream.testing import kit
+{first}
+jobs.{job.__name__}(*{arguments!r})
+kit.check_process()
+"""
+    done = run_process(code, **environment)
+    # Grappler says this of each graph, as there is no CUDA behind an emulated GPU.
+    errors = [x for x in done.stderr.splitlines() if "was not registered" not in x]
+    assert done.returncode == 0, "\n".join(
+        [f"rc {done.returncode}", done.stdout[-6000:], *errors[-60:]]
+    )
+    return done
+
+
+def check_process() -> None:
+    """What must hold at the end of each job."""
+    assert all(s.steps_running == 0 for s in tf.cuda.stream_stats()), tf.cuda.stream_stats()
+    for _ in range(200):  # streams let go once they have passed
+        if not any(s.tensors_held for s in tf.cuda.stream_stats()):
+            break
+        time.sleep(0.05)
+    else:
+        raise AssertionError(f"held: {tf.cuda.stream_stats()}")
+    assert loader.library.TFMS_EmulatedMemoryViolations() == 0
+
+
+def groups_used() -> set[int]:
+    """The groups whose memory this process has used."""
+    return {s.group for s in tf.cuda.stream_stats() if s.peak_bytes_in_use > 0}
+
+
+def on(group: int | None, scoped: bool = True, include_grad: bool = True) -> Any:
+    """A scope of the group, or of the next one; nothing unless `scoped`."""
+    if not scoped:
+        return contextlib.nullcontext()
+    stream = None if group is None else tf.cuda.get_stream(group)
+    return tf.cuda.stream_scope(stream, include_grad)
+
+
+def same(left: Sequence[Any], right: Sequence[Any]) -> bool:
+    """Whether two lists of arrays agree bit for bit."""
+    return len(left) == len(right) and all(
+        np.shape(a) == np.shape(b) and np.asarray(a).tobytes() == np.asarray(b).tobytes()
+        for a, b in zip(left, right, strict=True)
+    )
+
+
+def run_threads(functions: Sequence[Callable[[], None]]) -> None:
+    """Runs each function in a thread of its own; none may raise."""
+    errors: list[str] = []
+
+    def guarded(function: Callable[[], None]) -> None:
+        try:
+            function()
+        except BaseException:
+            errors.append(traceback.format_exc())
+
+    threads = [threading.Thread(target=guarded, args=(f,)) for f in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, "\n".join(errors)
+
+
+def matrix() -> Any:
+    """Numbers for a [64, 64] tensor."""
+    return np.random.RandomState(0).randn(64, 64).astype(np.float32)
