@@ -22,6 +22,7 @@ step and 100 kB a session, and tests show that such leaks are seen in 40 session
 """
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,28 +32,22 @@ from multistream.testing import kit
 SESSIONS = int(os.environ.get("TFMS_TEST_SESSIONS", "200"))
 SESSION_STEPS = int(os.environ.get("TFMS_TEST_SESSION_STEPS", "60"))
 LEAST = 40  # sessions, that a leak is seen in
+SOAK = str(Path(__file__).resolve().parents[3] / "benchmarks" / "soak")  # which watches the same
 
 HELPERS = """
 import ctypes, gc
+from watcher import heap_in_use
 
 # What may stay, in bytes: TensorFlow keeps some hundred for each session.
 AT_MOST, OF_SESSION, OF_STEP = 1_500_000, 1_000, 2
 RESIDENT_AT_MOST = 20_000_000  # with what is not malloc's, and fragments
 libc = ctypes.CDLL(None)
-
-class Mallinfo2(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_size_t) for name in
-                "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
-                .split()]
-
-libc.mallinfo2.restype = Mallinfo2
 libc.malloc.restype = ctypes.c_void_p
 
 def measure(when):
     gc.collect()
     libc.malloc_trim(0)
-    info = libc.mallinfo2()
-    in_use = info.uordblks + info.hblkhd
+    in_use = heap_in_use()
     with open("/proc/self/statm") as statm:
         rss = int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
     threads = len(os.listdir("/proc/self/task"))
@@ -126,6 +121,7 @@ check(threads_after <= threads_before + 4, f"{threads_before} to {threads_after}
 def run(sessions: int, steps: int, scoped: bool = False, step: int = 0, session: int = 0) -> str:
     """Runs sessions of steps with so many bytes leaked by each; returns the figures."""
     values = (
+        f"import sys; sys.path.insert(0, {SOAK!r})\n"
         f"SESSIONS, SESSION_STEPS, SCOPED = {sessions}, {steps}, {scoped}\n"
         f"LEAK_OF_STEP, LEAK_OF_SESSION = {step}, {session}\n"
     )
