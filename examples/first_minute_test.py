@@ -69,11 +69,21 @@ def test_model_runs_on_all_groups_of_an_emulated_gpu() -> None:
     assert "0 of 250 calls changed" in done.stdout
 
 
-@pytest.mark.parametrize("command", [SERVE, TRAIN], ids=["serve", "train"])
-def test_newcomer_reads_no_line_of_a_log(command: list[str], tmp_path: pathlib.Path) -> None:
-    log = tmp_path / "logs" / "all.log"
-    done = in_script("readable", command, log, TF_NODE_LEVEL_MULTISTREAM="true")
+@pytest.fixture(scope="module", params=[SERVE, TRAIN], ids=["serve", "train"])
+def readable(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[subprocess.CompletedProcess[str], pathlib.Path]:
+    """A program that has run as the quickstart runs it, and the log of it."""
+    log = tmp_path_factory.mktemp("readable") / "logs" / "all.log"
+    done = in_script("readable", request.param, log, TF_NODE_LEVEL_MULTISTREAM="true")
     assert done.returncode == 0, done.stdout + done.stderr
+    return done, log
+
+
+def test_newcomer_reads_no_line_of_a_log(
+    readable: tuple[subprocess.CompletedProcess[str], pathlib.Path],
+) -> None:
+    done, log = readable
     assert done.stderr == ""
     noise = [line for line in done.stdout.splitlines() if LOG_LINE.search(line)]
     assert noise == []
@@ -88,10 +98,10 @@ def test_emulated_gpus_are_no_error_in_tensorflow_s_log() -> None:
     assert [line for line in done.stderr.splitlines() if re.match(r"[EF]\d{4} ", line)] == []
 
 
-@pytest.mark.parametrize("command", [SERVE, TRAIN], ids=["serve", "train"])
-def test_emulated_run_says_that_its_times_mean_nothing(command: list[str]) -> None:
-    done = run(command, TF_NODE_LEVEL_MULTISTREAM="true")
-    assert done.returncode == 0, done.stderr
+def test_emulated_run_says_that_its_times_mean_nothing(
+    readable: tuple[subprocess.CompletedProcess[str], pathlib.Path],
+) -> None:
+    done, _ = readable
     assert "times mean nothing" in done.stdout
     assert "times as fast" not in done.stdout
 
