@@ -100,8 +100,9 @@ void OpHolds::HoldForLaterOps(bool reads) {
 }
 
 void OpHolds::HoldToEnd(const Tensor& tensor) {
-  if (!TakeTestFault(TestFault::kDropHold))
+  if (!TakeTestFault(TestFault::kDropHold)) {
     op_.step->HoldToEnd(op_.group, tensor);
+  }
 }
 
 void OpHolds::FindForeignInputs() {
