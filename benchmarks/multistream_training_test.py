@@ -49,7 +49,7 @@ def run_program(
         env={**clean, **ours, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 
