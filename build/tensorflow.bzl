@@ -20,12 +20,32 @@
     tfms_cc_test      a GoogleTest; likewise
 """
 
-_COPTS = [
+# Also how the precompiled header is compiled.
+COPTS = [
     "-Wall",
     # TensorFlow's own sources still use what its headers call deprecated.
     "-Wno-deprecated-declarations",
     "-Wno-sign-compare",
 ]
+
+# build/BUILD.bazel's precompiled header, for all but the sanitizers' builds.
+_TENSORFLOW_HEADERS = "//build:tensorflow_headers"
+
+def tfms_copts(copts = []):
+    """The compiler options of all C++ that includes TensorFlow's headers.
+
+    Args:
+      copts: a target's own; what changes how headers are read keeps it from the precompiled one.
+    """
+    return COPTS + select({
+        "//build:every_header_by_itself": [],
+        "//conditions:default": ["-Winvalid-pch", "-include", "build/precompiled/tensorflow_headers.h"],
+    }) + copts
+
+_HEADERS = ["@tensorflow//:headers"] + select({
+    "//build:every_header_by_itself": [],
+    "//conditions:default": [_TENSORFLOW_HEADERS],
+})
 
 # Position in a link decides which library's function wins, so every library
 # named stays, whether or not the linker sees a use of it.
@@ -47,8 +67,8 @@ def tfms_cc_library(name, deps = [], copts = [], **kwargs):
     """
     native.cc_library(
         name = name,
-        copts = _COPTS + copts,
-        deps = deps + ["@tensorflow//:headers"],
+        copts = tfms_copts(copts),
+        deps = deps + _HEADERS,
         # Factories register themselves: keep objects that nobody refers to.
         alwayslink = True,
         linkstatic = True,
@@ -109,7 +129,7 @@ def tfms_cc_binary(name, deps = [], runtime = None, copts = [], linkopts = [], *
     """
     native.cc_binary(
         name = name,
-        copts = _COPTS + copts,
+        copts = tfms_copts(copts),
         linkopts = _KEEP_ALL + linkopts,
         deps = _linked(deps, runtime),
         **kwargs
@@ -132,7 +152,7 @@ def tfms_cc_test(name, srcs = None, size = "small", deps = [], runtime = None, c
         name = name,
         size = size,
         srcs = srcs or [name + ".cc"],
-        copts = _COPTS + copts,
+        copts = tfms_copts(copts),
         linkopts = _KEEP_ALL + linkopts + ["-lgtest_main", "-lgtest", "-lpthread"],
         linkstatic = True,
         deps = _linked(deps, runtime) + select({
@@ -144,4 +164,4 @@ def tfms_cc_test(name, srcs = None, size = "small", deps = [], runtime = None, c
 
 def _linked(deps, runtime):
     before = [runtime] if runtime else []
-    return deps + before + _TENSORFLOW_LIBRARIES + ["@tensorflow//:headers"]
+    return deps + before + _TENSORFLOW_LIBRARIES + _HEADERS
