@@ -22,7 +22,6 @@ PATH is a path in the wheel. A changed file replaces the stock wheel's, an added
 
 from __future__ import annotations
 
-import argparse
 import base64
 import csv
 import dataclasses
@@ -32,7 +31,7 @@ import pathlib
 import zipfile
 
 import platform_tag
-from build_error import BuildError, run_main
+from build_error import BuildError, command_line, run_main
 from wheel_archive import ArchiveWriter
 
 # The part of the version after the +. Raise it with each release on one TensorFlow version.
@@ -256,9 +255,7 @@ def _files(pairs: list[str]) -> dict[str, bytes]:
 
 def main() -> None:
     """Runs the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n", maxsplit=1)[0], fromfile_prefix_chars="@"
-    )
+    parser = command_line(__doc__, fromfile_prefix_chars="@")
     parser.add_argument("--stock", type=pathlib.Path, required=True)
     parser.add_argument("--runtime", type=pathlib.Path, required=True)
     parser.add_argument("--changed", metavar="PATH=FILE", action="append", default=[])

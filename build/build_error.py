@@ -16,12 +16,32 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable
+from typing import Any
 
 
 class BuildError(Exception):
     """Says what is wrong and, after a line break, what to do about it."""
+
+
+def command_line(docstring: str | None, **options: Any) -> argparse.ArgumentParser:
+    """Makes the parser of a program that run_main runs.
+
+    Args:
+      docstring: the program's, all of which is shown by --help.
+      **options: as for ArgumentParser.
+
+    Returns:
+      A parser without arguments, but --help.
+    """
+    return argparse.ArgumentParser(
+        description=docstring,
+        epilog="Exit status: 0; 1 if it failed, and a message says why; 2 for a wrong argument.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        **options,
+    )
 
 
 def run_main(main: Callable[[], None]) -> None:

@@ -23,13 +23,12 @@ docs/variables.md.
 
 from __future__ import annotations
 
-import argparse
 import pathlib
 import re
 import urllib.parse
 from collections.abc import Iterator
 
-from build_error import BuildError, run_main
+from build_error import BuildError, command_line, run_main
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _RUNTIME = pathlib.PurePath("tensorflow/core/common_runtime/multistream")
@@ -214,7 +213,7 @@ def problems(root: pathlib.Path) -> list[str]:
 
 def main() -> None:
     """Runs the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = command_line(__doc__)
     parser.add_argument("--root", type=pathlib.Path, default=_ROOT)
     root = parser.parse_args().root.resolve()
     found = problems(root)

@@ -21,13 +21,12 @@ Every patch must be in the series and apply exactly, and every changed file must
 
 from __future__ import annotations
 
-import argparse
 import pathlib
 import zipfile
 
 import patch_series
 import stock_wheel
-from build_error import BuildError, run_main
+from build_error import BuildError, command_line, run_main
 
 _PATCHES = pathlib.Path(__file__).resolve().parent.parent / "patches" / stock_wheel.VERSION
 
@@ -60,7 +59,7 @@ def check(wheel: pathlib.Path, patches: pathlib.Path) -> list[str]:
 
 def main() -> None:
     """Runs the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = command_line(__doc__)
     parser.add_argument("--python", metavar="TAG", default=stock_wheel.default_tag())
     parser.add_argument("--patches", type=pathlib.Path, default=_PATCHES)
     options = parser.parse_args()

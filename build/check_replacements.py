@@ -23,7 +23,6 @@ a table that the dynamic linker fills. Otherwise it is never called, and nobody 
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import fnmatch
 import os
@@ -31,7 +30,7 @@ import pathlib
 import re
 import subprocess
 
-from build_error import BuildError, run_main
+from build_error import BuildError, command_line, run_main
 
 # What is the runtime library's own interface, in exports.lds too.
 _OWN_INTERFACE = re.compile(r"TFMS_|_ZNK?10tensorflow11multistream")
@@ -175,7 +174,7 @@ def _candidates(pattern: str, tensorflow: list[Library]) -> str:
 
 def main() -> None:
     """Runs the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = command_line(__doc__)
     parser.add_argument("--runtime", type=pathlib.Path, required=True)
     parser.add_argument("--exports", type=pathlib.Path, required=True)
     parser.add_argument("--stamp", type=pathlib.Path, required=True, help="written if all is well")

@@ -23,12 +23,11 @@ where they are passed.
 
 from __future__ import annotations
 
-import argparse
 import pathlib
 import subprocess
 from collections.abc import Sequence
 
-from build_error import BuildError, run_main
+from build_error import BuildError, command_line, run_main
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _RUNTIME = "tensorflow/core/common_runtime/multistream"
@@ -77,7 +76,7 @@ def check_refused(target: str, because: Sequence[str], bazel: Sequence[str]) -> 
 
 def main() -> None:
     """Runs what the command line says."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = command_line(__doc__)
     parser.add_argument("--bazel", default="bazel", help="the command [bazel]")
     parser.add_argument("--option", action="append", default=[], help="of `bazel build`")
     options = parser.parse_args()

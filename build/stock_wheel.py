@@ -24,7 +24,6 @@ and libraries, all in a cache (TFMS_CACHE, by default tensorflow-multistream in 
 
 from __future__ import annotations
 
-import argparse
 import errno
 import fcntl
 import hashlib
@@ -40,7 +39,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import patch_series
-from build_error import BuildError, run_main
+from build_error import BuildError, command_line, run_main
 
 VERSION = "2.21.0"
 STOCK_PLATFORM = "manylinux_2_27_x86_64"
@@ -263,7 +262,7 @@ def _cache_lock(cache: pathlib.Path) -> Iterator[None]:
 
 def main() -> None:
     """Runs the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = command_line(__doc__)
     parser.add_argument("command", choices=("fetch", "prepare"))
     parser.add_argument("--python", metavar="TAG", default="", help="default: this Python's")
     parser.add_argument("--patches", type=pathlib.Path)

@@ -15,9 +15,13 @@
 # ==============================================================================
 # Builds the multi-stream wheel.
 #
-#   scripts/build_wheel.sh [--python cp312] [--out dist]
+#   scripts/build_wheel.sh [--python TAG] [--out FOLDER]
 #
-# The last line printed is the wheel's path.
+#   --python TAG   for that Python: cp310, cp311, cp312 or cp313 [that of python3]
+#   --out FOLDER   gets the wheel [dist]
+#
+# The last line printed is the wheel's path. Exit status: 0; 1 if it fails; 2 for
+# a wrong argument.
 
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -25,17 +29,12 @@ python=""
 out="${ROOT}/dist"
 while (($#)); do
   case "$1" in
-    --python=* | --out=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
-    --python | --out)
-      if (($# < 2)); then fail "$1 needs a value"; fi
-      if [[ "$1" == --python ]]; then python="$2"; else out="$2"; fi
-      shift 2
-      ;;
-    -h | --help)
-      echo "usage: scripts/build_wheel.sh [--python cp310|cp311|cp312|cp313] [--out FOLDER]"
-      exit 0
-      ;;
-    *) fail "unknown argument '$1'" "Allowed: --python TAG, such as cp312, and --out FOLDER." ;;
+    --python) needs_value "$@" && python="$2" && shift 2 ;;
+    --python=*) python="${1#*=}" && shift ;;
+    --out) needs_value "$@" && out="$2" && shift 2 ;;
+    --out=*) out="${1#*=}" && shift ;;
+    -h | --help) show_help ;;
+    *) wrong_argument "unknown argument '$1'" ;;
   esac
 done
 

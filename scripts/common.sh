@@ -39,6 +39,44 @@ fail() {
   exit 1
 }
 
+# print_help: the script's first comment; its lines of usage come first.
+print_help() {
+  local text
+  text="$(sed -n '/^# =====/,/^$/{/^# =====/d;s/^# \{0,1\}//p}' "$0")"
+  sed -n '/^  scripts\//p' <<<"${text}" | sed '1s/^ */usage: /;2,$s/^ */       /'
+  echo
+  sed '/^  scripts\//d' <<<"${text}" | cat -s
+}
+
+# show_help: for --help; ends the script.
+show_help() {
+  trap - EXIT
+  print_help
+  exit 0
+}
+
+# wrong_argument MESSAGE [WHAT TO DO]: ends the script with status 2.
+wrong_argument() {
+  trap - EXIT
+  printf 'error: %s\n' "$1" >&2
+  printf '%s\n' "${@:2}" "$(basename "$0") --help lists the arguments." >&2
+  exit 2
+}
+
+# no_arguments ARGUMENT...: for scripts that take none but --help.
+no_arguments() {
+  case "${1:-}" in
+    "") ;;
+    -h | --help) show_help ;;
+    *) wrong_argument "unknown argument '$1'" "This script takes none." ;;
+  esac
+}
+
+# needs_value OPTION [VALUE ...]: ends the script if there is no value.
+needs_value() {
+  if (($# < 2)); then wrong_argument "$1 needs a value"; fi
+}
+
 report_exit() {
   local status=$?
   if ((status != 0)); then

@@ -17,10 +17,12 @@
 # is missing, builds the wheel, installs it in .venv and runs the examples.
 #
 #   scripts/quickstart.sh
+#
+# Exit status: 0; 1 if anything fails; 2 for a wrong argument.
 
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-if (($#)); then fail "unknown argument '$1'" "This script takes none."; fi
+no_arguments "$@"
 cd "${ROOT}"
 rm -f "${LOG}"
 all="All that was printed is in ${LOG#"${ROOT}"/}."

@@ -18,18 +18,33 @@
 #
 #   scripts/soak.sh [--gpu] [--minutes N] [--seed S]
 #
-# Other arguments are soak.py's (--help lists them). What it needs is built and installed in .venv
-# if it is not there. Exit status: 0; 1 if anything is wrong, hangs or grows; 2 for a wrong argument.
+# All arguments are soak.py's. What it needs is built and installed in .venv
+# if it is not there.
+#
+# Exit status: 0; 1 if anything is wrong, hangs or grows; 2 for a wrong argument.
 
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 cd "${ROOT}"
 soak=benchmarks/soak/soak.py
 for argument in "$@"; do
+  if [[ "${argument}" == -h || "${argument}" == --help ]]; then
+    trap - EXIT
+    print_help
+    python3 "${soak}" --help | sed -n '/^options:/,$p'
+    exit
+  fi
   if [[ "${argument}" == --gpu ]] && ! { command -v nvidia-smi && nvidia-smi -L; } >/dev/null 2>&1; then
     fail "--gpu, and nvidia-smi finds no GPU here" "Leave --gpu out: it then runs on an emulated GPU."
   fi
 done
+
+# A wrong argument ends here, before anything is built.
+python3 - "$@" <<<"import sys; sys.path.insert(0, '${soak%/*}'); sys.argv[0] = 'soak.sh'
+import soak; soak.parse_arguments(None)" || {
+  trap - EXIT
+  exit 2
+}
 
 stage "wheel in .venv" "The error above says why."
 tag="$(python_tag)"
