@@ -1,0 +1,204 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Runs what is checked before any test: style, types, patches, links.
+
+    python3 build/static_checks.py [--python cp312] [--files FILE ...] [CHECK ...]
+
+This is the one list of these checks: scripts/test.sh runs all of them, a hook of
+.pre-commit-config.yaml each runs one of them on the files of a commit. The tools are those of
+build/requirements-dev.txt, in .venv.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from build_error import BuildError, command_line, run_main
+
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+_BIN = pathlib.PurePath(".venv/bin")
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One check.
+
+    Attributes:
+      name: in the command line and in .pre-commit-config.yaml.
+      command: to run at the repository's root.
+      files: a regular expression for the paths, relative to the root, that it looks at.
+      takes_files: whether it can look at some of them; if not, it looks at all of them always.
+      hint: what to do if it fails.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    files: str
+    takes_files: bool
+    hint: str
+
+
+_RUFF = str(_BIN / "ruff")
+CHECKS = (
+    Check(
+        "ruff",
+        (_RUFF, "check", "--quiet"),
+        r".*\.py",
+        True,
+        "Correct the lines named above; .venv/bin/ruff check --fix does some by itself.",
+    ),
+    Check(
+        "ruff-format",
+        (_RUFF, "format", "--check", "--quiet"),
+        r".*\.py",
+        True,
+        "Run .venv/bin/ruff format.",
+    ),
+    Check(
+        "mypy",
+        (str(_BIN / "mypy"), "--no-error-summary", "build", "examples", "benchmarks", "tensorflow"),
+        r".*\.py|pyproject\.toml",
+        # What calls a changed function may be in any other file.
+        False,
+        "Correct the lines named above.",
+    ),
+    Check(
+        "clang-format",
+        (str(_BIN / "clang-format"), "--dry-run", "-Werror"),
+        r"(tensorflow|build)/.*\.(h|cc)",
+        True,
+        "Run .venv/bin/clang-format -i on the files named above.",
+    ),
+    Check(
+        "patches",
+        (sys.executable, "build/check_patches.py"),
+        r"patches/.*|build/(check_patches|patch_series|stock_wheel)\.py",
+        False,
+        "The error above names patch, file and hunk.",
+    ),
+    Check(
+        "links",
+        (sys.executable, "build/check_links.py"),
+        r".*\.md|tensorflow/.*/config/options\.(h|cc)|docs/.*",
+        False,
+        "The error above names page and line: correct the link, or say there what is missing.",
+    ),
+)
+
+
+def concerned(check: Check, files: Sequence[str]) -> list[str]:
+    """Finds what a check has to look at.
+
+    Args:
+      check: the check.
+      files: paths relative to the repository's root.
+
+    Returns:
+      Those of them that it looks at.
+    """
+    return [file for file in files if re.fullmatch(check.files, file)]
+
+
+def commands(
+    checks: Sequence[Check], files: Sequence[str] | None, all_files: Sequence[str], python: str
+) -> list[tuple[Check, list[str]]]:
+    """Says which commands check files.
+
+    Args:
+      checks: which of the checks.
+      files: to be checked, relative to the repository's root; None for all.
+      all_files: all files of the repository.
+      python: the tag of the wheel whose patches are checked; empty for the usual one.
+
+    Returns:
+      For each check that looks at one of the files, the check and its command.
+    """
+    found = []
+    for check in checks:
+        wanted = concerned(check, all_files if files is None else files)
+        if not wanted:
+            continue
+        command = [*check.command, *(wanted if check.takes_files else [])]
+        if check.name == "patches" and python:
+            command.append(f"--python={python}")
+        found.append((check, command))
+    return found
+
+
+def repository_files(root: pathlib.Path) -> list[str]:
+    """Lists the files that are in the repository, or are new and not ignored.
+
+    Args:
+      root: the repository.
+
+    Returns:
+      Their paths, relative to it.
+
+    Raises:
+      BuildError: Git does not list them.
+    """
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode:
+        raise BuildError(f"git ls-files failed in {root}: {listed.stderr.strip()}")
+    return sorted(
+        {
+            name
+            for name in listed.stdout.split("\0")
+            if (root / name).is_file() and not (root / name).is_symlink()
+        }
+    )
+
+
+def main() -> None:
+    """Runs what the command line says."""
+    names = [check.name for check in CHECKS]
+    parser = command_line(__doc__)
+    parser.add_argument("--python", metavar="TAG", default="", help="whose patches, such as cp312")
+    parser.add_argument("--files", metavar="FILE", nargs="*", help="check only these [all]")
+    parser.add_argument("checks", metavar="CHECK", nargs="*", help=f"of {', '.join(names)} [all]")
+    options = parser.parse_args()
+    for name in options.checks:
+        if name not in names:
+            parser.error(f"unknown check '{name}'. Allowed: {', '.join(names)}.")
+    wanted = [check for check in CHECKS if not options.checks or check.name in options.checks]
+    files = (
+        None
+        if options.files is None
+        else [
+            str((pathlib.Path.cwd() / file).resolve().relative_to(_ROOT)) for file in options.files
+        ]
+    )
+    failed = []
+    for check, command in commands(wanted, files, repository_files(_ROOT), options.python):
+        print(f"{check.name} ...", flush=True)
+        if subprocess.run(command, cwd=_ROOT, check=False).returncode:
+            failed.append(f"{check.name} failed. {check.hint}")
+    if failed:
+        raise BuildError("\n".join(failed))
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,114 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""The checks that run before any test are one list, for CI and for the hooks of a commit."""
+
+import pathlib
+import re
+import sys
+
+import pytest
+
+import static_checks
+from build_error import BuildError
+from static_checks import CHECKS, Check
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LINES = Check("lines", ("wc", "-l"), r".*\.txt", True, "Fewer lines.")
+WHOLE = Check("whole", ("wc", "all"), r".*\.(txt|c)", False, "Fewer words.")
+
+
+def hooks() -> dict[str, str]:
+    """Each hook's command, by its id."""
+    text = (ROOT / ".pre-commit-config.yaml").read_text()
+    return dict(re.findall(r"- id: (\S+)\n(?:.*\n)*?\s+entry: (.*)", text))
+
+
+def test_each_check_is_a_hook_and_each_hook_a_check() -> None:
+    assert list(hooks()) == [check.name for check in CHECKS]
+
+
+def test_hook_runs_the_check_of_its_name() -> None:
+    for name, entry in hooks().items():
+        assert entry == f".venv/bin/python build/static_checks.py {name} --files"
+
+
+def test_test_sh_runs_all_checks() -> None:
+    text = (ROOT / "scripts" / "test.sh").read_text()
+    assert re.search(r"build/static_checks\.py --python \"\$\{python\}\"\n", text)
+
+
+def test_check_that_takes_files_gets_only_those_it_looks_at() -> None:
+    ran = static_checks.commands([LINES], ["a.txt", "b.c", "d/e.txt"], [], "")
+    assert ran == [(LINES, ["wc", "-l", "a.txt", "d/e.txt"])]
+
+
+def test_check_of_everything_runs_whole_if_one_file_concerns_it() -> None:
+    assert static_checks.commands([WHOLE], ["b.c"], [], "") == [(WHOLE, ["wc", "all"])]
+
+
+def test_check_that_no_file_concerns_does_not_run() -> None:
+    assert static_checks.commands([LINES, WHOLE], ["b.h"], ["a.txt"], "") == []
+
+
+def test_without_files_all_of_the_repository_are_checked() -> None:
+    ran = static_checks.commands([LINES], None, ["a.txt", "b.txt"], "")
+    assert ran == [(LINES, ["wc", "-l", "a.txt", "b.txt"])]
+
+
+def test_patches_of_the_python_that_is_asked_for_are_checked() -> None:
+    ((_, command),) = static_checks.commands(CHECKS, ["patches/2.21.0/series"], [], "cp313")
+    assert command == [sys.executable, "build/check_patches.py", "--python=cp313"]
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("ruff", "build/wheel_archive.py"),
+        ("ruff-format", "examples/serve_digits.py"),
+        ("mypy", "pyproject.toml"),
+        ("clang-format", "tensorflow/core/common_runtime/multistream/util/compat.h"),
+        ("patches", "patches/2.21.0/series"),
+        ("links", "docs/memory.md"),
+    ],
+)
+def test_file_concerns_its_check(name: str, file: str) -> None:
+    assert (ROOT / file).is_file()
+    (check,) = (check for check in CHECKS if check.name == name)
+    assert static_checks.concerned(check, [file]) == [file]
+
+
+def run(monkeypatch: pytest.MonkeyPatch, checks: tuple[Check, ...], *arguments: str) -> None:
+    monkeypatch.setattr(static_checks, "CHECKS", checks)
+    monkeypatch.setattr("sys.argv", ["static_checks.py", *arguments])
+    static_checks.main()
+
+
+def test_every_failed_check_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    bad, good, worse = (
+        Check(name, (sys.executable, "-c", f"raise SystemExit({status})"), ".*", False, hint)
+        for name, status, hint in [("bad", 1, "Be good."), ("good", 0, ""), ("worse", 2, "Stop.")]
+    )
+    with pytest.raises(BuildError, match=r"^bad failed\. Be good\.\nworse failed\. Stop\.$"):
+        run(monkeypatch, (bad, good, worse))
+    run(monkeypatch, (bad, good, worse), "good")
+
+
+def test_unknown_check_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, (LINES,), "nothing")
+    assert ended.value.code == 2
+    assert "unknown check 'nothing'. Allowed: lines." in capsys.readouterr().err
