@@ -1,0 +1,37 @@
+#!/bin/bash
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+# Makes the documentation's site, dist/site, of docs/, README.md and the
+# docstrings of tf.cuda. Its pages need no network.
+#
+#   scripts/docs.sh
+#
+# Exit status: 0; 1 if a link or a name leads nowhere; 2 for a wrong argument.
+
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+no_arguments "$@"
+cd "${ROOT}"
+
+stage "tools" "The message above is pip's."
+install_system_packages
+if [[ ! -x "${VENV}/bin/python" ]]; then make_venv "$(python_tag)"; fi
+pip_install -r build/requirements-dev.txt
+
+stage "site" "The error above names the page."
+python3 build/site_pages.py --out dist/site-source
+NO_MKDOCS_2_WARNING=true "${VENV}/bin/mkdocs" build --quiet --config-file docs/mkdocs.yml
+python3 build/site_pages.py --check dist/site
+echo "dist/site/index.html"
