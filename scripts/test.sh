@@ -13,33 +13,49 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-# Runs every check and test: ruff, mypy, clang-format, patches, links, C++ tests,
-# and Python tests with the wheel installed in .venv; then two minutes of the
-# soak.
+# Runs every check and test: what build/static_checks.py lists (style, types,
+# patches, links), C++ tests, Python tests with the wheel installed in .venv, the
+# documentation's site; then two minutes of the soak.
 #
-#   scripts/test.sh [--python cp312]
-#   scripts/test.sh --config asan|ubsan|tsan    only the C++ tests, under a
-#                                               sanitizer
+#   scripts/test.sh [--python TAG]
+#   scripts/test.sh --changed [BASE]
+#   scripts/test.sh --config asan|ubsan|tsan
+#
+#   --python TAG      for that Python, such as cp312 [that of python3]
+#   --changed [BASE]  only what the files that differ from BASE can break, in a
+#                     minute or two; docs/contributing.md says what that leaves
+#                     out [where this branch left main]
+#   --config NAME     only the C++ tests, under a sanitizer
+#
+# Exit status: 0; 1 if anything failed; 2 for a wrong argument.
 
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 python=""
-case "${1:-}" in
-  "") ;;
-  --python) python="${2:-}" ;;
-  --python=*) python="${1#*=}" ;;
-  --config)
-    case "${2:-}" in asan | ubsan | tsan) ;; *)
-      fail "--config '${2:-}'" "Allowed: asan, ubsan, tsan." ;;
-    esac
-    stage "C++ tests, $2" "Run one test by itself: bazel test --config=$2 //package:name."
-    run_bazel test --curses=no --show_progress_rate_limit=15 --config="$2" \
-      --repo_env="TFMS_PYTHON=$(python_tag)" //...
-    stage "everything passed" ""
-    exit
-    ;;
-  *) fail "unknown argument '$1'" "Allowed: --python TAG, such as cp312." ;;
-esac
+changed=""
+while (($#)); do
+  case "$1" in
+    --python) needs_value "$@" && python="$2" && shift 2 ;;
+    --python=*) python="${1#*=}" && shift ;;
+    --changed)
+      changed="$(git -C "${ROOT}" merge-base HEAD "${2:-main}" 2>/dev/null)" ||
+        wrong_argument "--changed: '${2:-main}' is no commit" "Name one: --changed HEAD~1."
+      shift $(($# > 1 ? 2 : 1))
+      ;;
+    --config)
+      case "${2:-}" in asan | ubsan | tsan) ;; *)
+        wrong_argument "--config '${2:-}'" "Allowed: asan, ubsan, tsan." ;;
+      esac
+      stage "C++ tests, $2" "Run one test by itself: bazel test --config=$2 //package:name."
+      run_bazel test --curses=no --show_progress_rate_limit=15 --config="$2" \
+        --repo_env="TFMS_PYTHON=$(python_tag)" //...
+      stage "everything passed" ""
+      exit
+      ;;
+    -h | --help) show_help ;;
+    *) wrong_argument "unknown argument '$1'" ;;
+  esac
+done
 cd "${ROOT}"
 
 stage "tools" "Install the packages named above by hand, then try again."
@@ -48,20 +64,15 @@ python="${python:-$(python_tag)}"
 make_venv "${python}"
 pip_install -r build/requirements-dev.txt
 
-stage "ruff" "Correct the lines named above; .venv/bin/ruff check --fix does some by itself."
-"${VENV}/bin/ruff" check
+if [[ -n "${changed}" ]]; then
+  "${VENV}/bin/python" build/changed_tests.py --base "${changed}" --python "${python}" \
+    --bazel "$(bazel_command)"
+  stage "what changed passed" ""
+  exit
+fi
 
-stage "mypy" "Correct the lines named above."
-"${VENV}/bin/mypy" build examples benchmarks tensorflow
-
-stage "clang-format" "Run .venv/bin/clang-format -i on the files named above."
-"${VENV}/bin/clang-format" --dry-run -Werror $(find tensorflow -name '*.h' -o -name '*.cc')
-
-stage "patches" "The error above names patch, file and hunk."
-python3 build/check_patches.py --python "${python}"
-
-stage "links" "The error above names page and line: correct the link, or say there what is missing."
-python3 build/check_links.py
+stage "style, types, patches, links" "The message above says what to do."
+"${VENV}/bin/python" build/static_checks.py --python "${python}"
 
 stage "C++ tests" "Run one test by itself: bazel test //package:name."
 run_bazel test --curses=no --show_progress_rate_limit=15 \
@@ -77,7 +88,11 @@ wheel=("${ROOT}"/dist/tensorflow-*-"${python}"-*.whl)
 install_wheel "${wheel[0]}"
 
 stage "Python tests" "Run one file by itself: .venv/bin/python -m pytest FILE."
-TFMS_WHEEL="${wheel[0]}" "${VENV}/bin/python" -m pytest
+# As many at a time as there are cores: a test starts processes of its own, which share nothing.
+TFMS_WHEEL="${wheel[0]}" "${VENV}/bin/python" -m pytest -n "$(nproc)" --dist worksteal
+
+stage "site of the documentation" "The error above names the page."
+scripts/docs.sh
 
 stage "soak: all kinds of work side by side on an emulated GPU, every result verified" \
   "The table above says what failed; run it again with the seed above: scripts/soak.sh --seed SEED."

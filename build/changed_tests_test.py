@@ -1,0 +1,139 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""A change runs the tests that it can break: which they are."""
+
+import pathlib
+import subprocess
+
+import pytest
+
+import changed_tests
+from build_error import BuildError
+
+ROOM = "tensorflow/core/common_runtime/multistream/policy"
+SOURCES = {
+    "build/archive.py": "import os\n",
+    "build/wheel.py": "from archive import Writer\n",
+    "build/archive_test.py": "import archive\n",
+    "build/wheel_test.py": "import wheel\n",
+    "build/other_test.py": "import json\n",
+    "examples/serve.py": "import tensorflow as tf\n",
+    "examples/serve_test.py": 'PROGRAM = "serve.py"\n',
+    "examples/reserve_test.py": 'PROGRAM = "reserve.py"\n',
+    "examples/docs_test.py": "",
+    "tensorflow/python/multistream/conftest.py": "",
+    "tensorflow/python/multistream/tune.py": "",
+    "tensorflow/python/multistream/tune_test.py": (
+        "from tensorflow.python.multistream import tune\n"
+    ),
+}
+
+
+def broken_by(*changed: str) -> list[str]:
+    return changed_tests.python_tests(changed, SOURCES)
+
+
+def test_changed_test_runs() -> None:
+    assert broken_by("build/other_test.py") == ["build/other_test.py"]
+
+
+def test_users_of_a_module_run_directly_or_through_others() -> None:
+    assert broken_by("build/archive.py") == ["build/archive_test.py", "build/wheel_test.py"]
+    assert broken_by("build/wheel.py") == ["build/wheel_test.py"]
+
+
+def test_module_of_the_wheel_is_known_by_its_full_name() -> None:
+    assert broken_by("tensorflow/python/multistream/tune.py") == [
+        "tensorflow/python/multistream/tune_test.py"
+    ]
+
+
+def test_what_names_a_program_runs_and_not_what_names_a_longer_one() -> None:
+    assert broken_by("examples/serve.py") == ["examples/serve_test.py"]
+
+
+def test_conftest_is_used_by_all_tests_beside_it() -> None:
+    assert broken_by("tensorflow/python/multistream/conftest.py") == [
+        "tensorflow/python/multistream/tune_test.py"
+    ]
+
+
+def test_page_runs_the_programs_of_pages() -> None:
+    assert broken_by("docs/memory.md") == ["examples/docs_test.py"]
+
+
+def test_file_that_is_gone_breaks_no_mapping() -> None:
+    assert broken_by("build/gone.py") == []
+
+
+def test_cxx_file_asks_for_the_tests_that_depend_on_it() -> None:
+    query = changed_tests.bazel_tests([f"{ROOM}/chain_cover.cc"], [".", "build", ROOM])
+    assert query == f"tests(rdeps(//..., set(//{ROOM}:chain_cover.cc)))"
+
+
+def test_file_in_a_folder_without_build_file_belongs_to_the_package_above() -> None:
+    examples = "tensorflow/examples/multistream"
+    query = changed_tests.bazel_tests([f"{examples}/data/config_proto"], [".", examples])
+    assert query == f"tests(rdeps(//..., set(//{examples}:data/config_proto)))"
+
+
+def test_build_file_asks_for_the_tests_of_all_its_targets() -> None:
+    query = changed_tests.bazel_tests([f"{ROOM}/BUILD.bazel"], [".", ROOM])
+    assert query == f"tests(rdeps(//..., set(//{ROOM}:all)))"
+
+
+@pytest.mark.parametrize("path", ["docs/a.md", "build/wheel.py", "scripts/test.sh", "patches/a/s"])
+def test_what_no_cxx_test_uses_asks_for_none(path: str) -> None:
+    assert changed_tests.bazel_tests([path], [".", "build"]) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "tests", "needed"),
+    [
+        ("tensorflow/python/multistream/tune.py", "examples/serve_test.py", True),
+        ("patches/2.21.0/series", "examples/docs_test.py", True),
+        ("tensorflow/python/multistream/tune_test.py", "examples/serve_test.py", False),
+        ("tensorflow/python/multistream/tune.py", "build/wheel_test.py", False),
+        ("examples/serve.py", "examples/serve_test.py", False),
+    ],
+)
+def test_wheel_is_made_only_where_it_has_the_change(changed: str, tests: str, needed: bool) -> None:
+    assert changed_tests.needs_wheel([changed], [tests]) == needed
+
+
+def git(root: pathlib.Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    subprocess.run(["git", *identity, *arguments], cwd=root, check=True, capture_output=True)
+
+
+def test_changed_are_committed_uncommitted_new_and_deleted_files(tmp_path: pathlib.Path) -> None:
+    git(tmp_path, "init")
+    for name in ("committed", "uncommitted", "deleted", "same"):
+        (tmp_path / name).touch()
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "a")
+    (tmp_path / "committed").write_text("a")
+    git(tmp_path, "commit", "-a", "-m", "b")
+    (tmp_path / "uncommitted").write_text("a")
+    (tmp_path / "deleted").unlink()
+    (tmp_path / "new").touch()
+    found = changed_tests.changed_files("HEAD~1", tmp_path)
+    assert found == ["committed", "deleted", "new", "uncommitted"]
+
+
+def test_unknown_commit_is_named(tmp_path: pathlib.Path) -> None:
+    git(tmp_path, "init")
+    with pytest.raises(BuildError, match="nosuch"):
+        changed_tests.changed_files("nosuch", tmp_path)
