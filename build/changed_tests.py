@@ -19,6 +19,7 @@
 - The checks of static_checks.py that look at these files.
 - C++, BUILD files and data: the small and medium C++ tests of the packages that have them, and of
   those whose tests depend on the changed targets.
+- Bazel's rules and options: all targets are analysed, and none is built.
 - Python: the tests that import a changed module, directly or through others, or name its file, and
   the test of its name. If the wheel has the module, it is built and installed first.
 - Pages: the tests of the programs in them.
@@ -43,7 +44,9 @@ from build_error import BuildError, command_line, run_main
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Of Python files that the wheel has.
 _IN_WHEEL = ("tensorflow/python/", "tensorflow/_api/", "patches/")
-_CXX = (".cc", ".h", ".lds", ".bazel", ".bzl")
+_CXX = (".cc", ".h", ".lds")
+# All targets depend on these, so that they are only analysed.
+_BUILD_RULES = (".bzl", ".bazelrc", "WORKSPACE", "third_party/tensorflow.BUILD")
 _DOCS_TEST = "examples/docs_test.py"
 _COMMAND_TEST = "build/command_line_test.py"
 
@@ -261,6 +264,17 @@ def main() -> None:
         _run(command)
     if query:
         _run_bazel_tests(query, options.bazel, [f"--repo_env=TFMS_PYTHON={tag}"])
+    if any(path.endswith(_BUILD_RULES) for path in changed):
+        _run(
+            [
+                options.bazel,
+                "build",
+                "--nobuild",
+                "--curses=no",
+                f"--repo_env=TFMS_PYTHON={tag}",
+                "//...",
+            ]
+        )
     if tests:
         _run_python_tests(tests, needs_wheel(changed, tests), tag)
 

@@ -94,7 +94,10 @@ def test_build_file_asks_for_the_tests_of_all_its_targets() -> None:
     assert query == f"tests(rdeps(//..., set(//{ROOM}:all)))"
 
 
-@pytest.mark.parametrize("path", ["docs/a.md", "build/wheel.py", "scripts/test.sh", "patches/a/s"])
+@pytest.mark.parametrize(
+    "path",
+    ["docs/a.md", "build/wheel.py", "build/tensorflow.bzl", "scripts/test.sh", "patches/a/s"],
+)
 def test_what_no_cxx_test_uses_asks_for_none(path: str) -> None:
     assert changed_tests.bazel_tests([path], [".", "build"]) is None
 
