@@ -38,8 +38,14 @@ _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _EXPORTS = pathlib.PurePath("tensorflow/_api/v2/cuda/__init__.py")
 _PACKAGE = pathlib.PurePath("tensorflow/python/multistream")
 _API = pathlib.PurePath("docs/api.md")
-# Of the names of the API that are functions of `tf` itself: tf.stream.
-_TOP_LEVEL = {"tf.stream": f"{_PACKAGE.as_posix().replace('/', '.')}.streams.stream"}
+_MODULE = _PACKAGE.as_posix().replace("/", ".")
+# What tf.cuda does not export: a function of `tf` itself, and types of results.
+_OTHER_NAMES = {
+    "tf.stream": f"{_MODULE}.streams.stream",
+    "StreamGroupStats": f"{_MODULE}.cuda.StreamGroupStats",
+    "StreamGroups": f"{_MODULE}.stream_table.StreamGroups",
+    "NodeStreamGroup": f"{_MODULE}.stream_table.NodeStreamGroup",
+}
 _LANGUAGES = {".bzl": "python", ".csv": "text", ".h": "cpp", ".py": "python"}
 _LOADED = re.compile(
     r"<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=\"?((?:https?:)?//[^\s\">]+)"
@@ -62,7 +68,7 @@ def exported_names(root: pathlib.Path) -> dict[str, str]:
         if isinstance(statement, ast.ImportFrom):
             for name in statement.names:
                 names[f"tf.cuda.{name.asname or name.name}"] = f"{statement.module}.{name.name}"
-    return dict(sorted({**names, **_TOP_LEVEL}.items()))
+    return dict(sorted({**names, **_OTHER_NAMES}.items()))
 
 
 def reference(names: dict[str, str]) -> str:

@@ -52,8 +52,9 @@ def auto_stream(
     Args:
       policy: "embedding": embedding lookups and their gradients. "full_graph": the most that may
         run at the same time, with the fewest waits (Kwon et al., Nimble, NeurIPS 2020). "cost":
-        list scheduling by measured times of the ops, in which a wait costs something; the other
-        two are tried, too. "none": nothing, where `TF_MULTI_STREAM_POLICY` would split.
+        list scheduling (as HEFT, Topcuoglu et al., 2002) by measured times of the ops, in which
+        a wait costs something; the other two are tried, too. "none": nothing, where
+        `TF_MULTI_STREAM_POLICY` would split.
       groups: how many stream groups it may use; None for all of them.
       always: whether it counts without being measured, from the first step on.
 
@@ -62,7 +63,9 @@ def auto_stream(
       context manager for the code inside.
 
     Raises:
-      TypeError, ValueError: an argument is not one of these.
+      TypeError: `policy` is not a string, or `groups` is neither an int nor None.
+      ValueError: `policy` is unknown, or the GPU has fewer than `groups` stream groups. As a
+        decorator: the `tf.function` has been called.
     """
     if not isinstance(policy, str):
         hint = ": as a decorator it is @tf.cuda.auto_stream()" if callable(policy) else ""

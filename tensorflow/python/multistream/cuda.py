@@ -138,8 +138,8 @@ def stream_stats() -> list[StreamGroupStats]:
     """Load and memory of every stream group.
 
     Returns:
-      One entry for each group of each GPU, ordered by GPU, then group. Empty until TensorFlow has
-      started its devices, and if multi-stream is not enabled.
+      One `StreamGroupStats` for each group of each GPU, by GPU, then group. Empty until
+      TensorFlow has started its devices, and if multi-stream is not enabled.
     """
     size = loader.library.TFMS_StreamStats(None, 0)
     entries = (_CStats * size)()

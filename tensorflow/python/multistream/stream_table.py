@@ -55,7 +55,7 @@ class NodeStreamGroup:
 
 
 class StreamGroups(Sequence[NodeStreamGroup]):
-    """The stream groups of a graph's nodes. Prints as a table.
+    """The stream groups of a graph's nodes: a sequence of `NodeStreamGroup` that prints as a table.
 
     Args:
       title: what the nodes are of.

@@ -108,7 +108,7 @@ def tune(
 
     Args:
       fn: a function, or a `tf.function`. It may create variables in its first call only.
-      example_inputs: its arguments, as in a call.
+      example_inputs: its arguments, as in a call: tensors of the shapes that are to be fast.
       policies: which to try, of those of `tf.cuda.auto_stream`.
       groups: which numbers of groups to try; None: 2, 4, 8 and so on up to those that the GPU has.
       steps: calls to time for each; the median counts.
@@ -120,7 +120,9 @@ def tune(
     Raises:
       RuntimeError: this process has not several stream groups whose nodes have groups of their
         own, or this is not eager code.
-      TypeError, ValueError: an argument is not one of these.
+      TypeError: `fn` is not a function, or an entry of `groups` is not an int.
+      ValueError: `steps` is below 3, a policy is unknown, or an entry of `groups` is not a number
+        that the GPU has.
     """
     if not callable(fn):
         raise TypeError(f"tf.cuda.tune: fn={fn!r} is not a function")
