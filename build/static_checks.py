@@ -34,6 +34,8 @@ from build_error import BuildError, command_line, run_main
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _BIN = pathlib.PurePath(".venv/bin")
+# Of .gitignore, at the repository's root.
+_NOT_OURS = (".venv", "bazel-", "dist", ".git", ".mypy_cache", ".pytest_cache", ".ruff_cache")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,13 +148,10 @@ def repository_files(root: pathlib.Path) -> list[str]:
     """Lists the files that are in the repository, or are new and not ignored.
 
     Args:
-      root: the repository.
+      root: the repository, or a copy of it without Git's folder, as in an image.
 
     Returns:
       Their paths, relative to it.
-
-    Raises:
-      BuildError: Git does not list them.
     """
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -161,14 +160,16 @@ def repository_files(root: pathlib.Path) -> list[str]:
         text=True,
         check=False,
     )
+    names = set(listed.stdout.split("\0"))
     if listed.returncode:
-        raise BuildError(f"git ls-files failed in {root}: {listed.stderr.strip()}")
-    return sorted(
-        {
-            name
-            for name in listed.stdout.split("\0")
-            if (root / name).is_file() and not (root / name).is_symlink()
+        names = {
+            path.relative_to(root).as_posix()
+            for folder in root.iterdir()
+            if not folder.name.startswith(_NOT_OURS)
+            for path in [folder, *folder.rglob("*")]
         }
+    return sorted(
+        name for name in names if (root / name).is_file() and not (root / name).is_symlink()
     )
 
 

@@ -89,6 +89,13 @@ def test_file_concerns_its_check(name: str, file: str) -> None:
     assert static_checks.concerned(check, [file]) == [file]
 
 
+def test_files_are_found_without_git_and_what_is_built_is_not(tmp_path: pathlib.Path) -> None:
+    for name in ("a.py", "build/b.py", "dist/c.py", ".venv/d.py", "bazel-bin/e.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert static_checks.repository_files(tmp_path) == ["a.py", "build/b.py"]
+
+
 def run(monkeypatch: pytest.MonkeyPatch, checks: tuple[Check, ...], *arguments: str) -> None:
     monkeypatch.setattr(static_checks, "CHECKS", checks)
     monkeypatch.setattr("sys.argv", ["static_checks.py", *arguments])

@@ -123,6 +123,7 @@ install_system_packages() {
   if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
     missing+=(python3-venv)
   fi
+  if [[ "${1:-}" == --test ]] && ! command -v git >/dev/null; then missing+=(git); fi
   if [[ "${1:-}" == --test && ! -e /usr/include/gtest/gtest.h &&
     ! -e /usr/local/include/gtest/gtest.h ]]; then
     missing+=(libgtest-dev)
