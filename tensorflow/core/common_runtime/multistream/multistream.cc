@@ -134,8 +134,8 @@ int TFMS_IsNodeLevel() {
   return options.ok() && options->node_level ? 1 : 0;
 }
 
-// Blocks until everything that has been given to `group`'s streams, or to those
-// of all groups if it is -1, is done on all GPUs. CopyText of an error message.
+// Blocks until everything that is enqueued on `group`'s streams, or to those of
+// all groups if it is -1, is done on all GPUs. CopyText of an error message.
 int TFMS_Synchronize(int group, char* message, int size) {
   const absl::Status status =
       tensorflow::multistream::SynchronizeStreams(group);
@@ -145,8 +145,8 @@ int TFMS_Synchronize(int group, char* message, int size) {
 // PlanTable for `bytes` bytes of a serialized GraphDef, with the options of the
 // environment, of GPU 0. CopyText of the table, or -1 - that of an error
 // message.
-int TFMS_PlanTable(const char* graph, int bytes, const char* function, int home,
-                   char* table, int size) {
+int TFMS_PlanTable(const char* graph, int bytes, const char* function,
+                   int caller_group, char* table, int size) {
   using namespace tensorflow::multistream;  // NOLINT
   const absl::StatusOr<std::string> made =
       [&]() -> absl::StatusOr<std::string> {
@@ -162,7 +162,7 @@ int TFMS_PlanTable(const char* graph, int bytes, const char* function, int home,
     }
     NodePlanOptions plan;
     plan.group_count = StreamGroupCount(0);
-    plan.home = home;
+    plan.caller_group = caller_group;
     plan.propagate = options->forward_propagation;
     plan.policy = options->policy;
     plan.file = (*file)->get();

@@ -92,7 +92,7 @@ absl::Status CheckWord(const std::string& name, const std::string& value,
 
 constexpr std::pair<const char*, Policy> kPolicies[] = {
     {"none", Policy::kNone},
-    {"user_defined", Policy::kNone},  // what programs mark counts anyway
+    {"user_defined", Policy::kNone},  // what programs say counts anyway
     {"embedding", Policy::kEmbedding},
     {"full_graph", Policy::kFullGraph},
     {"cost", Policy::kCost}};

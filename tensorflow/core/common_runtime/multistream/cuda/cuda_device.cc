@@ -43,8 +43,8 @@ class MergedContext : public GPUDeviceContext {
     GPUDeviceContext::CopyCPUTensorToDevice(
         from, device, to,
         [group = group_, done = std::move(done)](const absl::Status& status) {
-          group->WhenPassed([done, status] { done(status); },
-                            /*host_waits=*/true);
+          group->WhenCompleted([done, status] { done(status); },
+                               /*host_waits=*/true);
         },
         sync_dst_compute);
   }

@@ -34,9 +34,9 @@ struct CudaEvent : public StreamEvent {
 absl::Status CudaStreamGroup::Bind(BaseGPUDevice* device) {
   absl::MutexLock lock(&mu_);
   if (stream_ != nullptr) return absl::OkStatus();
-  auto mark = device->executor()->CreateEvent();
-  if (!mark.ok()) return mark.status();
-  mark_ = *std::move(mark);
+  auto own_event = device->executor()->CreateEvent();
+  if (!own_event.ok()) return own_event.status();
+  own_event_ = *std::move(own_event);
   executor_ = device->executor();
   events_ = device->tensorflow_accelerator_device_info()->event_mgr;
   stream_ = device->compute_stream();
@@ -47,10 +47,13 @@ void CudaStreamGroup::WaitFor(StreamGroup* other) {
   Check(stream_->WaitFor(static_cast<CudaStreamGroup*>(other)->stream_));
 }
 
-void CudaStreamGroup::RecordMark() { Check(stream_->RecordEvent(mark_.get())); }
+void CudaStreamGroup::RecordOwnEvent() {
+  Check(stream_->RecordEvent(own_event_.get()));
+}
 
-void CudaStreamGroup::WaitForMark(StreamGroup* other) {
-  Check(stream_->WaitFor(static_cast<CudaStreamGroup*>(other)->mark_.get()));
+void CudaStreamGroup::WaitForOwnEventOf(StreamGroup* other) {
+  Check(
+      stream_->WaitFor(static_cast<CudaStreamGroup*>(other)->own_event_.get()));
 }
 
 std::unique_ptr<StreamEvent> CudaStreamGroup::NewEvent() {

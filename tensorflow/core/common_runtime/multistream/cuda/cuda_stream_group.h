@@ -41,8 +41,8 @@ class CudaStreamGroup : public StreamGroup {
   absl::Status Bind(BaseGPUDevice* device);
 
   void WaitFor(StreamGroup* other) override;
-  void RecordMark() override;
-  void WaitForMark(StreamGroup* other) override;
+  void RecordOwnEvent() override;
+  void WaitForOwnEventOf(StreamGroup* other) override;
   std::unique_ptr<StreamEvent> NewEvent() override;
   void Record(StreamEvent* event) override;
   void WaitForEvent(StreamGroup* recorder, StreamEvent* event) override;
@@ -61,7 +61,7 @@ class CudaStreamGroup : public StreamGroup {
   se::StreamExecutor* executor_ = nullptr;
   se::Stream* stream_ = nullptr;
   EventMgr* events_ = nullptr;
-  std::unique_ptr<se::Event> mark_;
+  std::unique_ptr<se::Event> own_event_;
 };
 
 }  // namespace multistream

@@ -48,7 +48,7 @@ constexpr int64_t kEmulatedMemory = int64_t{4} << 30;
 using Known = std::array<int64_t, kMaxGroupCount>;
 
 // Uses of memory by groups that do not own it and whose streams have yet to
-// pass them, and which of them the streams wait for.
+// complete them, and which of them the streams wait for.
 class ForeignUses {
  public:
   static ForeignUses* Get() {
@@ -321,11 +321,11 @@ struct EmulatedStreamGroup::Impl {
   absl::Mutex mu;
   absl::CondVar changed;
   std::deque<std::function<void()>> work ABSL_GUARDED_BY(mu);
-  int64_t given ABSL_GUARDED_BY(mu) = 0;
-  int64_t passed ABSL_GUARDED_BY(mu) = 0;
+  int64_t enqueued ABSL_GUARDED_BY(mu) = 0;
+  int64_t completed ABSL_GUARDED_BY(mu) = 0;
   bool paused ABSL_GUARDED_BY(mu) = false;
   bool stopping ABSL_GUARDED_BY(mu) = false;
-  EmulatedEvent mark;
+  EmulatedEvent own_event;
   std::thread thread;
 
   void Loop() {
@@ -341,7 +341,7 @@ struct EmulatedStreamGroup::Impl {
       next();
       next = nullptr;
       absl::MutexLock lock(&mu);
-      ++passed;
+      ++completed;
       changed.SignalAll();
     }
   }
@@ -366,9 +366,10 @@ EmulatedStreamGroup::~EmulatedStreamGroup() {
 void EmulatedStreamGroup::WaitFor(StreamGroup* other) {
   ForeignUses::Get()->Wait(this, ForeignUses::Get()->Tail(other));
 }
-void EmulatedStreamGroup::RecordMark() { Record(&impl_->mark); }
-void EmulatedStreamGroup::WaitForMark(StreamGroup* other) {
-  WaitForEvent(other, &static_cast<EmulatedStreamGroup*>(other)->impl_->mark);
+void EmulatedStreamGroup::RecordOwnEvent() { Record(&impl_->own_event); }
+void EmulatedStreamGroup::WaitForOwnEventOf(StreamGroup* other) {
+  WaitForEvent(other,
+               &static_cast<EmulatedStreamGroup*>(other)->impl_->own_event);
 }
 std::unique_ptr<StreamEvent> EmulatedStreamGroup::NewEvent() {
   return std::make_unique<EmulatedEvent>();
@@ -383,7 +384,7 @@ void EmulatedStreamGroup::WaitForEvent(StreamGroup*, StreamEvent* event) {
 void EmulatedStreamGroup::ThenExecute(std::function<void()> f) {
   absl::MutexLock lock(&impl_->mu);
   impl_->work.push_back(std::move(f));
-  ++impl_->given;
+  ++impl_->enqueued;
   impl_->changed.SignalAll();
 }
 
@@ -392,8 +393,8 @@ absl::Status EmulatedStreamGroup::Synchronize() {
     return absl::OkStatus();
   }
   absl::MutexLock lock(&impl_->mu);
-  const int64_t target = impl_->given;
-  while (impl_->passed < target) impl_->changed.Wait(&impl_->mu);
+  const int64_t target = impl_->enqueued;
+  while (impl_->completed < target) impl_->changed.Wait(&impl_->mu);
   return absl::OkStatus();
 }
 

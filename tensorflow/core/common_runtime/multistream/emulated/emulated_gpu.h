@@ -44,8 +44,8 @@ class EmulatedStreamGroup : public StreamGroup {
   ~EmulatedStreamGroup() override;
 
   void WaitFor(StreamGroup* other) override;
-  void RecordMark() override;
-  void WaitForMark(StreamGroup* other) override;
+  void RecordOwnEvent() override;
+  void WaitForOwnEventOf(StreamGroup* other) override;
   std::unique_ptr<StreamEvent> NewEvent() override;
   void Record(StreamEvent* event) override;
   void WaitForEvent(StreamGroup* other, StreamEvent* event) override;
@@ -63,7 +63,7 @@ class EmulatedStreamGroup : public StreamGroup {
 };
 
 // How often memory was freed while an emulated stream of another group had yet
-// to pass an op that uses it. Anything but 0 is a bug in the runtime.
+// to complete an op that uses it. Anything but 0 is a bug in the runtime.
 int64_t EmulatedMemoryViolations();
 
 // Makes options.emulated_gpus GPUs of 4 GiB each.

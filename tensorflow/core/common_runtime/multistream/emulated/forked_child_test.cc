@@ -162,7 +162,7 @@ TEST_F(ForkedChildTest, DeletesASessionThatIsAtRest) {
   EXPECT_TRUE(RunOnce(at_rest_.get()).ok());
 }
 
-TEST_F(ForkedChildTest, LetsGoOfPinnedMemory) {
+TEST_F(ForkedChildTest, ReleasesPinnedMemory) {
   Allocator* pinned = FindGpuGroups(0)->group(1)->host_allocator();
   ASSERT_NE(pinned, nullptr);
   Tensor fed(pinned, DT_FLOAT, TensorShape({1024}));

@@ -144,13 +144,13 @@ class GraphLevelExecutor : public Executor {
           const absl::Status status = gpu->WithMemoryOfGroups(result, failures);
           step->Finish();
           if (complete_on_stream) {
-            step->ReleaseWhenPassed(group, [gpu, group, status, done] {
+            step->ReleaseWhenCompleted(group, [gpu, group, status, done] {
               gpu->EndStep(group, status.ok());
               done(status);
             });
             return;
           }
-          step->ReleaseWhenPassed(group);
+          step->ReleaseWhenCompleted(group);
           gpu->EndStep(group, status.ok());
           done(status);
         });

@@ -46,7 +46,7 @@ class CallbackOp : public AsyncOpKernel {
   using AsyncOpKernel::AsyncOpKernel;
   void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
     context->set_output(0, Tensor(1.0f));
-    FindGpuGroups(0)->leader()->WhenPassed([done = std::move(done)] {
+    FindGpuGroups(0)->leader()->WhenCompleted([done = std::move(done)] {
       callback_thread = std::this_thread::get_id();
       done();
     });

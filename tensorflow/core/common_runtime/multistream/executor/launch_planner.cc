@@ -45,10 +45,10 @@ absl::StatusOr<bool> LaunchPlanner::HasNodesToTune() const {
   return false;
 }
 
-NodePlanOptions LaunchPlanner::PlanOptions(int home) const {
+NodePlanOptions LaunchPlanner::PlanOptions(int caller_group) const {
   NodePlanOptions options;
   options.group_count = streams_.groups;
-  options.home = home;
+  options.caller_group = caller_group;
   options.reduce = options_.reduce_stream_wait;
   options.propagate = options_.forward_propagation;
   options.file = file_;
@@ -58,8 +58,8 @@ NodePlanOptions LaunchPlanner::PlanOptions(int home) const {
 }
 
 absl::StatusOr<std::shared_ptr<const Launches>> LaunchPlanner::Plan(
-    int home, const PlanGuess& guess) const {
-  NodePlanOptions options = PlanOptions(home);
+    int caller_group, const PlanGuess& guess) const {
+  NodePlanOptions options = PlanOptions(caller_group);
   options.split = guess.split;
   options.cost_policy = guess.cost_policy;
   options.wait_us = guess.wait_us;
@@ -90,7 +90,7 @@ absl::StatusOr<std::shared_ptr<const Launches>> LaunchPlanner::Plan(
     for (int id : planned.tails) launch.tails.push_back(slot_of[id]);
     launch.after_all = planned.after_all;
     // The executor that is made next looks at it.
-    if (home == 0) {
+    if (caller_group == 0) {
       SetExpensive(kernel->second, planned.starts || MayBlock(*node));
     }
     launch.slot = slot_of[node->id()];

@@ -72,17 +72,17 @@ class LaunchPlanner {
   // Whether to find out which plan is the fastest.
   absl::StatusOr<bool> HasNodesToTune() const;
 
-  // The plan of steps whose caller's group is `home`. That of the leader also
-  // says which kernels the executor made next runs in threads of their own: it
-  // is made by one thread at a time.
+  // The plan of steps whose caller's group is `caller_group`. That of the
+  // leader also says which kernels the executor made next runs in threads of
+  // their own: it is made by one thread at a time.
   absl::StatusOr<std::shared_ptr<const Launches>> Plan(
-      int home, const PlanGuess& guess) const;
+      int caller_group, const PlanGuess& guess) const;
 
   // Adds the groups of `launches`' nodes to what PlanCapture shows.
   void CapturePlan(const Launches& launches) const;
 
  private:
-  NodePlanOptions PlanOptions(int home) const;
+  NodePlanOptions PlanOptions(int caller_group) const;
   NodeFacts FactsOf(const Node& node) const;
   // Whether the op may wait in its thread for what another op of the step does,
   // as taking from a staging area does.

@@ -143,11 +143,11 @@ class NodeLevelExecutor : public Executor {
           "built")));
       return;
     }
-    StreamGroup* home = nested ? outer->group : gpu_->leader();
+    StreamGroup* caller_group = nested ? outer->group : gpu_->leader();
     const PlanTuner::Run turn = variants_.Begin(nested, may_plan);
     Executor* executor = nullptr;
-    auto launches =
-        variants_.LaunchesOf(turn.plan, home->index(), may_plan, &executor);
+    auto launches = variants_.LaunchesOf(turn.plan, caller_group->index(),
+                                         may_plan, &executor);
     if (launches.ok() && *launches == nullptr) {
       // No turn has begun: without one, only a nested step may lack its plan.
       params_.device->env()->SchedClosure([this, args, done = std::move(done)] {
@@ -164,42 +164,43 @@ class NodeLevelExecutor : public Executor {
     for (int i : (*launches)->groups) used_[i].store(true);
     auto step =
         nested ? outer->step
-               : std::make_shared<Step>(gpu_, home,
+               : std::make_shared<Step>(gpu_, caller_group,
                                         /*changes_state=*/true, shared_->order);
     if (shared_->kernels->traits().has_references) step->NoteReferences();
     auto run = std::make_shared<GroupRun>(
-        shared_, *launches, home, step,
-        nested
-            ? outer->run
-            : StepThreads::RunnerFor(options_, args, home, groups_,
-                                     leader_->session_threads(home->index())),
+        shared_, *launches, caller_group, step,
+        nested ? outer->run
+               : StepThreads::RunnerFor(
+                     options_, args, caller_group, groups_,
+                     leader_->session_threads(caller_group->index())),
         turn.profiled ? planner_.profile() : nullptr);
     std::shared_ptr<GroupRendezvous> rendezvous;
     if (args.rendezvous != nullptr) {
       rendezvous = std::make_shared<GroupRendezvous>(
-          args.rendezvous, step.get(), home, leader_->group_device(0),
-          leader_->group_device(home->index()));
+          args.rendezvous, step.get(), caller_group, leader_->group_device(0),
+          leader_->group_device(caller_group->index()));
     }
     Args ours = args;
-    ours.runner = run->Runner(home);
+    ours.runner = run->Runner(caller_group);
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
-    if (!nested) gpu_->StartStepOn(home);
+    if (!nested) gpu_->StartStepOn(caller_group);
     executor->RunAsync(
-        ours, [this, turn, nested, step, run, rendezvous, gpu = gpu_,
-               groups = groups_, home, failures = gpu_->memory_failures(),
-               done = std::move(done)](const absl::Status& result) {
+        ours,
+        [this, turn, nested, step, run, rendezvous, gpu = gpu_,
+         groups = groups_, caller_group, failures = gpu_->memory_failures(),
+         done = std::move(done)](const absl::Status& result) {
           const absl::Status status =
               nested ? result : gpu->WithMemoryOfGroups(result, failures);
           run->Join();
           if (!nested) {
             step->Finish();
             for (int i = 0; i < groups; ++i) {
-              step->ReleaseWhenPassed(gpu->group(i));
+              step->ReleaseWhenCompleted(gpu->group(i));
             }
             gpu->NoteLeaderWork();
-            gpu->EndStep(home, status.ok());
+            gpu->EndStep(caller_group, status.ok());
           }
-          variants_.DoneAndCompletesOn(home, turn, status.ok());
+          variants_.DoneAndCompletesOn(caller_group, turn, status.ok());
           done(status);
         });
   }

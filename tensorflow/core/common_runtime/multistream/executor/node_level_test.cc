@@ -372,7 +372,7 @@ TEST_F(NodeLevelTest, TrainingInBranchesGivesWhatOneGroupGives) {
   EXPECT_EQ(NewViolations(), 0);
 }
 
-// What other groups hold of a variable until the step ends is let go of before
+// What other groups hold of a variable until the step ends is released before
 // the change.
 TEST_F(NodeLevelTest, TrainingChangesVariablesInPlace) {
   auto session = StartedTraining(true);
@@ -398,7 +398,7 @@ TEST_F(NodeLevelTest, TrainingChangesVariablesInPlace) {
 
 // The sanitizer is proven to see, in the same run in which it saw nothing.
 //
-//   group 1  --- g1_a -----------          g1_a's memory is let go of when
+//   group 1  --- g1_a -----------          g1_a's memory is released when
 //                     \                    g2_b has been launched; nothing
 //   group 2  ---------- w --- g2_b ---     orders group 1 after g2_b.
 // Names end with `suffix`: a pair of ops is reported once.
@@ -432,7 +432,7 @@ class FaultTest : public NodeLevelTest {
     EXPECT_EQ(NewReports(), 0);
     ::testing::internal::CaptureStderr();
     EXPECT_TRUE(InjectTestFault(fault, times));
-    // As if the ops took long: what has passed cannot be used any more.
+    // As if the ops took long: what has completed cannot be used any more.
     for (int i = 0; i < kGroups; ++i) Group(i)->Pause();
     run();
     for (int i = 0; i < kGroups; ++i) Group(i)->Resume();

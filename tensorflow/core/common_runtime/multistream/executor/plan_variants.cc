@@ -71,12 +71,12 @@ void PlanVariants::Done(const PlanTuner::Run& turn) {
   if (turn.watched) tuner_->Done(turn);
 }
 
-void PlanVariants::DoneAndCompletesOn(StreamGroup* home,
+void PlanVariants::DoneAndCompletesOn(StreamGroup* caller_group,
                                       const PlanTuner::Run& turn, bool ok) {
   if (!turn.watched) return;
   tuner_->Done(turn);
-  home->WhenPassed(
-      [tuner = tuner_, turn, ok] { tuner->Passed(turn, NowUs(), ok); });
+  caller_group->WhenCompleted(
+      [tuner = tuner_, turn, ok] { tuner->Completed(turn, NowUs(), ok); });
 }
 
 absl::StatusOr<std::unique_ptr<PlanVariants::Variant>> PlanVariants::NewVariant(
@@ -114,21 +114,22 @@ int PlanVariants::MakeVariants() {
 }
 
 absl::StatusOr<std::shared_ptr<const Launches>> PlanVariants::LaunchesOf(
-    int number, int home, bool may_plan, Executor** runs) {
+    int number, int caller_group, bool may_plan, Executor** runs) {
   if (number == PlanTuner::kMustPlan) return nullptr;
   PlanGuess guess;
   {
     absl::MutexLock lock(&mu_);
     const Variant& variant = *variants_[number];
     *runs = variant.executor.get();
-    if (variant.launches[home] != nullptr) return variant.launches[home];
+    if (variant.launches[caller_group] != nullptr)
+      return variant.launches[caller_group];
     if (!may_plan) return nullptr;
     guess = variant.guess;
   }
-  auto made = planner_->Plan(home, guess);
+  auto made = planner_->Plan(caller_group, guess);
   if (!made.ok()) return made.status();
   absl::MutexLock lock(&mu_);
-  auto& launches = variants_[number]->launches[home];
+  auto& launches = variants_[number]->launches[caller_group];
   if (launches == nullptr) launches = *std::move(made);
   return launches;
 }

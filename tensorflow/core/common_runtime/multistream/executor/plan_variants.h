@@ -58,17 +58,17 @@ class PlanVariants {
   PlanTuner::Run Begin(bool is_nested, bool may_plan);
   // It is done on the host.
   void Done(const PlanTuner::Run& turn);
-  // The same, and `home`'s stream completes it later. `ok`: without an error.
-  void DoneAndCompletesOn(StreamGroup* home, const PlanTuner::Run& turn,
+  // The same, and `caller_group`'s stream completes it later. `ok`: without an
+  // error.
+  void DoneAndCompletesOn(StreamGroup* caller_group, const PlanTuner::Run& turn,
                           bool ok);
 
-  // The plan `number` for `home`, the caller's group. Makes it without the
-  // lock, as no step shall
-  // wait for a plan that is not its own. Two threads that do so at once have
-  // the same plan, of which the first one stays. nullptr: it has to be made,
-  // and this thread may not.
+  // The plan `number` for `caller_group`, the caller's group. Makes it without
+  // the lock, as no step shall wait for a plan that is not its own. Two threads
+  // that do so at once have the same plan, of which the first one stays.
+  // nullptr: it has to be made, and this thread may not.
   absl::StatusOr<std::shared_ptr<const Launches>> LaunchesOf(int number,
-                                                             int home,
+                                                             int caller_group,
                                                              bool may_plan,
                                                              Executor** runs)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -77,7 +77,8 @@ class PlanVariants {
   // A plan of the graph, and what runs it.
   struct Variant {
     PlanGuess guess;
-    std::vector<std::shared_ptr<const Launches>> launches;  // by home; see mu_
+    std::vector<std::shared_ptr<const Launches>>
+        launches;  // by the caller's group; see mu_
     std::unique_ptr<Executor> executor;
   };
 

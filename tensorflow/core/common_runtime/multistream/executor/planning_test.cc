@@ -139,7 +139,7 @@ class ThreadNotingOp : public OpKernel {
 REGISTER_KERNEL_BUILDER(Name("MultiStreamPlanningOp").Device(DEVICE_CPU),
                         ThreadNotingOp);
 
-// A function that an op of another group calls has that group for its home.
+// A function that an op of another group calls has that group for its caller's.
 TEST_F(PlanningTest, OfAFunctionIsNotDoneByTheThreadThatCallsIt) {
   FunctionDef function = FunctionDefHelper::Create(
       "noting", {}, {"y: float"}, {},

@@ -118,7 +118,7 @@ TEST_F(SegmentOwnConstTest, ConstantsOfDifferentValueStayApart) {
   Run(first.get(), "max:0", 3);
 }
 
-TEST_F(SegmentOwnConstTest, EqualConstantsOfOneGraphAreOneAndAreLetGo) {
+TEST_F(SegmentOwnConstTest, EqualConstantsOfOneGraphAreOneAndAreReleased) {
   Scope root = GraphWith(5);
   ops::Sum(root.WithOpName("both"),
            ops::Add(root, ops::Const(root.WithOpName("a"), Large(6)),

@@ -376,7 +376,7 @@ bool StreamAwarePool::GiveBackFreeRegions(size_t size) {
       region = regions_.erase(region);
     }
   }
-  // Without the lock: what the streams have yet to pass may free memory.
+  // Without the lock: what the streams have yet to complete may free memory.
   std::sort(users.begin(), users.end());
   users.erase(std::unique(users.begin(), users.end()), users.end());
   for (int user : users) groups_[user]->Block().IgnoreError();

@@ -79,7 +79,7 @@ class Planner {
     for (const Node* node : order_) {
       if (!node->IsOp()) continue;
       NodePlan::Node& planned = plan_.nodes[node->id()];
-      if (planned.why.empty()) AssignHome(node->id());
+      if (planned.why.empty()) AssignCallerGroup(node->id());
       if (facts_[node->id()].launched) plan_.groups_used[planned.group] = true;
     }
     // A dead node is not launched, and no path leads through it.
@@ -120,7 +120,7 @@ class Planner {
     } else if (node.IsSend() || node.IsRecv() || node.IsArg()) {
       // The rendezvous of the step places tensors in one group's memory, and
       // the caller's group is the one that has waited for the arguments.
-      planned.group = options_.home;
+      planned.group = options_.caller_group;
       planned.why = "default";
     } else if (from_file) {
       planned.group = *from_file;
@@ -136,8 +136,8 @@ class Planner {
     return absl::OkStatus();
   }
 
-  void AssignHome(int id) {
-    plan_.nodes[id].group = options_.home;
+  void AssignCallerGroup(int id) {
+    plan_.nodes[id].group = options_.caller_group;
     plan_.nodes[id].why = "default";
   }
 
@@ -166,14 +166,14 @@ class Planner {
             !on_host.empty() &&
             std::find(on_host.begin(), on_host.end(), false) == on_host.end();
         if (policy_of[id] != static_cast<int>(i)) {
-          nodes[id].group = plan_.nodes[id].why.empty() ? options_.home
+          nodes[id].group = plan_.nodes[id].why.empty() ? options_.caller_group
                                                         : plan_.nodes[id].group;
         }
       }
       NodePolicyOptions options;
       options.policy = policies[i].policy;
       options.groups = policies[i].groups;
-      options.home = options_.home;
+      options.caller_group = options_.caller_group;
       options.cost_us = options_.cost_us;
       options.wait_us = options_.wait_us;
       const auto groups = GroupsByPolicy(graph_, order_, nodes, options);
@@ -334,8 +334,8 @@ class Planner {
         lasts[id] = std::move(last);
         continue;
       }
-      plan_.nodes[id].starts =
-          group != options_.home && (last.depth == 0 || !last.groups[group]);
+      plan_.nodes[id].starts = group != options_.caller_group &&
+                               (last.depth == 0 || !last.groups[group]);
       lasts[id].depth = last.depth + 1;
       lasts[id].groups.resize(options_.group_count);
       lasts[id].groups[group] = true;

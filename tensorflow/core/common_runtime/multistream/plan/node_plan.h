@@ -19,8 +19,8 @@ limitations under the License.
 //
 // A node goes where, in this order: its own nature (leader), the stream file,
 // the scope it was built in, if allowed its first input with a group, or a
-// policy says (node_policy.h); else it stays with the caller of the graph
-// ("home"). Nodes of one group are ordered by its stream; for an edge between
+// policy says (node_policy.h); else it stays in the group of the graph's
+// caller. Nodes of one group are ordered by its stream; for an edge between
 // groups, the later node's stream waits.
 //
 //   group 1:  a ----> b ----------> e        e needs a (same stream), b and d;
@@ -62,7 +62,7 @@ struct NodeFacts {
 
 struct NodePlanOptions {
   int group_count = 1;
-  int home = 0;                      // the caller's group
+  int caller_group = 0;              // the caller's group
   bool reduce = true;                // leave out waits that others imply
   bool propagate = false;            // follow the inputs
   const StreamFile* file = nullptr;  // or nullptr

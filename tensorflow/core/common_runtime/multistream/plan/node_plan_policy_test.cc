@@ -99,7 +99,7 @@ class PolicyTest : public NodePlanTest {
 };
 
 TEST_F(PolicyTest, APolicyDecidesIfNobodyElseDoes) {
-  options_.home = 1;
+  options_.caller_group = 1;
   options_.policy = Policy::kFullGraph;
   AddFork();
   Plan();
@@ -121,7 +121,7 @@ TEST_F(PolicyTest, GroupsOfAPolicyWaitForEachOther) {
 }
 
 TEST_F(PolicyTest, EveryOtherReasonGoesBeforeAPolicy) {
-  options_.home = 1;
+  options_.caller_group = 1;
   options_.policy = Policy::kFullGraph;
   options_.propagate = true;
   UseFile("3: .*/file");
@@ -164,7 +164,7 @@ TEST_F(PolicyTest, APolicyKnowsWhereMarkedNodesAre) {
 }
 
 TEST_F(PolicyTest, AnAttributeGivesItsNodesAPolicy) {
-  options_.home = 2;
+  options_.caller_group = 2;
   AddFork("with_");
   AddFork("without_");
   SetPolicy("full_graph", "with_");
@@ -289,7 +289,7 @@ TEST_F(PolicyTest, WhatOpsAndWaitsCostCounts) {
 }
 
 TEST_F(PolicyTest, WhatIsNotLaunchedStaysWithTheCaller) {
-  options_.home = 1;
+  options_.caller_group = 1;
   options_.policy = Policy::kFullGraph;
   Node* constant = Const("constant", {});
   Node* a = Op("a", {}, {constant});
@@ -301,7 +301,7 @@ TEST_F(PolicyTest, WhatIsNotLaunchedStaysWithTheCaller) {
 }
 
 TEST_F(PolicyTest, WhatMayBeDeadStaysWithTheCaller) {
-  options_.home = 1;
+  options_.caller_group = 1;
   options_.policy = Policy::kFullGraph;
   AddFork();
   AddSwitch("switch", Named("x"));

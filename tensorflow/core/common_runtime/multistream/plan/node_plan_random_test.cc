@@ -50,7 +50,7 @@ struct RandomGraph {
     auto percent = [&](int chance) { return below(100) < chance; };
     const int count = 10 + below(51);
     options.group_count = 2 + below(4);
-    options.home = below(options.group_count);
+    options.caller_group = below(options.group_count);
     const int reach = 2 + below(count);  // how far back inputs are
     const int unlaunched = below(40);
     auto earlier = [&](int i) { return i - 1 - below(std::min(i, reach)); };
@@ -90,7 +90,7 @@ struct RandomGraph {
       defs[i].set_op("NodePlanTestOp");
       AddNodeAttr("Tin", taken, &defs[i]);
       AddNodeAttr("Tout", types[i], &defs[i]);
-      groups[i] = options.home;
+      groups[i] = options.caller_group;
       if (percent(75)) {
         groups[i] = below(options.group_count);
         AddNodeAttr(kStreamGroupAttr, groups[i], &defs[i]);
@@ -318,7 +318,7 @@ TEST_F(RandomNodePlanTest, PlansAreConsistent) {
   EXPECT_GT(tails, kSeeds);
 }
 
-TEST_F(RandomNodePlanTest, EachGroupButHomeStartsSomewhere) {
+TEST_F(RandomNodePlanTest, EachGroupButTheCallersStartsSomewhere) {
   int starts = 0, goes_on = 0;
   ForEachGraph([&](RandomGraph* random) {
     const NodePlan plan = random->Plan(/*reduce=*/true);
@@ -328,11 +328,11 @@ TEST_F(RandomNodePlanTest, EachGroupButHomeStartsSomewhere) {
       const int group = random->groups[i];
       if (starts_here) {
         started[group] = true;
-        EXPECT_NE(group, random->options.home) << "n" << i;
+        EXPECT_NE(group, random->options.caller_group) << "n" << i;
         EXPECT_TRUE(random->facts[i].launched) << "n" << i;
       } else if (random->facts[i].launched) {
         // Numbers are in the order of the edges.
-        EXPECT_TRUE(group == random->options.home || started[group])
+        EXPECT_TRUE(group == random->options.caller_group || started[group])
             << "n" << i;
       }
       (starts_here ? starts : goes_on) += 1;

@@ -35,13 +35,13 @@ TEST_F(NodePlanTest, ANodeWithoutAnyReasonStaysWithTheCaller) {
   Node* a = Op("a", {});
   Plan();
   EXPECT_EQ(Place(a), "0 default");
-  options_.home = 3;
+  options_.caller_group = 3;
   Plan();
   EXPECT_EQ(Place(a), "3 default");
 }
 
 TEST_F(NodePlanTest, AScopeDecides) {
-  options_.home = 1;
+  options_.caller_group = 1;
   Node* a = Op("a", 2);
   Node* b = Op("b", 0);
   Plan();
@@ -50,7 +50,7 @@ TEST_F(NodePlanTest, AScopeDecides) {
 }
 
 TEST_F(NodePlanTest, EachReasonGoesBeforeTheNext) {
-  options_.home = 1;
+  options_.caller_group = 1;
   options_.propagate = true;
   Node* from = Op("from", 3);
   Node* with_leader = Op("x/leader", 2, {from});
@@ -77,7 +77,7 @@ TEST_F(NodePlanTest, TheLeaderGoesBeforeAFileThatSaysAnotherGroup) {
 }
 
 TEST_F(NodePlanTest, SendsAndRecvsStayWithTheCaller) {
-  options_.home = 1;
+  options_.caller_group = 1;
   options_.propagate = true;
   UseFile("3: .*/file");
   Node* from = Op("from", 2);
@@ -94,7 +94,7 @@ TEST_F(NodePlanTest, SendsAndRecvsStayWithTheCaller) {
 
 // The caller's group is the one that has waited for them.
 TEST_F(NodePlanTest, ArgumentsStayWithTheCaller) {
-  options_.home = 1;
+  options_.caller_group = 1;
   options_.propagate = true;
   options_.policy = Policy::kFullGraph;
   UseFile("3: .*/file");
@@ -111,7 +111,7 @@ TEST_F(NodePlanTest, ArgumentsStayWithTheCaller) {
 }
 
 TEST_F(NodePlanTest, TheLeaderHasSendsThatMustBeThere) {
-  options_.home = 1;
+  options_.caller_group = 1;
   Node* send = Send("send", "_Send", Op("from", 2), {});
   facts_["send"].leader_reason = "so it is";
   Plan();
@@ -119,7 +119,7 @@ TEST_F(NodePlanTest, TheLeaderHasSendsThatMustBeThere) {
 }
 
 TEST_F(NodePlanTest, ScratchStaysWithTheLeaderUnlessAGroupIsGiven) {
-  options_.home = 3;
+  options_.caller_group = 3;
   options_.propagate = true;
   Node* from = Op("from", 2);
   const Nodes nodes = {Op("plain", {}), Op("scoped", 2), Op("file", {}),
@@ -314,17 +314,17 @@ TEST_F(NodePlanTest, ControlInputsAreNeededToo) {
   EXPECT_EQ(Starts(), "a1, a2, a3");
 }
 
-TEST_F(NodePlanTest, NodesOfHomeNeverStart) {
+TEST_F(NodePlanTest, NodesOfTheCallersGroupNeverStart) {
   Node* a = Op("a", 1);
   Node* leader = Op("leader", 0, {a});
   Op("home", {}, {leader});
   Op("alone", {});
   Plan();
   EXPECT_EQ(Starts(), "a");
-  options_.home = 2;
+  options_.caller_group = 2;
   Plan();
   EXPECT_EQ(Starts(), "a, leader");
-  options_.home = 1;
+  options_.caller_group = 1;
   Plan();
   EXPECT_EQ(Starts(), "leader");
 }

@@ -99,7 +99,7 @@ TEST_F(NodePlanTest, DefaultNodesAreInTheCallersGroup) {
   Node* b = Op("b", {}, {a});
   Plan();
   EXPECT_EQ(Waits(b), "a");
-  options_.home = 2;
+  options_.caller_group = 2;
   Plan();
   EXPECT_EQ(Waits(b), "");
 }

@@ -56,9 +56,9 @@ class Placer {
     FindWhatMayNotRunOnce();
     MakePolicyGraph();
     PolicyOptions options;
-    options.home = options_.home;
+    options.caller_group = options_.caller_group;
     options.wait_us = options_.wait_us;
-    options.group_count = std::max(options_.groups, options_.home + 1);
+    options.group_count = std::max(options_.groups, options_.caller_group + 1);
     for (const PolicyNode& node : policy_graph_) {
       options.group_count =
           std::max(options.group_count, node.group.value_or(0) + 1);
@@ -136,7 +136,7 @@ class Placer {
       PolicyNode made;
       for (int from : before) made.inputs.push_back(number_[from]);
       made.group = nodes_[id].group;
-      if (conditional_[id] && !made.group) made.group = options_.home;
+      if (conditional_[id] && !made.group) made.group = options_.caller_group;
       made.cost_us = CostOf(*node);
       made.lookup = IsEmbeddingLookup(*node);
       made.dense = IsDense(node->type_string());

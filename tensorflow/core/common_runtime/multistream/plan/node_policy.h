@@ -49,10 +49,10 @@ struct NodeForPolicy {
 
 struct NodePolicyOptions {
   Policy policy = Policy::kNone;
-  // It uses the first so many groups, and those up to `home`, the caller's, and
-  // the last one that a node has anyway.
+  // It uses the first so many groups, and those up to `caller_group`, the
+  // caller's, and the last one that a node has anyway.
   int groups = 1;
-  int home = 0;
+  int caller_group = 0;
   // Time that a node takes of a group, in microseconds, where it is known; may
   // be empty.
   std::function<std::optional<double>(const Node&)> cost_us;

@@ -139,8 +139,8 @@ TEST_F(NodePolicyTest, AFixedGroupInALoopIsKept) {
   EXPECT_EQ(Of("after_b2"), 3);
 }
 
-TEST_F(NodePolicyTest, AVariableThatALoopUsesIsReadAtHome) {
-  options_.home = 1;
+TEST_F(NodePolicyTest, AVariableThatALoopUsesIsReadInTheCallersGroup) {
+  options_.caller_group = 1;
   Node* read = Read("read");
   const Loop loop = Open("loop", Op("x"));
   Node* weights = Enter("weights", read);

@@ -87,7 +87,7 @@ class AfterALookupTest : public NodePolicyTest,
   Group GroupOfNext(const std::string& type) {
     options_.policy = Policy::kEmbedding;
     options_.groups = 2;
-    Node* bottom = Chain("bottom", Op("x"), 30);  // home is busy
+    Node* bottom = Chain("bottom", Op("x"), 30);  // the caller's group is busy
     Op("other", {bottom});  // else it would be for the lookup's only
     Node* lookup = Lookup("lookup", Ids("ids"));
     NodeBuilder next("next", type);
@@ -108,7 +108,9 @@ class AfterALookupTest : public NodePolicyTest,
 };
 
 class DenseTest : public AfterALookupTest {};
-TEST_P(DenseTest, StaysHome) { EXPECT_EQ(GroupOfNext(GetParam()), 0); }
+TEST_P(DenseTest, StaysInTheCallersGroup) {
+  EXPECT_EQ(GroupOfNext(GetParam()), 0);
+}
 INSTANTIATE_TEST_SUITE_P(Types, DenseTest,
                          ::testing::Values("MatMul", "BatchMatMulV2", "Einsum",
                                            "Conv2D", "Conv3D",

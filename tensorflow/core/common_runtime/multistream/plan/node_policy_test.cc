@@ -45,9 +45,9 @@ TEST_F(NodePolicyTest, BranchesGoApart) {
   EXPECT_EQ(Of(join), 0);
 }
 
-TEST_F(NodePolicyTest, WithoutAPolicyAllStayHome) {
+TEST_F(NodePolicyTest, WithoutAPolicyAllStayInTheCallersGroup) {
   options_.policy = Policy::kNone;
-  options_.home = 2;
+  options_.caller_group = 2;
   Fork("", Reshape("reshape", Op("x")));
   Place();
   EXPECT_EQ(GroupsUsed(), std::set<int>{2});
@@ -107,9 +107,9 @@ TEST_F(GroupsOfPolicyTest, ItUsesAsManyGroupsAsItMay) {
   }
 }
 
-TEST_F(GroupsOfPolicyTest, ItUsesThoseUpToHomeToo) {
+TEST_F(GroupsOfPolicyTest, ItUsesThoseUpToTheCallersGroupToo) {
   options_.groups = 2;
-  options_.home = 3;
+  options_.caller_group = 3;
   AddBranches(6);
   Place();
   EXPECT_EQ(GroupsUsed(), (std::set<int>{0, 1, 2, 3}));
@@ -126,8 +126,9 @@ TEST_F(GroupsOfPolicyTest, ItUsesThoseUpToTheLastFixedOneToo) {
   EXPECT_EQ(GroupsUsed(), (std::set<int>{0, 1, 2, 3, 4}));
 }
 
-TEST_F(GroupsOfPolicyTest, HomeIsWhereTheLongestPathAndWhatHasNoPolicyGo) {
-  options_.home = 2;
+TEST_F(GroupsOfPolicyTest,
+       TheCallersGroupGetsTheLongestPathAndWhatHasNoPolicy) {
+  options_.caller_group = 2;
   Node* x = Op("x");
   Node* split = Switch("switch", x);
   Node* merged =
@@ -306,7 +307,8 @@ TEST_F(NodePolicyTest, ARecvGoesWhereItIsUsedAndIsNoBranch) {
 
 // The one with more is a node of the policy's own.
 TEST_F(NodePolicyTest, UpToSixtyFourNodesAreHandedOn) {
-  options_.policy = Policy::kEmbedding;  // all others stay home
+  options_.policy =
+      Policy::kEmbedding;  // all others stay in the caller's group
   Nodes many;
   for (int i = 0; i < 63; ++i) {
     many.push_back(FixedOp(absl::StrCat("many", i), 3));
@@ -351,7 +353,7 @@ class CostsTest : public NodePolicyTest {
   }
 };
 
-TEST_F(CostsTest, TheLongestBranchStaysAloneAtHome) {
+TEST_F(CostsTest, TheLongestBranchStaysAloneInTheCallersGroup) {
   options_.groups = 2;
   AddThreeBranches();
   SetCosts({{"a", 100}, {"b", 10}, {"c", 10}});

@@ -114,12 +114,12 @@ void PlanTuner::Done(const Run& run) {
   --running_;
 }
 
-void PlanTuner::Passed(const Run& run, double now_us, bool ok) {
+void PlanTuner::Completed(const Run& run, double now_us, bool ok) {
   absl::MutexLock lock(&mu_);
   if (run.timed) --timed_;
   // What was enqueued before it kept the streams busy.
-  const double us = now_us - std::max(run.begun_us, last_passed_us_);
-  last_passed_us_ = std::max(last_passed_us_, now_us);
+  const double us = now_us - std::max(run.begun_us, last_completed_us_);
+  last_completed_us_ = std::max(last_completed_us_, now_us);
   if (run.timed && ok && disturbed_ < run.number) {
     times_us_[run.plan].push_back(us);
   }

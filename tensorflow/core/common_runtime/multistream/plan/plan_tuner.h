@@ -51,7 +51,7 @@ class PlanTuner {
     int plan = 0;
     // Its ops are to be timed.
     bool profiled = false;
-    // Done and Passed are to be called with it; not so once it is decided.
+    // Done and Completed are to be called with it; not so once it is decided.
     bool watched = false;
     int64_t number = 0;
     double begun_us = 0;
@@ -65,7 +65,7 @@ class PlanTuner {
   // It is done on the host.
   void Done(const Run& run);
   // Its streams have completed it. `ok`: it ended without an error.
-  void Passed(const Run& run, double now_us, bool ok);
+  void Completed(const Run& run, double now_us, bool ok);
 
   // The plan to stay with, or -1.
   int decided() const { return decided_.load(std::memory_order_acquire); }
@@ -98,7 +98,7 @@ class PlanTuner {
   int timed_ ABSL_GUARDED_BY(mu_) = 0;    // until their streams completed them
   // Runs up to this number had others beside them.
   int64_t disturbed_ ABSL_GUARDED_BY(mu_) = 0;
-  double last_passed_us_ ABSL_GUARDED_BY(mu_) = 0;
+  double last_completed_us_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<std::vector<double>> times_us_ ABSL_GUARDED_BY(mu_);  // by plan
 };
 

@@ -63,7 +63,7 @@ class PlanTunerTest : public ::testing::Test {
   void End(const StepRun& run, bool ok = true) {
     if (!run.watched) return;
     tuner_->Done(run);
-    tuner_->Passed(run, now_us_, ok);
+    tuner_->Completed(run, now_us_, ok);
   }
   // A step with no other beside it.
   StepRun Step() {
@@ -131,7 +131,7 @@ TEST_F(PlanTunerTest, AThreadThatMayNotPlanDoesNot) {
 
 // Callbacks of all streams run on one thread: who plans must not stop it.
 TEST(PlanTunerThreadsTest, StepsBeginAndEndWhilePlansAreMade) {
-  absl::Notification planning, may_end, passed;
+  absl::Notification planning, may_end, completed;
   PlanTuner tuner([&] {
     planning.Notify();
     may_end.WaitForNotification();
@@ -147,14 +147,14 @@ TEST(PlanTunerThreadsTest, StepsBeginAndEndWhilePlansAreMade) {
   planning.WaitForNotification();
   StepRun beside;
   std::thread callbacks([&] {
-    for (const StepRun& run : before) tuner.Passed(run, 200, true);
+    for (const StepRun& run : before) tuner.Completed(run, 200, true);
     beside = tuner.Begin(200);
     tuner.Done(beside);
-    tuner.Passed(beside, 300, true);
+    tuner.Completed(beside, 300, true);
     EXPECT_EQ(tuner.Medians().size(), 1);
-    passed.Notify();
+    completed.Notify();
   });
-  EXPECT_TRUE(passed.WaitForNotificationWithTimeout(absl::Seconds(30)))
+  EXPECT_TRUE(completed.WaitForNotificationWithTimeout(absl::Seconds(30)))
       << "callbacks wait for the plans";
   may_end.Notify();
   planner.join();
@@ -208,16 +208,16 @@ TEST_F(PlanTunerTest, TheDecisionWaitsForTheTimesOfAllTurns) {
   const StepRun second = Begin();
   tuner_->Done(second);
   now_us_ += 80;
-  tuner_->Passed(first, now_us_, true);
+  tuner_->Completed(first, now_us_, true);
   EXPECT_EQ(tuner_->decided(), -1);
   now_us_ += 80;
-  tuner_->Passed(second, now_us_, true);
+  tuner_->Completed(second, now_us_, true);
   EXPECT_EQ(tuner_->decided(), 1);
 }
 
 TEST_F(PlanTunerTest, AStepThatEndsAfterTheDecisionChangesNothing) {
   UsePlans({100, 80});
-  // The last turns come, and one more step begins before they have passed.
+  // The last turns come, and one more step begins before they have completed.
   Steps(kStepsBeforePlans + 2 + 3 * 8 - 1);
   const StepRun last = Begin();
   tuner_->Done(last);
@@ -225,7 +225,7 @@ TEST_F(PlanTunerTest, AStepThatEndsAfterTheDecisionChangesNothing) {
   EXPECT_TRUE(late.watched);
   EXPECT_EQ(late.plan, 0);
   now_us_ += 80;
-  tuner_->Passed(last, now_us_, true);
+  tuner_->Completed(last, now_us_, true);
   EXPECT_EQ(tuner_->decided(), 1);
   End(late);
   EXPECT_EQ(tuner_->decided(), 1);
@@ -326,7 +326,7 @@ TEST_F(PlanTunerTest, TurnsWaitUntilALongStepIsDone) {
   EXPECT_EQ(Steps(5), "p p p 1 1");
 }
 
-// Steps whose host goes on before their streams have passed them.
+// Steps whose host goes on before their streams have completed them.
 
 // All steps take `host_us` of the host, which runs ahead by up to `depth`
 // steps, and then what their plan says of one stream.
@@ -338,15 +338,15 @@ class PipelinedTest : public PlanTunerTest {
   void RunUntilDecided(size_t depth, double host_us) {
     struct Pending {
       StepRun run;
-      double passed_us;
+      double completed_us;
     };
     std::deque<Pending> pending;
-    double stream_us = now_us_;  // when it has passed what it was given
+    double stream_us = now_us_;  // when it has completed what was enqueued
     auto pass_one = [&] {
-      const auto [run, passed_us] = pending.front();
+      const auto [run, completed_us] = pending.front();
       pending.pop_front();
-      now_us_ = std::max(now_us_, passed_us);
-      if (run.watched) tuner_->Passed(run, passed_us, true);
+      now_us_ = std::max(now_us_, completed_us);
+      if (run.watched) tuner_->Completed(run, completed_us, true);
     };
     for (int i = 0; i < kManySteps && tuner_->decided() < 0; ++i) {
       const StepRun run = Begin();
@@ -355,7 +355,7 @@ class PipelinedTest : public PlanTunerTest {
       if (run.watched) tuner_->Done(run);
       pending.push_back({run, stream_us});
       while (pending.size() > depth ||
-             (!pending.empty() && pending.front().passed_us < now_us_)) {
+             (!pending.empty() && pending.front().completed_us < now_us_)) {
         pass_one();
       }
     }
@@ -388,13 +388,13 @@ TEST_F(PlanTunerTest, APassThatIsToldLateDoesNotTurnTheTimeBack) {
   const StepRun second = Begin();
   tuner_->Done(second);
   const double begun_us = now_us_;
-  tuner_->Passed(second, begun_us + 200, true);
-  tuner_->Passed(first, begun_us + 100, true);
+  tuner_->Completed(second, begun_us + 200, true);
+  tuner_->Completed(first, begun_us + 100, true);
   EXPECT_EQ(tuner_->Medians()[0], 200);
   now_us_ = begun_us + 150;
   const StepRun third = Begin();
   tuner_->Done(third);
-  tuner_->Passed(third, begun_us + 300, true);
+  tuner_->Completed(third, begun_us + 300, true);
   now_us_ = begun_us + 300;
   Step();
   // 200 of the second, and 100 of the third and the last. The first of a turn
@@ -449,7 +449,7 @@ TEST_F(PlanTunerTest, ThreadsThatCallItAtOnceReachOneDecision) {
     std::this_thread::yield();  // to one that begins or ends a step
     tuner.Done(run);
     std::this_thread::yield();
-    tuner.Passed(run, clock_us++, true);
+    tuner.Completed(run, clock_us++, true);
   };
   absl::Barrier start(kThreads);
   std::vector<std::thread> threads;

@@ -141,7 +141,7 @@ class ChainSpread {
       most_critical = piece;
     }
     if (most_critical != pieces_.end() && !most_critical->group.has_value()) {
-      most_critical->group = options_.home;
+      most_critical->group = options_.caller_group;
     }
   }
 

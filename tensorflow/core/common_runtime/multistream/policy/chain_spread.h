@@ -26,8 +26,9 @@ limitations under the License.
 //      \   /   \   /           e never runs beside b.
 //        c       f
 //
-// The chain with the most of the longest path stays home. A chain goes where
-// its fixed nodes are, and is cut where these are in different groups.
+// The chain with the most of the longest path stays in the caller's group. A
+// chain goes where its fixed nodes are, and is cut where these are in different
+// groups.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_POLICY_CHAIN_SPREAD_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_POLICY_CHAIN_SPREAD_H_

@@ -31,10 +31,10 @@ namespace {
 
 using Groups = std::vector<int>;
 
-PolicyOptions Options(int group_count, int home = 0) {
+PolicyOptions Options(int group_count, int caller_group = 0) {
   PolicyOptions options;
   options.group_count = group_count;
-  options.home = home;
+  options.caller_group = caller_group;
   return options;
 }
 
@@ -60,7 +60,7 @@ int EdgesBetweenGroups(const std::vector<std::pair<int, int>>& edges,
 //     .-> b (1) ----.
 //   a --> c (5) -----> e       longest path: a c e
 //     '-> d (1) ----'
-TEST(ChainSpreadTest, BranchesAreApartAndTheLongestIsAtHome) {
+TEST(ChainSpreadTest, BranchesAreApartAndTheLongestIsInTheCallersGroup) {
   PolicyGraph graph;
   const int a = Add(&graph);
   const int b = Add(&graph, {a});
@@ -68,7 +68,7 @@ TEST(ChainSpreadTest, BranchesAreApartAndTheLongestIsAtHome) {
   const int d = Add(&graph, {a});
   Add(&graph, {b, c, d});
   EXPECT_EQ(SpreadChains(graph, Options(3)), (Groups{0, 1, 0, 2, 0}));
-  EXPECT_EQ(SpreadChains(graph, Options(3, /*home=*/1)),
+  EXPECT_EQ(SpreadChains(graph, Options(3, /*caller_group=*/1)),
             (Groups{1, 0, 1, 2, 1}));
 }
 

@@ -24,17 +24,17 @@ GroupKnowledge::GroupKnowledge(const NodeLists& inputs,
                                const PolicyOptions& options)
     : inputs_(inputs),
       group_count_(options.group_count),
-      home_(options.home),
+      caller_group_(options.caller_group),
       start_(static_cast<int>(inputs.size())),
       known_after_((inputs.size() + 1) * group_count_),
       known_to_(group_count_ * group_count_),
       group_of_(inputs.size() + 1),
       position_(inputs.size() + 1),
       last_of_(group_count_, -1) {
-  group_of_[start_] = home_;
+  group_of_[start_] = caller_group_;
   position_[start_] = 1;
-  KnownAfter(start_)[home_] = 1;
-  KnownTo(home_)[home_] = 1;
+  KnownAfter(start_)[caller_group_] = 1;
+  KnownTo(caller_group_)[caller_group_] = 1;
 }
 
 void GroupKnowledge::AddMissing(int node, int group) {
@@ -85,7 +85,7 @@ int GroupKnowledge::Run(int node, int group) {
 int GroupKnowledge::WaitsAtEnd() {
   missing_.clear();
   for (int last : last_of_) {
-    if (last >= 0) AddMissing(last, home_);
+    if (last >= 0) AddMissing(last, caller_group_);
   }
   return CountWaits();
 }

@@ -23,9 +23,9 @@ limitations under the License.
 //                     w            w        not for b, which c waited for.
 //   group 1:     b --/      d ----/
 //
-// The step itself starts and ends in the caller's group ("home"): the first
-// node of another group comes after the start, and the end after the last node
-// of each group.
+// The step itself starts and ends in the caller's group: the first node of
+// another group comes after the start, and the end after the last node of each
+// group.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_POLICY_GROUP_KNOWLEDGE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_POLICY_GROUP_KNOWLEDGE_H_
@@ -48,7 +48,7 @@ class GroupKnowledge {
   // Makes the node its group's next, and returns the same.
   int Run(int node, int group);
 
-  // How often home must wait at the end of the step.
+  // How often the caller's group must wait at the end of the step.
   int WaitsAtEnd();
 
  private:
@@ -62,8 +62,9 @@ class GroupKnowledge {
 
   const NodeLists& inputs_;
   const int group_count_;
-  const int home_;
-  const int start_;  // stands for the step's start, as a node of home
+  const int caller_group_;
+  const int
+      start_;  // stands for the step's start, as a node of the caller's group
   std::vector<int> known_after_;  // of a node: what its group knows then
   std::vector<int> known_to_;
   std::vector<int> group_of_;

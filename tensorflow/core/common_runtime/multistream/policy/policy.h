@@ -23,23 +23,23 @@ namespace tensorflow {
 namespace multistream {
 
 enum class Policy {
-  // Free nodes stay home.
+  // Free nodes stay in the caller's group.
   kNone,
   // Embedding lookups, with what prepares them and with their gradients
   // (embedding_clusters.h), to the groups with the least to do; the costliest
   // first. A cluster goes to the group of its lookup if that is fixed. All
-  // others stay home.
+  // others stay in the caller's group.
   kEmbedding,
   // Nodes that may run at the same time in different groups, with the fewest
   // waits (chain_cover.h). If there are more chains than groups, those that
   // would run at the same time do as far as there are groups. The chain with
-  // the most of the longest path stays home. A chain goes where its fixed nodes
-  // are.
+  // the most of the longest path stays in the caller's group. A chain goes
+  // where its fixed nodes are.
   kFullGraph,
   // The shortest step by its estimate (step_estimate.h), of those of the other
   // policies and of list schedules (list_schedule.h) of 2 groups and more. The
   // one with the fewest groups, if it is nearly as short. What is not clearly
-  // shorter than all free nodes at home is not worth it: kNone.
+  // shorter than all free nodes in the caller's group is not worth it: kNone.
   kCost,
 };
 

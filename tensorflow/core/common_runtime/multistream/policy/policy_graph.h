@@ -49,7 +49,7 @@ using PolicyGraph = std::vector<PolicyNode>;
 struct PolicyOptions {
   int group_count = 1;
   // The caller's group, where free nodes are without a policy.
-  int home = 0;
+  int caller_group = 0;
   // What a wait between groups costs: about a small kernel's launch.
   double wait_us = 5;
 };

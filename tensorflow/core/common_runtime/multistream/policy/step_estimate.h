@@ -19,7 +19,7 @@ limitations under the License.
 // has been ready (all inputs done) for longest; of equals, that with the lowest
 // number. Each wait that a node needs (group_knowledge.h) takes `wait_us` of
 // its lane, after what is waited for and before the node. The step starts in
-// the home lane, where the lanes meet again at its end.
+// the caller's lane, where the lanes meet again at its end.
 //
 //        b (6)           in lane:   0   0   1   0       wait_us 1
 //       /     \                     a   b   c   d

@@ -30,10 +30,10 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-PolicyOptions Options(int group_count, double wait_us, int home = 0) {
+PolicyOptions Options(int group_count, double wait_us, int caller_group = 0) {
   PolicyOptions options;
   options.group_count = group_count;
-  options.home = home;
+  options.caller_group = caller_group;
   options.wait_us = wait_us;
   return options;
 }
@@ -64,14 +64,14 @@ TEST(StepEstimateTest, AStepTakesItsLongestLaneWithItsWaits) {
 
 //   a (3), b (5)         lane 0:  aaa  w      the end waits for lane 1
 //                        lane 1:  wbbbbb      b comes after the start
-TEST(StepEstimateTest, OtherGroupsStartAndEndWithHome) {
+TEST(StepEstimateTest, OtherGroupsStartAndEndWithTheCallersGroup) {
   PolicyGraph graph;
   Add(&graph, {}, 3);
   Add(&graph, {}, 5);
-  for (int home : {0, 1}) {
-    const int other = 1 - home;
-    const StepEstimate estimate =
-        EstimateStep(graph, {home, other}, Options(2, /*wait_us=*/1, home));
+  for (int caller_group : {0, 1}) {
+    const int other = 1 - caller_group;
+    const StepEstimate estimate = EstimateStep(
+        graph, {caller_group, other}, Options(2, /*wait_us=*/1, caller_group));
     EXPECT_DOUBLE_EQ(estimate.step_us, 7);
     EXPECT_EQ(estimate.waits, 2);
   }
@@ -152,7 +152,7 @@ class Reference {
         knew_(graph.size() + 1),
         free_us_(options.group_count),
         done_us_(graph.size(), -1) {
-    knows_[options.home] = knew_[start_] = {start_};
+    knows_[options.caller_group] = knew_[start_] = {start_};
   }
 
   StepEstimate Estimate() {
@@ -160,7 +160,7 @@ class Reference {
     for (size_t i = 0; i < graph_.size(); ++i) estimate.waits += RunNext();
     std::set<int> needed;
     for (size_t i = 0; i < graph_.size(); ++i) needed.insert(i);
-    const int waits = Wait(options_.home, needed);
+    const int waits = Wait(options_.caller_group, needed);
     estimate.waits += waits;
     estimate.step_us = *std::max_element(free_us_.begin(), free_us_.end()) +
                        waits * options_.wait_us;

@@ -40,17 +40,17 @@ constexpr double kWaitWeights[] = {1, 3};
 // Splits, from the shortest on, that are worth the time to save waits.
 constexpr size_t kMostTidied = 3;
 
-std::vector<int> AllAtHome(const PolicyGraph& graph,
-                           const PolicyOptions& options) {
+std::vector<int> AllInCallerGroup(const PolicyGraph& graph,
+                                  const PolicyOptions& options) {
   std::vector<int> groups;
   groups.reserve(graph.size());
   for (const PolicyNode& node : graph) {
-    groups.push_back(node.group.value_or(options.home));
+    groups.push_back(node.group.value_or(options.caller_group));
   }
   return groups;
 }
 
-// Home, then groups that have work anyway, then the others.
+// The caller's group, then groups that have work anyway, then the others.
 std::vector<int> GroupsByUse(const PolicyGraph& graph,
                              const PolicyOptions& options) {
   std::vector<bool> used(options.group_count);
@@ -60,8 +60,8 @@ std::vector<int> GroupsByUse(const PolicyGraph& graph,
   std::vector<int> groups(options.group_count);
   std::iota(groups.begin(), groups.end(), 0);
   std::stable_sort(groups.begin(), groups.end(), [&](int a, int b) {
-    return std::make_pair(a != options.home, !used[a]) <
-           std::make_pair(b != options.home, !used[b]);
+    return std::make_pair(a != options.caller_group, !used[a]) <
+           std::make_pair(b != options.caller_group, !used[b]);
   });
   return groups;
 }
@@ -81,7 +81,7 @@ std::vector<int> SpreadEmbeddings(const PolicyGraph& graph,
     const PolicyNode& node = graph[i];
     if (found.cluster_of[i] < 0) {
       if (found.after_lookup[i]) continue;
-      load[node.group.value_or(options.home)] += node.cost_us;
+      load[node.group.value_or(options.caller_group)] += node.cost_us;
       continue;
     }
     Cluster& cluster = clusters[found.cluster_of[i]];
@@ -96,11 +96,11 @@ std::vector<int> SpreadEmbeddings(const PolicyGraph& graph,
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return clusters[a].cost_us > clusters[b].cost_us;
   });
-  // Home needs no wait at the start.
+  // The caller's group needs no wait at the start.
   std::vector<int> candidates(options.group_count);
   std::iota(candidates.begin(), candidates.end(), 0);
-  std::rotate(candidates.begin(), candidates.begin() + options.home,
-              candidates.begin() + options.home + 1);
+  std::rotate(candidates.begin(), candidates.begin() + options.caller_group,
+              candidates.begin() + options.caller_group + 1);
   for (int i : order) {
     if (clusters[i].group.has_value()) continue;
     const int least =
@@ -109,7 +109,7 @@ std::vector<int> SpreadEmbeddings(const PolicyGraph& graph,
     clusters[i].group = least;
     load[least] += clusters[i].cost_us;
   }
-  std::vector<int> groups = AllAtHome(graph, options);
+  std::vector<int> groups = AllInCallerGroup(graph, options);
   for (size_t i = 0; i < graph.size(); ++i) {
     if (found.cluster_of[i] < 0) continue;
     groups[i] = *clusters[found.cluster_of[i]].group;
@@ -123,8 +123,8 @@ class CheapestSplit {
       : graph_(graph), options_(options), model_(graph, options) {}
 
   std::vector<int> Find() {
-    std::vector<int> at_home = AllAtHome(graph_, options_);
-    const double at_home_us = model_.Estimate(at_home).step_us;
+    std::vector<int> in_caller_group = AllInCallerGroup(graph_, options_);
+    const double in_caller_group_us = model_.Estimate(in_caller_group).step_us;
     Consider(SpreadChains(graph_, options_));
     Consider(SpreadEmbeddings(graph_, options_));
     const std::vector<int> by_use = GroupsByUse(graph_, options_);
@@ -145,7 +145,8 @@ class CheapestSplit {
       Consider(SaveWaits(graph_, options_, candidates_[i].groups));
     }
     const Candidate& best = Best();
-    if (best.estimate.step_us >= kClearlyShorter * at_home_us) return at_home;
+    if (best.estimate.step_us >= kClearlyShorter * in_caller_group_us)
+      return in_caller_group;
     return best.groups;
   }
 
@@ -199,7 +200,7 @@ class CheapestSplit {
 std::vector<int> AssignGroups(Policy policy, const PolicyGraph& graph,
                               const PolicyOptions& options) {
   if (policy == Policy::kNone || options.group_count == 1) {
-    return AllAtHome(graph, options);
+    return AllInCallerGroup(graph, options);
   }
   switch (policy) {
     case Policy::kEmbedding:

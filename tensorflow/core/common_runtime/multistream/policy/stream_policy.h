@@ -16,7 +16,7 @@ limitations under the License.
 // Which stream group does a policy give each node of a graph? Pure graph code:
 // no TensorFlow graph in it.
 //
-//               lookup0 --.              kNone        all at home
+//               lookup0 --.              kNone        all in the caller's group
 //   a --> b                concat --> c  kEmbedding   the lookups apart
 //          \    lookup1 --'          /   kFullGraph   all that may, apart
 //           '-- d ------------------'    kCost        apart what gains by it

@@ -37,10 +37,11 @@ using Groups = std::vector<int>;
 constexpr Policy kPolicies[] = {Policy::kNone, Policy::kEmbedding,
                                 Policy::kFullGraph, Policy::kCost};
 
-PolicyOptions Options(int group_count, int home = 0, double wait_us = 1) {
+PolicyOptions Options(int group_count, int caller_group = 0,
+                      double wait_us = 1) {
   PolicyOptions options;
   options.group_count = group_count;
-  options.home = home;
+  options.caller_group = caller_group;
   options.wait_us = wait_us;
   return options;
 }
@@ -108,12 +109,12 @@ TEST_P(RandomGraphs, OneGroupHasAll) {
   }
 }
 
-TEST(StreamPolicyTest, WithoutAPolicyFreeNodesAreAtHome) {
+TEST(StreamPolicyTest, WithoutAPolicyFreeNodesAreInTheCallersGroup) {
   PolicyGraph graph = ForkJoin(3, 2, 10);
   graph[4].group = 3;
   Groups all_at_home(graph.size(), 2);
   all_at_home[4] = 3;
-  EXPECT_EQ(AssignGroups(Policy::kNone, graph, Options(4, /*home=*/2)),
+  EXPECT_EQ(AssignGroups(Policy::kNone, graph, Options(4, /*caller_group=*/2)),
             all_at_home);
 }
 
@@ -130,16 +131,18 @@ TEST(EmbeddingPolicyTest, TheCostliestGoFirstToTheGroupWithTheLeastToDo) {
   AddDense(&graph, {concat}, 100);
   EXPECT_EQ(AssignGroups(Policy::kEmbedding, graph, Options(2)),
             (Groups{1, 1, 0, 1, 0, 0}));
-  // With home elsewhere, the first is there too.
-  EXPECT_EQ(AssignGroups(Policy::kEmbedding, graph, Options(3, /*home=*/2)),
-            (Groups{1, 1, 2, 0, 2, 2}));
+  // With another caller's group, the first is there too.
+  EXPECT_EQ(
+      AssignGroups(Policy::kEmbedding, graph, Options(3, /*caller_group=*/2)),
+      (Groups{1, 1, 2, 0, 2, 2}));
 }
 
-TEST(EmbeddingPolicyTest, EqualOnesGoHomeAndThenToTheLowestGroup) {
+TEST(EmbeddingPolicyTest, EqualOnesGoToTheCallersGroupAndThenToTheLowest) {
   PolicyGraph graph;
   for (int i = 0; i < 5; ++i) AddLookup(&graph);
-  EXPECT_EQ(AssignGroups(Policy::kEmbedding, graph, Options(3, /*home=*/1)),
-            (Groups{1, 0, 2, 1, 0}));
+  EXPECT_EQ(
+      AssignGroups(Policy::kEmbedding, graph, Options(3, /*caller_group=*/1)),
+      (Groups{1, 0, 2, 1, 0}));
 }
 
 //   lookup (3) -------------.
@@ -182,14 +185,14 @@ TEST(FullGraphPolicyTest, BranchesAreApart) {
             (Groups{0, 0, 1, 0}));
 }
 
-// At home: the estimate of a step without a policy.
-double HomeUs(const PolicyGraph& graph, const PolicyOptions& options) {
+// All in the caller's group: the estimate of a step without a policy.
+double CallerGroupUs(const PolicyGraph& graph, const PolicyOptions& options) {
   return EstimateStep(graph, AssignGroups(Policy::kNone, graph, options),
                       options)
       .step_us;
 }
 
-TEST(CostPolicyTest, NoSplitIsSlowerThanAllAtHomeOrHardlyFaster) {
+TEST(CostPolicyTest, NoSplitIsSlowerThanOneGroupOrHardlyFaster) {
   std::mt19937 random(1);
   RandomGraphOptions drawn;
   drawn.group_count = 4;
@@ -205,7 +208,7 @@ TEST(CostPolicyTest, NoSplitIsSlowerThanAllAtHomeOrHardlyFaster) {
     if (groups == AssignGroups(Policy::kNone, graph, options)) continue;
     ++splits;
     ASSERT_LT(EstimateStep(graph, groups, options).step_us,
-              0.95 * HomeUs(graph, options))
+              0.95 * CallerGroupUs(graph, options))
         << i;
   }
   EXPECT_GT(splits, 100);
@@ -299,7 +302,7 @@ TEST(CostPolicyTest, SmallRandomGraphsAreNearTheBestOfAllAssignments) {
     drawn.farthest_input = 3 + i % 4;
     const PolicyGraph graph = RandomGraph(drawn, &random);
     const PolicyOptions options = Options(3, 0, /*wait_us=*/1);
-    double best = HomeUs(graph, options);
+    double best = CallerGroupUs(graph, options);
     ForAllAssignments(drawn.nodes, 3, [&](const Groups& groups) {
       best = std::min(best, EstimateStep(graph, groups, options).step_us);
     });
@@ -314,14 +317,14 @@ TEST(CostPolicyTest, SmallRandomGraphsAreNearTheBestOfAllAssignments) {
 }
 
 TEST(CostPolicyTest, AChainStaysTogether) {
-  for (int home : {0, 3}) {
+  for (int caller_group : {0, 3}) {
     const PolicyGraph graph = ForkJoin(/*branches=*/1, /*length=*/50, 10);
-    EXPECT_EQ(AssignGroups(Policy::kCost, graph, Options(4, home)),
-              Groups(graph.size(), home));
+    EXPECT_EQ(AssignGroups(Policy::kCost, graph, Options(4, caller_group)),
+              Groups(graph.size(), caller_group));
   }
 }
 
-TEST(CostPolicyTest, WhereWaitsCostMoreThanBranchesAllStaysAtHome) {
+TEST(CostPolicyTest, WhereWaitsCostMoreThanBranchesAllStaysInOneGroup) {
   const PolicyGraph graph = ForkJoin(/*branches=*/4, /*length=*/5, 10);
   EXPECT_EQ(GroupsIn(AssignGroups(Policy::kCost, graph, Options(4, 0, 5))), 4);
   EXPECT_EQ(AssignGroups(Policy::kCost, graph, Options(4, 2, 200)),

@@ -145,7 +145,7 @@ std::string Missing(const Report& report) {
     case ReportKind::kFreedInUse:
       return absl::StrCat(wait, "the memory is freed, or the memory must be ",
                           "held until group ", previous.group,
-                          " has passed op '", previous.op, "'");
+                          " has completed op '", previous.op, "'");
     case ReportKind::kHandedOutInUse:
       if (current.op.empty()) return absl::StrCat(wait, "it is given memory");
       return absl::StrCat(wait, "op '", current.op, "'");
@@ -182,7 +182,7 @@ Sanitizer::Sanitizer(int group_count, OnReport on_report)
     : on_report_(std::move(on_report)),
       known_(group_count, Clock(group_count, 0)),
       last_op_(group_count),
-      passed_(group_count, 0),
+      completed_(group_count, 0),
       sweep_at_(kSmallHistory) {}
 
 void Sanitizer::Launch(int group, const std::string& op,
@@ -241,9 +241,9 @@ Position Sanitizer::Tail(int group) {
   return position;
 }
 
-void Sanitizer::Passed(const Position& position) {
+void Sanitizer::Completed(const Position& position) {
   absl::MutexLock lock(&mu_);
-  Join(position.clock_, &passed_);
+  Join(position.clock_, &completed_);
 }
 
 void Sanitizer::HostSynchronized(const Position& position) {
@@ -449,7 +449,7 @@ void Sanitizer::Find(ReportKind kind, const Touch& current,
 
 void Sanitizer::Sweep() {
   if (ranges_.size() + blocks_.size() < sweep_at_) return;
-  const Clock& passed = passed_;
+  const Clock& completed = completed_;
   Clock all = known_[0];
   for (const Clock& known : known_) {
     for (size_t i = 0; i < all.size(); ++i) all[i] = std::min(all[i], known[i]);
@@ -471,7 +471,8 @@ void Sanitizer::Sweep() {
   for (auto& [begin, block] : blocks_) {
     drop(
         [&](const TouchPtr& touch) {
-          return settled(touch) || touch->position <= passed[touch->use.group];
+          return settled(touch) ||
+                 touch->position <= completed[touch->use.group];
         },
         &block.before);
   }

@@ -142,7 +142,7 @@ class Sanitizer {
   Position Tail(int group);
   // The host has learned that the stream completed `position`. Settles
   // lifetimes of memory; orders nothing.
-  void Passed(const Position& position);
+  void Completed(const Position& position);
   // The host went on only after the stream had completed `position`: whatever
   // is launched from now on, on any stream, comes after it.
   void HostSynchronized(const Position& position);
@@ -199,7 +199,7 @@ class Sanitizer {
     return touch.position <= known_[group][touch.use.group];
   }
   bool HasPassed(const Touch& touch) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return touch.position <= passed_[touch.use.group];
+    return touch.position <= completed_[touch.use.group];
   }
 
   void CheckLifetime(const Touch& touch, std::vector<Report>* found)
@@ -230,7 +230,7 @@ class Sanitizer {
   // What each stream has waited for, and of itself what it has launched.
   std::vector<Clock> known_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> last_op_ ABSL_GUARDED_BY(mu_);
-  Clock passed_ ABSL_GUARDED_BY(mu_);
+  Clock completed_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<EventId, Clock> events_ ABSL_GUARDED_BY(mu_);
   // Both by first address. Neither overlap among themselves.
   std::map<uintptr_t, Range> ranges_ ABSL_GUARDED_BY(mu_);

@@ -44,13 +44,13 @@ TEST_F(SanitizerMemoryTest, MemoryFreedWhileAnotherGroupMayUseItIsReported) {
 }
 
 // 1: allocate =x--r                    free, allocate =z
-// 2:               w--y  (passed)
+// 2:               w--y  (completed)
 TEST_F(SanitizerMemoryTest, MemoryHeldUntilTheOtherGroupPassedIsNotReported) {
   Allocate(1);
   Write(1, "x");
   sanitizer_.WaitForTail(2, 1);
   Read(2, "y");
-  sanitizer_.Passed(sanitizer_.Tail(2));
+  sanitizer_.Completed(sanitizer_.Tail(2));
   Free();
   Allocate(1);
   Write(1, "z");
@@ -72,7 +72,7 @@ TEST_F(SanitizerMemoryTest, MemoryFreedOnceTheHostWaitedIsNotReported) {
   ExpectNone();
 }
 
-// 2:      w--y--(position)--z      passed the position, not z
+// 2:      w--y--(position)--z      completed up to the position, not z
 TEST_F(SanitizerMemoryTest, MemoryHeldUntilTooEarlyAPointIsReported) {
   Allocate(1);
   Write(1, "x");
@@ -80,20 +80,20 @@ TEST_F(SanitizerMemoryTest, MemoryHeldUntilTooEarlyAPointIsReported) {
   Read(2, "y");
   const Position position = sanitizer_.Tail(2);
   Read(2, "z");
-  sanitizer_.Passed(position);
+  sanitizer_.Completed(position);
   Free();
   ExpectOne(ReportKind::kFreedInUse, "", 1, "z", 2);
 }
 
 // 2:      w--y--r
-// 3:             w     passed, so 2 has passed y
+// 3:             w     completed, so 2 has completed y
 TEST_F(SanitizerMemoryTest, AStreamThatPassedItsWaitsVouchesForTheOthers) {
   Allocate(1);
   Write(1, "x");
   sanitizer_.WaitForTail(2, 1);
   Read(2, "y");
   sanitizer_.WaitForTail(3, 2);
-  sanitizer_.Passed(sanitizer_.Tail(3));
+  sanitizer_.Completed(sanitizer_.Tail(3));
   Free();
   ExpectNone();
 }
@@ -205,14 +205,14 @@ TEST_F(SanitizerMemoryTest, MemoryHandedToAnotherGroupThatWaitedIsNotReported) {
   ExpectNone();
 }
 
-// 1: allocate, scratch of op s, free (passed)
+// 1: allocate, scratch of op s, free (completed)
 // 2:                                          allocate
 TEST_F(SanitizerMemoryTest,
        MemoryHandedToAnotherGroupOnceItsOwnerPassedIsNotReported) {
   Allocate(1);
   sanitizer_.Launch(1, "s", {});
   Free();
-  sanitizer_.Passed(sanitizer_.Tail(1));
+  sanitizer_.Completed(sanitizer_.Tail(1));
   Allocate(2);
   Write(2, "y");
   ExpectNone();
@@ -250,11 +250,11 @@ TEST_F(SanitizerMemoryTest, PartOfFreedMemoryHandedToAnotherGroupIsReported) {
 }
 
 //      1000       1080       1100       1180
-// 1: =x |------------------------------|      (passed)
+// 1: =x |------------------------------|      (completed)
 // 2:             |allocate =y|
 TEST_F(SanitizerMemoryTest, AllocateEndsTheHistoryOfItsRangeAndOfNoMore) {
   Write(1, "x", 0x1000, 0x180);
-  sanitizer_.Passed(sanitizer_.Tail(1));
+  sanitizer_.Completed(sanitizer_.Tail(1));
   Allocate(2, 0x1080, 0x80);
   Write(2, "y", 0x1080, 0x80);
   ExpectNone();
@@ -343,7 +343,7 @@ TEST_F(SanitizerMemoryTest, AReportOfALifetimeSaysWhoseMemoryItIs) {
             "  memory:  256 bytes at 0x1000\n"
             "  missing: group 1 must wait for group 2 after op 'y' before the "
             "memory is freed, or the memory must be held until group 2 has "
-            "passed op 'y'");
+            "completed op 'y'");
 }
 
 // Memory that moves on: without an end to its history these would be 200,000
@@ -392,7 +392,7 @@ TEST_F(SanitizerMemoryTest, HistoryOfFreedMemoryThatIsNotReusedIsBounded) {
     Allocate(1, at, 0x100);
     Write(1, "x", at, 0x100);
     Free(at);
-    if (i % 100 == 0) sanitizer_.Passed(sanitizer_.Tail(1));
+    if (i % 100 == 0) sanitizer_.Completed(sanitizer_.Tail(1));
   }
   ExpectNone();
   EXPECT_LT(sanitizer_.history_size(), 10'000);
@@ -440,8 +440,8 @@ TEST_F(SanitizerMemoryTest, ASweepKeepsTheDifferencesOfFreedMemory) {
   Write(1, "p", 0x1000);
   Write(3, "q", 0x1100);
   for (uintptr_t at : {0x1000, 0x1100, 0x1200}) Free(at);
-  sanitizer_.Passed(sanitizer_.Tail(1));
-  sanitizer_.Passed(sanitizer_.Tail(3));
+  sanitizer_.Completed(sanitizer_.Tail(1));
+  sanitizer_.Completed(sanitizer_.Tail(3));
   Write(1, "x", 0x1300);
   Free(0x1300);
   for (uintptr_t i = 0; i < 10'000; ++i) Write(2, "z", 0x100000 + i * 0x200);

@@ -284,7 +284,7 @@ TEST_F(SanitizerTest, WhatTheHostWaitedForComesBeforeAllThatItLaunchesLater) {
 }
 
 // 1: =x--(position)--=z
-// host: blocks until the position is passed
+// host: blocks until the position is completed
 // 2:                                        -y
 TEST_F(SanitizerTest, TheHostWaitedForNoMoreThanThePosition) {
   Write(1, "x", 0x1000);
@@ -308,11 +308,11 @@ TEST_F(SanitizerTest, TheHostWaitedForWhatTheStreamHadWaitedFor) {
   ExpectNone();
 }
 
-// 1: =x      passed, by luck, before y was launched
+// 1: =x      completed, by luck, before y was launched
 // 2:     -y
 TEST_F(SanitizerTest, PassingIsNoWait) {
   Write(1, "x");
-  sanitizer_.Passed(sanitizer_.Tail(1));
+  sanitizer_.Completed(sanitizer_.Tail(1));
   Read(2, "y");
   ExpectOne(ReportKind::kReadAfterWrite, "y", 2, "x", 1);
 }
@@ -372,7 +372,7 @@ TEST(SanitizerThreadsTest, ThreadsMayCallAtTheSameTime) {
                          {{Address(at), 0x100, true, "m"}});
         sanitizer.Record(group, group);
         sanitizer.Wait((group + 1) % 4, group);
-        sanitizer.Passed(sanitizer.Tail(group));
+        sanitizer.Completed(sanitizer.Tail(group));
         if (i % 100 == 0) sanitizer.HostSynchronized(group);
         sanitizer.Free(Address(at));
       }

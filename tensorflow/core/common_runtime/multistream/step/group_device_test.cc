@@ -236,8 +236,8 @@ class ForeignMemoryTest : public ::testing::Test {
   }
   void EndStep() {
     step_->Finish();
-    step_->ReleaseWhenPassed(step_->group());
-    stream()->Pass();
+    step_->ReleaseWhenCompleted(step_->group());
+    stream()->Complete();
     EXPECT_EQ(stream()->used_too_late(), 0);
     EXPECT_FALSE(memory_.IsInUse(data_));
   }
@@ -273,7 +273,7 @@ TEST_F(ForeignMemoryTest, AnOpsInputIsHeldFromBeforeItsLaunchUntilAfter) {
   Device()->Compute(kernel_.get(), context_.get());
   DropInput();
   EXPECT_EQ(stream()->callbacks(), 1);
-  stream()->Pass();
+  stream()->Complete();
   EndStep();
 }
 
@@ -289,7 +289,7 @@ TEST_F(ForeignMemoryTest, AnAsynchronousOpsInputIsHeldUntilTheOpIsDone) {
   std::exchange(*DoneOfAsync(), nullptr)();
   EXPECT_TRUE(done);
   DropInput();
-  stream()->Pass();
+  stream()->Complete();
   EndStep();
 }
 
@@ -308,7 +308,7 @@ TEST_F(ForeignMemoryTest, WhatIsCopiedIsHeldUntilTheStreamHasCopiedIt) {
                                    });
   EXPECT_TRUE(copied.ok()) << copied;
   EXPECT_TRUE(memory_.IsInUse(data_));
-  stream()->Pass();
+  stream()->Complete();
   EXPECT_EQ(stream()->used_too_late(), 0);
   EXPECT_FALSE(memory_.IsInUse(data_));
 }
@@ -357,7 +357,8 @@ TEST_F(ForeignMemoryTest, OtherGroupsWaitForACopyOfTheLeaders) {
         groups_->OrderAfterLeader(groups_->group(1));
       });
   EXPECT_EQ(record_.Take(),
-            std::vector<std::string>({"0 marks", "1 waits for mark of 0"}));
+            std::vector<std::string>(
+                {"0 records its own event", "1 waits for own event of 0"}));
 }
 
 }  // namespace

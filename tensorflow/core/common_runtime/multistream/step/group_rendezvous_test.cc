@@ -209,18 +209,18 @@ TEST_F(GroupRendezvousTest, PinnedMemoryIsHeldUntilTheStreamHasCopiedIt) {
     EXPECT_EQ(slow_[2]->callbacks(), i);
   }
   EXPECT_EQ(device_.host.in_use(), 2);
-  slow_[2]->Pass();
+  slow_[2]->Complete();
   EXPECT_EQ(slow_[2]->used_too_late(), 0);
   EXPECT_EQ(device_.host.in_use(), 0);
 }
 
 TEST_F(GroupRendezvousTest, PinnedMemoryOfSmallCopiesIsHeldToTheStepsEnd) {
   for (int i = 0; i < 3; ++i) ReceiveOnStream(sent_);
-  slow_[2]->Pass();
+  slow_[2]->Complete();
   EXPECT_EQ(device_.host.in_use(), 3);
   EXPECT_EQ(slow_[2]->callbacks(), 0);
-  step_.ReleaseWhenPassed(gpu_->group(2));
-  slow_[2]->Pass();
+  step_.ReleaseWhenCompleted(gpu_->group(2));
+  slow_[2]->Complete();
   EXPECT_EQ(slow_[2]->callbacks(), 1);
   EXPECT_EQ(device_.host.in_use(), 0);
 }
@@ -238,10 +238,10 @@ TEST_F(GroupRendezvousTest, AListIsHeldToTheStepsEnd) {
   }
   ReceiveOnStream(Tensor(DT_FLOAT, TensorShape({kMany})));
   EXPECT_EQ(slow_[2]->callbacks(), 1);
-  slow_[2]->Pass();
+  slow_[2]->Complete();
   slow_[2]->Use(&memory, data);
-  step_.ReleaseWhenPassed(gpu_->group(2));
-  slow_[2]->Pass();
+  step_.ReleaseWhenCompleted(gpu_->group(2));
+  slow_[2]->Complete();
   EXPECT_EQ(slow_[2]->used_too_late(), 0);
   EXPECT_EQ(memory.in_use(), 0);
 }

@@ -25,12 +25,12 @@ namespace tensorflow {
 namespace multistream {
 
 GroupRun::GroupRun(std::shared_ptr<const RunShared> shared,
-                   std::shared_ptr<const Launches> launches, StreamGroup* home,
-                   std::shared_ptr<Step> step, Executor::Args::Runner run,
-                   StepProfile* profile)
+                   std::shared_ptr<const Launches> launches,
+                   StreamGroup* caller_group, std::shared_ptr<Step> step,
+                   Executor::Args::Runner run, StepProfile* profile)
     : shared_(std::move(shared)),
       launches_(std::move(launches)),
-      home_(home),
+      caller_group_(caller_group),
       step_(std::move(step)),
       run_(std::move(run)),
       profile_(profile),
@@ -38,7 +38,7 @@ GroupRun::GroupRun(std::shared_ptr<const RunShared> shared,
       runners_(shared_->gpu->size()) {}
 
 GroupRun::~GroupRun() {
-  for (Slot& slot : slots_) shared_->order->Recycle(std::move(slot.mark));
+  for (Slot& slot : slots_) shared_->order->Recycle(std::move(slot.recorded));
 }
 
 Executor::Args::Runner GroupRun::Runner(StreamGroup* group) {
@@ -95,7 +95,7 @@ void GroupRun::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
 
 void GroupRun::Join() {
   for (int group : launches_->groups) {
-    shared_->order->WaitForAll(home_->index(), group);
+    shared_->order->WaitForAll(caller_group_->index(), group);
   }
 }
 
@@ -106,8 +106,9 @@ const Launch& GroupRun::LaunchOf(const OpKernel* kernel) const {
     return all;
   }());
   auto found = launches_->by_kernel.find(kernel);
-  return found == launches_->by_kernel.end() ? (*unknown)[home_->index()]
-                                             : found->second;
+  return found == launches_->by_kernel.end()
+             ? (*unknown)[caller_group_->index()]
+             : found->second;
 }
 
 void GroupRun::Order(const Launch& launch) {
@@ -125,7 +126,7 @@ void GroupRun::Order(const Launch& launch) {
       continue;
     }
     absl::MutexLock lock(&slot.mu);
-    order->WaitFor(launch.group, *slot.mark);
+    order->WaitFor(launch.group, *slot.recorded);
   }
   for (size_t i = 0; i < launch.tails.size();) {
     const int group = launches_->slot_groups[launch.tails[i]];
@@ -182,13 +183,14 @@ void GroupRun::Note(const Launch& launch) {
   Slot& slot = slots_[launch.slot];
   const int64_t position = shared_->order->Launched(launch.group);
   if (launch.records) {
-    std::unique_ptr<StreamOrder::Mark> mark =
+    std::unique_ptr<StreamOrder::RecordedEvent> recorded =
         shared_->order->Record(launch.group);
     absl::MutexLock lock(&slot.mu);
-    if (slot.mark == nullptr || slot.mark->position < mark->position) {
-      slot.mark.swap(mark);
+    if (slot.recorded == nullptr ||
+        slot.recorded->position < recorded->position) {
+      slot.recorded.swap(recorded);
     }
-    shared_->order->Recycle(std::move(mark));
+    shared_->order->Recycle(std::move(recorded));
   }
   // A node of a loop may be launched by two threads at a time.
   RaiseTo(position, &slot.position);

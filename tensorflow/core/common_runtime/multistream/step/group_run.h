@@ -70,10 +70,10 @@ struct RunShared {
 
 class GroupRun : public NodeRun, public std::enable_shared_from_this<GroupRun> {
  public:
-  // `home`: the caller's group. `profile`: nullptr, or where to note how long
-  // each op takes. The ops then run one by one.
+  // `caller_group`: the caller's group. `profile`: nullptr, or where to note
+  // how long each op takes. The ops then run one by one.
   GroupRun(std::shared_ptr<const RunShared> shared,
-           std::shared_ptr<const Launches> launches, StreamGroup* home,
+           std::shared_ptr<const Launches> launches, StreamGroup* caller_group,
            std::shared_ptr<Step> step, Executor::Args::Runner run,
            StepProfile* profile);
   ~GroupRun() override;
@@ -93,7 +93,7 @@ class GroupRun : public NodeRun, public std::enable_shared_from_this<GroupRun> {
     // Of the last launch: in a loop, a node is launched many times.
     std::atomic<int64_t> position{0};
     absl::Mutex mu;
-    std::unique_ptr<StreamOrder::Mark> mark ABSL_GUARDED_BY(mu);
+    std::unique_ptr<StreamOrder::RecordedEvent> recorded ABSL_GUARDED_BY(mu);
   };
   struct RunnerSlot {
     std::atomic<Executor::Args::Runner*> made{nullptr};
@@ -111,7 +111,7 @@ class GroupRun : public NodeRun, public std::enable_shared_from_this<GroupRun> {
 
   const std::shared_ptr<const RunShared> shared_;
   const std::shared_ptr<const Launches> launches_;
-  StreamGroup* const home_;
+  StreamGroup* const caller_group_;
   const std::shared_ptr<Step> step_;
   const Executor::Args::Runner run_;
   StepProfile* const profile_;

@@ -34,7 +34,7 @@ void Holds::Enqueued() {
     for (Tensor& tensor : tensors_) {
       holds.emplace_back(group_, std::move(tensor));
     }
-    LetGoWhenPassed(group_, std::move(holds));
+    ReleaseHoldsWhenCompleted(group_, std::move(holds));
   }
   tensors_.clear();
 }

@@ -120,14 +120,14 @@ class Holds {
 
 // Drops `holds`, which has EnqueuedHolds in it, once `group`'s stream has
 // completed all that is enqueued so far, and then runs `then`, which may be
-// nullptr. `host_waits`: as for StreamGroup::WhenPassed.
+// nullptr. `host_waits`: as for StreamGroup::WhenCompleted.
 template <typename H>
-void LetGoWhenPassed(StreamGroup* group, H holds,
-                     std::function<void()> then = nullptr,
-                     bool host_waits = false) {
+void ReleaseHoldsWhenCompleted(StreamGroup* group, H holds,
+                               std::function<void()> then = nullptr,
+                               bool host_waits = false) {
   // A function that is copied keeps what it has until the last copy is gone.
   auto held = std::make_shared<H>(std::move(holds));
-  group->WhenPassed(
+  group->WhenCompleted(
       [held = std::move(held), then = std::move(then)] {
         *held = H();
         if (then) then();

@@ -13,8 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// No memory is let go of before its stream has passed the work that uses it,
-// whoever else holds and lets go at the same time.
+// No memory is released before its stream has completed the work that uses it,
+// whoever else holds and releases at the same time.
 
 #include "tensorflow/core/common_runtime/multistream/step/holds.h"
 
@@ -69,7 +69,7 @@ class HoldsTest : public ::testing::Test {
   std::unique_ptr<Step> step_;
 };
 
-// Beyond the byte limit a step lets go of what it has. Not of what an op holds
+// Beyond the byte limit a step releases what it has. Not of what an op holds
 // that another thread is launching.
 TEST_F(HoldsTest, TheByteLimitTakesNoPendingHold) {
   Tensor tensor = Bytes(8);
@@ -79,20 +79,20 @@ TEST_F(HoldsTest, TheByteLimitTakesNoPendingHold) {
   tensor = Tensor();
   Launch(step_.get(), kMost + 1);
   EXPECT_EQ(stream()->callbacks(), 1);
-  stream()->Pass();
+  stream()->Complete();
   EXPECT_TRUE(memory_.IsInUse(data));
   stream()->Use(&memory_, data);
   holds.Enqueued();
   Launch(step_.get(), kMost + 1);
   EXPECT_EQ(stream()->callbacks(), 2);
   EXPECT_TRUE(memory_.IsInUse(data));
-  stream()->Pass();
+  stream()->Complete();
   EXPECT_EQ(stream()->used_too_late(), 0);
   EXPECT_EQ(memory_.in_use(), 0);
 }
 
 // An earlier op has used the same memory, and its hold goes.
-TEST_F(HoldsTest, TheByteLimitLeavesAPendingHoldOfWhatItLetsGoOf) {
+TEST_F(HoldsTest, TheByteLimitLeavesAPendingHoldOfWhatItReleases) {
   Tensor tensor = Bytes(8);
   const void* data = tensor.data();
   {
@@ -104,52 +104,52 @@ TEST_F(HoldsTest, TheByteLimitLeavesAPendingHoldOfWhatItLetsGoOf) {
   holds.Add(tensor);
   tensor = Tensor();
   Launch(step_.get(), kMost + 1);
-  stream()->Pass();
+  stream()->Complete();
   EXPECT_TRUE(memory_.IsInUse(data));
   stream()->Use(&memory_, data);
   holds.Enqueued();
-  step_->ReleaseWhenPassed(group());
-  stream()->Pass();
+  step_->ReleaseWhenCompleted(group());
+  stream()->Complete();
   EXPECT_EQ(stream()->used_too_late(), 0);
   EXPECT_EQ(memory_.in_use(), 0);
 }
 
-// What is let go of at the step's end is settled when its callback is
-// enqueued, not when it runs.
-TEST_F(HoldsTest, TheEndOfAStepLetsGoOfNothingThatComesLater) {
+// What is released at the step's end is settled when its callback is enqueued,
+// not when it runs.
+TEST_F(HoldsTest, TheEndOfAStepReleasesNothingThatComesLater) {
   Launch(step_.get(), 8);
   step_->Finish();
-  step_->ReleaseWhenPassed(group());
+  step_->ReleaseWhenCompleted(group());
   Tensor tensor = Bytes(8);
   const void* data = tensor.data();
   Holds holds(group(), step_.get());
   holds.Add(std::move(tensor));
   tensor = Tensor();
-  stream()->Pass();
+  stream()->Complete();
   EXPECT_TRUE(memory_.IsInUse(data));
   stream()->Use(&memory_, data);
   // Nor is it kept for ever.
   holds.Enqueued();
-  stream()->Pass();
+  stream()->Complete();
   EXPECT_EQ(stream()->used_too_late(), 0);
   EXPECT_EQ(memory_.in_use(), 0);
 }
 
-TEST_F(HoldsTest, AStepThatIsDeletedLetsGoBehindItsWork) {
+TEST_F(HoldsTest, AStepThatIsDeletedReleasesBehindItsWork) {
   Launch(step_.get(), 8);
   step_.reset();
   EXPECT_EQ(memory_.in_use(), 1);
-  stream()->Pass();
+  stream()->Complete();
   EXPECT_EQ(stream()->used_too_late(), 0);
   EXPECT_EQ(memory_.in_use(), 0);
 }
 
-TEST_F(HoldsTest, WithoutAStepTheStreamLetsGoBehindTheWork) {
+TEST_F(HoldsTest, WithoutAStepTheStreamReleasesBehindTheWork) {
   Launch(nullptr, 8);
   EXPECT_EQ(stream()->callbacks(), 1);
   EXPECT_EQ(memory_.in_use(), 1);
   EXPECT_EQ(gpu_->Stats()[1].tensors_held, 1);
-  stream()->Pass();
+  stream()->Complete();
   EXPECT_EQ(stream()->used_too_late(), 0);
   EXPECT_EQ(memory_.in_use(), 0);
   EXPECT_EQ(gpu_->Stats()[1].tensors_held, 0);
@@ -161,12 +161,12 @@ TEST_F(HoldsTest, WhatIsHeldToTheEndOutlivesTheByteLimit) {
   step_->HoldToEnd(group(), list);
   list = Tensor();
   Launch(step_.get(), kMost + 1);
-  stream()->Pass();
+  stream()->Complete();
   EXPECT_TRUE(memory_.IsInUse(data));
   EXPECT_TRUE(step_->HasHolds(group()));
   stream()->Use(&memory_, data);
-  step_->ReleaseWhenPassed(group());
-  stream()->Pass();
+  step_->ReleaseWhenCompleted(group());
+  stream()->Complete();
   EXPECT_EQ(stream()->used_too_late(), 0);
   EXPECT_EQ(memory_.in_use(), 0);
 }
@@ -184,13 +184,13 @@ TEST_F(HoldsTest, HoldsThatAreMovedAreEnqueuedOnce) {
   second.Enqueued();
   second.Enqueued();
   EXPECT_EQ(stream()->callbacks(), 1);
-  stream()->Pass();
+  stream()->Complete();
   EXPECT_EQ(stream()->used_too_late(), 0);
   EXPECT_EQ(memory_.in_use(), 0);
 }
 
 // What counts not is kept for the step whatever its size.
-TEST_F(HoldsTest, OnlyWhatCountsIsLetGoOfEarly) {
+TEST_F(HoldsTest, OnlyWhatCountsIsReleasedEarly) {
   {
     Holds holds(group(), step_.get(), /*counts=*/false);
     holds.Add(Bytes(kMost + 1));
@@ -234,13 +234,13 @@ TEST_F(HoldsTest, ThreadsThatLaunchNeverFreeEachOthersMemory) {
       });
     }
     shared = Tensor();
-    while (running.load() > 0) stream()->Pass();
+    while (running.load() > 0) stream()->Complete();
     for (std::thread& thread : threads) thread.join();
     for (auto& step : steps) {
       step->Finish();
-      step->ReleaseWhenPassed(group());
+      step->ReleaseWhenCompleted(group());
     }
-    stream()->Pass();
+    stream()->Complete();
     ASSERT_EQ(stream()->used_too_late(), 0);
     ASSERT_EQ(memory_.in_use(), 0);
     memory_.Recycle();

@@ -64,7 +64,7 @@ void OpHolds::HoldHandles() {
 void OpHolds::DropVariables() {
   for (int i = 0; i < op_.context->num_inputs(); ++i) {
     if (op_.context->has_input(i) && IsRefType(op_.context->input_dtype(i))) {
-      op_.step->LetGo(op_.context->params()->inputs[i].tensor->data());
+      op_.step->Release(op_.context->params()->inputs[i].tensor->data());
     }
   }
   ForEachVariable(op_.context, [this](Var* var) {
@@ -73,7 +73,7 @@ void OpHolds::DropVariables() {
       tf_shared_lock lock(*var->mu());
       data = var->tensor()->data();
     }
-    op_.step->LetGo(data);
+    op_.step->Release(data);
   });
 }
 

@@ -231,7 +231,8 @@ TEST_F(OpStateTest, AReadWaitsForAnAsynchronousChangeToBeDone) {
     writer.Finish();
   }));
   EXPECT_EQ(record_.Take(),
-            std::vector<std::string>({"0 marks", "1 waits for mark of 0"}));
+            std::vector<std::string>(
+                {"0 records its own event", "1 waits for own event of 0"}));
 }
 
 // What takes from a queue waits for what gives, whose inputs others make.

@@ -27,7 +27,8 @@ namespace multistream {
 Step::~Step() {
   for (int i = 0; i < gpu_->size(); ++i) {
     Held held = TakeHeld(gpu_->group(i));
-    if (!held.empty()) LetGoWhenPassed(gpu_->group(i), std::move(held));
+    if (!held.empty())
+      ReleaseHoldsWhenCompleted(gpu_->group(i), std::move(held));
   }
 }
 
@@ -42,7 +43,7 @@ void Step::HoldToEnd(StreamGroup* group, const Tensor& tensor) {
 void Step::Keep(StreamGroup* group, absl::Span<Tensor> tensors, bool counts) {
   const int64_t position =
       order_ == nullptr ? 0 : order_->Launched(group->index());
-  ByData passed;
+  ByData completed;
   {
     absl::MutexLock lock(&mu_);
     Held& ours = held_by_[group->index()];
@@ -58,14 +59,15 @@ void Step::Keep(StreamGroup* group, absl::Span<Tensor> tensors, bool counts) {
     }
     // After the step's end nobody comes for them.
     if (ours.bytes > kMostBytesKept || finished()) {
-      passed.swap(ours.by_data);
+      completed.swap(ours.by_data);
       ours.bytes = 0;
     }
   }
-  if (!passed.empty()) LetGoWhenPassed(group, std::move(passed));
+  if (!completed.empty())
+    ReleaseHoldsWhenCompleted(group, std::move(completed));
 }
 
-void Step::LetGo(const void* data) {
+void Step::Release(const void* data) {
   if (data == nullptr || order_ == nullptr) return;
   for (int i = 1; i < gpu_->size(); ++i) {
     auto& by_data = held_by_[i].by_data;
@@ -105,15 +107,16 @@ Step::Held Step::TakeHeld(StreamGroup* group) {
   return std::exchange(held_by_[group->index()], {});
 }
 
-void Step::ReleaseWhenPassed(StreamGroup* group) {
+void Step::ReleaseWhenCompleted(StreamGroup* group) {
   Held held = TakeHeld(group);
   if (held.empty() || TakeTestFault(TestFault::kReleaseTooEarly)) return;
-  LetGoWhenPassed(group, std::move(held));
+  ReleaseHoldsWhenCompleted(group, std::move(held));
 }
 
-void Step::ReleaseWhenPassed(StreamGroup* group, std::function<void()> then) {
-  LetGoWhenPassed(group, TakeHeld(group), std::move(then),
-                  /*host_waits=*/true);
+void Step::ReleaseWhenCompleted(StreamGroup* group,
+                                std::function<void()> then) {
+  ReleaseHoldsWhenCompleted(group, TakeHeld(group), std::move(then),
+                            /*host_waits=*/true);
 }
 
 }  // namespace multistream

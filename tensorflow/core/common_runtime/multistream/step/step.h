@@ -90,15 +90,15 @@ class Step {
   // its stream wait for what other groups hold it for, and drops those holds,
   // or the change would have to make a copy. Only if the step has a
   // StreamOrder.
-  void LetGo(const void* data);
+  void Release(const void* data);
   // How many groups `data` is held for, by work that has been enqueued.
   int HoldsOf(const void* data);
   bool HasHolds(StreamGroup* group);
   // At the step's end: a host callback releases what is held for `group`, once
   // its stream has completed all that is enqueued. No callback if nothing is.
-  void ReleaseWhenPassed(StreamGroup* group);
+  void ReleaseWhenCompleted(StreamGroup* group);
   // The same, and then runs `then`, which uses what the stream made.
-  void ReleaseWhenPassed(StreamGroup* group, std::function<void()> then);
+  void ReleaseWhenCompleted(StreamGroup* group, std::function<void()> then);
 
   // Beyond this, all holds whose work is enqueued are dropped as soon as the
   // group's stream has completed it, before the step's end.

@@ -54,12 +54,12 @@ class StepTest : public ::testing::Test {
     return std::make_unique<Step>(gpu_.get(), gpu_->leader(),
                                   /*changes_state=*/true, order);
   }
-  // For work that the group has been given.
+  // For work that is enqueued on the group.
   void Keep(int group, const std::vector<Tensor>& tensors) {
     Holds holds(gpu_->group(group), step_.get());
     for (const Tensor& tensor : tensors) holds.Add(tensor);
   }
-  void Release(int group) { step_->ReleaseWhenPassed(gpu_->group(group)); }
+  void Release(int group) { step_->ReleaseWhenCompleted(gpu_->group(group)); }
   // Tensors, bytes, and the most bytes at a time.
   using Held = std::vector<int64_t>;
   Held Counted(int group) {
@@ -88,13 +88,13 @@ TEST_F(StepTest, WhatIsKeptIsHeldUntilTheGroupReleasesIt) {
   Release(1);
   EXPECT_FALSE(HasHolds(1));
   EXPECT_TRUE(IsHeld(a));
-  slow_[1]->Pass();
+  slow_[1]->Complete();
   EXPECT_FALSE(IsHeld(a));
   // The host neither waits for it nor tells a stream to.
   EXPECT_EQ(record_.Take(), Calls());
 }
 
-TEST_F(StepTest, TheLeaderWaitsForTheLastUseBeforeItIsLetGo) {
+TEST_F(StepTest, TheLeaderWaitsForTheLastUseBeforeItIsReleased) {
   const Tensor a = Bytes(8);
   Keep(1, {a});
   int looks = 0;
@@ -102,7 +102,7 @@ TEST_F(StepTest, TheLeaderWaitsForTheLastUseBeforeItIsLetGo) {
     EXPECT_TRUE(IsHeld(a));
     ++looks;
   };
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   EXPECT_EQ(looks, 1);
   EXPECT_EQ(record_.Take(), Calls({"1 records", "0 waits for event of 1"}));
   EXPECT_FALSE(IsHeld(a));
@@ -116,7 +116,7 @@ TEST_F(StepTest, EachGroupThatKeepsItIsWaitedFor) {
   Keep(2, {b});
   Keep(3, {a});
   slow_[0]->before_waiting = [&] { EXPECT_TRUE(IsHeld(a)); };
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   EXPECT_EQ(record_.Take(), Calls({"1 records", "0 waits for event of 1",
                                    "3 records", "0 waits for event of 3"}));
   EXPECT_FALSE(IsHeld(a));
@@ -126,7 +126,7 @@ TEST_F(StepTest, OtherDataStaysHeld) {
   const Tensor a = Bytes(8);
   const Tensor b = Bytes(8);
   Keep(1, {a, b});
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   EXPECT_FALSE(IsHeld(a));
   EXPECT_TRUE(IsHeld(b));
   EXPECT_TRUE(HasHolds(1));
@@ -136,13 +136,13 @@ TEST_F(StepTest, NobodyWaitsForWhatIsNotKept) {
   const Tensor a = Bytes(8);
   const Tensor b = Bytes(8);
   Keep(1, {a});
-  step_->LetGo(b.data());
-  step_->LetGo(nullptr);
+  step_->Release(b.data());
+  step_->Release(nullptr);
   EXPECT_EQ(record_.Take(), Calls());
   EXPECT_TRUE(IsHeld(a));
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   record_.Take();
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   EXPECT_EQ(record_.Take(), Calls());
 }
 
@@ -151,10 +151,10 @@ TEST_F(StepTest, AWaitThatIsKnownIsNotIssuedAgain) {
   const Tensor b = Bytes(8);
   Keep(1, {a});
   Keep(1, {b});
-  step_->LetGo(b.data());
+  step_->Release(b.data());
   EXPECT_EQ(record_.Take(), Calls({"1 records", "0 waits for event of 1"}));
   // Its last use was before that of b.
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   EXPECT_EQ(record_.Take(), Calls());
   EXPECT_FALSE(IsHeld(a));
 }
@@ -165,7 +165,7 @@ TEST_F(StepTest, WhatAnotherWaitImpliesIsNotIssued) {
   order_->WaitForAll(2, 1);
   order_->WaitForAll(0, 2);
   record_.Take();
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   EXPECT_EQ(record_.Take(), Calls());
   EXPECT_FALSE(IsHeld(a));
 }
@@ -176,7 +176,7 @@ TEST_F(StepTest, ALaterUseIsWaitedForToo) {
   order_->WaitForAll(0, 1);
   Keep(1, {a});
   record_.Take();
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   EXPECT_EQ(record_.Take(), Calls({"1 records", "0 waits for event of 1"}));
   EXPECT_FALSE(IsHeld(a));
 }
@@ -190,7 +190,7 @@ TEST_F(StepTest, AUseThatComesDuringTheWaitIsWaitedForToo) {
     EXPECT_TRUE(IsHeld(a));
     if (++times == 1) Keep(1, {a});
   };
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   EXPECT_EQ(record_.Take(), Calls({"1 records", "0 waits for event of 1",
                                    "1 records", "0 waits for event of 1"}));
   EXPECT_FALSE(IsHeld(a));
@@ -201,30 +201,30 @@ TEST_F(StepTest, WhatIsReleasedDuringTheWaitIsGone) {
   Keep(1, {a});
   slow_[0]->before_waiting = [&] {
     Release(1);
-    slow_[1]->Pass();
+    slow_[1]->Complete();
   };
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   EXPECT_FALSE(IsHeld(a));
   EXPECT_FALSE(HasHolds(1));
 }
 
-TEST_F(StepTest, WhatIsLetGoCanBeKeptAgain) {
+TEST_F(StepTest, WhatIsReleasedCanBeKeptAgain) {
   const Tensor a = Bytes(8);
   Keep(1, {a});
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   Keep(1, {a});
   EXPECT_TRUE(IsHeld(a));
   record_.Take();
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   EXPECT_EQ(record_.Take(), Calls({"1 records", "0 waits for event of 1"}));
   EXPECT_FALSE(IsHeld(a));
 }
 
-TEST_F(StepTest, AStepWithoutAnOrderDoesNotLetGo) {
+TEST_F(StepTest, AStepWithoutAnOrderDoesNotRelease) {
   step_ = NewStep(nullptr);
   const Tensor a = Bytes(8);
   Keep(1, {a});
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   EXPECT_EQ(record_.Take(), Calls());
   EXPECT_TRUE(IsHeld(a));
   EXPECT_TRUE(HasHolds(1));
@@ -240,8 +240,8 @@ TEST_F(StepTest, UpToTheMostIsKeptForTheStep) {
   Keep(1, {a});
   Keep(1, {b});
   EXPECT_EQ(slow_[1]->callbacks(), 0);
-  step_->LetGo(a.data());
-  step_->LetGo(b.data());
+  step_->Release(a.data());
+  step_->Release(b.data());
   EXPECT_FALSE(IsHeld(a));
   EXPECT_FALSE(IsHeld(b));
 }
@@ -257,12 +257,12 @@ TEST_F(StepTest, BeyondTheMostAllIsHeldUntilTheStreamHasPassedIt) {
   EXPECT_TRUE(HasHolds(2));
   EXPECT_EQ(slow_[1]->callbacks(), 1);
   // Nor does the step's end give it back.
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   Release(1);
   EXPECT_EQ(record_.Take(), Calls());
   EXPECT_TRUE(IsHeld(a));
   EXPECT_TRUE(IsHeld(b));
-  slow_[1]->Pass();
+  slow_[1]->Complete();
   EXPECT_FALSE(IsHeld(a));
   EXPECT_FALSE(IsHeld(b));
   EXPECT_TRUE(IsHeld(other));
@@ -275,7 +275,7 @@ TEST_F(StepTest, AfterThatTheStepKeepsAgain) {
   Keep(1, {a});
   EXPECT_EQ(slow_[1]->callbacks(), 1);
   EXPECT_TRUE(HasHolds(1));
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   EXPECT_FALSE(IsHeld(a));
 }
 
@@ -286,11 +286,11 @@ TEST_F(StepTest, WhatIsKeptTwiceCountsOnce) {
   EXPECT_TRUE(HasHolds(1));
 }
 
-TEST_F(StepTest, WhatIsLetGoDoesNotCountAnyMore) {
+TEST_F(StepTest, WhatIsReleasedDoesNotCountAnyMore) {
   for (int i = 0; i < 3; ++i) {
     const Tensor a = Bytes(kMost / 2 + 1);
     Keep(1, {a});
-    step_->LetGo(a.data());
+    step_->Release(a.data());
     EXPECT_FALSE(IsHeld(a)) << i;
   }
   EXPECT_EQ(slow_[1]->callbacks(), 0);
@@ -306,11 +306,11 @@ TEST_F(StepTest, WhatIsHeldIsCounted) {
   EXPECT_EQ(Counted(1), Held({2, 32, 32}));
   EXPECT_EQ(Counted(2), Held({1, 24, 24}));
   EXPECT_EQ(Counted(3), Held({0, 0, 0}));
-  step_->LetGo(b.data());
+  step_->Release(b.data());
   EXPECT_EQ(Counted(1), Held({1, 8, 32}));
   EXPECT_EQ(Counted(2), Held({0, 0, 24}));
   Release(1);
-  slow_[1]->Pass();
+  slow_[1]->Complete();
   EXPECT_EQ(Counted(1), Held({0, 0, 32}));
 }
 
@@ -319,7 +319,7 @@ TEST_F(StepTest, WhatTheStreamHasYetToPassIsCounted) {
   EXPECT_EQ(Counted(1), Held({2, kMost + 8, kMost + 8}));
   Release(1);
   EXPECT_EQ(Counted(1), Held({2, kMost + 8, kMost + 8}));
-  slow_[1]->Pass();
+  slow_[1]->Complete();
   EXPECT_EQ(Counted(1), Held({0, 0, kMost + 8}));
 }
 
@@ -327,7 +327,7 @@ TEST_F(StepTest, EachGroupKeepsTheMost) {
   const Tensor a = Bytes(kMost / 2 + 1);
   for (int group = 1; group < kGroups; ++group) Keep(group, {a});
   for (SlowStreamGroup* group : slow_) EXPECT_EQ(group->callbacks(), 0);
-  step_->LetGo(a.data());
+  step_->Release(a.data());
   EXPECT_FALSE(IsHeld(a));
 }
 

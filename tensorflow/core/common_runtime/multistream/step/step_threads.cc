@@ -111,7 +111,8 @@ StepThreads* StepThreads::Get(bool node_level) {
 void StepThreads::Schedule(StreamGroup* group, Closure closure,
                            bool is_only_group) {
   if (group != nullptr) group->NoteStepsWaiting(1);
-  Given given{group, group == nullptr ? 0 : SteadyNanos(), std::move(closure)};
+  Scheduled scheduled{group, group == nullptr ? 0 : SteadyNanos(),
+                      std::move(closure)};
   absl::MutexLock lock(&mu_);
   if (watcher_sleeps_) watch_.Signal();
   Lane* lane = nullptr;
@@ -122,17 +123,17 @@ void StepThreads::Schedule(StreamGroup* group, Closure closure,
     lane = of_group.get();
   }
   if (lane != nullptr && lane->admitted >= most_of_group_) {
-    lane->parked.push_back(std::move(given));
+    lane->parked.push_back(std::move(scheduled));
     if (parked_++ == 0) watch_.Signal();
     return;
   }
-  Admit(lane, std::move(given));
+  Admit(lane, std::move(scheduled));
   WakeSleeper();
 }
 
-void StepThreads::Admit(Lane* lane, Given given) {
+void StepThreads::Admit(Lane* lane, Scheduled scheduled) {
   if (lane != nullptr) ++lane->admitted;
-  closures_.push_back({lane, std::move(given)});
+  closures_.push_back({lane, std::move(scheduled)});
   waiting_.store(closures_.size(), std::memory_order_release);
 }
 
@@ -140,7 +141,7 @@ void StepThreads::Leave(Lane* lane) {
   --lane->admitted;
   if (lane->parked.empty()) return;
   // Behind what other groups' steps have scheduled.
-  Given next = std::move(lane->parked.front());
+  Scheduled next = std::move(lane->parked.front());
   lane->parked.pop_front();
   --parked_;
   Admit(lane, std::move(next));
@@ -208,15 +209,15 @@ void StepThreads::Run(Running* running) {
   absl::MutexLock lock(&mu_);
   while (true) {
     if (!closures_.empty()) {
-      auto [lane, given] = std::move(closures_.front());
+      auto [lane, scheduled] = std::move(closures_.front());
       closures_.pop_front();
       waiting_.store(closures_.size(), std::memory_order_release);
       ++begun_;
       running->lane = lane;
-      running->group = given.group;
-      if (given.group != nullptr) running->since = SteadyNanos();
+      running->group = scheduled.group;
+      if (scheduled.group != nullptr) running->since = SteadyNanos();
       mu_.Unlock();
-      RunClosure(running, std::move(given));
+      RunClosure(running, std::move(scheduled));
       mu_.Lock();
       running->group = nullptr;
       if (running->lane != nullptr) {
@@ -242,14 +243,14 @@ void StepThreads::Run(Running* running) {
   ShowLockWaitsOfThisThread(nullptr);
 }
 
-void StepThreads::RunClosure(Running* running, Given given) {
-  StreamGroup* group = given.group;
+void StepThreads::RunClosure(Running* running, Scheduled scheduled) {
+  StreamGroup* group = scheduled.group;
   if (group != nullptr) {
     group->NoteStepsWaiting(-1);
-    NoteWait(group, running->since - given.since, /*for_lock=*/false);
+    NoteWait(group, running->since - scheduled.since, /*for_lock=*/false);
   }
-  given.closure();
-  given.closure = nullptr;
+  scheduled.closure();
+  scheduled.closure = nullptr;
   std::atomic<int64_t>& longest = running->lock_waits.longest;
   if (longest.load(std::memory_order_relaxed) == 0) return;
   const int64_t waited = longest.exchange(0, std::memory_order_relaxed);
@@ -302,8 +303,8 @@ void StepThreads::NoteWaits() {
     }
   }
   // The first is the one that waits longest.
-  if (!closures_.empty() && closures_.front().given.group != nullptr) {
-    const Given& first = closures_.front().given;
+  if (!closures_.empty() && closures_.front().scheduled.group != nullptr) {
+    const Scheduled& first = closures_.front().scheduled;
     NoteWait(first.group, now - first.since, /*for_lock=*/false);
   }
   for (const auto& [group, lane] : lanes_) {

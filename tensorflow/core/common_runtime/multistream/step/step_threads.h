@@ -103,7 +103,7 @@ class StepThreads {
  private:
   using Closure = std::function<void()>;
 
-  struct Given {
+  struct Scheduled {
     StreamGroup* group;  // or nullptr
     int64_t since;       // SteadyNanos()
     Closure closure;
@@ -112,11 +112,11 @@ class StepThreads {
   // run and count.
   struct Lane {
     int admitted = 0;
-    std::deque<Given> parked;
+    std::deque<Scheduled> parked;
   };
   struct Admitted {
     Lane* lane;  // or nullptr
-    Given given;
+    Scheduled scheduled;
   };
   // What a thread runs.
   struct Running {
@@ -130,7 +130,8 @@ class StepThreads {
   static StepThreads* Of(StreamGroup* group, int count);
 
   // To `closures_`, or it has to wait for others of its group.
-  void Admit(Lane* lane, Given given) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Admit(Lane* lane, Scheduled scheduled)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // One of `lane` has run, or no longer counts.
   void Leave(Lane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WakeSleeper() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -139,7 +140,7 @@ class StepThreads {
   }
 
   void Run(Running* running);
-  void RunClosure(Running* running, Given given);
+  void RunClosure(Running* running, Scheduled scheduled);
   // Lets closures in where others are blocked, and notes long waits.
   void Watch();
   void LetInWhereBlocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -69,7 +69,8 @@ TEST(StepThreadsTest, ClosuresRunAtTheSameTime) {
   released.Notify();
 }
 
-// Work that always schedules its successor does not keep out what others give.
+// Work that always schedules its successor does not keep out what others
+// schedule.
 TEST(StepThreadsTest, ChainsDoNotStarveNewcomers) {
   constexpr int kChains = 4;
   StepThreads threads(1, 1, 1);
@@ -127,7 +128,7 @@ TEST_P(LookingTest, AThreadTakesWhatItIsGivenAtAnyTime) {
   StepThreads threads(GetParam().count, GetParam().most_looking,
                       GetParam().count);
   for (int i = 0; i < kRounds; ++i) {
-    // Each is awaited: what is given next would hide that it was forgotten.
+    // Each is awaited: what is scheduled next would hide that it was forgotten.
     auto ran = std::make_shared<absl::Notification>();
     threads.Schedule(nullptr, [ran] { ran->Notify(); });
     ASSERT_TRUE(ran->WaitForNotificationWithTimeout(kLongEnough)) << i;

@@ -53,16 +53,16 @@ void StreamGroup::OrderAfter(StreamGroup* other) {
   if (sanitizer_ != nullptr) sanitizer_->WaitForTail(index_, other->index_);
 }
 
-// The sanitizer names a group's mark by the address of the group.
-void StreamGroup::Mark() {
-  RecordMark();
+// The sanitizer names a group's own event by the address of the group.
+void StreamGroup::PublishEvent() {
+  RecordOwnEvent();
   Count(&events_);
   if (sanitizer_ != nullptr) sanitizer_->Record(IdOf(this), index_);
 }
 
-void StreamGroup::OrderAfterMark(StreamGroup* other) {
+void StreamGroup::OrderAfterPublished(StreamGroup* other) {
   if (TakeTestFault(TestFault::kDropWait)) return;
-  WaitForMark(other);
+  WaitForOwnEventOf(other);
   Count(&waits_);
   if (sanitizer_ != nullptr) sanitizer_->Wait(index_, IdOf(other));
 }
@@ -80,14 +80,14 @@ void StreamGroup::OrderAfterEvent(StreamGroup* other, StreamEvent* event) {
   if (sanitizer_ != nullptr) sanitizer_->Wait(index_, IdOf(event));
 }
 
-void StreamGroup::WhenPassed(std::function<void()> f, bool host_waits) {
+void StreamGroup::WhenCompleted(std::function<void()> f, bool host_waits) {
   if (sanitizer_ == nullptr) {
     ThenExecute(std::move(f));
     return;
   }
   const Position tail = sanitizer_->Tail(index_);
   ThenExecute([sanitizer = sanitizer_, tail, host_waits, f = std::move(f)] {
-    sanitizer->Passed(tail);
+    sanitizer->Completed(tail);
     if (host_waits) sanitizer->HostSynchronized(tail);
     f();
   });
@@ -107,7 +107,7 @@ absl::Status StreamGroup::Block() {
   const Position tail = sanitizer_->Tail(index_);
   absl::Status status = Synchronize();
   if (status.ok()) {
-    sanitizer_->Passed(tail);
+    sanitizer_->Completed(tail);
     sanitizer_->HostSynchronized(tail);
   }
   return status;

@@ -66,11 +66,11 @@ class StreamGroup {
   // This group's stream waits for all that is enqueued on `other`'s so far.
   virtual void WaitFor(StreamGroup* other) = 0;
 
-  // Records the group's own event, its mark, at the current end of its stream:
-  // who waits for the mark from now on waits for this point.
-  virtual void RecordMark() = 0;
-  // This group's stream waits for `other`'s mark, or a later point.
-  virtual void WaitForMark(StreamGroup* other) = 0;
+  // Records the group's own event at the current end of its stream: who waits
+  // for it from now on waits for this point.
+  virtual void RecordOwnEvent() = 0;
+  // This group's stream waits for `other`'s own event, or a later point.
+  virtual void WaitForOwnEventOf(StreamGroup* other) = 0;
 
   // An event that can be recorded any number of times.
   virtual std::unique_ptr<StreamEvent> NewEvent() = 0;
@@ -93,13 +93,13 @@ class StreamGroup {
 
   // What the rest of the runtime calls: the above, seen by the sanitizer.
   void OrderAfter(StreamGroup* other);
-  void Mark();
-  void OrderAfterMark(StreamGroup* other);
+  void PublishEvent();
+  void OrderAfterPublished(StreamGroup* other);
   void RecordEvent(StreamEvent* event);
   void OrderAfterEvent(StreamGroup* other, StreamEvent* event);
   // The host callback `f`. `host_waits`: what comes after `f` on the host uses
   // what the stream made.
-  void WhenPassed(std::function<void()> f, bool host_waits = false);
+  void WhenCompleted(std::function<void()> f, bool host_waits = false);
   absl::Status Block();
 
   // nullptr if TF_MULTI_STREAM_SANITIZER is off.

@@ -53,51 +53,52 @@ void StreamOrder::Learn(int group, int other, int64_t position,
   RaiseTo(position, &known_[group * size_ + other]);
 }
 
-std::unique_ptr<StreamOrder::Mark> StreamOrder::Record(int group) {
-  std::unique_ptr<Mark> mark;
+std::unique_ptr<StreamOrder::RecordedEvent> StreamOrder::Record(int group) {
+  std::unique_ptr<RecordedEvent> recorded;
   {
     absl::MutexLock lock(&mu_);
     if (!spare_[group].empty()) {
-      mark = std::move(spare_[group].back());
+      recorded = std::move(spare_[group].back());
       spare_[group].pop_back();
     }
   }
-  if (mark == nullptr) {
-    mark = std::make_unique<Mark>();
-    mark->group = group;
-    mark->event = gpu_->group(group)->NewEvent();
+  if (recorded == nullptr) {
+    recorded = std::make_unique<RecordedEvent>();
+    recorded->group = group;
+    recorded->event = gpu_->group(group)->NewEvent();
   }
   // Before the event: what is counted here is enqueued on the stream, and
   // what is known has been waited for.
-  mark->position = positions_[group].load(std::memory_order_acquire);
-  mark->known = KnownTo(group);
-  gpu_->group(group)->RecordEvent(mark->event.get());
+  recorded->position = positions_[group].load(std::memory_order_acquire);
+  recorded->known = KnownTo(group);
+  gpu_->group(group)->RecordEvent(recorded->event.get());
   recorded_.fetch_add(1, std::memory_order_relaxed);
-  return mark;
+  return recorded;
 }
 
-void StreamOrder::Recycle(std::unique_ptr<Mark> mark) {
-  if (mark == nullptr) return;
+void StreamOrder::Recycle(std::unique_ptr<RecordedEvent> recorded) {
+  if (recorded == nullptr) return;
   absl::MutexLock lock(&mu_);
-  spare_[mark->group].push_back(std::move(mark));
+  spare_[recorded->group].push_back(std::move(recorded));
 }
 
-void StreamOrder::WaitFor(int group, const Mark& mark) {
-  if (MayLeaveOut(group, mark.group, mark.position)) return;
-  gpu_->group(group)->OrderAfterEvent(gpu_->group(mark.group),
-                                      mark.event.get());
+void StreamOrder::WaitFor(int group, const RecordedEvent& recorded) {
+  if (MayLeaveOut(group, recorded.group, recorded.position)) return;
+  gpu_->group(group)->OrderAfterEvent(gpu_->group(recorded.group),
+                                      recorded.event.get());
   waited_.fetch_add(1, std::memory_order_relaxed);
-  Learn(group, mark.group, mark.position, mark.known);
+  Learn(group, recorded.group, recorded.position, recorded.known);
 }
 
 void StreamOrder::WaitForTail(int group, int other, int64_t position) {
   if (MayLeaveOut(group, other, position)) return;
-  std::unique_ptr<Mark> mark = Record(other);
-  gpu_->group(group)->OrderAfterEvent(gpu_->group(other), mark->event.get());
+  std::unique_ptr<RecordedEvent> recorded = Record(other);
+  gpu_->group(group)->OrderAfterEvent(gpu_->group(other),
+                                      recorded->event.get());
   waited_.fetch_add(1, std::memory_order_relaxed);
-  Learn(group, other, mark->position, mark->known);
+  Learn(group, other, recorded->position, recorded->known);
   // The wait has been issued, so the event may be recorded anew.
-  Recycle(std::move(mark));
+  Recycle(std::move(recorded));
 }
 
 void StreamOrder::WaitForAll(int group, int other) {

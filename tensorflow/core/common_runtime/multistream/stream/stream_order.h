@@ -45,7 +45,7 @@ class StreamOrder {
   StreamOrder(GpuGroups* gpu, bool reduce);
 
   // An event of a group, and what waiting for it makes known.
-  struct Mark {
+  struct RecordedEvent {
     int group = 0;
     int64_t position = 0;  // 0: not recorded
     std::vector<int64_t> known;
@@ -59,12 +59,12 @@ class StreamOrder {
   }
 
   // Records an event behind all that is enqueued on `group`'s stream so far.
-  std::unique_ptr<Mark> Record(int group);
-  // No stream will wait for the mark any more.
-  void Recycle(std::unique_ptr<Mark> mark);
+  std::unique_ptr<RecordedEvent> Record(int group);
+  // No stream will wait for the recorded any more.
+  void Recycle(std::unique_ptr<RecordedEvent> recorded);
 
   // Makes `group`'s stream wait.
-  void WaitFor(int group, const Mark& mark);
+  void WaitFor(int group, const RecordedEvent& recorded);
   // For the end of `other`'s stream, if `position` is not known.
   void WaitForTail(int group, int other, int64_t position);
   // For all that is enqueued on `other`'s stream, noted by Launched or not.
@@ -99,7 +99,8 @@ class StreamOrder {
   std::atomic<int64_t> left_out_{0};
 
   absl::Mutex mu_;
-  std::vector<std::vector<std::unique_ptr<Mark>>> spare_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::vector<std::unique_ptr<RecordedEvent>>> spare_
+      ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace multistream

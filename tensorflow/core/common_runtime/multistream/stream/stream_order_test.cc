@@ -33,7 +33,7 @@ namespace multistream {
 namespace {
 
 using Calls = std::vector<std::string>;
-using Mark = std::unique_ptr<StreamOrder::Mark>;
+using RecordedEvent = std::unique_ptr<StreamOrder::RecordedEvent>;
 
 constexpr int kGroups = 4;
 
@@ -76,7 +76,7 @@ class StreamOrderTest : public ::testing::Test {
   void Reduce(bool reduce) {
     order_ = std::make_unique<StreamOrder>(gpu_.get(), reduce);
   }
-  Mark LaunchAndRecord(int group) {
+  RecordedEvent LaunchAndRecord(int group) {
     order_->Launched(group);
     return order_->Record(group);
   }
@@ -101,18 +101,18 @@ TEST_F(StreamOrderTest, EachGroupCountsItsOwnLaunchesFromOne) {
   EXPECT_EQ(record_.Take(), Calls());
 }
 
-TEST_F(StreamOrderTest, AMarkIsAtThePositionOfItsGroup) {
-  const Mark none = order_->Record(1);
+TEST_F(StreamOrderTest, AnEventIsAtThePositionOfItsGroup) {
+  const RecordedEvent none = order_->Record(1);
   EXPECT_EQ(none->position, 0);
   order_->Launched(1);
   order_->Launched(1);
   order_->Launched(2);
-  const Mark mark = order_->Record(1);
-  EXPECT_EQ(mark->group, 1);
-  EXPECT_EQ(mark->position, 2);
+  const RecordedEvent recorded = order_->Record(1);
+  EXPECT_EQ(recorded->group, 1);
+  EXPECT_EQ(recorded->position, 2);
   EXPECT_EQ(record_.Take(), Calls({"1 records", "1 records"}));
-  EXPECT_NE(mark->event, nullptr);
-  EXPECT_NE(mark->event, none->event);
+  EXPECT_NE(recorded->event, nullptr);
+  EXPECT_NE(recorded->event, none->event);
 }
 
 TEST_F(StreamOrderTest, NothingIsKnownAtFirstButOnesOwn) {
@@ -125,9 +125,9 @@ TEST_F(StreamOrderTest, NothingIsKnownAtFirstButOnesOwn) {
   }
 }
 
-TEST_F(StreamOrderTest, AGroupWaitsForTheEventOfTheMark) {
-  const Mark first = LaunchAndRecord(1);
-  const Mark second = LaunchAndRecord(1);
+TEST_F(StreamOrderTest, AGroupWaitsForTheRecordedEvent) {
+  const RecordedEvent first = LaunchAndRecord(1);
+  const RecordedEvent second = LaunchAndRecord(1);
   record_.Take();
   order_->WaitFor(2, *first);
   EXPECT_EQ(record_.Take(), Calls({"2 waits for event of 1"}));
@@ -142,8 +142,8 @@ TEST_F(StreamOrderTest, AGroupWaitsForTheEventOfTheMark) {
 }
 
 TEST_F(StreamOrderTest, OnlyTheGroupThatWaitsKnows) {
-  const Mark mark = LaunchAndRecord(1);
-  order_->WaitFor(2, *mark);
+  const RecordedEvent recorded = LaunchAndRecord(1);
+  order_->WaitFor(2, *recorded);
   EXPECT_FALSE(order_->Knows(0, 1, 1));
   EXPECT_FALSE(order_->Knows(3, 1, 1));
   EXPECT_FALSE(order_->Knows(1, 2, 1));
@@ -151,8 +151,8 @@ TEST_F(StreamOrderTest, OnlyTheGroupThatWaitsKnows) {
 }
 
 TEST_F(StreamOrderTest, AWaitForWhatIsKnownIsLeftOut) {
-  const Mark first = LaunchAndRecord(1);
-  const Mark second = LaunchAndRecord(1);
+  const RecordedEvent first = LaunchAndRecord(1);
+  const RecordedEvent second = LaunchAndRecord(1);
   order_->WaitFor(2, *second);
   record_.Take();
   order_->WaitFor(2, *second);
@@ -171,19 +171,19 @@ TEST_F(StreamOrderTest, ALaterLaunchIsNotKnown) {
   EXPECT_EQ(record_.Take(), Calls({"1 records", "2 waits for event of 1"}));
 }
 
-TEST_F(StreamOrderTest, AWaitForAnEarlierMarkTakesNothingBack) {
+TEST_F(StreamOrderTest, AWaitForAnEarlierEventTakesNothingBack) {
   Reduce(false);
-  const Mark first = LaunchAndRecord(1);
-  const Mark second = LaunchAndRecord(1);
+  const RecordedEvent first = LaunchAndRecord(1);
+  const RecordedEvent second = LaunchAndRecord(1);
   order_->WaitFor(2, *second);
   order_->WaitFor(2, *first);
   EXPECT_TRUE(order_->Knows(2, 1, 2));
 }
 
 TEST_F(StreamOrderTest, AGroupDoesNotWaitForItself) {
-  const Mark mark = LaunchAndRecord(1);
+  const RecordedEvent recorded = LaunchAndRecord(1);
   record_.Take();
-  order_->WaitFor(1, *mark);
+  order_->WaitFor(1, *recorded);
   order_->WaitForTail(1, 1, order_->Launched(1));
   order_->WaitForAll(1, 1);
   EXPECT_EQ(record_.Take(), Calls());
@@ -191,7 +191,7 @@ TEST_F(StreamOrderTest, AGroupDoesNotWaitForItself) {
   ExpectCounts(1, 0, 0);
 }
 
-TEST_F(StreamOrderTest, AGroupKnowsWhatTheMarksGroupKnew) {
+TEST_F(StreamOrderTest, AGroupKnowsWhatTheEventsGroupKnew) {
   order_->WaitFor(1, *LaunchAndRecord(0));
   order_->WaitFor(2, *LaunchAndRecord(1));
   order_->WaitFor(3, *LaunchAndRecord(2));
@@ -205,9 +205,9 @@ TEST_F(StreamOrderTest, AGroupKnowsWhatTheMarksGroupKnew) {
   ExpectCounts(3, 3, 2);
 }
 
-TEST_F(StreamOrderTest, AGroupDoesNotKnowWhatTheMarksGroupLearntLater) {
-  const Mark of_0 = LaunchAndRecord(0);
-  const Mark of_1 = LaunchAndRecord(1);
+TEST_F(StreamOrderTest, AGroupDoesNotKnowWhatTheEventsGroupLearntLater) {
+  const RecordedEvent of_0 = LaunchAndRecord(0);
+  const RecordedEvent of_1 = LaunchAndRecord(1);
   order_->WaitFor(1, *of_0);
   order_->WaitFor(2, *of_1);
   EXPECT_TRUE(order_->Knows(2, 1, 1));
@@ -219,9 +219,9 @@ TEST_F(StreamOrderTest, AGroupDoesNotKnowWhatTheMarksGroupLearntLater) {
 
 TEST_F(StreamOrderTest, WithoutReductionOnlyWaitsForOneselfAreLeftOut) {
   Reduce(false);
-  const Mark of_0 = LaunchAndRecord(0);
+  const RecordedEvent of_0 = LaunchAndRecord(0);
   order_->WaitFor(1, *of_0);
-  const Mark of_1 = LaunchAndRecord(1);
+  const RecordedEvent of_1 = LaunchAndRecord(1);
   order_->WaitFor(2, *of_1);
   record_.Take();
   EXPECT_TRUE(order_->Knows(2, 0, 1));
@@ -291,9 +291,9 @@ TEST_F(StreamOrderTest, AWaitForAllCoversAllThatWasLaunched) {
   EXPECT_EQ(record_.Take(), Calls());
 }
 
-TEST_F(StreamOrderTest, AMarkThatIsNotNeededAnyMoreIsRecordedAnew) {
-  Mark first = LaunchAndRecord(1);
-  Mark second = LaunchAndRecord(1);
+TEST_F(StreamOrderTest, AnEventThatIsNotNeededAnyMoreIsRecordedAnew) {
+  RecordedEvent first = LaunchAndRecord(1);
+  RecordedEvent second = LaunchAndRecord(1);
   EXPECT_EQ(watched_[1]->events_made, 2);
   order_->Recycle(std::move(first));
   order_->Recycle(std::move(second));
@@ -301,27 +301,27 @@ TEST_F(StreamOrderTest, AMarkThatIsNotNeededAnyMoreIsRecordedAnew) {
   first = order_->Record(1);
   second = order_->Record(1);
   EXPECT_EQ(watched_[1]->events_made, 2);
-  const Mark third = order_->Record(1);
+  const RecordedEvent third = order_->Record(1);
   EXPECT_EQ(watched_[1]->events_made, 3);
   ExpectCounts(5, 0, 0);
 }
 
-TEST_F(StreamOrderTest, AMarkIsRecordedAnewForItsOwnGroup) {
+TEST_F(StreamOrderTest, AnEventIsRecordedAnewForItsOwnGroup) {
   order_->Recycle(LaunchAndRecord(1));
-  const Mark other = order_->Record(2);
+  const RecordedEvent other = order_->Record(2);
   EXPECT_EQ(other->group, 2);
   EXPECT_EQ(watched_[2]->events_made, 1);
   EXPECT_EQ(order_->Record(1)->group, 1);
   EXPECT_EQ(watched_[1]->events_made, 1);
 }
 
-TEST_F(StreamOrderTest, AMarkThatIsRecordedAnewForgetsWhatItWas) {
+TEST_F(StreamOrderTest, AnEventThatIsRecordedAnewForgetsWhatItWas) {
   order_->Recycle(LaunchAndRecord(1));
   order_->WaitFor(1, *LaunchAndRecord(0));
-  const Mark mark = LaunchAndRecord(1);
+  const RecordedEvent recorded = LaunchAndRecord(1);
   EXPECT_EQ(watched_[1]->events_made, 1);
-  EXPECT_EQ(mark->position, 2);
-  order_->WaitFor(2, *mark);
+  EXPECT_EQ(recorded->position, 2);
+  order_->WaitFor(2, *recorded);
   EXPECT_TRUE(order_->Knows(2, 1, 2));
   EXPECT_TRUE(order_->Knows(2, 0, 1));
 }
@@ -337,38 +337,38 @@ TEST_F(StreamOrderTest, WaitsForTailsShareAnEvent) {
 
 // In the middle of a call, other threads do the following.
 
-TEST_F(StreamOrderTest, WhatComesWhileAMarkIsRecordedIsNotOfTheMark) {
-  const Mark of_0 = LaunchAndRecord(0);
+TEST_F(StreamOrderTest, WhatComesWhileAnEventIsRecordedIsNotOfTheEvent) {
+  const RecordedEvent of_0 = LaunchAndRecord(0);
   order_->Launched(1);
   // The event has been recorded, and no one has been told of it.
   watched_[1]->when_recorded = [&] {
     order_->Launched(1);
     order_->WaitFor(1, *of_0);
   };
-  const Mark mark = order_->Record(1);
-  EXPECT_EQ(mark->position, 1);
-  order_->WaitFor(2, *mark);
+  const RecordedEvent recorded = order_->Record(1);
+  EXPECT_EQ(recorded->position, 1);
+  order_->WaitFor(2, *recorded);
   EXPECT_FALSE(order_->Knows(2, 1, 2));
   EXPECT_FALSE(order_->Knows(2, 0, 1));
 }
 
 TEST_F(StreamOrderTest, NothingIsKnownBeforeTheStreamWaits) {
   order_->WaitFor(1, *LaunchAndRecord(0));
-  const Mark mark = LaunchAndRecord(1);
+  const RecordedEvent recorded = LaunchAndRecord(1);
   int looks = 0;
   watched_[2]->before_waiting = [&] {
     EXPECT_FALSE(order_->Knows(2, 0, 1));
     EXPECT_FALSE(order_->Knows(2, 1, 1));
     ++looks;
   };
-  order_->WaitFor(2, *mark);
+  order_->WaitFor(2, *recorded);
   Reduce(true);
   order_->WaitForTail(2, 1, order_->Launched(1));
   EXPECT_EQ(looks, 2);
 }
 
 TEST_F(StreamOrderTest, AnEventIsNotRecordedAnewBeforeTheStreamWaits) {
-  Mark meanwhile;
+  RecordedEvent meanwhile;
   watched_[2]->before_waiting = [&] { meanwhile = order_->Record(1); };
   order_->WaitForTail(2, 1, order_->Launched(1));
   ASSERT_NE(meanwhile, nullptr);

@@ -35,7 +35,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-using Mark = std::unique_ptr<StreamOrder::Mark>;
+using RecordedEvent = std::unique_ptr<StreamOrder::RecordedEvent>;
 
 constexpr int kGroups = 4;
 
@@ -89,8 +89,8 @@ class ModelGroup : public StreamGroup {
   ModelGroup(int index, ModelStreams* streams)
       : StreamGroup(0, index), streams_(streams) {}
   void WaitFor(StreamGroup*) override {}
-  void RecordMark() override {}
-  void WaitForMark(StreamGroup*) override {}
+  void RecordOwnEvent() override {}
+  void WaitForOwnEventOf(StreamGroup*) override {}
   std::unique_ptr<StreamEvent> NewEvent() override {
     return std::make_unique<ModelEvent>();
   }
@@ -165,12 +165,12 @@ class StreamOrderThreadsTest : public ::testing::TestWithParam<bool> {
       switch (random() % 4) {
         case 0: {
           const Launch launch = LaunchOn(any_group());
-          Mark mark = order_->Record(launch.group);
-          order_->WaitFor(group, *mark);
+          RecordedEvent recorded = order_->Record(launch.group);
+          order_->WaitFor(group, *recorded);
           if (!IsAfter(group, launch)) ++early_;
           CheckKnown(launch);
-          order_->WaitFor((group + 1) % kGroups, *mark);
-          order_->Recycle(std::move(mark));
+          order_->WaitFor((group + 1) % kGroups, *recorded);
+          order_->Recycle(std::move(recorded));
           break;
         }
         case 1: {

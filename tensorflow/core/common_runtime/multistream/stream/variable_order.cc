@@ -25,23 +25,23 @@ VariableOrder::VariableOrder(std::vector<StreamGroup*> groups)
 
 void VariableOrder::OrderAfterLeader(StreamGroup* group) {
   if (group->is_leader()) return;
-  std::atomic<int64_t>& seen = readers_[group->index()].marks_seen;
+  std::atomic<int64_t>& seen = readers_[group->index()].published_seen;
   if (!leader_work_.load(std::memory_order_acquire) &&
       seen.load(std::memory_order_acquire) ==
-          marks_made_.load(std::memory_order_acquire)) {
+          published_.load(std::memory_order_acquire)) {
     return;
   }
-  absl::MutexLock lock(&mark_mu_);
+  absl::MutexLock lock(&publish_mu_);
   if (leader_work_.load(std::memory_order_acquire)) {
-    // In this order: who sees no work without the lock then sees a mark that it
-    // has not waited for, and comes here.
-    marks_made_.fetch_add(1, std::memory_order_acq_rel);
+    // In this order: who sees no work without the lock then sees an event that
+    // it has not waited for, and comes here.
+    published_.fetch_add(1, std::memory_order_acq_rel);
     leader_work_.exchange(false, std::memory_order_acq_rel);
-    leader()->Mark();
+    leader()->PublishEvent();
   }
-  const int64_t made = marks_made_.load(std::memory_order_acquire);
+  const int64_t made = published_.load(std::memory_order_acquire);
   if (seen.load(std::memory_order_acquire) < made) {
-    group->OrderAfterMark(leader());
+    group->OrderAfterPublished(leader());
     seen.store(made, std::memory_order_release);
   }
 }

@@ -70,8 +70,9 @@ class VariableOrder {
  private:
   // Of one group, in cache lines of its own: each read of a variable writes it.
   struct alignas(128) Reader {
-    // The number of the leader's last mark that the group's stream waited for.
-    std::atomic<int64_t> marks_seen{0};
+    // The number of the leader's last published event that the group's stream
+    // waited for.
+    std::atomic<int64_t> published_seen{0};
     // True if it has read state since the leader last waited for it.
     std::atomic<bool> has_read{false};
   };
@@ -82,8 +83,8 @@ class VariableOrder {
   std::vector<Reader> readers_;
 
   std::atomic<bool> leader_work_{false};
-  std::atomic<int64_t> marks_made_{0};
-  absl::Mutex mark_mu_;
+  std::atomic<int64_t> published_{0};
+  absl::Mutex publish_mu_;
 
   // Held while an op that touches state is launched, never while it runs: a
   // change and a read of the same variable reach the streams whole, one after

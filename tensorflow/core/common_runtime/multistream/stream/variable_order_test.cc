@@ -65,12 +65,13 @@ TEST_F(VariableOrderTest, NobodyWaitsForALeaderThatDidNothing) {
 TEST_F(VariableOrderTest, AGroupWaitsOnceForWorkOfTheLeader) {
   groups_->NoteLeaderWork();
   OrderAfterLeader(2);
-  EXPECT_EQ(record_.Take(), Calls({"0 marks", "2 waits for mark of 0"}));
+  EXPECT_EQ(record_.Take(),
+            Calls({"0 records its own event", "2 waits for own event of 0"}));
   OrderAfterLeader(2);
   EXPECT_EQ(record_.Take(), Calls());
-  // Another group uses the same mark.
+  // Another group uses the same event.
   OrderAfterLeader(3);
-  EXPECT_EQ(record_.Take(), Calls({"3 waits for mark of 0"}));
+  EXPECT_EQ(record_.Take(), Calls({"3 waits for own event of 0"}));
   OrderAfterLeader(3);
   EXPECT_EQ(record_.Take(), Calls());
 }
@@ -81,10 +82,11 @@ TEST_F(VariableOrderTest, AGroupWaitsAgainForLaterWork) {
   groups_->NoteLeaderWork();
   record_.Take();
   OrderAfterLeader(1);
-  EXPECT_EQ(record_.Take(), Calls({"0 marks", "1 waits for mark of 0"}));
-  // Group 2 missed the first mark and needs only the last.
+  EXPECT_EQ(record_.Take(),
+            Calls({"0 records its own event", "1 waits for own event of 0"}));
+  // Group 2 missed the first event and needs only the last.
   OrderAfterLeader(2);
-  EXPECT_EQ(record_.Take(), Calls({"2 waits for mark of 0"}));
+  EXPECT_EQ(record_.Take(), Calls({"2 waits for own event of 0"}));
 }
 
 TEST_F(VariableOrderTest, TheLeaderNeverWaitsForItself) {
@@ -93,14 +95,16 @@ TEST_F(VariableOrderTest, TheLeaderNeverWaitsForItself) {
   EXPECT_EQ(record_.Take(), Calls());
   // Nor does it take the work from the others.
   OrderAfterLeader(1);
-  EXPECT_EQ(record_.Take(), Calls({"0 marks", "1 waits for mark of 0"}));
+  EXPECT_EQ(record_.Take(),
+            Calls({"0 records its own event", "1 waits for own event of 0"}));
 }
 
 TEST_F(VariableOrderTest, AReadWaitsForTheLastWrite) {
   Write();
   EXPECT_EQ(record_.Take(), Calls());
   groups_->BeginRead(groups_->group(1), kState);
-  EXPECT_EQ(record_.Take(), Calls({"0 marks", "1 waits for mark of 0"}));
+  EXPECT_EQ(record_.Take(),
+            Calls({"0 records its own event", "1 waits for own event of 0"}));
   groups_->EndRead(groups_->group(1), kState);
   Read(1);
   EXPECT_EQ(record_.Take(), Calls());
@@ -145,7 +149,8 @@ TEST_F(VariableOrderTest, AReadStaysOutWhileAWriteIsLaunched) {
   EXPECT_EQ(record_.Take(), Calls());
   groups_->EndWrite(kState);
   reader.join();
-  EXPECT_EQ(record_.Take(), Calls({"0 marks", "1 waits for mark of 0"}));
+  EXPECT_EQ(record_.Take(),
+            Calls({"0 records its own event", "1 waits for own event of 0"}));
 }
 
 TEST_F(VariableOrderTest, AWriteStaysOutWhileAReadIsLaunched) {
@@ -173,11 +178,13 @@ TEST_F(VariableOrderTest, AReadGoesOnWhileAnotherVariableIsChanged) {
     groups_->EndRead(groups_->group(1), kOtherState);
   });
   reader.join();
-  EXPECT_EQ(record_.Take(), Calls({"0 marks", "1 waits for mark of 0"}));
+  EXPECT_EQ(record_.Take(),
+            Calls({"0 records its own event", "1 waits for own event of 0"}));
   groups_->EndWrite(kState);
-  // What has been enqueued since the mark.
+  // What has been enqueued since the event.
   Read(1);
-  EXPECT_EQ(record_.Take(), Calls({"0 marks", "1 waits for mark of 0"}));
+  EXPECT_EQ(record_.Take(),
+            Calls({"0 records its own event", "1 waits for own event of 0"}));
 }
 
 TEST_F(VariableOrderTest, AWriteGoesOnWhileAnotherVariableIsRead) {
@@ -191,18 +198,18 @@ TEST_F(VariableOrderTest, AWriteGoesOnWhileAnotherVariableIsRead) {
   groups_->EndWrite(kOtherState);
 }
 
-// The leader's stream, when it records a mark, lets the test look in.
+// The leader's stream, when it records its own event, lets the test look in.
 class WatchedLeader : public FakeStreamGroup {
  public:
   using FakeStreamGroup::FakeStreamGroup;
-  void RecordMark() override {
-    FakeStreamGroup::RecordMark();
+  void RecordOwnEvent() override {
+    FakeStreamGroup::RecordOwnEvent();
     if (when_marking) when_marking();
   }
   std::function<void()> when_marking;
 };
 
-TEST(VariableOrderThreadsTest, AGroupWaitsAlsoWhileAnotherRecordsTheMark) {
+TEST(VariableOrderThreadsTest, AGroupWaitsAlsoWhileAnotherRecordsTheEvent) {
   StreamRecord record;
   std::vector<std::unique_ptr<StreamGroup>> list;
   list.push_back(std::make_unique<WatchedLeader>(0, 0, &record));
@@ -220,15 +227,16 @@ TEST(VariableOrderThreadsTest, AGroupWaitsAlsoWhileAnotherRecordsTheMark) {
   groups.NoteLeaderWork();
   groups.OrderAfterLeader(groups.group(1));
   other.join();
-  EXPECT_EQ(record.Take(), Calls({"0 marks", "1 waits for mark of 0",
-                                  "2 waits for mark of 0"}));
+  EXPECT_EQ(record.Take(),
+            Calls({"0 records its own event", "1 waits for own event of 0",
+                   "2 waits for own event of 0"}));
 }
 
-// Streams as counters: a leader's mark stands for the writes before it, a
+// Streams as counters: a leader's event stands for the writes before it, a
 // group that waits for it has them behind itself.
 struct CountedWrites {
   std::atomic<int> written{0};
-  std::atomic<int> marked{0};
+  std::atomic<int> recorded{0};
 };
 
 class CountingGroup : public StreamGroup {
@@ -236,8 +244,12 @@ class CountingGroup : public StreamGroup {
   CountingGroup(int index, CountedWrites* writes)
       : StreamGroup(0, index), writes_(writes) {}
   void WaitFor(StreamGroup*) override {}
-  void RecordMark() override { writes_->marked = writes_->written.load(); }
-  void WaitForMark(StreamGroup*) override { seen_ = writes_->marked.load(); }
+  void RecordOwnEvent() override {
+    writes_->recorded = writes_->written.load();
+  }
+  void WaitForOwnEventOf(StreamGroup*) override {
+    seen_ = writes_->recorded.load();
+  }
   std::unique_ptr<StreamEvent> NewEvent() override {
     return std::make_unique<StreamEvent>();
   }

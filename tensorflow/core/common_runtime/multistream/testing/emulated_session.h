@@ -64,7 +64,7 @@ inline std::unique_ptr<Session> SessionOf(const Scope& scope) {
   return SessionOf(scope, PlainOptions());
 }
 
-// Streams pass their work on threads of their own: waits until they have.
+// Streams complete their work on threads of their own: waits until they have.
 inline bool Eventually(const std::function<bool()>& condition) {
   for (int i = 0; i < 1000; ++i) {
     if (condition()) return true;

@@ -65,7 +65,7 @@ class FakeDevice : public Device {
     done(absl::OkStatus());
   }
 
-  // Gives the stream a copy.
+  // Enqueues a copy.
   std::function<void(const void* from)> on_copy;
 
   // Of the copies.

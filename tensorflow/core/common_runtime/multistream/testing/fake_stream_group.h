@@ -34,8 +34,8 @@ namespace tensorflow {
 namespace multistream {
 
 // Calls in the order in which they came, of all groups that share the record.
-// "2 waits for 0", "0 marks", "2 waits for mark of 0", "1 records" and "2 waits
-// for event of 1".
+// "2 waits for 0", "0 records its own event", "2 waits for own event of 0", "1
+// records" and "2 waits for event of 1".
 class StreamRecord {
  public:
   void Add(std::string call) {
@@ -61,9 +61,12 @@ class FakeStreamGroup : public StreamGroup {
   void WaitFor(StreamGroup* other) override {
     record_->Add(absl::StrCat(index(), " waits for ", other->index()));
   }
-  void RecordMark() override { record_->Add(absl::StrCat(index(), " marks")); }
-  void WaitForMark(StreamGroup* other) override {
-    record_->Add(absl::StrCat(index(), " waits for mark of ", other->index()));
+  void RecordOwnEvent() override {
+    record_->Add(absl::StrCat(index(), " records its own event"));
+  }
+  void WaitForOwnEventOf(StreamGroup* other) override {
+    record_->Add(
+        absl::StrCat(index(), " waits for own event of ", other->index()));
   }
   std::unique_ptr<StreamEvent> NewEvent() override {
     return std::make_unique<StreamEvent>();

@@ -13,8 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// For tests: a stream that passes what it is given when the test says so, and
-// then looks whether memory that its work uses is still there.
+// For tests: a stream that completes its work when the test says so, and then
+// looks whether memory that its work uses is still there.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SLOW_STREAM_GROUP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SLOW_STREAM_GROUP_H_
@@ -87,16 +87,16 @@ class SlowStreamGroup : public FakeStreamGroup {
  public:
   using FakeStreamGroup::FakeStreamGroup;
 
-  // Gives the stream work that uses `data`, memory of `memory`.
+  // Enqueues work that uses `data`, memory of `memory`.
   void Use(WatchedMemory* memory, const void* data) {
-    Give([this, memory, data] {
+    Enqueue([this, memory, data] {
       if (memory->IsInUse(data)) return;
       absl::MutexLock lock(&mu_);
       ++used_too_late_;
     });
   }
   void ThenExecute(std::function<void()> f) override {
-    Give(std::move(f));
+    Enqueue(std::move(f));
     absl::MutexLock lock(&mu_);
     ++callbacks_;
   }
@@ -105,17 +105,17 @@ class SlowStreamGroup : public FakeStreamGroup {
     FakeStreamGroup::WaitForEvent(other, event);
   }
 
-  // Passes what the stream has been given so far.
-  void Pass() {
-    std::deque<std::function<void()>> passed;
+  // Completes what has been enqueued so far.
+  void Complete() {
+    std::deque<std::function<void()>> completed;
     {
       absl::MutexLock lock(&mu_);
-      passed.swap(given_);
+      completed.swap(enqueued_);
     }
-    for (; !passed.empty(); passed.pop_front()) passed.front()();
+    for (; !completed.empty(); completed.pop_front()) completed.front()();
   }
 
-  // Callbacks that the stream has been given, ever.
+  // Callbacks that have been enqueued, ever.
   int callbacks() {
     absl::MutexLock lock(&mu_);
     return callbacks_;
@@ -129,13 +129,13 @@ class SlowStreamGroup : public FakeStreamGroup {
   std::function<void()> before_waiting;
 
  private:
-  void Give(std::function<void()> work) {
+  void Enqueue(std::function<void()> work) {
     absl::MutexLock lock(&mu_);
-    given_.push_back(std::move(work));
+    enqueued_.push_back(std::move(work));
   }
 
   absl::Mutex mu_;
-  std::deque<std::function<void()>> given_ ABSL_GUARDED_BY(mu_);
+  std::deque<std::function<void()>> enqueued_ ABSL_GUARDED_BY(mu_);
   int callbacks_ ABSL_GUARDED_BY(mu_) = 0;
   int used_too_late_ ABSL_GUARDED_BY(mu_) = 0;
 };

@@ -43,7 +43,7 @@ void Sleep(int micros) {
   std::this_thread::sleep_for(std::chrono::microseconds(micros));
 }
 
-// Whether `holds` says true before kLongEnough has passed.
+// Whether `holds` says true before kLongEnough is over.
 bool Await(const std::function<bool()>& holds) {
   const auto end = std::chrono::steady_clock::now() + kLongEnough;
   while (!holds()) {
