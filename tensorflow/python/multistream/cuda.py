@@ -44,7 +44,7 @@ class StreamGroupStats:
       priority: of the group's streams, as CUDA counts: the lower, the sooner they are served.
       waits: how often the group's stream has been told to wait for another one's.
       events: how many events the group's stream has been given for others to wait for.
-      tensors_held: tensors that are kept until this group's stream has passed their last use, in
+      tensors_held: tensors that are kept until this group's stream has completed their last use, in
         memory of other groups, or of the host for copies to the GPU.
       bytes_held: their size, in bytes.
       peak_bytes_held: the most that `bytes_held` has been.

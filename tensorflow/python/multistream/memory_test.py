@@ -45,7 +45,7 @@ def in_use():
     return [s.bytes_in_use for s in tf.cuda.stream_stats()]
 
 def settled(before):
-    # Less if `before` still had what a stream has let go of since.
+    # Less if `before` still had what a stream has released since.
     return eventually(lambda: all(now <= then for now, then in zip(in_use(), before)))
 """
 
@@ -92,7 +92,7 @@ def test_a_group_without_memory_fails_alone() -> None:
                     except tf.errors.ResourceExhaustedError as error:
                         text = str(error)
                         # The row's copy, and tanh's output unless it reused the copy's memory.
-                        # It does if the copy has let go of it by then, as in stock TensorFlow.
+                        # It does if the copy has released it by then, as in stock TensorFlow.
                         own = r"Stream group 2 of GPU 0 had no 4.00GiB: [12].00MiB in use,"
                         check(re.search(own + " of at most", text), text)
                         check("group 1" not in text, text)

@@ -100,7 +100,7 @@ def run_threads(functions):
     for thread in threads: thread.join()
 
 def eventually(condition):
-    # Streams pass their work, and let go of memory, after the call that gave it to them.
+    # Streams complete their work, and release memory, after the call that enqueued it.
     for _ in range(200):
         if condition(): return True
         time.sleep(0.05)
@@ -208,7 +208,7 @@ kit.check_process()
 def check_process() -> None:
     """What must hold at the end of each job."""
     assert all(s.steps_running == 0 for s in tf.cuda.stream_stats()), tf.cuda.stream_stats()
-    for _ in range(200):  # streams let go once they have passed
+    for _ in range(200):  # streams release once they have completed
         if not any(s.tensors_held for s in tf.cuda.stream_stats()):
             break
         time.sleep(0.05)
