@@ -51,6 +51,11 @@ stage "a real model: trains a classifier of digits, serves it on 4 stream groups
   "The error above says why. ${all}"
 readable "${VENV}/bin/python" benchmarks/serve_digits.py --threads 8
 
+stage "programs to start from: a SavedModel served from threads, branches trained on groups" \
+  "The error above says why. ${all}"
+readable "${VENV}/bin/python" examples/serve_saved_model.py
+readable "${VENV}/bin/python" examples/train_branches.py
+
 stage "C++: compiles multistream_inference, serves a recommender, compares all results" \
   "The first error above names the file. ${all}"
 readable run_bazel build --curses=no --show_progress_rate_limit=15 \
