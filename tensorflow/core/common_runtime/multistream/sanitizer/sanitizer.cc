@@ -253,22 +253,27 @@ void Sanitizer::HostSynchronized(const Position& position) {
 
 void Sanitizer::Allocate(int owner, const void* address, size_t bytes,
                          bool for_copy) {
-  if (bytes == 0) return;
   std::vector<Report> found;
   {
     absl::MutexLock lock(&mu_);
-    const auto begin = reinterpret_cast<uintptr_t>(address);
-    const Touch now = {{UseKind::kAllocate, owner, "", ""},
-                       known_[owner][owner],
-                       begin,
-                       begin + bytes};
-    Touches before = TakeBlocks(now, &found);
-    SettleLifetimes(now, ReportKind::kHandedOutInUse, &before, &found);
-    if (for_copy) before.clear();
-    blocks_[begin] = Block{now.end, owner, /*live=*/true, std::move(before)};
-    Sweep();
+    AllocateLocked(owner, address, bytes, for_copy, &found);
   }
   for (const Report& report : found) on_report_(report);
+}
+
+void Sanitizer::AllocateLocked(int owner, const void* address, size_t bytes,
+                               bool for_copy, std::vector<Report>* found) {
+  if (bytes == 0) return;
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  const Touch now = {{UseKind::kAllocate, owner, "", ""},
+                     known_[owner][owner],
+                     begin,
+                     begin + bytes};
+  Touches before = TakeBlocks(now, found);
+  SettleLifetimes(now, ReportKind::kHandedOutInUse, &before, found);
+  if (for_copy) before.clear();
+  blocks_[begin] = Block{now.end, owner, /*live=*/true, std::move(before)};
+  Sweep();
 }
 
 void Sanitizer::Forget(const void* address, size_t bytes) {
@@ -284,25 +289,39 @@ void Sanitizer::Free(const void* address) {
   std::vector<Report> found;
   {
     absl::MutexLock lock(&mu_);
-    const auto begin = reinterpret_cast<uintptr_t>(address);
-    auto at = blocks_.find(begin);
-    if (at == blocks_.end() || !at->second.live) return;
-    Block& block = at->second;
-    const int64_t tail = known_[block.owner][block.owner];
-    const Touch now = {
-        {UseKind::kFree, block.owner, "", ""}, tail, begin, block.end};
-    for (const TouchPtr& touch : TakeTouches(begin, block.end)) {
-      KeepLast(touch, &block.before);
-    }
-    SettleLifetimes(now, ReportKind::kFreedInUse, &block.before, &found);
-    // The owner may have used it in any op so far, as scratch memory too.
-    block.live = false;
-    block.freed = std::make_shared<const Touch>(
-        Touch{{UseKind::kFree, block.owner, last_op_[block.owner], ""},
-              tail,
-              begin,
-              block.end});
-    KeepLast(block.freed, &block.before);
+    FreeLocked(address, &found);
+  }
+  for (const Report& report : found) on_report_(report);
+}
+
+void Sanitizer::FreeLocked(const void* address, std::vector<Report>* found) {
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  auto at = blocks_.find(begin);
+  if (at == blocks_.end() || !at->second.live) return;
+  Block& block = at->second;
+  const int64_t tail = known_[block.owner][block.owner];
+  const Touch now = {
+      {UseKind::kFree, block.owner, "", ""}, tail, begin, block.end};
+  for (const TouchPtr& touch : TakeTouches(begin, block.end)) {
+    KeepLast(touch, &block.before);
+  }
+  SettleLifetimes(now, ReportKind::kFreedInUse, &block.before, found);
+  // The owner may have used it in any op so far, as scratch memory too.
+  block.live = false;
+  block.freed = std::make_shared<const Touch>(
+      Touch{{UseKind::kFree, block.owner, last_op_[block.owner], ""},
+            tail,
+            begin,
+            block.end});
+  KeepLast(block.freed, &block.before);
+}
+
+void Sanitizer::Renew(int owner, const void* address, size_t bytes) {
+  std::vector<Report> found;
+  {
+    absl::MutexLock lock(&mu_);
+    FreeLocked(address, &found);
+    AllocateLocked(owner, address, bytes, /*for_copy=*/false, &found);
   }
   for (const Report& report : found) on_report_(report);
 }

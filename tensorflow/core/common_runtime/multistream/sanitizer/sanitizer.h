@@ -160,6 +160,10 @@ class Sanitizer {
   // The allocator takes it back and may hand it out again at once. An address
   // that Allocate has not seen is ignored.
   void Free(const void* address);
+  // Free and Allocate in one: an op of `owner` wrote into memory that nobody
+  // else holds, whose lifetime may as well begin anew. Another thread may use
+  // it at any moment, and must not find it freed.
+  void Renew(int owner, const void* address, size_t bytes);
 
   int64_t report_count();
   // Parts of memory with a history of their own, to watch that it is bounded.
@@ -223,6 +227,11 @@ class Sanitizer {
             std::vector<Report>* found) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Forgets uses that every stream comes after, once the history has grown.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AllocateLocked(int owner, const void* address, size_t bytes,
+                      bool for_copy, std::vector<Report>* found)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FreeLocked(const void* address, std::vector<Report>* found)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const OnReport on_report_;
 

@@ -392,6 +392,24 @@ TEST(SanitizerThreadsTest, ThreadsMayCallAtTheSameTime) {
   EXPECT_EQ(reports, 3);
 }
 
+// As a variable that one step of the leader changes in place, and that another
+// one, launched by another thread on the same stream, reads.
+TEST(SanitizerThreadsTest, ARenewalIsNoMomentWithoutTheMemory) {
+  std::atomic<int> reports{0};
+  Sanitizer sanitizer(4, [&](const Report&) { ++reports; });
+  sanitizer.Allocate(0, Address(kM), kBytes);
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    while (!stop) sanitizer.Renew(0, Address(kM), kBytes);
+  });
+  for (int i = 0; i < 100'000; ++i) {
+    sanitizer.Launch(0, "read", {{Address(kM), kBytes, false, "m"}});
+  }
+  stop = true;
+  writer.join();
+  EXPECT_EQ(reports, 0);
+}
+
 }  // namespace
 }  // namespace multistream
 }  // namespace tensorflow

@@ -102,8 +102,7 @@ void LaunchLog::Launched() {
 }
 
 void LaunchLog::Renew(const void* address, size_t bytes) const {
-  sanitizer_->Free(address);
-  sanitizer_->Allocate(group_->index(), address, bytes);
+  sanitizer_->Renew(group_->index(), address, bytes);
 }
 
 void LaunchLog::LogVariables() const {
