@@ -107,6 +107,9 @@ class ForkedChildTest : public ::testing::Test {
       ASSERT_TRUE(RunAlone(at_rest_.get(), "alone").ok());
     }
     busy_ = SessionOf(Products(6));
+    // Its executors are there before there are children: who makes some takes
+    // a lock of TensorFlow's own, around its device factories.
+    ASSERT_TRUE(RunOnce(busy_.get()).ok());
     for (int i = 0; i < 5; ++i) {
       threads_.emplace_back([this] {
         while (!stop_) EXPECT_TRUE(RunOnce(busy_.get()).ok());
