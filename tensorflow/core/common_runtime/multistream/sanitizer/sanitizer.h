@@ -48,6 +48,7 @@ limitations under the License.
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/sanitizer/race_report.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -65,46 +66,6 @@ struct Access {
   bool is_write;
   std::string tensor;
 };
-
-enum class UseKind { kRead, kWrite, kFree, kAllocate, kOwn };
-
-// One side of a report.
-struct Use {
-  UseKind kind;
-  int group;
-  // Of a free, the last op that its group had launched; else empty where no op
-  // is known.
-  std::string op;
-  std::string tensor;
-};
-
-enum class ReportKind {
-  kReadAfterWrite,
-  kWriteAfterRead,
-  kWriteAfterWrite,
-  // Freed while a group other than its owner may still use it.
-  kFreedInUse,
-  // Handed out, or used by its next user, while an earlier one may still use
-  // it.
-  kHandedOutInUse,
-  // Handed out before it was freed.
-  kHandedOutTwice,
-  kUsedAfterFree,
-};
-
-struct Report {
-  ReportKind kind;
-  Use current;
-  Use previous;
-  // What both use.
-  const void* address;
-  size_t bytes;
-  // What would have put the two in order.
-  std::string missing;
-};
-
-// Several lines for people, the current use first.
-std::string ReportAsText(const Report& report);
 
 // A point in a stream, with all that the stream had waited for there.
 class Position {
