@@ -89,7 +89,7 @@ StepThreads::~StepThreads() {
   {
     absl::MutexLock lock(&mu_);
     ends_.store(true, std::memory_order_release);
-    given_.SignalAll();
+    scheduled_.SignalAll();
     watch_.Signal();
   }
   threads_.clear();  // waits for them
@@ -146,13 +146,13 @@ void StepThreads::Leave(Lane* lane) {
   --parked_;
   Admit(lane, std::move(next));
   if (Ended()) {
-    given_.SignalAll();
+    scheduled_.SignalAll();
     watch_.Signal();
   }
 }
 
 void StepThreads::WakeSleeper() {
-  if (sleeping_ > 0 && closures_.size() > looking_) given_.Signal();
+  if (sleeping_ > 0 && closures_.size() > looking_) scheduled_.Signal();
 }
 
 StepThreads* StepThreads::Of(StreamGroup* group, int count) {
@@ -235,7 +235,7 @@ void StepThreads::Run(Running* running) {
       has_looked = !found;
     } else {
       ++sleeping_;
-      given_.Wait(&mu_);
+      scheduled_.Wait(&mu_);
       --sleeping_;
       has_looked = false;
     }

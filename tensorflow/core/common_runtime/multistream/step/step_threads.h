@@ -154,7 +154,7 @@ class StepThreads {
   // Of closures_, for who looks without the lock.
   std::atomic<size_t> waiting_{0};
   absl::Mutex mu_;
-  absl::CondVar given_;
+  absl::CondVar scheduled_;
   std::deque<Admitted> closures_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<const StreamGroup*, std::unique_ptr<Lane>> lanes_
       ABSL_GUARDED_BY(mu_);

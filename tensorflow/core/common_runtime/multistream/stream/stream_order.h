@@ -60,7 +60,7 @@ class StreamOrder {
 
   // Records an event behind all that is enqueued on `group`'s stream so far.
   std::unique_ptr<RecordedEvent> Record(int group);
-  // No stream will wait for the recorded any more.
+  // No stream will wait for the event any more.
   void Recycle(std::unique_ptr<RecordedEvent> recorded);
 
   // Makes `group`'s stream wait.
