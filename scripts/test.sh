@@ -65,6 +65,7 @@ make_venv "${python}"
 pip_install -r build/requirements-dev.txt
 
 if [[ -n "${changed}" ]]; then
+  stage "checks and tests of what changed" "The message above says what to do."
   "${VENV}/bin/python" build/changed_tests.py --base "${changed}" --python "${python}" \
     --bazel "$(bazel_command)"
   stage "what changed passed" ""
