@@ -95,12 +95,7 @@ def python_tests(changed: Sequence[str], sources: Mapping[str, str]) -> list[str
         own_conftest = f"{pathlib.PurePath(path).parent}/conftest.py"
         if own_conftest in users and path.endswith("_test.py"):
             users[own_conftest].add(path)
-    waiting, reached = [path for path in changed if path in sources], set()
-    while waiting:
-        path = waiting.pop()
-        if path not in reached:
-            reached.add(path)
-            waiting += users[path]
+    reached = _reached([path for path in changed if path in sources], users)
     tests = {path for path in reached if path.endswith("_test.py")}
     for path in changed:
         name = pathlib.PurePath(path).name
@@ -110,11 +105,45 @@ def python_tests(changed: Sequence[str], sources: Mapping[str, str]) -> list[str
         tests |= {
             test for test in sources if test.endswith("_test.py") and named.search(sources[test])
         }
+    # Programs in tests call tf.cuda.NAME. A module without such names is called through its users.
+    for path in changed:
+        if path in sources and path.startswith(_IN_WHEEL) and not path.endswith("_test.py"):
+            tests |= _tests_that_call([path], sources) or _tests_that_call(
+                sorted(_reached([path], users)), sources
+            )
     if any(path.endswith(".md") for path in changed) and _DOCS_TEST in sources:
         tests.add(_DOCS_TEST)
     if any(path.startswith("scripts/") for path in changed) and _COMMAND_TEST in sources:
         tests.add(_COMMAND_TEST)
     return sorted(tests)
+
+
+def _reached(modules: Sequence[str], users: Mapping[str, set[str]]) -> set[str]:
+    """Lists modules with all that use them, directly or through others."""
+    waiting, reached = list(modules), set[str]()
+    while waiting:
+        path = waiting.pop()
+        if path not in reached:
+            reached.add(path)
+            waiting += users[path]
+    return reached
+
+
+def _tests_that_call(modules: Sequence[str], sources: Mapping[str, str]) -> set[str]:
+    """Finds tests that have a public function or class of modules as an attribute of something."""
+    names = {
+        node.name
+        for path in modules
+        if path.startswith(_IN_WHEEL) and not path.endswith("_test.py")
+        for node in ast.parse(sources[path], path).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+    }
+    if not names:
+        return set()
+    called = re.compile(rf"\.({'|'.join(sorted(names))})\b")
+    return {
+        path for path, text in sources.items() if path.endswith("_test.py") and called.search(text)
+    }
 
 
 def bazel_tests(changed: Sequence[str], packages: Sequence[str]) -> str | None:

@@ -38,6 +38,11 @@ SOURCES = {
     "tensorflow/python/multistream/tune_test.py": (
         "from tensorflow.python.multistream import tune\n"
     ),
+    "tensorflow/python/multistream/stack.py": "def _push(): pass\n",
+    "tensorflow/python/multistream/plan_file.py": (
+        "from tensorflow.python.multistream import stack\ndef save_plan(): pass\n"
+    ),
+    "tensorflow/python/multistream/policy_test.py": 'RUN = "tf.cuda.save_plan(path)"\n',
 }
 
 
@@ -60,13 +65,20 @@ def test_module_of_the_wheel_is_known_by_its_full_name() -> None:
     ]
 
 
+def test_test_that_calls_what_a_module_of_the_wheel_defines_runs() -> None:
+    policy_test = ["tensorflow/python/multistream/policy_test.py"]
+    assert broken_by("tensorflow/python/multistream/plan_file.py") == policy_test
+    assert broken_by("tensorflow/python/multistream/stack.py") == policy_test
+
+
 def test_what_names_a_program_runs_and_not_what_names_a_longer_one() -> None:
     assert broken_by("examples/serve.py") == ["examples/serve_test.py"]
 
 
 def test_conftest_is_used_by_all_tests_beside_it() -> None:
     assert broken_by("tensorflow/python/multistream/conftest.py") == [
-        "tensorflow/python/multistream/tune_test.py"
+        "tensorflow/python/multistream/policy_test.py",
+        "tensorflow/python/multistream/tune_test.py",
     ]
 
 
