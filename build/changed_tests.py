@@ -289,8 +289,7 @@ def main() -> None:
     if options.list:
         return
     present = [path for path in changed if path in files]
-    for _, command in static_checks.commands(static_checks.CHECKS, present, files, tag):
-        _run(command)
+    static_checks.run_checks(static_checks.CHECKS, present, tag)
     if query:
         _run_bazel_tests(query, options.bazel, [f"--repo_env=TFMS_PYTHON={tag}"])
     if any(path.endswith(_BUILD_RULES) for path in changed):

@@ -38,7 +38,8 @@ _README_LINES = 150
 
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
-_INLINE_LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
+# The group is what the link leads to.
+INLINE_LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 _LINK_DEFINITION = re.compile(r" {0,3}\[[^\]]+\]:\s*<?([^\s>]+)>?")
 _HEADING = re.compile(r" {0,3}#{1,6}\s+(.*?)(?:\s+#+)?\s*$")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -94,7 +95,7 @@ def links(text: str) -> list[tuple[int, str]]:
     found = []
     for number, line in prose(text):
         outside_code = _CODE.sub("", line)
-        found += [(number, target) for target in _INLINE_LINK.findall(outside_code)]
+        found += [(number, target) for target in INLINE_LINK.findall(outside_code)]
         definition = _LINK_DEFINITION.match(outside_code)
         if definition is not None:
             found.append((number, definition[1]))

@@ -51,7 +51,6 @@ _LOADED = re.compile(
     r"<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=\"?((?:https?:)?//[^\s\">]+)"
 )
 _LOADED_BY_STYLE = re.compile(r"(?:url\(|@import )[\"']?((?:https?:)?//[^\s\"')]+)")
-_LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 
 
 def exported_names(root: pathlib.Path) -> dict[str, str]:
@@ -134,7 +133,7 @@ def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
         lead_from = path if path.is_dir() else path.parent
 
         def to_page(link: re.Match[str], lead_from: pathlib.Path = lead_from) -> str:
-            target, mark, anchor = link[2].partition("#")
+            target, mark, anchor = link[1].partition("#")
             there = (lead_from / urllib.parse.unquote(target)).resolve()
             if not target or not there.is_relative_to(root) or not there.exists():
                 return link[0]
@@ -142,17 +141,15 @@ def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
                 done.add(there)
                 waiting.append(there)
             folder = target.rstrip("/") + "/" if there.is_dir() else target[: -len(there.name)]
-            return f"{link[1]}{folder}{_page_of(there)}{mark}{anchor}{link[3]}"
+            before = link.string[link.start() : link.start(1)]
+            after = link.string[link.end(1) : link.end()]
+            return f"{before}{folder}{_page_of(there)}{mark}{anchor}{after}"
 
         if path.suffix == ".md" or path.is_dir():
-            text = _LINK.sub(to_page, text)
+            text = check_links.INLINE_LINK.sub(to_page, text)
         if path == root / _API:
             text += reference(exported_names(root))
-        page = pages / path.relative_to(root) if path.suffix == ".md" else None
-        if page is None:
-            page = (
-                pages / (path if path.is_dir() else path.parent).relative_to(root) / _page_of(path)
-            )
+        page = pages / lead_from.relative_to(root) / _page_of(path)
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text)
     for file in sorted((root / _PACKAGE).glob("*.py")):

@@ -173,6 +173,26 @@ def repository_files(root: pathlib.Path) -> list[str]:
     )
 
 
+def run_checks(checks: Sequence[Check], files: Sequence[str] | None, python: str) -> None:
+    """Runs checks, all of them even if one fails.
+
+    Args:
+      checks: which.
+      files: to be checked, relative to the repository's root; None for all.
+      python: as for commands.
+
+    Raises:
+      BuildError: names those that failed, and says what to do.
+    """
+    failed = []
+    for check, command in commands(checks, files, repository_files(_ROOT), python):
+        print(f"{check.name} ...", flush=True)
+        if subprocess.run(command, cwd=_ROOT, check=False).returncode:
+            failed.append(f"{check.name} failed. {check.hint}")
+    if failed:
+        raise BuildError("\n".join(failed))
+
+
 def main() -> None:
     """Runs what the command line says."""
     names = [check.name for check in CHECKS]
@@ -192,13 +212,7 @@ def main() -> None:
             str((pathlib.Path.cwd() / file).resolve().relative_to(_ROOT)) for file in options.files
         ]
     )
-    failed = []
-    for check, command in commands(wanted, files, repository_files(_ROOT), options.python):
-        print(f"{check.name} ...", flush=True)
-        if subprocess.run(command, cwd=_ROOT, check=False).returncode:
-            failed.append(f"{check.name} failed. {check.hint}")
-    if failed:
-        raise BuildError("\n".join(failed))
+    run_checks(wanted, files, options.python)
 
 
 if __name__ == "__main__":
