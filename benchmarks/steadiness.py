@@ -16,7 +16,8 @@
 
 Runs multistream_inference with all combinations of stream groups, clients, cores and threads that
 keep cores busy beside it, each in a process of its own, and compares the slowest second of each
-setting, over all its processes, with the setting's median second.
+setting, over all its processes, with the setting's median second. Where other processes want the
+same cores, a second may be slow because the process got less of them: the table says how much.
 
     bazel build //tensorflow/examples/multistream:multistream_inference
     python benchmarks/steadiness.py --rounds 3 --out steadiness.csv
@@ -50,6 +51,7 @@ DATA = ROOT / "tensorflow/examples/multistream/data"
 START_UP_SECONDS = 120
 # Of each thread: the time limit ends a run, not this.
 ITERS = 500_000
+OF_SECONDS = ("queries_of_seconds", "cpu_of_seconds")
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -76,12 +78,14 @@ class Run:
     Args:
         setting: what it was run with.
         seconds: queries that ended in each whole second.
+        cpu: CPU seconds that the process used in each of them.
         longest_ms: the longest query, in milliseconds.
         longest_launch_wait_ms: as of stream_stats(), warm-up included.
     """
 
     setting: Setting
     seconds: list[int]
+    cpu: list[float]
     longest_ms: float
     longest_launch_wait_ms: float
 
@@ -96,6 +100,8 @@ class Summary:
         lowest: queries in the slowest of them.
         median: queries in the median one.
         highest: queries in the best one.
+        lowest_cpu: CPU seconds that the process used in the slowest one.
+        median_cpu: and in the median second.
     """
 
     setting: Setting
@@ -103,6 +109,8 @@ class Summary:
     lowest: int
     median: float
     highest: int
+    lowest_cpu: float
+    median_cpu: float
 
     @property
     def ratio(self) -> float:
@@ -136,11 +144,19 @@ def summaries(runs: Iterable[Run]) -> list[Summary]:
     Returns:
         A summary for each setting that has a whole second, ordered by setting.
     """
-    seconds: dict[Setting, list[int]] = {}
+    seconds: dict[Setting, list[tuple[int, float]]] = {}
     for run in runs:
-        seconds.setdefault(run.setting, []).extend(run.seconds)
+        seconds.setdefault(run.setting, []).extend(zip(run.seconds, run.cpu, strict=True))
     return [
-        Summary(setting, len(of), min(of), statistics.median(of), max(of))
+        Summary(
+            setting,
+            len(of),
+            min(of)[0],
+            statistics.median(queries for queries, _ in of),
+            max(of)[0],
+            min(of)[1],
+            statistics.median(cpu for _, cpu in of),
+        )
         for setting, of in sorted(seconds.items())
         if of
     ]
@@ -202,7 +218,13 @@ def run(setting: Setting, seconds: float, program: pathlib.Path = PROGRAM) -> Ru
             raise RuntimeError(f"{setting}: exit status {ended.returncode}: {ended.stderr[-500:]}")
         figures = json.loads(path.read_text())
     waits = [group["longest_launch_wait_micros"] / 1e3 for group in figures["groups"]]
-    return Run(setting, figures["queries_of_seconds"], figures["max_ms"], max(waits, default=0.0))
+    return Run(
+        setting,
+        figures["queries_of_seconds"],
+        figures["cpu_of_seconds"],
+        figures["max_ms"],
+        max(waits, default=0.0),
+    )
 
 
 def write(path: pathlib.Path, runs: Sequence[Run]) -> None:
@@ -215,11 +237,11 @@ def write(path: pathlib.Path, runs: Sequence[Run]) -> None:
     names = [field.name for field in dataclasses.fields(Setting)]
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*names, "longest_ms", "longest_launch_wait_ms", "queries_of_seconds"])
+        writer.writerow([*names, "longest_ms", "longest_launch_wait_ms", *OF_SECONDS])
         for one in runs:
             values = dataclasses.astuple(one.setting)
-            seconds = " ".join(map(str, one.seconds))
-            writer.writerow([*values, one.longest_ms, one.longest_launch_wait_ms, seconds])
+            seconds = [" ".join(map(str, of)) for of in (one.seconds, one.cpu)]
+            writer.writerow([*values, one.longest_ms, one.longest_launch_wait_ms, *seconds])
 
 
 def numbers(text: str) -> list[int]:
@@ -285,14 +307,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.out:
             write(options.out, runs)
 
-    print("\n| groups | clients | cores | busy | seconds | lowest | median | highest | ratio |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    columns = ["groups", "clients", "cores", "busy", "seconds", "lowest", "median", "highest"]
+    columns += ["ratio", "CPU seconds in the slowest second", "in the median one"]
+    print(f"\n| {' | '.join(columns)} |\n{'| --- ' * len(columns)}|")
     for of in summaries(runs):
         s = of.setting
         failed |= of.ratio < options.least
         print(
             f"| {s.groups} | {s.clients} | {s.cores} | {s.busy} | {of.count} | {of.lowest:,} | "
-            f"{of.median:,.0f} | {of.highest:,} | {of.ratio:.2f} |"
+            f"{of.median:,.0f} | {of.highest:,} | {of.ratio:.2f} | {of.lowest_cpu:.2f} | "
+            f"{of.median_cpu:.2f} |"
         )
     return 1 if failed else 0
 

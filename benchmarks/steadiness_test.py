@@ -48,11 +48,16 @@ def test_all_combinations_are_run_once() -> None:
 
 def test_one_slow_second_of_one_process_is_seen() -> None:
     other = Setting(8, 64, 16, 0)
-    runs = [Run(QUICK, [100, 104], 1, 1), Run(QUICK, [30, 102], 1, 1), Run(other, [7, 7], 1, 1)]
+    runs = [
+        Run(QUICK, [100, 104], [2, 4], 1, 1),
+        Run(QUICK, [30, 102], [1, 3], 1, 1),
+        Run(other, [7, 7], [1, 1], 1, 1),
+    ]
     by_setting = {of.setting: of for of in steadiness.summaries(runs)}
     assert by_setting[QUICK].lowest == 30
     assert by_setting[QUICK].median == 101
     assert by_setting[QUICK].ratio == pytest.approx(30 / 101)
+    assert (by_setting[QUICK].lowest_cpu, by_setting[QUICK].median_cpu) == (1, 2.5)
     assert by_setting[other].ratio == 1
 
 
@@ -61,10 +66,11 @@ def test_a_run_gives_the_programs_figures(tmp_path: pathlib.Path) -> None:
         "assert os.environ['TF_GPU_STREAM_GROUP_COUNT'] == '2'\n"
         "assert len(os.sched_getaffinity(0)) == 1\n"
         "open(figures, 'w').write('{\"queries_of_seconds\": [5, 6], \"max_ms\": 2.5,'\n"
+        "    '\"cpu_of_seconds\": [1.5, 1.25],'\n"
         '    \'"groups": [{"longest_launch_wait_micros": 1500}]}\')\n'
     )
     run = steadiness.run(QUICK, 1, program(tmp_path, body))
-    assert run == Run(QUICK, [5, 6], 2.5, 1.5)
+    assert run == Run(QUICK, [5, 6], [1.5, 1.25], 2.5, 1.5)
 
 
 def test_a_run_that_fails_has_the_programs_last_words(tmp_path: pathlib.Path) -> None:
@@ -75,8 +81,8 @@ def test_a_run_that_fails_has_the_programs_last_words(tmp_path: pathlib.Path) ->
 
 def test_runs_are_written(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "runs.csv"
-    steadiness.write(path, [Run(QUICK, [5, 6], 2.5, 1.5)])
-    assert path.read_text().splitlines()[1] == "2,2,1,1,2.5,1.5,5 6"
+    steadiness.write(path, [Run(QUICK, [5, 6], [1, 0.5], 2.5, 1.5)])
+    assert path.read_text().splitlines()[1] == "2,2,1,1,2.5,1.5,5 6,1 0.5"
 
 
 @pytest.mark.parametrize("text", ["8,x", "", "-1"])

@@ -24,6 +24,8 @@ import dataclasses
 import random
 from collections.abc import Iterator
 
+# Of the models with branches: how many, and layers of each. So many groups does one use.
+BRANCHES, DEPTH = 4, 3
 # Of each kind, the most worker threads that a round gives it.
 KINDS = {
     "function": 2,

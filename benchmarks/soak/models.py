@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from draw import BRANCHES, DEPTH
 from tally import Tally
 
 tf1 = tf.compat.v1
@@ -49,6 +50,7 @@ class Place:
         policy: that splits steps; empty if there is none.
         seed: of all models and inputs.
         folder: for files.
+        memory_mib: of the GPU for all groups; 0 for all it has.
     """
 
     gpu: bool
@@ -57,6 +59,7 @@ class Place:
     policy: str
     seed: int
     folder: str
+    memory_mib: int = 0
 
 
 class Work:
@@ -105,29 +108,30 @@ def cases_of(place: Place, name: str) -> list[np.ndarray]:
     return [draw.normal(0, 1, (8 + 4 * i, WIDTH)).astype(np.float32) for i in range(CASES)]
 
 
-def branch_scope(place: Place, branch: int) -> Any:
-    """The scope of a branch of a model, in groups in turn; without any if a policy splits."""
+def layer_scope(place: Place, branch: int, layer: int) -> Any:
+    """The scope of a branch's layer, in groups in turn; none if a policy splits."""
     if place.policy:
         return contextlib.nullcontext()
-    return tf.cuda.stream_scope(tf.cuda.get_stream(branch % place.groups))
+    group = (branch + BRANCHES * layer) % place.groups
+    return tf.cuda.stream_scope(tf.cuda.get_stream(group))
 
 
 def branches(place: Place, x: Any, layers: list[list[Any]], scoped: bool) -> Any:
     """Branches of dense layers, and their sum, in an order that is always the same."""
     total = None
-    for number, weights in enumerate(layers):
-        with branch_scope(place, number) if scoped else contextlib.nullcontext():
-            y = x
-            for w in weights:
+    for branch, weights in enumerate(layers):
+        y = x
+        for layer, w in enumerate(weights):
+            with layer_scope(place, branch, layer) if scoped else contextlib.nullcontext():
                 y = tf.tanh(tf.matmul(y, w))
         total = y if total is None else total + y
     return total
 
 
-def branch_weights(place: Place, name: str, count: int = 4, depth: int = 3) -> list[list[Any]]:
+def branch_weights(place: Place, name: str) -> list[list[Any]]:
     """Weights of `branches`, as arrays."""
     draw = random_of(place, f"{name} weights")
-    return [[matrix(draw, WIDTH, WIDTH) for _ in range(depth)] for _ in range(count)]
+    return [[matrix(draw, WIDTH, WIDTH) for _ in range(DEPTH)] for _ in range(BRANCHES)]
 
 
 def session_config(**fields: Any) -> Any:

@@ -118,8 +118,11 @@ class Round:
             try:
                 self.works[kind].step(number, draw, tally)
             except Exception as error:  # any: it is counted, and told
-                tally.unexpected(error)
-                time.sleep(0.1)
+                if self.place.memory_mib and isinstance(error, tf.errors.ResourceExhaustedError):
+                    tally.expected_error()
+                else:
+                    tally.unexpected(error)
+                    time.sleep(0.1)
             if hangs:
                 threading.Event().wait()
             self.progress.note(worker)
@@ -211,6 +214,17 @@ class Round:
         pathlib.Path(self.plan["outcome"]).write_text(json.dumps(outcome))
 
 
+def limit_memory(mebibytes: int) -> None:
+    """Limits the GPU's memory for all groups, of sessions, too; 0 is no limit."""
+    if mebibytes:
+        tf.config.set_logical_device_configuration(
+            tf.config.list_physical_devices("GPU")[0],
+            [tf.config.LogicalDeviceConfiguration(memory_limit=mebibytes)],
+        )
+        # Made now, with this limit, which sessions then find.
+        tf.config.list_logical_devices("GPU")
+
+
 def make_reference(plan: dict[str, Any]) -> None:
     """Writes the results of one stream, in a process that has no other."""
     if tf.cuda.stream_group_count() != 1:
@@ -231,6 +245,7 @@ def main() -> None:
     tf.get_logger().setLevel("ERROR")
     if not tf.config.list_physical_devices("GPU"):
         raise SystemExit("TensorFlow finds no GPU; leave --gpu out for an emulated one")
+    limit_memory(plan["place"]["memory_mib"])
     if plan["make_reference"]:
         make_reference(plan)
     else:

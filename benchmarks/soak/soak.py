@@ -149,6 +149,7 @@ class Soak:
                 "node_level": round_.node_level,
                 "policy": round_.policy,
                 "seed": self._options.seed,
+                "memory_mib": self._options.memory_mib,
             },
         }
         path = self._folder / f"{name}.plan.json"
@@ -233,6 +234,13 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--groups", type=int, default=4, help="stream groups [4]")
     parser.add_argument("--out", type=pathlib.Path, help="new folder for logs [a temporary one]")
     parser.add_argument("--only", nargs="+", choices=KINDS, help="only these kinds of work")
+    parser.add_argument("--workers", type=int, help="threads of each kind of work [drawn]")
+    parser.add_argument(
+        "--memory-mib",
+        type=int,
+        default=0,
+        help="of the GPU for all groups; steps then wait for memory, and may fail [all it has]",
+    )
     parser.add_argument("--rounds", type=int, nargs="+", help="only the rounds of these numbers")
     parser.add_argument("--hang-seconds", type=float, help="without a result [90; sanitizer 180]")
     parser.add_argument(
@@ -246,6 +254,10 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--minutes {options.minutes} is not a number above 0")
     if not 2 <= options.groups <= 64:
         parser.error(f"--groups {options.groups} is not a number from 2 to 64")
+    if options.workers is not None and not 2 <= options.workers <= 64:
+        parser.error(f"--workers {options.workers} is not a number from 2 to 64")
+    if options.memory_mib and options.memory_mib < 64 * options.groups:
+        parser.error(f"--memory-mib {options.memory_mib} is less than 64 for each group")
     if options.seed is None:
         options.seed = random.SystemRandom().randrange(10**6)
     if options.seed < 0:
@@ -253,18 +265,21 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def restricted(round_: Round, only: Sequence[str] | None, left: float, total: float) -> Round:
-    """A round with fewer kinds of work, and no longer than there is time.
+def restricted(
+    round_: Round, only: Sequence[str] | None, threads: int | None, left: float, total: float
+) -> Round:
+    """A round with the work that is wanted, and no longer than there is time.
 
     Args:
         round_: as it was drawn.
         only: the kinds of work that are wanted; None for all.
+        threads: of each kind; None as it was drawn.
         left: seconds.
         total: seconds of all rounds, of which there should be three at least: the first is at
             graph level, the second one at node level.
     """
     seconds = int(max(LEAST_SECONDS, min(round_.seconds, left, total / 3)))
-    workers = {k: n for k, n in round_.workers.items() if only is None or k in only}
+    workers = {k: threads or n for k, n in round_.workers.items() if only is None or k in only}
     return dataclasses.replace(round_, workers=workers, seconds=seconds)
 
 
@@ -294,7 +309,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             break
         if options.rounds and drawn.number > max(options.rounds):
             break
-        round_ = restricted(drawn, options.only, left, 60 * options.minutes)
+        total = 60 * options.minutes
+        round_ = restricted(drawn, options.only, options.workers, left, total)
         if (options.rounds and drawn.number not in options.rounds) or not round_.workers:
             continue
         print(round_, flush=True)

@@ -68,10 +68,11 @@ def test_round_has_no_settings_but_its_own(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_short_soak_has_a_round_at_each_level() -> None:
     drawn = dataclasses.replace(draw.draw_round(1, 0, 4, gpu=False), seconds=150)
-    assert soak.restricted(drawn, None, left=120, total=120).seconds == 40
-    assert soak.restricted(drawn, None, left=15, total=1200).seconds == soak.LEAST_SECONDS
-    assert soak.restricted(drawn, None, left=900, total=1200) == drawn
-    assert list(soak.restricted(drawn, ["feeds"], 900, 1200).workers) == ["feeds"]
+    assert soak.restricted(drawn, None, None, left=120, total=120).seconds == 40
+    assert soak.restricted(drawn, None, None, left=15, total=1200).seconds == soak.LEAST_SECONDS
+    assert soak.restricted(drawn, None, None, left=900, total=1200) == drawn
+    assert list(soak.restricted(drawn, ["feeds"], None, 900, 1200).workers) == ["feeds"]
+    assert soak.restricted(drawn, ["feeds"], 8, 900, 1200).workers == {"feeds": 8}
 
 
 def test_folder_with_logs_is_left_alone(
@@ -89,6 +90,8 @@ def test_folder_with_logs_is_left_alone(
         (["--groups", "1"], "--groups 1 is not a number from 2 to 64"),
         (["--seed", "-1"], "--seed -1 is negative"),
         (["--only", "x"], "invalid choice: 'x'"),
+        (["--workers", "1"], "--workers 1 is not a number from 2 to 64"),
+        (["--memory-mib", "255"], "--memory-mib 255 is less than 64 for each group"),
     ],
 )
 def test_bad_arguments_are_named(

@@ -19,6 +19,7 @@ limitations under the License.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
 #include <functional>
 #include <mutex>
 #include <system_error>
@@ -50,6 +51,14 @@ std::vector<Feeds> FeedsOf(const Queries& queries) {
   return feeds;
 }
 
+// CPU seconds that this process has used, in all its threads.
+double CpuSeconds() {
+  std::timespec time;
+  return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0
+             ? time.tv_sec + time.tv_nsec * 1e-9
+             : 0;
+}
+
 void CountAt(size_t second, int64_t queries, std::vector<int64_t>* counts) {
   if (counts->size() <= second) counts->resize(second + 1);
   (*counts)[second] += queries;
@@ -68,11 +77,25 @@ class Course {
   void Start() {
     std::unique_lock<std::mutex> lock(mutex_);
     start_ = Clock::now();
+    cpu_at_seconds_ = {CpuSeconds()};
     started_ = true;
     changed_.notify_all();
   }
   // Set once AwaitStart() says true.
   Clock::time_point start() const { return start_; }
+
+  // A query has ended in that second, counted from the start.
+  void EnterSecond(size_t second) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (cpu_at_seconds_.size() > second) return;
+    cpu_at_seconds_.resize(second + 1, CpuSeconds());
+  }
+
+  // At the start of each second in which a query has ended.
+  std::vector<double> cpu_at_seconds() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return cpu_at_seconds_;
+  }
 
   // Keeps the first error and stops all threads.
   void Fail(const absl::Status& error) {
@@ -94,7 +117,8 @@ class Course {
   std::condition_variable changed_;
   bool started_ = false;  // guarded by mutex_
   Clock::time_point start_;
-  absl::Status error_;  // guarded by mutex_
+  std::vector<double> cpu_at_seconds_;  // guarded by mutex_
+  absl::Status error_;                  // guarded by mutex_
   std::atomic<bool> stopped_{false};
 };
 
@@ -111,6 +135,7 @@ struct Client {
     const Clock::time_point start = course->start();
     end = start;
     std::vector<Tensor> results;
+    size_t current_second = 0;
     for (int64_t i = 0; i < options.iters && !course->stopped(); ++i) {
       if (options.max_seconds > 0 &&
           SecondsBetween(start, end) >= options.max_seconds) {
@@ -125,8 +150,10 @@ struct Client {
       if (!status.ok()) return course->Fail(status);
       figures.latencies_in_millis.push_back(
           static_cast<float>(SecondsBetween(before, end) * 1e3));
-      CountAt(static_cast<size_t>(SecondsBetween(start, end)), 1,
-              &figures.queries_of_seconds);
+      const auto second = static_cast<size_t>(SecondsBetween(start, end));
+      CountAt(second, 1, &figures.queries_of_seconds);
+      if (second > current_second) course->EnterSecond(second);
+      current_second = second;
       if (options.reference != nullptr) {
         figures.verification.Add(
             Compare(results, (*options.reference)[set], options.tolerance));
@@ -185,6 +212,7 @@ absl::StatusOr<LoadFigures> RunLoad(Session* session, const Queries& queries,
   }
   course.Start();
   for (std::thread& thread : threads) thread.join();
+  const double cpu_at_end = CpuSeconds();
   if (absl::Status error = course.error(); !error.ok()) return error;
 
   LoadFigures total;
@@ -201,6 +229,11 @@ absl::StatusOr<LoadFigures> RunLoad(Session* session, const Queries& queries,
     total.verification.Add(client.figures.verification);
   }
   total.seconds = SecondsBetween(course.start(), end);
+  const std::vector<double> cpu = course.cpu_at_seconds();
+  for (size_t i = 1; i < cpu.size(); ++i) {
+    total.cpu_of_seconds.push_back(cpu[i] - cpu[i - 1]);
+  }
+  total.cpu_seconds = cpu_at_end - cpu.front();
   return total;
 }
 

@@ -66,6 +66,9 @@ struct LoadFigures {
   // How many queries ended in each second from the first query's start on. The
   // last is not a whole second.
   std::vector<int64_t> queries_of_seconds;
+  // CPU seconds that the process used in each of those seconds but the last.
+  std::vector<double> cpu_of_seconds;
+  double cpu_seconds = 0;  // from start to end
   Verification verification;
 };
 

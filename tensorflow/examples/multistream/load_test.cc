@@ -99,6 +99,7 @@ TEST_F(LoadTest, EveryThreadRunsItsItersAndEveryResultIsVerified) {
   EXPECT_EQ(figures->verification.verified, 120);
   EXPECT_EQ(figures->verification.wrong, 0);
   EXPECT_GT(figures->seconds, 0);
+  EXPECT_GT(figures->cpu_seconds, 0);
 }
 
 TEST_F(LoadTest, OneWrongResultIsFound) {
@@ -143,6 +144,8 @@ TEST_F(LoadTest, QueriesAreCountedInTheSecondInWhichTheyEnd) {
   EXPECT_EQ(std::accumulate(figures->queries_of_seconds.begin(),
                             figures->queries_of_seconds.end(), int64_t{0}),
             4);
+  EXPECT_EQ(figures->cpu_of_seconds.size(),
+            figures->queries_of_seconds.size() - 1);
 }
 
 TEST_F(LoadTest, NothingIsVerifiedWithoutReference) {

@@ -142,6 +142,9 @@ absl::Status Serve(const CommandLine& line, Report* report) {
   report->queries_of_seconds.resize(
       std::min(report->queries_of_seconds.size(),
                static_cast<size_t>(figures->seconds)));
+  report->cpu_of_seconds = std::move(figures->cpu_of_seconds);
+  report->cpu_of_seconds.resize(report->queries_of_seconds.size());
+  report->cpu_seconds = figures->cpu_seconds;
   report->latency = Summarize(std::move(figures->latencies_in_millis));
   return absl::OkStatus();
 }

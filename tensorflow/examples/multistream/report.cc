@@ -88,6 +88,11 @@ std::string ReportAsText(const Report& report) {
         sorted.front(), sorted[sorted.size() / 2], sorted.back(),
         sorted.size());
   }
+  if (report.queries > 0 && report.seconds > 0) {
+    absl::StrAppendFormat(&text, "CPU: %.2f cores, %.0f us a query\n",
+                          report.cpu_seconds / report.seconds,
+                          report.cpu_seconds / report.queries * 1e6);
+  }
   if (report.emulated) absl::StrAppend(&text, kTimesMeanNothing);
   if (report.groups.empty())
     text += "no stream groups: stock TensorFlow's way\n";
@@ -133,6 +138,9 @@ std::string ReportAsJson(const Report& report) {
       {"max_ms", Number(report.latency.max)},
       {"queries_of_seconds",
        absl::StrCat("[", absl::StrJoin(report.queries_of_seconds, ", "), "]")},
+      {"cpu_of_seconds",
+       absl::StrCat("[", absl::StrJoin(report.cpu_of_seconds, ", "), "]")},
+      {"cpu_seconds", Number(report.cpu_seconds)},
       {"verify", line.verify ? "true" : "false"},
       {"verified", absl::StrCat(report.verification.verified)},
       {"wrong", absl::StrCat(report.verification.wrong)},

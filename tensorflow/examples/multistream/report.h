@@ -41,6 +41,9 @@ struct Report {
   LatencySummary latency;
   // How many queries ended in each whole second.
   std::vector<int64_t> queries_of_seconds;
+  // CPU seconds that the process used in each of them, and in all.
+  std::vector<double> cpu_of_seconds;
+  double cpu_seconds = 0;
   Verification verification;
   // Steps are those of the measured queries only; bytes are as they were at the
   // end. Empty without stream groups.

@@ -49,12 +49,14 @@ TEST(ReportTest, TextTellsEveryFigure) {
   report.queries_per_second = 2000;
   report.latency.p99 = 3.25;
   report.queries_of_seconds = {1900, 2100};
+  report.cpu_seconds = 3;
   report.groups = {Group(0, 1000), Group(1, 3000)};
   report.verification.verified = 4080;
   const std::string text = ReportAsText(report);
   EXPECT_TRUE(Contains(text, {"2000.0 queries/s"}));
   EXPECT_TRUE(Contains(text, {"p99 3.250"}));
   EXPECT_TRUE(Contains(text, {"lowest 1900, median 2100, highest 2100 of 2"}));
+  EXPECT_TRUE(Contains(text, {"CPU: 1.50 cores, 750 us a query"}));
   EXPECT_TRUE(Contains(text, {"group 1: 3000 steps"}));
   EXPECT_TRUE(Contains(text, {"1.00 MiB in use"}));
   EXPECT_TRUE(Contains(text, {"verified 4080 results, 0 wrong\n"}));
@@ -77,11 +79,13 @@ TEST(ReportTest, JsonIsValidWhateverTheValues) {
   report.verification.max_relative = std::numeric_limits<double>::infinity();
   report.groups = {Group(0, 1), Group(1, 2)};
   report.queries_of_seconds = {3, 4};
+  report.cpu_of_seconds = {0.5, 1.25};
   const std::string json = ReportAsJson(report);
   EXPECT_TRUE(Contains(json, {R"("model": "a\"b\\c\u000a")"}));
   EXPECT_TRUE(Contains(json, {R"("max_relative_difference": null)"}));
   EXPECT_TRUE(Contains(json, {R"("group": 1, "steps": 2)"}));
   EXPECT_TRUE(Contains(json, {R"("queries_of_seconds": [3, 4])"}));
+  EXPECT_TRUE(Contains(json, {R"("cpu_of_seconds": [0.5, 1.25])"}));
 }
 
 }  // namespace
