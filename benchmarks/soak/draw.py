@@ -139,6 +139,9 @@ def draw_round(seed: int, number: int, groups: int, gpu: bool) -> Round:
     if not gpu and number > 0 and draw.random() < 0.3:
         settings["TF_MULTI_STREAM_SANITIZER"] = "abort"
     node_level = level in (1, 2)
+    captures = random.Random(f"{seed}:{number}:capture").random() < 0.5
+    if not node_level and number > 0 and captures:
+        settings["TF_MULTI_STREAM_CAPTURE"] = "auto"
     possible = [kind for kind in KINDS if not (node_level and kind in GRAPH_LEVEL_ONLY)]
     kinds = possible
     if number > 1:

@@ -60,6 +60,7 @@ std::vector<StreamGroupStats> StepsSince(
       if (earlier.gpu == group.gpu && earlier.group == group.group) {
         group.steps_started -= earlier.steps_started;
         group.steps_failed -= earlier.steps_failed;
+        group.steps_replayed -= earlier.steps_replayed;
       }
     }
   }
@@ -103,6 +104,11 @@ std::string ReportAsText(const Report& report) {
                           group.gpu, group.group, group.steps_started,
                           group.steps_failed, group.bytes_in_use / kMebi,
                           group.peak_bytes_in_use / kMebi);
+    if (group.recordings_made > 0) {
+      absl::StrAppendFormat(&text, "  %d of them replayed, %.2f MiB for that\n",
+                            group.steps_replayed,
+                            group.recording_bytes / kMebi);
+    }
   }
   if (line.verify) {
     const Verification& verification = report.verification;
@@ -153,11 +159,14 @@ std::string ReportAsJson(const Report& report) {
                           "%s\n    {\"gpu\": %d, \"group\": %d, \"steps\": %d, "
                           "\"steps_failed\": %d, \"bytes_in_use\": %d, "
                           "\"peak_bytes_in_use\": %d, \"bytes_limit\": %d, "
-                          "\"longest_launch_wait_micros\": %d}",
+                          "\"longest_launch_wait_micros\": %d, "
+                          "\"steps_replayed\": %d, "
+                          "\"recording_bytes\": %d}",
                           groups.size() > 1 ? "," : "", group.gpu, group.group,
                           group.steps_started, group.steps_failed,
                           group.bytes_in_use, group.peak_bytes_in_use,
-                          group.bytes_limit, group.longest_launch_wait_micros);
+                          group.bytes_limit, group.longest_launch_wait_micros,
+                          group.steps_replayed, group.recording_bytes);
   }
   fields.emplace_back("groups",
                       groups + (report.groups.empty() ? "]" : "\n  ]"));

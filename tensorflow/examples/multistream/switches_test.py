@@ -67,6 +67,7 @@ SWITCHES: dict[str, dict[str, dict[str, str]]] = {
         "default": {},
         "segment": {
             "TF_SEGMENT_OWN_CONST": "true",
+            "TF_MULTI_STREAM_CAPTURE": "auto",
             "TF_GPU_STREAM_GROUP_PRIORITIES": "-1,0,0,-2",
         },
     },

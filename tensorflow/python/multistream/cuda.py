@@ -54,6 +54,10 @@ class StreamGroupStats:
         waited, or has waited so far, or that an op's launch has waited for a lock of the
         CUDA driver. What an alarm should look at: milliseconds under full load, never a
         second.
+      steps_replayed: steps that were launched as one recording (`TF_MULTI_STREAM_CAPTURE`).
+      recordings_made: how often a step was recorded.
+      recordings: recordings that there are.
+      recording_bytes: their memory, in bytes, part of `bytes_in_use` but for what the driver has.
     """
 
     gpu: int
@@ -77,6 +81,10 @@ class StreamGroupStats:
     peak_bytes_held: int
     steps_waiting: int
     longest_launch_wait_micros: int
+    steps_replayed: int
+    recordings_made: int
+    recordings: int
+    recording_bytes: int
 
 
 class _CStats(ctypes.Structure):
@@ -103,6 +111,10 @@ class _CStats(ctypes.Structure):
         ("peak_bytes_held", ctypes.c_int64),
         ("steps_waiting", ctypes.c_int64),
         ("longest_launch_wait_micros", ctypes.c_int64),
+        ("steps_replayed", ctypes.c_int64),
+        ("recordings_made", ctypes.c_int64),
+        ("recordings", ctypes.c_int64),
+        ("recording_bytes", ctypes.c_int64),
     )
 
 

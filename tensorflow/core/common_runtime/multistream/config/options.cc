@@ -285,6 +285,25 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
                         : v == "log" ? SanitizerMode::kLog
                                      : SanitizerMode::kAbort;
   }
+  if (std::string v = value_of(kCaptureVariable); !v.empty()) {
+    absl::Status s = CheckWord(kCaptureVariable, v, {"off", "auto", "require"});
+    if (!s.ok()) return s;
+    v = absl::AsciiStrToLower(v);
+    options.capture = v == "off"    ? CaptureMode::kOff
+                      : v == "auto" ? CaptureMode::kAuto
+                                    : CaptureMode::kRequire;
+  }
+  if (const std::string v = value_of(kCaptureMegabytesVariable); !v.empty()) {
+    std::vector<int> parsed;
+    absl::Status s = ParseIntList(kCaptureMegabytesVariable, v, 1, 1 << 20,
+                                  /*of_each=*/"", &parsed);
+    if (!s.ok()) return s;
+    options.capture_mb = parsed[0];
+    if (options.capture == CaptureMode::kOff) {
+      options.without_effect.push_back(absl::StrCat(
+          kCaptureMegabytesVariable, " (without ", kCaptureVariable, ")"));
+    }
+  }
   absl::Status policy = ParsePolicy(get, &options);
   if (!policy.ok()) return policy;
   options.any_node_level = options.node_level && options.Enabled();
@@ -303,6 +322,15 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
     options.without_effect.push_back(absl::StrCat(
         kContextCountVariable,
         " (without several stream groups: ", kGroupCountVariable, ")"));
+  }
+  if (options.capture != CaptureMode::kOff && !options.Enabled()) {
+    options.without_effect.push_back(absl::StrCat(
+        kCaptureVariable,
+        " (without several stream groups: ", kGroupCountVariable, ")"));
+  } else if (options.capture != CaptureMode::kOff && options.node_level) {
+    options.without_effect.push_back(
+        absl::StrCat(kCaptureVariable, " (with ", kNodeLevelVariable,
+                     "=true, whose steps run on several groups)"));
   }
   absl::Status s = ParseResources(get, &options);
   if (!s.ok()) return s;

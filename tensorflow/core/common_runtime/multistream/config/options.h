@@ -55,12 +55,17 @@ inline constexpr char kHostAllocatorVariable[] = "TF_PER_STREAM_HOST_ALLOCATOR";
 inline constexpr char kContextCountVariable[] = "TF_GPU_CONTEXT_COUNT";
 inline constexpr char kPolicyVariable[] = "TF_MULTI_STREAM_POLICY";
 inline constexpr char kMeasureVariable[] = "TF_MULTI_STREAM_MEASURE";
+inline constexpr char kCaptureVariable[] = "TF_MULTI_STREAM_CAPTURE";
+inline constexpr char kCaptureMegabytesVariable[] =
+    "TF_MULTI_STREAM_CAPTURE_MB";
 inline constexpr char kTestFaultsVariable[] = "TF_MULTI_STREAM_TEST_FAULTS";
 inline constexpr int kMaxThreadCount = 1024;
 inline constexpr int kMaxGroupCount = 64;
 inline constexpr int kMaxEmulatedGpus = 16;
 
 enum class SanitizerMode { kOff, kLog, kAbort };
+// Whether steps are recorded and launched as a whole: captured_steps.h.
+enum class CaptureMode { kOff, kAuto, kRequire };
 // Whose threads launch ops: see StepThreads::RunnerFor.
 enum class ThreadMode { kProcess, kGlobal, kShared, kPrivate };
 
@@ -113,6 +118,10 @@ struct Options {
   bool merge_streams = false;
   // TF_PER_STREAM_HOST_ALLOCATOR: pinned host memory of each group's own.
   bool host_allocators = false;
+  // TF_MULTI_STREAM_CAPTURE; at graph level only.
+  CaptureMode capture = CaptureMode::kOff;
+  // TF_MULTI_STREAM_CAPTURE_MB: of recordings, for each graph of a session.
+  int capture_mb = 1024;
   // TF_MULTI_STREAM_TEST_FAULTS: test_faults.h. For tests of the runtime only.
   bool test_faults = false;
   // Variables that are set and well-formed but have no effect, and why.

@@ -496,6 +496,28 @@ TEST(OptionsTest, AListLongerOrShorterThanTheGpusIsRefused) {
       << shorter;
 }
 
+TEST(OptionsTest, Capture) {
+  const auto parse = [](Variables variables) {
+    variables["TF_GPU_STREAM_GROUP_COUNT"] = "4";
+    return *Parse(variables);
+  };
+  EXPECT_EQ(parse({}).capture, CaptureMode::kOff);
+  EXPECT_EQ(parse({{kCaptureVariable, "off"}}).capture, CaptureMode::kOff);
+  EXPECT_EQ(parse({{kCaptureVariable, "Auto"}}).capture, CaptureMode::kAuto);
+  const Options required =
+      parse({{kCaptureVariable, "require"}, {kCaptureMegabytesVariable, "7"}});
+  EXPECT_EQ(required.capture, CaptureMode::kRequire);
+  EXPECT_EQ(required.capture_mb, 7);
+  EXPECT_TRUE(required.without_effect.empty());
+  EXPECT_EQ(parse({{kCaptureMegabytesVariable, "7"}}).without_effect.size(), 1);
+  const Variables at_node_level = {{kCaptureVariable, "auto"},
+                                   {kNodeLevelVariable, "true"}};
+  EXPECT_EQ(parse(at_node_level).without_effect.size(), 1);
+  EXPECT_EQ(Parse({{kCaptureVariable, "auto"}})->without_effect.size(), 1);
+  ExpectRefused(kCaptureVariable, "yes", "off, auto, require");
+  ExpectRefused(kCaptureMegabytesVariable, "0", "from 1 to 1048576");
+}
+
 }  // namespace
 }  // namespace multistream
 }  // namespace tensorflow

@@ -32,6 +32,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/config/session_config.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_allocators.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_device.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/cuda_recorder.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/driver_locks.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
@@ -107,6 +108,12 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
             {gpu, gpu->group(i), absl::StrCat(name_prefix, "/device:GPU:", k)});
       }
     }
+    // The recorders come last.
+    const size_t groups = specs_.size();
+    for (size_t i = 0; HasRecorders() && i < groups; ++i) {
+      specs_.push_back(specs_[i]);
+      specs_.back().is_recorder = true;
+    }
     std::vector<std::unique_ptr<Device>> all;
     absl::Status status = BaseGPUDeviceFactory::CreateDevices(
         WithLogicalDevices(options, *sizes), name_prefix, &all);
@@ -128,7 +135,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     WarnOfContextsInTurn();
     const auto threads = SessionThreads::Of(options.config);
     std::map<const se::StreamExecutor*, int> first_with;
-    for (size_t i = 0; i < all.size(); ++i) {
+    for (size_t i = 0; i < groups; ++i) {
       auto* device = static_cast<CudaGroupDevice*>(all[i].release());
       std::unique_ptr<CudaGroupDevice> owned(device);
       auto* group = static_cast<CudaStreamGroup*>(specs_[i].group);
@@ -149,6 +156,14 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
             ->AddHidden(std::move(owned));
       }
     }
+    for (size_t i = groups; i < all.size(); ++i) {
+      std::unique_ptr<CudaRecorder> recorder(
+          static_cast<CudaRecorder*>(all[i].release()));
+      recorder->SetContext(specs_[i].group);
+      const size_t k = LeaderOf(specs_[i], devices->size(), sizes->size());
+      static_cast<CudaGroupDevice*>((*devices)[k].get())
+          ->AddRecorder(std::move(recorder));
+    }
     return absl::OkStatus();
   }
 
@@ -157,7 +172,12 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     GpuGroups* gpu;
     StreamGroup* group;
     std::string device_name;
+    bool is_recorder = false;
   };
+
+  bool HasRecorders() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return options_.capture != CaptureMode::kOff && !options_.node_level;
+  }
 
   void WarnOfContextsInTurn() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     for (const Spec& spec : specs_) {
@@ -226,6 +246,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     auto* logical =
         gpu_options->mutable_experimental()->mutable_virtual_devices();
     logical->Clear();
+    int most = 0;
+    for (const GpuSizes& size : sizes) most = std::max(most, size.groups);
     for (const GpuSizes& size : sizes) {
       visible.push_back(size.gpu);
       auto* devices = logical->Add();
@@ -233,6 +255,14 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
         devices->add_memory_limit_mb(
             static_cast<float>(size.group_bytes >> 20));
         devices->add_device_ordinal(i);
+        if (!options_.priorities.empty()) {
+          devices->add_priority(options_.Priority(i));
+        }
+      }
+      for (int i = 0; HasRecorders() && i < size.groups; ++i) {
+        // They have no memory of their own.
+        devices->add_memory_limit_mb(1);
+        devices->add_device_ordinal(most + i);
         if (!options_.priorities.empty()) {
           devices->add_priority(options_.Priority(i));
         }
@@ -260,6 +290,12 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     const Spec& spec = specs_[tf_device_id.value()];
     ChooseExecutor(spec.group->gpu(), spec.group->index(),
                    spec.group->context());
+    if (spec.is_recorder) {
+      return std::make_unique<CudaRecorder>(
+          spec.group, options, spec.device_name, memory_limit, locality,
+          tf_device_id, description, spec.group->allocator(), cpu_allocator,
+          spec.group->host_allocator());
+    }
     const auto bytes_of_gpu =
         static_cast<int64_t>(memory_limit.value()) * spec.gpu->size();
     if (spec.group->allocator() == nullptr) {

@@ -87,6 +87,20 @@ std::function<double()> CudaStreamGroup::StartTimer() {
   };
 }
 
+absl::Status CudaStreamGroup::CopyToDevice(const void* from, void* to,
+                                           size_t bytes) {
+  if (bytes == 0) return absl::OkStatus();
+  se::DeviceAddressBase destination(to, bytes);
+  return stream_->Memcpy(&destination, from, bytes);
+}
+
+absl::Status CudaStreamGroup::CopyToHost(const void* from, void* to,
+                                         size_t bytes) {
+  if (bytes == 0) return absl::OkStatus();
+  return stream_->Memcpy(
+      to, se::DeviceAddressBase(const_cast<void*>(from), bytes), bytes);
+}
+
 void CudaStreamGroup::Check(const absl::Status& status) {
   if (!status.ok()) {
     LOG(FATAL) << "Stream group " << index() << " of GPU " << gpu()

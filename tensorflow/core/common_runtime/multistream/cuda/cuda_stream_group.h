@@ -49,6 +49,11 @@ class CudaStreamGroup : public StreamGroup {
   void ThenExecute(std::function<void()> f) override;
   absl::Status Synchronize() override;
   std::function<double()> StartTimer() override;
+  absl::Status CopyToDevice(const void* from, void* to, size_t bytes) override;
+  absl::Status CopyToHost(const void* from, void* to, size_t bytes) override;
+
+  // The compute stream; nullptr before Bind.
+  se::Stream* stream() const { return stream_; }
 
  private:
   // A wait that was not issued would let an op read what is not there yet.

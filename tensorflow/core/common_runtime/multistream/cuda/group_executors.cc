@@ -31,6 +31,7 @@ limitations under the License.
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/device/device_event_mgr.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
 #include "tensorflow/core/platform/stream_executor.h"
 #include "xla/stream_executor/executor_cache.h"
 #include "xla/stream_executor/gpu/gpu_init.h"
@@ -163,6 +164,7 @@ void ThenExecute(EventMgr* events, se::Stream* stream,
                  std::function<void()> f) {
   static const auto stock = reinterpret_cast<decltype(&ThenExecute)>(
       dlsym(RTLD_NEXT, TFMS_THEN_EXECUTE));
+  if (KeptCallback(stream, &f)) return;
   stock(EventsOf(stream, events), stream, std::move(f));
 }
 

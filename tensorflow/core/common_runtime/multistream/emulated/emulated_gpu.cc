@@ -32,6 +32,8 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/config/session_config.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/step/recording.h"
+#include "tensorflow/core/common_runtime/multistream/step/recording_device.h"
 #include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
 #include "tensorflow/core/common_runtime/threadpool_device.h"
 #include "tensorflow/core/platform/logging.h"
@@ -192,6 +194,54 @@ class HostAndGroupMemory : public ThreadPoolDevice {
 
 using EmulatedDevice = GroupDevice<HostAndGroupMemory>;
 
+// A recording's launch runs the step's ops again, in the same memory.
+class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
+                         public Recorder {
+ public:
+  using RecordingDevice::RecordingDevice;
+
+  Device* device() override { return this; }
+  std::unique_ptr<Recording> NewRecording() override {
+    return std::make_unique<EmulatedRecording>(this);
+  }
+
+ private:
+  class EmulatedRecording : public Recording {
+   public:
+    explicit EmulatedRecording(EmulatedRecorder* recorder)
+        : recorder_(recorder),
+          memory_(recorder->GetAllocator(AllocatorAttributes()),
+                  cpu_allocator()) {}
+
+    Allocator* memory() override { return memory_.device(); }
+
+    absl::Status Record(std::function<absl::Status()> enqueue) override {
+      enqueue_ = std::move(enqueue);
+      {
+        const Uses uses(recorder_, &memory_);
+        memory_.Start();
+        TF_RETURN_IF_ERROR(enqueue_());
+      }
+      return Launch();
+    }
+
+    absl::Status Launch() override {
+      const Uses uses(recorder_, &memory_);
+      memory_.Repeat();
+      const absl::Status status = enqueue_();
+      const absl::Status same = memory_.Check();
+      return same.ok() ? status : same;
+    }
+
+    int64_t bytes() const override { return memory_.bytes(); }
+
+   private:
+    EmulatedRecorder* const recorder_;
+    RecordingMemory memory_;
+    std::function<absl::Status()> enqueue_;
+  };
+};
+
 std::unique_ptr<GpuGroups> NewEmulatedGroups(int gpu, int count,
                                              SanitizerMode sanitizer) {
   std::vector<std::unique_ptr<StreamGroup>> groups;
@@ -309,6 +359,17 @@ class EmulatedGpuFactory : public DeviceFactory {
           leader->AddHidden(std::move(device));
         }
       }
+      for (int i = 0; process.capture != CaptureMode::kOff &&
+                      !process.node_level && i < gpu->size();
+           ++i) {
+        StreamGroup* group = gpu->group(i);
+        auto recorder = std::make_unique<EmulatedRecorder>(
+            group, options, leader->name(),
+            Bytes(size.group_bytes * gpu->size()), DeviceLocality(),
+            group->allocator());
+        recorder->set_pinned(group->host_allocator());
+        leader->AddRecorder(std::move(recorder));
+      }
       devices->push_back(std::move(leader));
     }
     return absl::OkStatus();
@@ -386,6 +447,18 @@ void EmulatedStreamGroup::ThenExecute(std::function<void()> f) {
   impl_->work.push_back(std::move(f));
   ++impl_->enqueued;
   impl_->changed.SignalAll();
+}
+
+absl::Status EmulatedStreamGroup::CopyToDevice(const void* from, void* to,
+                                               size_t bytes) {
+  std::memcpy(to, from, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status EmulatedStreamGroup::CopyToHost(const void* from, void* to,
+                                             size_t bytes) {
+  std::memcpy(to, from, bytes);
+  return absl::OkStatus();
 }
 
 absl::Status EmulatedStreamGroup::Synchronize() {

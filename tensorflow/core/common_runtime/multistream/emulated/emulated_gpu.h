@@ -50,6 +50,8 @@ class EmulatedStreamGroup : public StreamGroup {
   void Record(StreamEvent* event) override;
   void WaitForEvent(StreamGroup* other, StreamEvent* event) override;
   void ThenExecute(std::function<void()> f) override;
+  absl::Status CopyToDevice(const void* from, void* to, size_t bytes) override;
+  absl::Status CopyToHost(const void* from, void* to, size_t bytes) override;
   absl::Status Synchronize() override;
   void NoteForeignUse(const void* address) override;
 

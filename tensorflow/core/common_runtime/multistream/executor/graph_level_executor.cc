@@ -20,6 +20,8 @@ limitations under the License.
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/executor/captured_steps.h"
+#include "tensorflow/core/common_runtime/multistream/plan/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
@@ -61,10 +63,42 @@ class GraphLevelExecutor : public Executor {
     return absl::OkStatus();
   }
 
+  // Lets steps be captured, if they may be.
+  absl::Status InitializeCapture(const LocalExecutorParams& params,
+                                 const Graph& graph,
+                                 const MakeStockExecutor& make_stock) {
+    const bool changes_state = executors_.size() == 1;
+    if (leader_->recorder(0) == nullptr || changes_state) {
+      return absl::OkStatus();
+    }
+    const Capturable capturable = ClassifyForCapture(graph);
+    if (!capturable.obstacle.empty()) {
+      VLOG(1) << "Steps are not captured: " << capturable.obstacle;
+      if (options_.capture != CaptureMode::kRequire) return absl::OkStatus();
+      return absl::FailedPreconditionError(absl::StrCat(
+          kCaptureVariable, "=require, and steps of a graph on ",
+          params.device->name(), " cannot be captured: ", capturable.obstacle));
+    }
+    std::vector<std::unique_ptr<Executor>> recorders;
+    for (int i = 0; i < groups_; ++i) {
+      LocalExecutorParams of_recorder = params;
+      of_recorder.device = leader_->recorder(i)->device();
+      SharedKernels::Wrap(kernels_, i, &of_recorder);
+      TF_RETURN_IF_ERROR(
+          make_stock(of_recorder, graph, &recorders.emplace_back()));
+    }
+    captured_ = std::make_unique<CapturedSteps>(leader_, options_, capturable,
+                                                std::move(recorders));
+    return absl::OkStatus();
+  }
+
   // A step that is done on the host may still run on its stream, with the
   // constants that the kernels own.
   ~GraphLevelExecutor() override {
-    if (GroupsAreOfParent()) return;
+    if (GroupsAreOfParent()) {
+      captured_.release();  // CUDA graphs are the parent's
+      return;
+    }
     for (int i = 0; i < groups_; ++i) {
       if (used_[i].load(std::memory_order_acquire)) {
         gpu_->group(i)->Block().IgnoreError();
@@ -121,7 +155,24 @@ class GraphLevelExecutor : public Executor {
       group->OrderAfter(outer->step->group());
       complete_on_stream = true;
     }
-    RunStep(args, group, changes_state, complete_on_stream, std::move(done));
+    if (captured_ == nullptr) {
+      RunStep(args, group, changes_state, complete_on_stream, std::move(done));
+      return;
+    }
+    used_[group->index()].store(true, std::memory_order_release);
+    captured_->Run(
+        args, group,
+        [this, args, group, changes_state, complete_on_stream,
+         done](std::shared_ptr<RendezvousInterface> rendezvous) {
+          Args ours = args;
+          ours.rendezvous = rendezvous.get();
+          RunStep(ours, group, changes_state, complete_on_stream,
+                  [rendezvous, done](const absl::Status& s) { done(s); });
+        },
+        [gpu = gpu_, group, done](const absl::Status& status) {
+          gpu->EndStep(group, status.ok());
+          done(status);
+        });
   }
 
   void RunStep(const Args& args, StreamGroup* group, bool changes_state,
@@ -191,6 +242,7 @@ class GraphLevelExecutor : public Executor {
   // One for each group, or only the leader's if the graph changes state.
   std::vector<std::unique_ptr<Executor>> executors_;
   std::vector<std::atomic<bool>> used_;
+  std::unique_ptr<CapturedSteps> captured_;  // nullptr: no step is captured
 };
 
 }  // namespace
@@ -211,6 +263,7 @@ absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
   auto executor = std::make_unique<GraphLevelExecutor>(params, leader, options,
                                                        std::move(traits));
   TF_RETURN_IF_ERROR(executor->Initialize(params, graph, make_stock));
+  TF_RETURN_IF_ERROR(executor->InitializeCapture(params, graph, make_stock));
   *out = std::move(executor);
   return absl::OkStatus();
 }

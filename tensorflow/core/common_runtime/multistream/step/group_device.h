@@ -31,6 +31,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/config/session_config.h"
 #include "tensorflow/core/common_runtime/multistream/step/gathered_variable.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_scope.h"
+#include "tensorflow/core/common_runtime/multistream/step/recording.h"
 #include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
 #include "tensorflow/core/common_runtime/multistream/step/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
@@ -53,6 +54,9 @@ class GroupMember {
   virtual std::shared_ptr<StepThreads> session_threads(int i) const = 0;
   // Of the leader: what its session has.
   virtual const SessionStreams& session_streams() const = 0;
+  // Of the leader: on which steps of group `i` are recorded; nullptr if none
+  // are to be.
+  virtual Recorder* recorder(int i) const = 0;
 
   // Device::Compute and ComputeAsync on this device's own group. `traits`: as
   // for OpScope.
@@ -113,6 +117,17 @@ class GroupDevice : public Base, public GroupMember {
   void AddHidden(std::unique_ptr<GroupDevice> device) {
     device->leader_ = this;
     hidden_.push_back(std::move(device));
+  }
+
+  Recorder* recorder(int i) const override {
+    return i < static_cast<int>(recorders_.size()) ? recorders_[i] : nullptr;
+  }
+  // Gives the leader the recorder of the next group.
+  template <class RecorderDevice>
+  void AddRecorder(std::unique_ptr<RecorderDevice> device) {
+    device->set_leader(this);
+    recorders_.push_back(device.get());
+    recorder_devices_.push_back(std::move(device));
   }
 
   // Variables exist once, with the leader.
@@ -245,6 +260,8 @@ class GroupDevice : public Base, public GroupMember {
   StreamGroup* const group_;
   GroupDevice* leader_ = nullptr;  // of a hidden group's device
   std::vector<std::unique_ptr<GroupDevice>> hidden_;
+  std::vector<Recorder*> recorders_;
+  std::vector<std::unique_ptr<Device>> recorder_devices_;
   std::shared_ptr<const SessionThreads> session_threads_;
   SessionStreams session_streams_;
 };

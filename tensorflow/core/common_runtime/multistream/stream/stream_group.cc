@@ -41,6 +41,22 @@ void StreamGroup::NoteHeld(int64_t tensors, int64_t bytes) {
   RaiseTo(now, &peak_bytes_held_);
 }
 
+void StreamGroup::NoteRecordings(int recordings, int64_t bytes) {
+  if (recordings > 0) {
+    recordings_made_.fetch_add(recordings, std::memory_order_relaxed);
+  }
+  recordings_.fetch_add(recordings, std::memory_order_relaxed);
+  recording_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+absl::Status StreamGroup::CopyToDevice(const void*, void*, size_t) {
+  return absl::UnimplementedError("copies of recorded steps");
+}
+
+absl::Status StreamGroup::CopyToHost(const void*, void*, size_t) {
+  return absl::UnimplementedError("copies of recorded steps");
+}
+
 void StreamGroup::NoteLaunchWait(int64_t nanos) {
   RaiseTo(nanos, &longest_launch_wait_);
 }
@@ -149,6 +165,10 @@ StreamGroupStats StreamGroup::Stats() const {
   stats.steps_waiting = steps_waiting_.load(std::memory_order_relaxed);
   stats.longest_launch_wait_micros =
       longest_launch_wait_.load(std::memory_order_relaxed) / 1000;
+  stats.steps_replayed = replays_.load(std::memory_order_relaxed);
+  stats.recordings_made = recordings_made_.load(std::memory_order_relaxed);
+  stats.recordings = recordings_.load(std::memory_order_relaxed);
+  stats.recording_bytes = recording_bytes_.load(std::memory_order_relaxed);
   stats.waits = waits_.load(std::memory_order_relaxed);
   stats.events = events_.load(std::memory_order_relaxed);
   stats.tensors_held = tensors_held_.load(std::memory_order_relaxed);

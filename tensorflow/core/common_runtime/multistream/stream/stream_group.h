@@ -38,6 +38,7 @@ limitations under the License.
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/sanitizer/sanitizer.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_stats.h"
 #include "tensorflow/core/common_runtime/multistream/stream/out_of_memory.h"
@@ -86,6 +87,11 @@ class StreamGroup {
   // Blocks until the stream has completed all that is enqueued so far.
   virtual absl::Status Synchronize() = 0;
 
+  // Enqueue a copy of `bytes` bytes between pinned memory of the host and the
+  // group's memory.
+  virtual absl::Status CopyToDevice(const void* from, void* to, size_t bytes);
+  virtual absl::Status CopyToHost(const void* from, void* to, size_t bytes);
+
   // Starts to time. The result waits until the stream has completed all that is
   // enqueued by then, and returns how long it took from here to there, in
   // microseconds.
@@ -125,6 +131,15 @@ class StreamGroup {
   // One of them has waited for so long, for a thread or for a lock of the
   // driver.
   void NoteLaunchWait(int64_t nanos);
+
+  // A recorded step was launched.
+  void NoteReplay() { replays_.fetch_add(1, std::memory_order_relaxed); }
+  // There are so many recordings of the group's steps more, or fewer.
+  void NoteRecordings(int recordings, int64_t bytes);
+
+  // Whoever launches a recorded step (step/recording.h), with the copies of its
+  // inputs and results.
+  absl::Mutex* launch_mu() { return &launch_mu_; }
 
   // All that a program may ask, but for the steps.
   StreamGroupStats Stats() const;
@@ -182,6 +197,12 @@ class StreamGroup {
   std::atomic<int64_t> tensors_held_{0};
   std::atomic<int64_t> bytes_held_{0};
   std::atomic<int64_t> peak_bytes_held_{0};
+
+  absl::Mutex launch_mu_;
+  std::atomic<int64_t> replays_{0};
+  std::atomic<int64_t> recordings_made_{0};
+  std::atomic<int64_t> recordings_{0};
+  std::atomic<int64_t> recording_bytes_{0};
 };
 
 }  // namespace multistream

@@ -1,0 +1,48 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// How is a step of a CUDA GPU recorded? As a CUDA graph, by stream capture, on
+// a device like its group's that has streams of its own. cuda_gpu_factory.h
+// makes one for each group.
+//
+// The recorder shares its group's StreamExecutor, and so its cuBLAS and cuDNN
+// handles, with their workspaces: a recording may use these, as it is launched
+// on the group's stream alone, which puts all their uses in order.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_RECORDER_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_RECORDER_H_
+
+#include <memory>
+#include <utility>
+
+#include "tensorflow/core/common_runtime/multistream/cuda/cuda_device.h"
+#include "tensorflow/core/common_runtime/multistream/step/recording.h"
+#include "tensorflow/core/common_runtime/multistream/step/recording_device.h"
+
+namespace tensorflow {
+namespace multistream {
+
+class CudaRecorder : public RecordingDevice<CudaDevice>, public Recorder {
+ public:
+  using RecordingDevice::RecordingDevice;
+
+  Device* device() override { return this; }
+  std::unique_ptr<Recording> NewRecording() override;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_RECORDER_H_

@@ -1,0 +1,67 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
+
+#include <atomic>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+struct Streams {
+  absl::Mutex mu;
+  absl::flat_hash_map<se::Stream*, Callbacks*> kept ABSL_GUARDED_BY(mu);
+  std::atomic<int> count{0};
+};
+
+Streams* All() {
+  static auto* streams = new Streams;
+  return streams;
+}
+
+}  // namespace
+
+KeepCallbacks::KeepCallbacks(se::Stream* stream, Callbacks* callbacks)
+    : stream_(stream) {
+  absl::MutexLock lock(&All()->mu);
+  All()->kept[stream] = callbacks;
+  All()->count.fetch_add(1, std::memory_order_release);
+}
+
+KeepCallbacks::~KeepCallbacks() {
+  absl::MutexLock lock(&All()->mu);
+  All()->kept.erase(stream_);
+  All()->count.fetch_sub(1, std::memory_order_release);
+}
+
+bool KeptCallback(se::Stream* stream, std::function<void()>* callback) {
+  Streams* all = All();
+  // Who records asks on the thread that has said so: no other order is needed.
+  if (all->count.load(std::memory_order_acquire) == 0) return false;
+  absl::MutexLock lock(&all->mu);
+  auto found = all->kept.find(stream);
+  if (found == all->kept.end()) return false;
+  found->second->push_back(std::exchange(*callback, nullptr));
+  return true;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

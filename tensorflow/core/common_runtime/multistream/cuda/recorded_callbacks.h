@@ -1,0 +1,50 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What becomes of host callbacks that a kernel asks for while its step is
+// recorded? Nothing completes then: they are kept, and run when the recording
+// ends. They free what a recorded copy reads. group_executors.cc asks for each
+// callback, in TensorFlow's place.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_RECORDED_CALLBACKS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_RECORDED_CALLBACKS_H_
+
+#include <functional>
+#include <vector>
+
+#include "tensorflow/core/platform/stream_executor.h"
+
+namespace tensorflow {
+namespace multistream {
+
+using Callbacks = std::vector<std::function<void()>>;
+
+// While it lives, callbacks on `stream` go to `callbacks`, from any thread.
+class KeepCallbacks {
+ public:
+  KeepCallbacks(se::Stream* stream, Callbacks* callbacks);
+  ~KeepCallbacks();
+
+ private:
+  se::Stream* const stream_;
+};
+
+// True if `callback` was kept, and is empty now.
+bool KeptCallback(se::Stream* stream, std::function<void()>* callback);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_RECORDED_CALLBACKS_H_

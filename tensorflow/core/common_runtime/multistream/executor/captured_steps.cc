@@ -1,0 +1,415 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/executor/captured_steps.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/logging.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// A value that a step has received from the host.
+struct CapturedSteps::Call {
+  struct Received {
+    absl::Status status;
+    Rendezvous::Args send_args;
+    Tensor value;
+    bool is_dead = false;
+  };
+
+  Executor::Args args;
+  StreamGroup* group;
+  RunAsAlways run_as_always;
+  Executor::DoneCallback done;
+  std::vector<Received> received;
+  std::string shapes;  // of the received values
+  std::atomic<int> pending{0};
+};
+
+struct CapturedSteps::Recorded {
+  struct Output {
+    Tensor tensor;
+    bool on_host = false;
+  };
+
+  ~Recorded() {
+    // Before the memory that their tensors have.
+    inputs.clear();
+    outputs.clear();
+  }
+
+  std::unique_ptr<Recording> recording;
+  std::vector<Tensor> inputs;
+  std::vector<Output> outputs;
+  std::unique_ptr<FixedRendezvous> rendezvous;
+  StreamGroup* group = nullptr;
+  int64_t bytes = 0;
+  bool complete = false;  // nothing changes any more
+};
+
+// Gives a step what was received for it before.
+class CapturedSteps::EarlierReceived : public RendezvousInterface {
+ public:
+  EarlierReceived(std::shared_ptr<Call> call, const std::vector<Key>& keys)
+      : call_(std::move(call)), keys_(keys) {}
+
+  absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
+                    bool is_dead) override {
+    return call_->args.rendezvous->Send(key, args, value, is_dead);
+  }
+  void RecvAsync(const ParsedKey& key, const Args& args,
+                 DoneCallback done) override {
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      if (key.FullKey() != keys_[i].text) continue;
+      const Call::Received& it = call_->received[i];
+      done(it.status, it.send_args, args, it.value, it.is_dead);
+      return;
+    }
+    call_->args.rendezvous->RecvAsync(key, args, std::move(done));
+  }
+  void StartAbort(const absl::Status& status) override {
+    call_->args.rendezvous->StartAbort(status);
+  }
+
+ private:
+  const std::shared_ptr<Call> call_;
+  const std::vector<Key>& keys_;
+};
+
+// Gives a step that is recorded its inputs at once, and keeps its results.
+class CapturedSteps::FixedRendezvous : public RendezvousInterface {
+ public:
+  FixedRendezvous(Recorded* recorded, const std::vector<Key>& receives,
+                  const std::vector<Key>& sends)
+      : recorded_(recorded), receives_(receives), sends_(sends) {}
+
+  absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
+                    bool is_dead) override {
+    for (size_t i = 0; i < sends_.size(); ++i) {
+      if (key.FullKey() != sends_[i].text) continue;
+      Recorded::Output& output = recorded_->outputs[i];
+      const bool on_host = args.alloc_attrs.on_host();
+      if (!recorded_->complete) {
+        output = {value, on_host};
+      } else if (!on_host && value.data() != output.tensor.data()) {
+        return absl::InternalError("a recorded step's result has moved");
+      }
+      return absl::OkStatus();
+    }
+    return absl::InternalError(
+        absl::StrCat("a recorded step sends ", std::string(key.FullKey())));
+  }
+  void RecvAsync(const ParsedKey& key, const Args& args,
+                 DoneCallback done) override {
+    for (size_t i = 0; i < receives_.size(); ++i) {
+      if (key.FullKey() != receives_[i].text) continue;
+      done(absl::OkStatus(), Args(), args, recorded_->inputs[i],
+           /*is_dead=*/false);
+      return;
+    }
+    done(absl::InternalError(absl::StrCat("a recorded step receives ",
+                                          std::string(key.FullKey()))),
+         Args(), args, Tensor(), /*is_dead=*/false);
+  }
+  void StartAbort(const absl::Status&) override {}
+
+ private:
+  Recorded* const recorded_;
+  const std::vector<Key>& receives_;
+  const std::vector<Key>& sends_;
+};
+
+CapturedSteps::CapturedSteps(GroupMember* leader, const Options& options,
+                             const Capturable& graph,
+                             std::vector<std::unique_ptr<Executor>> recorders)
+    : leader_(leader),
+      required_(options.capture == CaptureMode::kRequire),
+      most_bytes_(int64_t{options.capture_mb} << 20),
+      receives_(Parsed(graph.receives)),
+      sends_(Parsed(graph.sends)),
+      recorders_(std::move(recorders)),
+      records_(recorders_.size()) {}
+
+CapturedSteps::~CapturedSteps() {
+  absl::MutexLock lock(&mu_);
+  for (auto& [key, shape] : shapes_) {
+    if (shape.recorded == nullptr) continue;
+    shape.recorded->group->NoteRecordings(-1, -shape.recorded->bytes);
+  }
+}
+
+std::vector<CapturedSteps::Key> CapturedSteps::Parsed(
+    const std::vector<std::string>& keys) {
+  // A parsed key refers to the text that it was parsed from, in a copy of its.
+  std::vector<Key> parsed(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    parsed[i].text = keys[i];
+    TF_CHECK_OK(Rendezvous::ParseKey(keys[i], &parsed[i].parsed));
+  }
+  return parsed;
+}
+
+void CapturedSteps::Run(const Executor::Args& args, StreamGroup* group,
+                        RunAsAlways run_as_always,
+                        Executor::DoneCallback done) {
+  auto call = std::make_shared<Call>();
+  call->args = args;
+  call->group = group;
+  call->run_as_always = std::move(run_as_always);
+  call->done = std::move(done);
+  call->received.resize(receives_.size());
+  call->pending.store(static_cast<int>(receives_.size()) + 1);
+  Rendezvous::Args on_host;
+  on_host.alloc_attrs.set_on_host(true);
+  on_host.alloc_attrs.set_gpu_compatible(true);
+  on_host.cancellation_manager = args.cancellation_manager;
+  for (size_t i = 0; i < receives_.size(); ++i) {
+    args.rendezvous->RecvAsync(
+        receives_[i].parsed, on_host,
+        [this, call, i](
+            const absl::Status& status, const Rendezvous::Args& send_args,
+            const Rendezvous::Args&, const Tensor& value, bool is_dead) {
+          call->received[i] = {status, send_args, value, is_dead};
+          if (call->pending.fetch_sub(1) == 1) Received(call);
+        });
+  }
+  if (call->pending.fetch_sub(1) == 1) Received(call);
+}
+
+void CapturedSteps::Received(const std::shared_ptr<Call>& call) {
+  // Who profiles a step wants to see its ops.
+  bool complete = call->args.stats_collector == nullptr;
+  for (const Call::Received& it : call->received) {
+    complete = complete && it.status.ok() && !it.is_dead;
+    if (!complete) break;
+    absl::StrAppend(&call->shapes, static_cast<int>(it.value.dtype()), "[");
+    for (int64_t size : it.value.shape().dim_sizes()) {
+      absl::StrAppend(&call->shapes, size, ",");
+    }
+    absl::StrAppend(&call->shapes, "]");
+  }
+  if (complete) {
+    absl::StatusOr<std::shared_ptr<Recorded>> recorded = Find(*call);
+    if (!recorded.ok()) {
+      call->done(recorded.status());
+      return;
+    }
+    if (*recorded != nullptr && Launch(call, *std::move(recorded))) return;
+  }
+  call->run_as_always(std::make_shared<EarlierReceived>(call, receives_));
+}
+
+absl::StatusOr<std::shared_ptr<CapturedSteps::Recorded>> CapturedSteps::Find(
+    const Call& call) {
+  const int group = call.group->index();
+  {
+    absl::MutexLock lock(&mu_);
+    if (shapes_.size() >= kMostShapes) {
+      absl::erase_if(shapes_, [](const auto& entry) {
+        return entry.second.recorded == nullptr;
+      });
+    }
+    Shape& shape = shapes_[{group, call.shapes}];
+    shape.last_use = ++uses_;
+    if (shape.recorded != nullptr) return shape.recorded;
+    // One recording at a time on a group; others do not wait for it.
+    if (++shape.runs <= shape.next_try || records_[group]) return nullptr;
+    records_[group] = true;
+  }
+  absl::StatusOr<std::shared_ptr<Recorded>> recorded = Record(call);
+  const absl::Status status =
+      recorded.ok() ? Keep(call, *recorded) : recorded.status();
+  absl::MutexLock lock(&mu_);
+  records_[group] = false;
+  if (status.ok()) return recorded;
+  Shape& shape = shapes_[{group, call.shapes}];
+  shape.next_try =
+      shape.runs + (kRunsBeforeRetry << std::min(shape.failures, 20));
+  ++shape.failures;
+  LOG_FIRST_N(WARNING, 10)
+      << "Multi-stream: a step was not captured and runs as always: "
+      << status.message();
+  if (required_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        kCaptureVariable,
+        "=require, and a step cannot be captured: ", status.message()));
+  }
+  return nullptr;
+}
+
+absl::StatusOr<std::shared_ptr<CapturedSteps::Recorded>> CapturedSteps::Record(
+    const Call& call) {
+  StreamGroup* group = call.group;
+  auto recorded = std::make_shared<Recorded>();
+  recorded->group = group;
+  recorded->recording = leader_->recorder(group->index())->NewRecording();
+  recorded->outputs.resize(sends_.size());
+  recorded->rendezvous =
+      std::make_unique<FixedRendezvous>(recorded.get(), receives_, sends_);
+  // The step runs on these inputs, so they must be true ones.
+  std::vector<Tensor> staged;
+  for (const Call::Received& it : call.received) {
+    recorded->inputs.emplace_back(recorded->recording->memory(),
+                                  it.value.dtype(), it.value.shape());
+    staged.push_back(NewPinned(group, it.value));
+    if (!recorded->inputs.back().IsInitialized() ||
+        !staged.back().IsInitialized()) {
+      return absl::ResourceExhaustedError("there is no memory for its inputs");
+    }
+    std::memcpy(staged.back().data(), it.value.data(), it.value.TotalBytes());
+  }
+  absl::Status status;
+  {
+    absl::MutexLock lock(group->launch_mu());
+    for (size_t i = 0; i < staged.size() && status.ok(); ++i) {
+      status = group->CopyToDevice(staged[i].data(), recorded->inputs[i].data(),
+                                   staged[i].TotalBytes());
+    }
+  }
+  // Here and below, what the stream may still use lives until it has not.
+  group->WhenCompleted([staged = std::move(staged)] {});
+  // An emulated GPU's recording keeps this function, so it refers to what the
+  // recording belongs to.
+  Recorded* const it = recorded.get();
+  Executor* const executor = recorders_[group->index()].get();
+  if (status.ok())
+    status = it->recording->Record([it, executor] {
+      if (!it->complete) it->outputs.assign(it->outputs.size(), {});
+      CancellationManager never;
+      Executor::Args args;
+      args.rendezvous = it->rendezvous.get();
+      args.cancellation_manager = &never;
+      args.runner = [](const std::function<void()>& closure) { closure(); };
+      args.run_all_kernels_inline = true;
+      absl::Notification ended;
+      absl::Status result;
+      executor->RunAsync(args, [&](const absl::Status& s) {
+        result = s;
+        ended.Notify();
+      });
+      ended.WaitForNotification();
+      return result;
+    });
+  if (!status.ok()) {
+    group->WhenCompleted(
+        [recorded = std::move(recorded)]() mutable { recorded = nullptr; });
+    return status;
+  }
+  it->bytes = it->recording->bytes();
+  it->complete = true;
+  return recorded;
+}
+
+absl::Status CapturedSteps::Keep(const Call& call,
+                                 std::shared_ptr<Recorded> recorded) {
+  std::vector<std::shared_ptr<Recorded>> dropped;  // ended without the lock
+  absl::MutexLock lock(&mu_);
+  while (bytes_ + recorded->bytes > most_bytes_) {
+    Shape* oldest = nullptr;
+    for (auto& [key, shape] : shapes_) {
+      if (shape.recorded == nullptr) continue;
+      if (oldest == nullptr || shape.last_use < oldest->last_use) {
+        oldest = &shape;
+      }
+    }
+    if (oldest == nullptr) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("a recording takes ", recorded->bytes, " bytes, and ",
+                       kCaptureMegabytesVariable, " allows ", most_bytes_));
+    }
+    bytes_ -= oldest->recorded->bytes;
+    oldest->recorded->group->NoteRecordings(-1, -oldest->recorded->bytes);
+    dropped.push_back(std::move(oldest->recorded));
+    oldest->recorded = nullptr;
+    oldest->runs = 0;
+    oldest->next_try = kRunsBefore;
+  }
+  bytes_ += recorded->bytes;
+  recorded->group->NoteRecordings(1, recorded->bytes);
+  shapes_[{call.group->index(), call.shapes}].recorded = std::move(recorded);
+  for (auto& old : dropped) {
+    StreamGroup* group = old->group;
+    group->WhenCompleted([old = std::move(old)]() mutable { old = nullptr; });
+  }
+  return absl::OkStatus();
+}
+
+Tensor CapturedSteps::NewPinned(StreamGroup* group, const Tensor& like) {
+  AllocatorAttributes pinned;
+  pinned.set_on_host(true);
+  pinned.set_gpu_compatible(true);
+  return Tensor(leader_->group_device(group->index())->GetAllocator(pinned),
+                like.dtype(), like.shape());
+}
+
+bool CapturedSteps::Launch(const std::shared_ptr<Call>& call,
+                           std::shared_ptr<Recorded> recorded) {
+  StreamGroup* group = call->group;
+  std::vector<Tensor> staged, results;
+  for (const Call::Received& it : call->received) {
+    staged.push_back(NewPinned(group, it.value));
+    if (!staged.back().IsInitialized()) return false;
+    std::memcpy(staged.back().data(), it.value.data(), it.value.TotalBytes());
+  }
+  for (const Recorded::Output& output : recorded->outputs) {
+    results.push_back(output.on_host ? output.tensor
+                                     : NewPinned(group, output.tensor));
+    if (!results.back().IsInitialized()) return false;
+  }
+  absl::MutexLock lock(group->launch_mu());
+  absl::Status status;
+  for (size_t i = 0; i < staged.size() && status.ok(); ++i) {
+    status = group->CopyToDevice(staged[i].data(), recorded->inputs[i].data(),
+                                 staged[i].TotalBytes());
+  }
+  if (status.ok()) status = recorded->recording->Launch();
+  for (size_t i = 0; i < results.size() && status.ok(); ++i) {
+    const Recorded::Output& output = recorded->outputs[i];
+    if (output.on_host) continue;
+    status = group->CopyToHost(output.tensor.data(), results[i].data(),
+                               output.tensor.TotalBytes());
+  }
+  group->NoteReplay();
+  // Before the next launch, for which this step need not wait.
+  group->WhenCompleted(
+      [this, call, status, recorded = std::move(recorded),
+       staged = std::move(staged), results = std::move(results)]() mutable {
+        // The session, and with it this, may end as soon as the step does.
+        recorded = nullptr;
+        staged.clear();
+        Rendezvous::Args on_host;
+        on_host.alloc_attrs.set_on_host(true);
+        on_host.alloc_attrs.set_gpu_compatible(true);
+        for (size_t i = 0; i < results.size() && status.ok(); ++i) {
+          status = call->args.rendezvous->Send(sends_[i].parsed, on_host,
+                                               results[i], /*is_dead=*/false);
+        }
+        results.clear();
+        call->done(status);
+      },
+      /*host_waits=*/true);
+  return true;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

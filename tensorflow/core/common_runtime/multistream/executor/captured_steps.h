@@ -1,0 +1,135 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// When is a step recorded, and when is a recording launched in its place? The
+// graph-level executor asks at each step.
+//
+//   receive all inputs --> no recording for their shapes --> the step runs as
+//        |                 on this group, the first times    it always does
+//        |                              |
+//        |                              v   the third time
+//        |                           record it
+//        v                              |
+//   copy the inputs in, launch the recording, copy the results out, send them
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_CAPTURED_STEPS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_CAPTURED_STEPS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/plan/capturable.h"
+#include "tensorflow/core/common_runtime/multistream/step/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/step/recording.h"
+#include "tensorflow/core/framework/rendezvous.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Of one executor. Thread-safe.
+class CapturedSteps {
+ public:
+  // Steps of a shape that run as always on a group before one is recorded: the
+  // first loads kernels, chooses algorithms and makes handles.
+  static constexpr int kRunsBefore = 2;
+  // A shape that could not be recorded is tried again after so many runs, then
+  // after twice as many, and so on.
+  static constexpr int kRunsBeforeRetry = 64;
+  // Of shapes, per executor; beyond it, those without a recording are
+  // forgotten.
+  static constexpr int kMostShapes = 1024;
+
+  // Runs the step as always, with this rendezvous in place of its own, whose
+  // inputs it has received before.
+  using RunAsAlways =
+      std::function<void(std::shared_ptr<RendezvousInterface> rendezvous)>;
+
+  // `recorders[i]` is the executor on the recorder of group `i` of `leader`.
+  CapturedSteps(GroupMember* leader, const Options& options,
+                const Capturable& graph,
+                std::vector<std::unique_ptr<Executor>> recorders);
+  ~CapturedSteps();
+
+  // Runs a step on `group`: calls `run_as_always`, which takes care of its end,
+  // or launches a recording and then calls `done`.
+  void Run(const Executor::Args& args, StreamGroup* group,
+           RunAsAlways run_as_always, Executor::DoneCallback done);
+
+ private:
+  struct Call;
+  struct Recorded;
+  class EarlierReceived;
+  class FixedRendezvous;
+  struct Key {
+    std::string text;
+    Rendezvous::ParsedKey parsed;
+  };
+  // What is known of steps with inputs of certain shapes on a group.
+  struct Shape {
+    int runs = 0;
+    int next_try = kRunsBefore;
+    int failures = 0;
+    std::string problem;                 // of the last try
+    std::shared_ptr<Recorded> recorded;  // or nullptr
+    int64_t last_use = 0;
+  };
+
+  static std::vector<Key> Parsed(const std::vector<std::string>& keys);
+
+  void Received(const std::shared_ptr<Call>& call);
+  // What to launch for the call's step, or nullptr. An error only if steps must
+  // be captured.
+  absl::StatusOr<std::shared_ptr<Recorded>> Find(const Call& call);
+  absl::StatusOr<std::shared_ptr<Recorded>> Record(const Call& call);
+  // Keeps a recording; drops those whose last use is longest ago for it.
+  absl::Status Keep(const Call& call, std::shared_ptr<Recorded> recorded);
+  // False, and nothing is done, if there is no memory for the copies.
+  bool Launch(const std::shared_ptr<Call>& call,
+              std::shared_ptr<Recorded> recorded);
+  // Memory of the host to copy from or to, of the type and shape of `like`.
+  Tensor NewPinned(StreamGroup* group, const Tensor& like);
+
+  GroupMember* const leader_;
+  const bool required_;
+  const int64_t most_bytes_;
+  const std::vector<Key> receives_;
+  const std::vector<Key> sends_;
+  const std::vector<std::unique_ptr<Executor>> recorders_;  // by group
+
+  absl::Mutex mu_;
+  // By group, and types and shapes of the inputs.
+  absl::flat_hash_map<std::pair<int, std::string>, Shape> shapes_
+      ABSL_GUARDED_BY(mu_);
+  int64_t uses_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<bool> records_ ABSL_GUARDED_BY(mu_);  // by group
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_CAPTURED_STEPS_H_

@@ -1,0 +1,249 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Sessions on an emulated GPU whose steps are captured give what they give
+// without, whatever the shapes, threads and limits.
+
+#include "tensorflow/core/common_runtime/multistream/executor/captured_steps.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tensorflow/cc/ops/standard_ops.h"
+#include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+constexpr char kGpu[] = "/device:GPU:0";
+constexpr int kWidth = 8;
+
+// Two results of a feed `x` of any number of rows, with results of ops on the
+// host among what the GPU needs: shapes. `captured`: or an op is in the way.
+Scope Model(bool captured) {
+  Scope root = Scope::NewRootScope();
+  auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  Scope scope = root.WithDevice(kGpu);
+  Tensor weights(DT_FLOAT, {kWidth, kWidth});
+  for (int i = 0; i < kWidth * kWidth; ++i) {
+    weights.flat<float>()(i) = static_cast<float>((i * 7) % 13) / 13 - 0.4f;
+  }
+  Output y = x;
+  for (int layer = 0; layer < 3; ++layer) {
+    y = ops::Tanh(scope, ops::MatMul(scope, y, ops::Const(scope, weights)));
+  }
+  if (!captured) y = ops::CheckNumerics(scope, y, "y");
+  auto rows = ops::Mul(scope, ops::Shape(scope, x), {2, 1});
+  auto twice = ops::Concat(scope.WithOpName("twice"),
+                           std::vector<Output>{y, Output(x)}, 0);
+  ops::Reshape(scope.WithOpName("y"), twice, rows);
+  ops::Sum(scope.WithOpName("sum"), y, {1});
+  return root;
+}
+
+Tensor Input(int rows, int seed) {
+  Tensor x(DT_FLOAT, {rows, kWidth});
+  for (int i = 0; i < x.NumElements(); ++i) {
+    x.flat<float>()(i) =
+        static_cast<float>((i * 31 + seed * 17) % 101) / 50 - 1;
+  }
+  return x;
+}
+
+std::vector<Tensor> Results(Session* session, int rows, int seed) {
+  std::vector<Tensor> results;
+  absl::Status status =
+      session->Run({{"x", Input(rows, seed)}}, {"y", "sum"}, {}, &results);
+  EXPECT_TRUE(status.ok()) << status;
+  return results;
+}
+
+bool Equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].shape() != b[i].shape() ||
+        std::memcmp(a[i].data(), b[i].data(), a[i].TotalBytes()) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+class CapturedStepsTest : public ::testing::Test {
+ protected:
+  const std::unique_ptr<Session> session_ = SessionOf(Model(true));
+  const std::unique_ptr<Session> expected_ = SessionOf(Model(false));
+
+  void Check(int rows, int seed) {
+    EXPECT_TRUE(Equal(Results(session_.get(), rows, seed),
+                      Results(expected_.get(), rows, seed)))
+        << rows << " rows, seed " << seed;
+  }
+
+  const int64_t replayed_ = Total(&StreamGroupStats::steps_replayed);
+  const int64_t made_ = Total(&StreamGroupStats::recordings_made);
+  int64_t replayed() {
+    return Total(&StreamGroupStats::steps_replayed) - replayed_;
+  }
+  int64_t made() { return Total(&StreamGroupStats::recordings_made) - made_; }
+};
+
+TEST_F(CapturedStepsTest, ReplaysGiveWhatStepsGive) {
+  for (int i = 0; i < 100; ++i) Check(5, i);
+  EXPECT_EQ(made(), StreamGroupCount());
+  // All but the first on each group.
+  EXPECT_EQ(replayed(), 100 - CapturedSteps::kRunsBefore * StreamGroupCount());
+}
+
+TEST_F(CapturedStepsTest, EachShapeHasItsOwnRecording) {
+  for (int i = 0; i < 60; ++i) {
+    for (int rows : {1, 3, 4}) Check(rows, i);
+  }
+  EXPECT_EQ(made(), 3 * StreamGroupCount());
+  EXPECT_GT(replayed(), 100);
+}
+
+TEST_F(CapturedStepsTest, NoRows) {
+  for (int i = 0; i < 30; ++i) Check(0, i);
+  EXPECT_GT(replayed(), 0);
+}
+
+TEST_F(CapturedStepsTest, ManyThreadsAndShapes) {
+  std::vector<std::thread> threads;
+  std::vector<std::vector<Tensor>> expected;
+  for (int i = 0; i < 24; ++i) {
+    expected.push_back(Results(expected_.get(), 1 + i % 3, i));
+  }
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 300; ++i) {
+        const int seed = (i * 5 + t) % 24;
+        if (!Equal(Results(session_.get(), 1 + seed % 3, seed),
+                   expected[seed])) {
+          ++wrong;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(replayed(), 2000);
+}
+
+TEST_F(CapturedStepsTest, ResultsAreTheCallersOwn) {
+  for (int i = 0; i < 30; ++i) Check(2, i);
+  const std::vector<Tensor> first = Results(session_.get(), 2, 1);
+  const std::vector<Tensor> expected = Results(expected_.get(), 2, 1);
+  for (int i = 0; i < 30; ++i) Check(2, i);
+  EXPECT_TRUE(Equal(first, expected));
+}
+
+TEST_F(CapturedStepsTest, ASessionThatEndsGivesItsMemoryBack) {
+  const int64_t before = Total(&StreamGroupStats::recording_bytes);
+  {
+    const std::unique_ptr<Session> other = SessionOf(Model(true));
+    for (int i = 0; i < 30; ++i) Results(other.get(), 7, i);
+    EXPECT_GT(Total(&StreamGroupStats::recording_bytes), before);
+    EXPECT_EQ(Total(&StreamGroupStats::recordings), StreamGroupCount());
+  }
+  EXPECT_EQ(Total(&StreamGroupStats::recording_bytes), before);
+  EXPECT_EQ(Total(&StreamGroupStats::recordings), 0);
+}
+
+// As much as the limit of 1 MiB, which this test has, takes.
+TEST_F(CapturedStepsTest, RecordingsLongNotUsedAreDropped) {
+  for (int rows : {600, 700, 800, 900, 600}) {
+    for (int i = 0; i < 16; ++i) Check(rows, i);
+    EXPECT_LE(Total(&StreamGroupStats::recording_bytes), 1 << 20);
+  }
+  EXPECT_GT(made(), 4 * StreamGroupCount());
+  EXPECT_LT(Total(&StreamGroupStats::recordings), 5 * StreamGroupCount());
+}
+
+TEST_F(CapturedStepsTest, WhatDoesNotFitRunsAsAlways) {
+  for (int i = 0; i < 12; ++i) Check(20'000, i);
+  EXPECT_EQ(made(), 0);
+  EXPECT_EQ(replayed(), 0);
+}
+
+TEST_F(CapturedStepsTest, ACancelledStepEnds) {
+  for (int i = 0; i < 30; ++i) Check(2, i);
+  RunOptions options;
+  options.set_timeout_in_ms(60'000);
+  std::vector<Tensor> results;
+  absl::Status status = session_->Run(options, {{"x", Tensor(DT_INT32, {2})}},
+                                      {"y"}, {}, &results, nullptr);
+  EXPECT_FALSE(status.ok());
+  for (int i = 0; i < 10; ++i) Check(2, i);
+}
+
+TEST_F(CapturedStepsTest, ATracedStepRunsItsOps) {
+  for (int i = 0; i < 30; ++i) Check(2, i);
+  const int64_t replayed_before = replayed();
+  RunOptions options;
+  options.set_trace_level(RunOptions::FULL_TRACE);
+  RunMetadata metadata;
+  std::vector<Tensor> results;
+  absl::Status status = session_->Run(options, {{"x", Input(2, 1)}},
+                                      {"y", "sum"}, {}, &results, &metadata);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(Equal(results, Results(expected_.get(), 2, 1)));
+  EXPECT_EQ(replayed(), replayed_before);
+  EXPECT_GT(metadata.step_stats().dev_stats_size(), 0);
+}
+
+TEST_F(CapturedStepsTest, AnErrorOfAStepIsTheStepsError) {
+  Scope root = Scope::NewRootScope();
+  auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  ops::MatMul(root.WithOpName("y").WithDevice(kGpu), x,
+              ops::Const(root.WithDevice(kGpu), 1.0f, {3, 3}));
+  const std::unique_ptr<Session> session = SessionOf(root);
+  for (int i = 0; i < 40; ++i) {
+    std::vector<Tensor> results;
+    const absl::Status status =
+        session->Run({{"x", Tensor(DT_FLOAT, {2, 2})}}, {"y"}, {}, &results);
+    EXPECT_TRUE(absl::StrContains(status.message(), "Matrix size")) << status;
+  }
+  EXPECT_EQ(made(), 0);
+}
+
+TEST_F(CapturedStepsTest, RandomOpsAreNotRecorded) {
+  Scope root = Scope::NewRootScope();
+  auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  Scope gpu = root.WithDevice(kGpu);
+  ops::Add(gpu.WithOpName("y"), x, ops::RandomUniform(gpu, {4}, DT_FLOAT));
+  const std::unique_ptr<Session> session = SessionOf(root);
+  std::vector<Tensor> first, second;
+  for (int i = 0; i < 20; ++i) {
+    first = second;
+    ASSERT_TRUE(
+        session->Run({{"x", Tensor(DT_FLOAT, {4})}}, {"y"}, {}, &second).ok());
+    EXPECT_FALSE(Equal(first, second));
+  }
+  EXPECT_EQ(made(), 0);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,81 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Where does the memory of a recorded step come from, and why does it stay
+// where it is? A recording (step/recording.h) launches the same kernels on the
+// same addresses each time, so all that was allocated while it was made is its
+// own for as long as it lives.
+//
+//   first run     allocates   A      B  free B   C in B's place
+//   every repeat  gets        A      B           C              again
+//
+// A repeat that asks for anything else gets nothing, and Check says so: the
+// step is not the same work each time, and must not be recorded.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_RECORDING_MEMORY_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_RECORDING_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/framework/allocator.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Thread-safe.
+class RecordingMemory {
+ public:
+  // Memory of `device`, and `pinned` memory of the host; both outlive it. Calls
+  // `taken` when it has taken more from `device`.
+  RecordingMemory(
+      Allocator* device, Allocator* pinned,
+      std::function<void()> taken = [] {});
+  // Gives the memory back. No tensor may be in it, and no stream may use it.
+  ~RecordingMemory();
+
+  // What frees memory of the device makes it free for what is allocated later
+  // in the same run, as the stream does it in that order, too.
+  Allocator* device();
+  // What a copy reads when it runs must still be there: never used again.
+  Allocator* pinned();
+
+  // What is allocated until here, the step's inputs, is not repeated.
+  void Start();
+  // From now on, what was allocated since Start is allocated again.
+  void Repeat();
+  // Aborted if the current run asked for anything else than the first one.
+  absl::Status Check() const;
+
+  // Whether `bytes` bytes at `address` are of the pinned memory.
+  bool IsPinned(const void* address, size_t bytes) const;
+
+  // Of the device and the host together.
+  int64_t bytes() const;
+
+ private:
+  class Part;
+
+  const std::shared_ptr<Part> device_;
+  const std::shared_ptr<Part> pinned_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_RECORDING_MEMORY_H_

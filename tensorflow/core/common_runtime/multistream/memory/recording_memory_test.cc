@@ -1,0 +1,149 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/memory/recording_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tensorflow/core/framework/allocator.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+class RecordingMemoryTest : public ::testing::Test {
+ protected:
+  void* Take(size_t bytes) { return memory_->device()->AllocateRaw(64, bytes); }
+  void Free(void* address) { memory_->device()->DeallocateRaw(address); }
+
+  int taken_ = 0;
+  std::unique_ptr<RecordingMemory> memory_ = std::make_unique<RecordingMemory>(
+      cpu_allocator(), cpu_allocator(), [this] { ++taken_; });
+};
+
+TEST_F(RecordingMemoryTest, ARepeatGetsTheSameAddresses) {
+  void* input = Take(100);
+  memory_->Start();
+  std::vector<void*> first, second;
+  for (std::vector<void*>* run : {&first, &second}) {
+    void* a = Take(1000);
+    void* b = Take(500);
+    Free(b);
+    void* c = Take(400);  // in b's place
+    run->insert(run->end(), {a, b, c});
+    EXPECT_EQ(b, c);
+    EXPECT_NE(a, input);
+    EXPECT_TRUE(memory_->Check().ok());
+    Free(a);
+    Free(c);
+    memory_->Repeat();
+  }
+  EXPECT_EQ(first, second);
+  EXPECT_EQ(taken_, 3);
+  EXPECT_EQ(memory_->bytes(), 1600);
+  Free(input);
+}
+
+TEST_F(RecordingMemoryTest, SmallOnesDoNotTakeLargePlaces) {
+  memory_->Start();
+  void* large = Take(10'000);
+  Free(large);
+  void* small = Take(100);
+  EXPECT_NE(large, small);
+  Free(small);
+}
+
+TEST_F(RecordingMemoryTest, AnythingElseInARepeatIsAnError) {
+  const auto difference = [&](const std::vector<size_t>& sizes) {
+    memory_->Repeat();
+    std::vector<void*> all;
+    for (size_t bytes : sizes) all.push_back(Take(bytes));
+    const std::string message(memory_->Check().message());
+    for (void* address : all) {
+      if (address != nullptr) Free(address);
+    }
+    return message;
+  };
+  memory_->Start();
+  void* a = Take(10);
+  void* b = Take(20);
+  Free(a);
+  Free(b);
+  EXPECT_EQ(difference({10, 20}), "");
+  EXPECT_TRUE(absl::StrContains(difference({10, 21}), "21 bytes where"));
+  EXPECT_TRUE(absl::StrContains(difference({10}), "1 times, first 2"));
+  EXPECT_TRUE(absl::StrContains(difference({10, 20, 5}), "more than 2 times"));
+  EXPECT_EQ(difference({10, 20}), "");
+}
+
+TEST_F(RecordingMemoryTest, MemoryUsedForLongerThanAtFirstIsAnError) {
+  memory_->Start();
+  void* a = Take(10);
+  Free(a);
+  EXPECT_EQ(Take(10), a);
+  memory_->Repeat();
+  void* again = Take(10);
+  EXPECT_EQ(Take(10), nullptr);  // `again` has its place
+  EXPECT_TRUE(absl::StrContains(memory_->Check().message(), "for longer"));
+  Free(again);
+  Free(a);
+}
+
+TEST_F(RecordingMemoryTest, WhatAnEarlierRunKeepsDoesNotCount) {
+  memory_->Start();
+  void* a = Take(10);
+  Free(a);
+  void* result = Take(10);
+  EXPECT_EQ(result, a);
+  memory_->Repeat();
+  EXPECT_EQ(Take(10), a);
+  Free(a);
+  EXPECT_EQ(Take(10), a);
+  EXPECT_TRUE(memory_->Check().ok());
+  Free(a);
+  Free(result);
+}
+
+TEST_F(RecordingMemoryTest, PinnedMemoryIsNotUsedAgain) {
+  memory_->Start();
+  Allocator* pinned = memory_->pinned();
+  void* a = pinned->AllocateRaw(64, 100);
+  pinned->DeallocateRaw(a);
+  void* b = pinned->AllocateRaw(64, 100);
+  EXPECT_NE(a, b);
+  EXPECT_TRUE(memory_->IsPinned(a, 100));
+  EXPECT_TRUE(memory_->IsPinned(static_cast<char*>(b) + 50, 50));
+  EXPECT_FALSE(memory_->IsPinned(b, 101));
+  EXPECT_FALSE(memory_->IsPinned(&a, 1));
+  pinned->DeallocateRaw(b);
+}
+
+TEST_F(RecordingMemoryTest, MemoryThatIsStillUsedIsNotFreed) {
+  memory_->Start();
+  Allocator* device = memory_->device();
+  void* a = Take(100);
+  memory_ = nullptr;
+  static_cast<char*>(a)[99] = 1;
+  device->DeallocateRaw(a);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,85 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// On which device do the ops of a step run while it is recorded? On one like
+// its group's, CUDA's or the emulated one (Base), without the rules of stream
+// groups: it has streams of its own, and memory of the recording.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_RECORDING_DEVICE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_RECORDING_DEVICE_H_
+
+#include <atomic>
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/multistream/memory/recording_memory.h"
+#include "tensorflow/core/common_runtime/multistream/step/recording.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+
+namespace tensorflow {
+namespace multistream {
+
+template <class Base>
+class RecordingDevice : public Base {
+ public:
+  template <typename... Args>
+  explicit RecordingDevice(StreamGroup* group, Args&&... args)
+      : Base(std::forward<Args>(args)...), group_(group) {}
+
+  StreamGroup* group() const { return group_; }
+
+  // Of the group's GPU.
+  void set_leader(Device* leader) { leader_ = leader; }
+
+  // Variables exist once, with the leader.
+  ResourceMgr* resource_manager() override {
+    return leader_ == nullptr ? Base::resource_manager()
+                              : leader_->resource_manager();
+  }
+
+  Allocator* GetAllocator(AllocatorAttributes attributes) override {
+    RecordingMemory* memory = memory_.load(std::memory_order_acquire);
+    if (memory == nullptr) return Base::GetAllocator(attributes);
+    if (!attributes.on_host()) return memory->device();
+    return attributes.gpu_compatible() ? memory->pinned()
+                                       : Base::GetAllocator(attributes);
+  }
+
+  // While it lives, ops of the device get `memory`, and nobody else records.
+  class Uses {
+   public:
+    Uses(RecordingDevice* device, RecordingMemory* memory)
+        : device_(device), lock_(&device->mu_) {
+      device_->memory_.store(memory, std::memory_order_release);
+    }
+    ~Uses() { device_->memory_.store(nullptr, std::memory_order_release); }
+
+   private:
+    RecordingDevice* const device_;
+    const absl::MutexLock lock_;
+  };
+
+ private:
+  StreamGroup* const group_;
+  Device* leader_ = nullptr;
+  absl::Mutex mu_;
+  std::atomic<RecordingMemory*> memory_{nullptr};
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_RECORDING_DEVICE_H_
