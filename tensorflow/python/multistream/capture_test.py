@@ -84,8 +84,8 @@ def test_ops_of_more_inputs() -> None:
 xy = [[floats(5, 7), floats(5, 7)] for _ in range(2)]
 for op in (tf.add, tf.subtract, tf.multiply, tf.divide, tf.maximum, tf.minimum, tf.equal,
            tf.not_equal, tf.less, tf.less_equal, tf.greater, tf.greater_equal,
-           tf.math.divide_no_nan, tf.math.squared_difference, tf.math.floormod, tf.math.floordiv, tf.math.multiply_no_nan,
-           tf.math.atan2):
+           tf.math.divide_no_nan, tf.math.squared_difference, tf.math.floormod,
+           tf.math.floordiv, tf.math.multiply_no_nan, tf.math.atan2):
     expect(op.__name__, xy, op)
 expect("add_n", xy, lambda a, b: tf.add_n([a, b, a]))
 expect("where", xy, lambda a, b: tf.where(a > b, a, b))
