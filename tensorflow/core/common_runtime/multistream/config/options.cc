@@ -19,6 +19,7 @@ limitations under the License.
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -293,15 +294,19 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
                       : v == "auto" ? CaptureMode::kAuto
                                     : CaptureMode::kRequire;
   }
-  if (const std::string v = value_of(kCaptureMegabytesVariable); !v.empty()) {
+  for (auto [name, lowest, highest, out] :
+       {std::tuple{kCaptureMegabytesVariable, 1, 1 << 20, &options.capture_mb},
+        {kCaptureVerifyVariable, 0, INT32_MAX, &options.capture_verify}}) {
+    const std::string v = value_of(name);
+    if (v.empty()) continue;
     std::vector<int> parsed;
-    absl::Status s = ParseIntList(kCaptureMegabytesVariable, v, 1, 1 << 20,
-                                  /*of_each=*/"", &parsed);
+    absl::Status s =
+        ParseIntList(name, v, lowest, highest, /*of_each=*/"", &parsed);
     if (!s.ok()) return s;
-    options.capture_mb = parsed[0];
+    *out = parsed[0];
     if (options.capture == CaptureMode::kOff) {
-      options.without_effect.push_back(absl::StrCat(
-          kCaptureMegabytesVariable, " (without ", kCaptureVariable, ")"));
+      options.without_effect.push_back(
+          absl::StrCat(name, " (without ", kCaptureVariable, ")"));
     }
   }
   absl::Status policy = ParsePolicy(get, &options);

@@ -58,6 +58,8 @@ inline constexpr char kMeasureVariable[] = "TF_MULTI_STREAM_MEASURE";
 inline constexpr char kCaptureVariable[] = "TF_MULTI_STREAM_CAPTURE";
 inline constexpr char kCaptureMegabytesVariable[] =
     "TF_MULTI_STREAM_CAPTURE_MB";
+inline constexpr char kCaptureVerifyVariable[] =
+    "TF_MULTI_STREAM_CAPTURE_VERIFY";
 inline constexpr char kTestFaultsVariable[] = "TF_MULTI_STREAM_TEST_FAULTS";
 inline constexpr int kMaxThreadCount = 1024;
 inline constexpr int kMaxGroupCount = 64;
@@ -122,6 +124,9 @@ struct Options {
   CaptureMode capture = CaptureMode::kOff;
   // TF_MULTI_STREAM_CAPTURE_MB: of recordings, for each graph of a session.
   int capture_mb = 1024;
+  // TF_MULTI_STREAM_CAPTURE_VERIFY: every so many replays, of an executor, are
+  // compared with a step; 0: none.
+  int capture_verify = 0;
   // TF_MULTI_STREAM_TEST_FAULTS: test_faults.h. For tests of the runtime only.
   bool test_faults = false;
   // Variables that are set and well-formed but have no effect, and why.

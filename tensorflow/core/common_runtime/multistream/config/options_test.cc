@@ -515,7 +515,12 @@ TEST(OptionsTest, Capture) {
   EXPECT_EQ(parse(at_node_level).without_effect.size(), 1);
   EXPECT_EQ(Parse({{kCaptureVariable, "auto"}})->without_effect.size(), 1);
   ExpectRefused(kCaptureVariable, "yes", "off, auto, require");
+  EXPECT_EQ(parse({}).capture_verify, 0);
+  EXPECT_EQ(parse({{kCaptureVariable, "auto"}, {kCaptureVerifyVariable, "9"}})
+                .capture_verify,
+            9);
   ExpectRefused(kCaptureMegabytesVariable, "0", "from 1 to 1048576");
+  ExpectRefused(kCaptureVerifyVariable, "-1", "at least 0");
 }
 
 }  // namespace

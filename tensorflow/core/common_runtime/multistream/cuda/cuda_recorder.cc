@@ -142,6 +142,9 @@ class CudaRecording : public Recording {
   }
 
   Allocator* memory() override { return memory_.device(); }
+  bool Has(const void* address, size_t bytes) const override {
+    return memory_.IsDevice(address, bytes);
+  }
 
   absl::Status Record(std::function<absl::Status()> enqueue) override {
     const CudaRecorder::Uses uses(recorder_, &memory_);

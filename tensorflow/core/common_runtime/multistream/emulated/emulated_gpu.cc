@@ -214,6 +214,9 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
                   cpu_allocator()) {}
 
     Allocator* memory() override { return memory_.device(); }
+    bool Has(const void* address, size_t bytes) const override {
+      return memory_.IsDevice(address, bytes);
+    }
 
     absl::Status Record(std::function<absl::Status()> enqueue) override {
       enqueue_ = std::move(enqueue);

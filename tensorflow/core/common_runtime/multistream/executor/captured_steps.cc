@@ -21,6 +21,7 @@ limitations under the License.
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/logging.h"
@@ -47,11 +48,6 @@ struct CapturedSteps::Call {
 };
 
 struct CapturedSteps::Recorded {
-  struct Output {
-    Tensor tensor;
-    bool on_host = false;
-  };
-
   ~Recorded() {
     // Before the memory that their tensors have.
     inputs.clear();
@@ -96,6 +92,32 @@ class CapturedSteps::EarlierReceived : public RendezvousInterface {
   const std::vector<Key>& keys_;
 };
 
+// The same, and keeps what the step sends.
+class CapturedSteps::KeptResults : public EarlierReceived {
+ public:
+  KeptResults(std::shared_ptr<Call> call, const std::vector<Key>& receives,
+              const std::vector<Key>& sends)
+      : EarlierReceived(std::move(call), receives),
+        outputs(sends.size()),
+        sends_(sends) {}
+
+  absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
+                    bool is_dead) override {
+    for (size_t i = 0; i < sends_.size(); ++i) {
+      if (key.FullKey() != sends_[i].text) continue;
+      outputs[i] = {value, args.alloc_attrs.on_host()};
+      return absl::OkStatus();
+    }
+    return absl::InternalError(
+        absl::StrCat("a step sends ", std::string(key.FullKey())));
+  }
+
+  std::vector<Output> outputs;
+
+ private:
+  const std::vector<Key>& sends_;
+};
+
 // Gives a step that is recorded its inputs at once, and keeps its results.
 class CapturedSteps::FixedRendezvous : public RendezvousInterface {
  public:
@@ -107,11 +129,12 @@ class CapturedSteps::FixedRendezvous : public RendezvousInterface {
                     bool is_dead) override {
     for (size_t i = 0; i < sends_.size(); ++i) {
       if (key.FullKey() != sends_[i].text) continue;
-      Recorded::Output& output = recorded_->outputs[i];
+      Output& output = recorded_->outputs[i];
       const bool on_host = args.alloc_attrs.on_host();
       if (!recorded_->complete) {
         output = {value, on_host};
-      } else if (!on_host && value.data() != output.tensor.data()) {
+      } else if (value.data() != output.tensor.data() &&
+                 recorded_->recording->Has(output.tensor.data(), 1)) {
         return absl::InternalError("a recorded step's result has moved");
       }
       return absl::OkStatus();
@@ -145,6 +168,7 @@ CapturedSteps::CapturedSteps(GroupMember* leader, const Options& options,
     : leader_(leader),
       required_(options.capture == CaptureMode::kRequire),
       most_bytes_(int64_t{options.capture_mb} << 20),
+      verify_every_(options.capture_verify),
       receives_(Parsed(graph.receives)),
       sends_(Parsed(graph.sends)),
       recorders_(std::move(recorders)),
@@ -210,13 +234,11 @@ void CapturedSteps::Received(const std::shared_ptr<Call>& call) {
   }
   if (complete) {
     absl::StatusOr<std::shared_ptr<Recorded>> recorded = Find(*call);
-    if (!recorded.ok()) {
-      call->done(recorded.status());
-      return;
-    }
+    if (!recorded.ok()) return Finish(*call, {}, recorded.status());
     if (*recorded != nullptr && Launch(call, *std::move(recorded))) return;
   }
-  call->run_as_always(std::make_shared<EarlierReceived>(call, receives_));
+  call->run_as_always(std::make_shared<EarlierReceived>(call, receives_),
+                      call->done);
 }
 
 absl::StatusOr<std::shared_ptr<CapturedSteps::Recorded>> CapturedSteps::Find(
@@ -362,6 +384,33 @@ Tensor CapturedSteps::NewPinned(StreamGroup* group, const Tensor& like) {
                 like.dtype(), like.shape());
 }
 
+bool CapturedSteps::NewResults(StreamGroup* group,
+                               const std::vector<Output>& outputs,
+                               std::vector<Tensor>* results) {
+  for (const Output& output : outputs) {
+    results->push_back(NewPinned(group, output.tensor));
+    if (!results->back().IsInitialized()) return false;
+    // What a recording has on the host is the same each time.
+    if (output.on_host) {
+      std::memcpy(results->back().data(), output.tensor.data(),
+                  output.tensor.TotalBytes());
+    }
+  }
+  return true;
+}
+
+absl::Status CapturedSteps::CopyOut(StreamGroup* group,
+                                    const std::vector<Output>& outputs,
+                                    std::vector<Tensor>* results) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].on_host) continue;
+    TF_RETURN_IF_ERROR(group->CopyToHost(outputs[i].tensor.data(),
+                                         (*results)[i].data(),
+                                         outputs[i].tensor.TotalBytes()));
+  }
+  return absl::OkStatus();
+}
+
 bool CapturedSteps::Launch(const std::shared_ptr<Call>& call,
                            std::shared_ptr<Recorded> recorded) {
   StreamGroup* group = call->group;
@@ -371,11 +420,10 @@ bool CapturedSteps::Launch(const std::shared_ptr<Call>& call,
     if (!staged.back().IsInitialized()) return false;
     std::memcpy(staged.back().data(), it.value.data(), it.value.TotalBytes());
   }
-  for (const Recorded::Output& output : recorded->outputs) {
-    results.push_back(output.on_host ? output.tensor
-                                     : NewPinned(group, output.tensor));
-    if (!results.back().IsInitialized()) return false;
-  }
+  if (!NewResults(group, recorded->outputs, &results)) return false;
+  const bool verify =
+      verify_every_ > 0 &&
+      replays_.fetch_add(1, std::memory_order_relaxed) % verify_every_ == 0;
   absl::MutexLock lock(group->launch_mu());
   absl::Status status;
   for (size_t i = 0; i < staged.size() && status.ok(); ++i) {
@@ -383,32 +431,87 @@ bool CapturedSteps::Launch(const std::shared_ptr<Call>& call,
                                  staged[i].TotalBytes());
   }
   if (status.ok()) status = recorded->recording->Launch();
-  for (size_t i = 0; i < results.size() && status.ok(); ++i) {
-    const Recorded::Output& output = recorded->outputs[i];
-    if (output.on_host) continue;
-    status = group->CopyToHost(output.tensor.data(), results[i].data(),
-                               output.tensor.TotalBytes());
-  }
+  if (status.ok()) status = CopyOut(group, recorded->outputs, &results);
   group->NoteReplay();
   // Before the next launch, for which this step need not wait.
   group->WhenCompleted(
-      [this, call, status, recorded = std::move(recorded),
+      [this, call, status, verify, recorded = std::move(recorded),
        staged = std::move(staged), results = std::move(results)]() mutable {
         // The session, and with it this, may end as soon as the step does.
         recorded = nullptr;
         staged.clear();
-        Rendezvous::Args on_host;
-        on_host.alloc_attrs.set_on_host(true);
-        on_host.alloc_attrs.set_gpu_compatible(true);
-        for (size_t i = 0; i < results.size() && status.ok(); ++i) {
-          status = call->args.rendezvous->Send(sends_[i].parsed, on_host,
-                                               results[i], /*is_dead=*/false);
+        if (TakeTestFault(TestFault::kSpoilReplay)) {
+          *static_cast<char*>(results[0].data()) ^= 1;
         }
-        results.clear();
-        call->done(status);
+        if (verify && status.ok()) {
+          Verify(call, std::move(results));
+        } else {
+          Finish(*call, std::move(results), status);
+        }
       },
       /*host_waits=*/true);
   return true;
+}
+
+void CapturedSteps::Finish(const Call& call, std::vector<Tensor> results,
+                           absl::Status status) {
+  Rendezvous::Args on_host;
+  on_host.alloc_attrs.set_on_host(true);
+  on_host.alloc_attrs.set_gpu_compatible(true);
+  for (size_t i = 0; i < results.size() && status.ok(); ++i) {
+    status = call.args.rendezvous->Send(sends_[i].parsed, on_host, results[i],
+                                        /*is_dead=*/false);
+  }
+  results.clear();
+  leader_->gpu_groups()->EndStep(call.group, status.ok());
+  call.done(status);
+}
+
+void CapturedSteps::Verify(const std::shared_ptr<Call>& call,
+                           std::vector<Tensor> results) {
+  auto kept = std::make_shared<KeptResults>(call, receives_, sends_);
+  leader_->gpu_groups()->StartStepOn(call->group);
+  call->run_as_always(kept, [this, call, kept, replayed = std::move(results)](
+                                const absl::Status& status) {
+    std::vector<Tensor> copies;
+    if (!status.ok() || !NewResults(call->group, kept->outputs, &copies)) {
+      const bool memory = status.ok();
+      return Finish(*call, {},
+                    memory ? absl::ResourceExhaustedError(
+                                 "no pinned memory to verify a replay with")
+                           : status);
+    }
+    const absl::Status copied = CopyOut(call->group, kept->outputs, &copies);
+    call->group->WhenCompleted(
+        [this, call, kept, replayed, copies = std::move(copies),
+         copied]() mutable {
+          const absl::Status same =
+              copied.ok() ? Compare(replayed, copies) : copied;
+          kept = nullptr;
+          copies.clear();
+          Finish(*call, same.ok() ? std::move(replayed) : std::vector<Tensor>(),
+                 same);
+        },
+        /*host_waits=*/true);
+  });
+}
+
+absl::Status CapturedSteps::Compare(const std::vector<Tensor>& replayed,
+                                    const std::vector<Tensor>& results) const {
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (replayed[i].shape() == results[i].shape() &&
+        std::memcmp(replayed[i].data(), results[i].data(),
+                    results[i].TotalBytes()) == 0) {
+      continue;
+    }
+    const absl::Status wrong = absl::InternalError(
+        absl::StrCat(kCaptureVerifyVariable,
+                     ": a captured step gave another result than the step: ",
+                     std::string(sends_[i].parsed.edge_name)));
+    LOG(ERROR) << wrong.message();
+    return wrong;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace multistream

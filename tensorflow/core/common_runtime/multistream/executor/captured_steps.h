@@ -27,6 +27,7 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_CAPTURED_STEPS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_CAPTURED_STEPS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -63,10 +64,11 @@ class CapturedSteps {
   // forgotten.
   static constexpr int kMostShapes = 1024;
 
-  // Runs the step as always, with this rendezvous in place of its own, whose
-  // inputs it has received before.
+  // Runs a step that was started on its group as always, and ends it; with
+  // this rendezvous in place of its own, whose inputs it has received before.
   using RunAsAlways =
-      std::function<void(std::shared_ptr<RendezvousInterface> rendezvous)>;
+      std::function<void(std::shared_ptr<RendezvousInterface> rendezvous,
+                         Executor::DoneCallback done)>;
 
   // `recorders[i]` is the executor on the recorder of group `i` of `leader`.
   CapturedSteps(GroupMember* leader, const Options& options,
@@ -74,8 +76,8 @@ class CapturedSteps {
                 std::vector<std::unique_ptr<Executor>> recorders);
   ~CapturedSteps();
 
-  // Runs a step on `group`: calls `run_as_always`, which takes care of its end,
-  // or launches a recording and then calls `done`.
+  // Runs a step that was started on `group`, and ends it: calls
+  // `run_as_always`, or launches a recording.
   void Run(const Executor::Args& args, StreamGroup* group,
            RunAsAlways run_as_always, Executor::DoneCallback done);
 
@@ -83,7 +85,12 @@ class CapturedSteps {
   struct Call;
   struct Recorded;
   class EarlierReceived;
+  class KeptResults;
   class FixedRendezvous;
+  struct Output {
+    Tensor tensor;
+    bool on_host = false;
+  };
   struct Key {
     std::string text;
     Rendezvous::ParsedKey parsed;
@@ -110,15 +117,32 @@ class CapturedSteps {
   // False, and nothing is done, if there is no memory for the copies.
   bool Launch(const std::shared_ptr<Call>& call,
               std::shared_ptr<Recorded> recorded);
+  // Enqueues copies of results from `group`'s memory.
+  static absl::Status CopyOut(StreamGroup* group,
+                              const std::vector<Output>& outputs,
+                              std::vector<Tensor>* results);
+  // Memory of the caller's own for results; has those that are on the host.
+  bool NewResults(StreamGroup* group, const std::vector<Output>& outputs,
+                  std::vector<Tensor>* results);
+  // Sends the results of the call's step, which has been completed.
+  void Finish(const Call& call, std::vector<Tensor> results,
+              absl::Status status);
+  // The same, once the step has run as always, too, and gives the same bits.
+  void Verify(const std::shared_ptr<Call>& call, std::vector<Tensor> results);
+  absl::Status Compare(const std::vector<Tensor>& replayed,
+                       const std::vector<Tensor>& results) const;
   // Memory of the host to copy from or to, of the type and shape of `like`.
   Tensor NewPinned(StreamGroup* group, const Tensor& like);
 
   GroupMember* const leader_;
   const bool required_;
   const int64_t most_bytes_;
+  const int verify_every_;
   const std::vector<Key> receives_;
   const std::vector<Key> sends_;
   const std::vector<std::unique_ptr<Executor>> recorders_;  // by group
+
+  std::atomic<int64_t> replays_{0};
 
   absl::Mutex mu_;
   // By group, and types and shapes of the inputs.

@@ -57,6 +57,7 @@ Scope Model(bool captured) {
   auto twice = ops::Concat(scope.WithOpName("twice"),
                            std::vector<Output>{y, Output(x)}, 0);
   ops::Reshape(scope.WithOpName("y"), twice, rows);
+  ops::Identity(scope.WithOpName("rows"), rows);
   ops::Sum(scope.WithOpName("sum"), y, {1});
   return root;
 }
@@ -72,8 +73,8 @@ Tensor Input(int rows, int seed) {
 
 std::vector<Tensor> Results(Session* session, int rows, int seed) {
   std::vector<Tensor> results;
-  absl::Status status =
-      session->Run({{"x", Input(rows, seed)}}, {"y", "sum"}, {}, &results);
+  absl::Status status = session->Run({{"x", Input(rows, seed)}},
+                                     {"y", "sum", "rows"}, {}, &results);
   EXPECT_TRUE(status.ok()) << status;
   return results;
 }
@@ -154,7 +155,11 @@ TEST_F(CapturedStepsTest, ManyThreadsAndShapes) {
 TEST_F(CapturedStepsTest, ResultsAreTheCallersOwn) {
   for (int i = 0; i < 30; ++i) Check(2, i);
   const std::vector<Tensor> first = Results(session_.get(), 2, 1);
+  std::vector<Tensor> spoiled = Results(session_.get(), 2, 1);
   const std::vector<Tensor> expected = Results(expected_.get(), 2, 1);
+  for (Tensor& tensor : spoiled) {
+    std::memset(tensor.data(), 0xff, tensor.TotalBytes());
+  }
   for (int i = 0; i < 30; ++i) Check(2, i);
   EXPECT_TRUE(Equal(first, expected));
 }
@@ -205,8 +210,9 @@ TEST_F(CapturedStepsTest, ATracedStepRunsItsOps) {
   options.set_trace_level(RunOptions::FULL_TRACE);
   RunMetadata metadata;
   std::vector<Tensor> results;
-  absl::Status status = session_->Run(options, {{"x", Input(2, 1)}},
-                                      {"y", "sum"}, {}, &results, &metadata);
+  absl::Status status =
+      session_->Run(options, {{"x", Input(2, 1)}}, {"y", "sum", "rows"}, {},
+                    &results, &metadata);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_TRUE(Equal(results, Results(expected_.get(), 2, 1)));
   EXPECT_EQ(replayed(), replayed_before);

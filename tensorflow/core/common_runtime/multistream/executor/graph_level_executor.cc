@@ -162,17 +162,17 @@ class GraphLevelExecutor : public Executor {
     used_[group->index()].store(true, std::memory_order_release);
     captured_->Run(
         args, group,
-        [this, args, group, changes_state, complete_on_stream,
-         done](std::shared_ptr<RendezvousInterface> rendezvous) {
+        [this, args, group, changes_state, complete_on_stream](
+            std::shared_ptr<RendezvousInterface> rendezvous,
+            DoneCallback then) {
           Args ours = args;
           ours.rendezvous = rendezvous.get();
           RunStep(ours, group, changes_state, complete_on_stream,
-                  [rendezvous, done](const absl::Status& s) { done(s); });
+                  [rendezvous, then = std::move(then)](const absl::Status& s) {
+                    then(s);
+                  });
         },
-        [gpu = gpu_, group, done](const absl::Status& status) {
-          gpu->EndStep(group, status.ok());
-          done(status);
-        });
+        std::move(done));
   }
 
   void RunStep(const Args& args, StreamGroup* group, bool changes_state,

@@ -228,6 +228,10 @@ absl::Status RecordingMemory::Check() const {
   return absl::OkStatus();
 }
 
+bool RecordingMemory::IsDevice(const void* address, size_t bytes) const {
+  return device_->Contains(address, bytes);
+}
+
 bool RecordingMemory::IsPinned(const void* address, size_t bytes) const {
   return pinned_->Contains(address, bytes);
 }

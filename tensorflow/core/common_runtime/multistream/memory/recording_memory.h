@@ -62,7 +62,9 @@ class RecordingMemory {
   // Aborted if the current run asked for anything else than the first one.
   absl::Status Check() const;
 
-  // Whether `bytes` bytes at `address` are of the pinned memory.
+  // Whether `bytes` bytes at `address` are of the device's part, or of the
+  // pinned one.
+  bool IsDevice(const void* address, size_t bytes) const;
   bool IsPinned(const void* address, size_t bytes) const;
 
   // Of the device and the host together.

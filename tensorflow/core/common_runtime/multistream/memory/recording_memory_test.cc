@@ -131,6 +131,7 @@ TEST_F(RecordingMemoryTest, PinnedMemoryIsNotUsedAgain) {
   EXPECT_TRUE(memory_->IsPinned(a, 100));
   EXPECT_TRUE(memory_->IsPinned(static_cast<char*>(b) + 50, 50));
   EXPECT_FALSE(memory_->IsPinned(b, 101));
+  EXPECT_FALSE(memory_->IsDevice(b, 100));
   EXPECT_FALSE(memory_->IsPinned(&a, 1));
   pinned->DeallocateRaw(b);
 }

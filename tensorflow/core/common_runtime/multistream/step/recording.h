@@ -26,6 +26,7 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_RECORDING_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_RECORDING_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -43,8 +44,9 @@ class Recording {
  public:
   virtual ~Recording() = default;
 
-  // Memory of the recording.
+  // Memory of the recording, and whether it has what is at an address.
   virtual Allocator* memory() = 0;
+  virtual bool Has(const void* address, size_t bytes) const = 0;
 
   // Calls `enqueue`, twice at least; an emulated GPU's recording keeps it and
   // calls it for each launch. Its ops must run on one thread, in one order.

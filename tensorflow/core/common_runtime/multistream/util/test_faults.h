@@ -28,8 +28,9 @@ enum class TestFault {
   kDropWait,         // a stream is not told to wait for another one
   kDropHold,         // an op does not hold the memory of another group
   kReleaseTooEarly,  // a group gets held memory back while it is still used
+  kSpoilReplay,      // a result of a captured step has a wrong bit
 };
-inline constexpr int kTestFaults = 3;
+inline constexpr int kTestFaults = 4;
 
 // Does not change once the library is loaded.
 inline std::atomic<bool> test_faults_allowed{false};
