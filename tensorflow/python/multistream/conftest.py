@@ -21,6 +21,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.multistream import cuda
 
+from multistream.testing import kit
+
 
 @pytest.fixture
 def four_groups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +36,9 @@ def graph() -> Iterator[Any]:
     """A v1 graph to build in."""
     with tf.Graph().as_default() as new:
         yield new
+
+
+@pytest.fixture
+def fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kit's processes import TensorFlow themselves."""
+    monkeypatch.setattr(kit, "forks", False)

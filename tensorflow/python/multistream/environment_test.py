@@ -20,6 +20,8 @@ import pytest
 
 from multistream.testing.kit import ok, run
 
+pytestmark = pytest.mark.usefixtures("fresh_processes")
+
 EMULATED = {"TF_MULTI_STREAM_EMULATED_GPUS": "1"}
 
 

@@ -22,7 +22,11 @@ made. TFMS_TEST_FORKS is how many children a test makes.
 import os
 import textwrap
 
+import pytest
+
 from multistream.testing import kit
+
+pytestmark = pytest.mark.usefixtures("fresh_processes")
 
 FORKS = int(os.environ.get("TFMS_TEST_FORKS", "40"))
 

@@ -29,6 +29,8 @@ import pytest
 
 from multistream.testing import kit
 
+pytestmark = pytest.mark.usefixtures("fresh_processes")
+
 SESSIONS = int(os.environ.get("TFMS_TEST_SESSIONS", "200"))
 SESSION_STEPS = int(os.environ.get("TFMS_TEST_SESSION_STEPS", "60"))
 LEAST = 40  # sessions, that a leak is seen in

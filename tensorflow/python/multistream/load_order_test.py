@@ -22,6 +22,8 @@ from tensorflow.python.multistream import loader
 
 from multistream.testing.kit import ok, run
 
+pytestmark = pytest.mark.usefixtures("fresh_processes")
+
 FOLDER = Path(loader.__file__).resolve().parents[2]
 FRAMEWORK = FOLDER / "libtensorflow_framework.so.2"
 GROUPS = {"TF_GPU_STREAM_GROUP_COUNT": "4", "TF_MULTI_STREAM_EMULATED_GPUS": "1"}

@@ -18,11 +18,16 @@
     run_checks   code of concurrent calls on four groups, between PROLOGUE and EPILOGUE
     run_job      a function of the test's file, at node level
 
+A process is forked from one that has imported TensorFlow in the same environment (fork_server.py),
+unless the test has the fixture `fresh_processes`: for tests of what happens at import, or of forks.
+
 The groups are those of an emulated GPU. On a machine with a GPU, TFMS_TEST_GPU=1 runs the same code
-on it; TFMS_TEST_STEPS, TFMS_TEST_SIZE and TFMS_TEST_THREADS scale what run_checks runs.
+on it, in processes that are not forked; TFMS_TEST_STEPS, TFMS_TEST_SIZE and TFMS_TEST_THREADS scale
+what run_checks runs.
 """
 
 import contextlib
+import functools
 import inspect
 import os
 import subprocess
@@ -31,13 +36,15 @@ import textwrap
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.multistream import loader
+
+from multistream.testing.fork_server import ForkServer
 
 GPU = "/GPU:0"
 GROUPS = 4
@@ -49,18 +56,42 @@ THREADS = int(os.environ.get("TFMS_TEST_THREADS", "6"))
 # Variables of every job beside those that its test chooses.
 EXTRA: dict[str, str] = {"TF_MULTI_STREAM_SANITIZER": "abort"}
 
+forks = not ON_GPU  # the fixture fresh_processes sets it to False
+_making_server = threading.Lock()
+
+
+def python(
+    code: str, environment: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Runs code as `python -c CODE` does, in a process with this environment and no other."""
+    # All tests that have the same environment but for their names share a server.
+    environment = {k: v for k, v in environment.items() if k != "PYTEST_CURRENT_TEST"}
+    if forks:
+        with contextlib.suppress(ImportError):  # a process of its own says why
+            with _making_server:
+                server = _server(frozenset(environment.items()))
+            done: subprocess.CompletedProcess[str] = server.run(code, timeout)
+            return done
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+@functools.lru_cache(maxsize=4)  # of which each holds 300 MB
+def _server(environment: frozenset[tuple[str, str]]) -> ForkServer:
+    return ForkServer(dict(environment))
+
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs code in a process with these multi-stream variables and no others."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env={**clean, "TF_CPP_MIN_LOG_LEVEL": "2", **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    given = {**clean, "TF_CPP_MIN_LOG_LEVEL": "2", **environment}
+    return python(textwrap.dedent(code), given, timeout=300)
 
 
 def ok(code: str, **environment: str) -> str:
@@ -134,14 +165,8 @@ def environment(groups: int, **more: str) -> dict[str, str]:
 
 def run_checks(code: str, groups: int = 4, limit: float = 600, **more: str) -> str:
     """Runs code between prologue and epilogue, for `limit` seconds at most, with stream groups."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROLOGUE + textwrap.dedent(code) + EPILOGUE],
-        env=environment(groups, **more),
-        capture_output=True,
-        text=True,
-        timeout=limit,
-        check=False,
-    )
+    program = PROLOGUE + textwrap.dedent(code) + EPILOGUE
+    done = python(program, environment(groups, **more), timeout=limit)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout
 
@@ -168,14 +193,7 @@ def run_process(code: str, **environment: str | None) -> subprocess.CompletedPro
             "TF_FORCE_GPU_ALLOW_GROWTH": "true",
             "TF_DETERMINISTIC_OPS": "1",  # or sums are other bits each time
         }
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env={name: value for name, value in given.items() if value is not None},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    return python(code, {k: v for k, v in given.items() if v is not None}, timeout=600)
 
 
 def run_job(

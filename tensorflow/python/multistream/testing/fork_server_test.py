@@ -1,0 +1,169 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""A process that the kit forks is to its test what a process of its own is."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from multistream.testing import kit
+
+
+def both(code: str, monkeypatch: pytest.MonkeyPatch) -> list[subprocess.CompletedProcess[str]]:
+    """What a forked process does, and a process of its own."""
+    done = [kit.run(code)]
+    monkeypatch.setattr(kit, "forks", False)
+    return [*done, kit.run(code)]
+
+
+pytestmark = pytest.mark.skipif(kit.ON_GPU, reason="there nothing is forked")
+
+
+def test_environment_is_what_the_test_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither more nor less, to Python and to C; TensorFlow's import adds some of its own."""
+    monkeypatch.setenv("TF_NOT_ASKED_FOR", "1")
+    monkeypatch.setenv("TFMS_OTHER", "a = \u00fc\n")
+    code = """
+        import ctypes, json, os
+        import tensorflow
+        libc = ctypes.CDLL(None)
+        libc.getenv.restype = ctypes.c_char_p
+        assert all(libc.getenv(os.fsencode(k)) == os.fsencode(v) for k, v in os.environ.items())
+        print(json.dumps(dict(os.environ)))
+    """
+    forked, fresh = (json.loads(done.stdout) for done in both(code, monkeypatch))
+    assert forked == fresh
+    assert forked["TFMS_OTHER"] == "a = \u00fc\n" and forked["TF_CPP_MIN_LOG_LEVEL"] == "2"
+    assert "TF_NOT_ASKED_FOR" not in forked
+
+
+def test_each_environment_has_a_server_of_its_own() -> None:
+    """And the stderr of its jobs begins with what the import says there."""
+    loud = {
+        "TF_MULTI_STREAM_EMULATED_GPUS": "1",
+        "TF_MULTI_STREAM_TEST_FAULTS": "true",
+        "TF_CPP_MIN_LOG_LEVEL": "1",
+    }
+    code = """
+        import sys
+        import tensorflow as tf
+        print(len(tf.config.list_physical_devices('GPU')))
+        sys.exit("end")
+    """
+    for environment, gpus, said in (({}, 0, 0), (loud, 1, 1), ({}, 0, 0), (loud, 1, 1)):
+        done = kit.run(code, **environment)
+        assert done.stdout == f"{gpus}\n"
+        assert done.stderr.count("with TF_MULTI_STREAM_TEST_FAULTS=true, tests can make") == said
+        assert done.stderr.endswith("\nend\n")
+
+
+def test_code_is_main_in_the_folder_of_its_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And finds no module, file or signal handler of the server's."""
+    monkeypatch.chdir(tmp_path)
+    code = """
+        import os, signal, sys, threading
+        class Mine: pass
+        print(__name__, sys.argv, sys.path[0], os.getcwd(), sys.modules["__main__"].Mine)
+        print(sorted(n for n in globals() if n[0] != "_"), "fork_server" in sys.modules)
+        print(os.listdir("/proc/self/fd"))
+        print([signal.getsignal(s) for s in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM)])
+        print(threading.current_thread() is threading.main_thread(), sys.stdin.read())
+    """
+    forked, fresh = both(code, monkeypatch)
+    assert forked.returncode == 0, forked.stderr
+    assert forked.stdout == fresh.stdout
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("import atexit; atexit.register(print, 'at exit'); print('first')", 0),
+        ("import sys; print('out'); sys.exit(3)", 3),
+        ("import sys; sys.exit('says why')", 1),
+        ("{}['key']", 1),
+        ("not Python", 1),
+        ("import os; print('not flushed'); os._exit(7)", 7),
+        ("import os; os.abort()", -signal.SIGABRT),
+        ("import ctypes; ctypes.string_at(0)", -signal.SIGSEGV),
+        ("import threading, time; threading.Timer(0.1, print, ['thread']).start()", 0),
+        ("class A:\n  def __del__(self): print('deleted')\na = A()", 0),
+    ],
+)
+def test_it_ends_as_a_process_of_its_own(
+    code: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its status, output and last line of stderr; a crash does not hurt the next one."""
+    forked, fresh = both(code, monkeypatch)
+    assert forked.returncode == fresh.returncode == status
+    assert forked.stdout == fresh.stdout
+    assert forked.stderr.endswith("".join(fresh.stderr.splitlines(keepends=True)[-1:]))
+
+
+def test_an_import_that_fails_is_an_error_of_the_code() -> None:
+    done = kit.run("print('begins')\nimport tensorflow", TF_MULTI_STREAM_EMULATED_GPUS="x")
+    assert (done.returncode, done.stdout) == (1, "begins\n")
+    assert done.stderr.splitlines()[-1].startswith("ValueError: TF_MULTI_STREAM_EMULATED_GPUS")
+
+
+def test_what_takes_too_long_is_killed() -> None:
+    """The error has its output; another one at the same time goes on."""
+    slow = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    found: list[Any] = []
+    code = "import time; time.sleep(3); print('goes on')"
+    other = threading.Thread(target=lambda: found.append(kit.python(code, environment, 60)))
+    other.start()
+    with pytest.raises(subprocess.TimeoutExpired) as error:
+        kit.python(slow, environment, 1)
+    assert not Path(f"/proc/{int(error.value.stdout)}").exists()
+    other.join()
+    assert (found[0].returncode, found[0].stdout) == (0, "goes on\n")
+
+
+def test_one_process_sees_nothing_of_another() -> None:
+    change = "import os, tensorflow as tf; tf.mine = os.environ['TFMS_MINE'] = 'x'; tf.ones([2])"
+    kit.ok(change)
+    look = "import os, tensorflow as tf; print(hasattr(tf, 'mine'), 'TFMS_MINE' in os.environ)"
+    assert kit.ok(look) == "False False\n"
+
+
+def test_it_is_forked_unless_the_test_wants_a_process_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code = "import os, sys; print(os.getppid(), 'tensorflow' in sys.modules)"
+    forked, fresh = both(code, monkeypatch)
+    assert forked.stdout != fresh.stdout == f"{os.getpid()} False\n"
+
+
+def test_a_server_that_nobody_needs_ends() -> None:
+    server = kit.ForkServer({**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})
+    process = int(server.run("import os; print(os.getpid())", 60).stdout)
+    assert not Path(f"/proc/{process}").exists()
+    server_process = server._process
+    del server
+    assert server_process.returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))
