@@ -15,16 +15,14 @@
 """The table of stream groups says where each node goes, and why."""
 
 import ast
-import os
 import re
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tensorflow as tf
+
+from multistream.testing.kit import ok
 
 X = tf.TensorSpec([3], tf.float32)
 
@@ -137,24 +135,15 @@ def test_table_shows_what_the_runtime_decides(tmp_path: Path) -> None:
         table = tf.cuda.stream_groups_of(f.get_concrete_function(tf.TensorSpec([])))
         print({row.node: (row.group, row.why) for row in table if row.op != "NoOp"})
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env={
-            **os.environ,
-            "TF_CPP_MIN_LOG_LEVEL": "2",
-            "TF_MULTI_STREAM_EMULATED_GPUS": "1",
-            "TF_GPU_STREAM_GROUP_COUNT": "4",
-            "TF_NODE_LEVEL_MULTISTREAM": "true",
-            "TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION": "true",
-            "TF_STREAM_FROM_FILE": str(tmp_path / "groups.txt"),
-        },
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+    out = ok(
+        code,
+        TF_MULTI_STREAM_EMULATED_GPUS="1",
+        TF_GPU_STREAM_GROUP_COUNT="4",
+        TF_NODE_LEVEL_MULTISTREAM="true",
+        TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION="true",
+        TF_STREAM_FROM_FILE=str(tmp_path / "groups.txt"),
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    rows = ast.literal_eval(done.stdout)
+    rows = ast.literal_eval(out)
     assert rows["scoped"] == (2, "scope")
     assert rows["after"] == (2, "propagated")
     assert rows["from_body"] == (3, "file")
