@@ -33,6 +33,9 @@ FORKS = int(os.environ.get("TFMS_TEST_FORKS", "40"))
 HELPERS = f"""
 import faulthandler, gc, multiprocessing, signal, subprocess, sys
 
+# What children collect is what this test makes: to look at all of TensorFlow's modules, too, takes
+# each of them a second.
+gc.freeze()
 FORKS = {FORKS}
 LIMIT = 120  # seconds, of which a child that does not stand still needs few
 faulthandler.register(signal.SIGUSR1, all_threads=True)
