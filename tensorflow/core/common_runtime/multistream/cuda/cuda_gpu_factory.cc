@@ -260,8 +260,12 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
         }
       }
       for (int i = 0; HasRecorders() && i < size.groups; ++i) {
-        // They have no memory of their own.
-        devices->add_memory_limit_mb(1);
+        // They have no memory of their own. But cudaMallocAsync's pool, which
+        // all have, has the last one's limit.
+        devices->add_memory_limit_mb(
+            options_.cuda_malloc_async
+                ? static_cast<float>(size.group_bytes >> 20)
+                : 1);
         devices->add_device_ordinal(most + i);
         if (!options_.priorities.empty()) {
           devices->add_priority(options_.Priority(i));

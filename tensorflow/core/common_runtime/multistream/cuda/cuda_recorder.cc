@@ -127,7 +127,7 @@ class CudaRecording : public Recording {
         executor_(recorder->executor()),
         group_(static_cast<CudaStreamGroup*>(recorder->group())),
         stream_(recorder->compute_stream()),
-        memory_(recorder->GetAllocator(AllocatorAttributes()), Pinned(recorder),
+        memory_(recorder->OwnAllocator(AllocatorAttributes()), Pinned(recorder),
                 // Its last user may still run on the group's stream.
                 [this] { order_.Update(stream_->WaitFor(group_->stream())); }) {
   }
@@ -175,11 +175,12 @@ class CudaRecording : public Recording {
     AllocatorAttributes pinned;
     pinned.set_on_host(true);
     pinned.set_gpu_compatible(true);
-    return recorder->GetAllocator(pinned);
+    return recorder->OwnAllocator(pinned);
   }
 
   // The step as it is. Nothing recorded runs on the group meanwhile, which may
-  // have the same workspaces.
+  // have cuBLAS's workspaces of this stream. Steps of the group that run as
+  // always have those of theirs: cuBLAS keeps its streams apart.
   absl::Status RunOnce(const std::function<absl::Status()>& enqueue) {
     Callbacks callbacks;
     absl::MutexLock lock(group_->launch_mu());

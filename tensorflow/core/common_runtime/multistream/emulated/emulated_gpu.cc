@@ -210,7 +210,7 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
    public:
     explicit EmulatedRecording(EmulatedRecorder* recorder)
         : recorder_(recorder),
-          memory_(recorder->GetAllocator(AllocatorAttributes()),
+          memory_(recorder->OwnAllocator(AllocatorAttributes()),
                   cpu_allocator()) {}
 
     Allocator* memory() override { return memory_.device(); }

@@ -29,8 +29,9 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-// A value that a step has received from the host.
+// A step.
 struct CapturedSteps::Call {
+  // A value that it has received from the host.
   struct Received {
     absl::Status status;
     Rendezvous::Args send_args;
@@ -57,6 +58,7 @@ struct CapturedSteps::Recorded {
   std::unique_ptr<Recording> recording;
   std::vector<Tensor> inputs;
   std::vector<Output> outputs;
+  std::vector<Tensor> sent;  // by a launch that runs the ops again
   std::unique_ptr<FixedRendezvous> rendezvous;
   StreamGroup* group = nullptr;
   int64_t bytes = 0;
@@ -136,6 +138,9 @@ class CapturedSteps::FixedRendezvous : public RendezvousInterface {
       } else if (value.data() != output.tensor.data() &&
                  recorded_->recording->Has(output.tensor.data(), 1)) {
         return absl::InternalError("a recorded step's result has moved");
+      } else {
+        // As when it was recorded, later ops must not write over it.
+        recorded_->sent.push_back(value);
       }
       return absl::OkStatus();
     }
@@ -246,7 +251,8 @@ absl::StatusOr<std::shared_ptr<CapturedSteps::Recorded>> CapturedSteps::Find(
   const int group = call.group->index();
   {
     absl::MutexLock lock(&mu_);
-    if (shapes_.size() >= kMostShapes) {
+    if (shapes_.size() >= kMostShapes &&
+        !shapes_.contains({group, call.shapes})) {
       absl::erase_if(shapes_, [](const auto& entry) {
         return entry.second.recorded == nullptr;
       });
@@ -265,13 +271,14 @@ absl::StatusOr<std::shared_ptr<CapturedSteps::Recorded>> CapturedSteps::Find(
   records_[group] = false;
   if (status.ok()) return recorded;
   Shape& shape = shapes_[{group, call.shapes}];
-  shape.next_try =
-      shape.runs + (kRunsBeforeRetry << std::min(shape.failures, 20));
-  ++shape.failures;
+  // Once more at once: kernels may have been chosen just then.
+  shape.next_try = NextTry(shape, /*at_once=*/1);
   LOG_FIRST_N(WARNING, 10)
       << "Multi-stream: a step was not captured and runs as always: "
       << status.message();
-  if (required_) {
+  const bool never =
+      absl::IsAborted(status) || absl::IsFailedPrecondition(status);
+  if (required_ && never && shape.failures > 1) {
     return absl::FailedPreconditionError(absl::StrCat(
         kCaptureVariable,
         "=require, and a step cannot be captured: ", status.message()));
@@ -282,6 +289,7 @@ absl::StatusOr<std::shared_ptr<CapturedSteps::Recorded>> CapturedSteps::Find(
 absl::StatusOr<std::shared_ptr<CapturedSteps::Recorded>> CapturedSteps::Record(
     const Call& call) {
   StreamGroup* group = call.group;
+  absl::MutexLock one_at_a_time(group->record_mu());
   auto recorded = std::make_shared<Recorded>();
   recorded->group = group;
   recorded->recording = leader_->recorder(group->index())->NewRecording();
@@ -330,11 +338,11 @@ absl::StatusOr<std::shared_ptr<CapturedSteps::Recorded>> CapturedSteps::Record(
         ended.Notify();
       });
       ended.WaitForNotification();
+      it->sent.clear();
       return result;
     });
   if (!status.ok()) {
-    group->WhenCompleted(
-        [recorded = std::move(recorded)]() mutable { recorded = nullptr; });
+    EndLater(std::move(recorded));
     return status;
   }
   it->bytes = it->recording->bytes();
@@ -342,10 +350,36 @@ absl::StatusOr<std::shared_ptr<CapturedSteps::Recorded>> CapturedSteps::Record(
   return recorded;
 }
 
+int64_t CapturedSteps::NextTry(Shape& shape, int at_once) {
+  const int failures = shape.failures++;
+  if (failures < at_once) return shape.runs;
+  return shape.runs +
+         (int64_t{kRunsBeforeRetry} << std::min(failures - at_once, 20));
+}
+
+std::shared_ptr<CapturedSteps::Recorded> CapturedSteps::Dropped(Shape* shape) {
+  bytes_ -= shape->recorded->bytes;
+  shape->recorded->group->NoteRecordings(-1, -shape->recorded->bytes);
+  // What is dropped for another one is not to come back for each use.
+  shape->next_try = NextTry(*shape, /*at_once=*/0);
+  return std::exchange(shape->recorded, nullptr);
+}
+
+void CapturedSteps::EndLater(std::shared_ptr<Recorded> recorded) {
+  StreamGroup* group = recorded->group;
+  group->WhenCompleted(
+      [recorded = std::move(recorded)]() mutable { recorded = nullptr; });
+}
+
 absl::Status CapturedSteps::Keep(const Call& call,
                                  std::shared_ptr<Recorded> recorded) {
   std::vector<std::shared_ptr<Recorded>> dropped;  // ended without the lock
   absl::MutexLock lock(&mu_);
+  if (recorded->bytes > most_bytes_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a recording takes ", recorded->bytes, " bytes, and ",
+                     kCaptureMegabytesVariable, " allows ", most_bytes_));
+  }
   while (bytes_ + recorded->bytes > most_bytes_) {
     Shape* oldest = nullptr;
     for (auto& [key, shape] : shapes_) {
@@ -354,25 +388,12 @@ absl::Status CapturedSteps::Keep(const Call& call,
         oldest = &shape;
       }
     }
-    if (oldest == nullptr) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("a recording takes ", recorded->bytes, " bytes, and ",
-                       kCaptureMegabytesVariable, " allows ", most_bytes_));
-    }
-    bytes_ -= oldest->recorded->bytes;
-    oldest->recorded->group->NoteRecordings(-1, -oldest->recorded->bytes);
-    dropped.push_back(std::move(oldest->recorded));
-    oldest->recorded = nullptr;
-    oldest->runs = 0;
-    oldest->next_try = kRunsBefore;
+    dropped.push_back(Dropped(oldest));
   }
   bytes_ += recorded->bytes;
   recorded->group->NoteRecordings(1, recorded->bytes);
   shapes_[{call.group->index(), call.shapes}].recorded = std::move(recorded);
-  for (auto& old : dropped) {
-    StreamGroup* group = old->group;
-    group->WhenCompleted([old = std::move(old)]() mutable { old = nullptr; });
-  }
+  for (auto& old : dropped) EndLater(std::move(old));
   return absl::OkStatus();
 }
 
@@ -431,7 +452,13 @@ bool CapturedSteps::Launch(const std::shared_ptr<Call>& call,
                                  staged[i].TotalBytes());
   }
   if (status.ok()) status = recorded->recording->Launch();
-  if (status.ok()) status = CopyOut(group, recorded->outputs, &results);
+  if (!status.ok()) {
+    // Nothing has been changed but the recording's own memory.
+    group->WhenCompleted([staged = std::move(staged)] {});
+    Drop(*call, std::move(recorded), status);
+    return false;
+  }
+  status = CopyOut(group, recorded->outputs, &results);
   group->NoteReplay();
   // Before the next launch, for which this step need not wait.
   group->WhenCompleted(
@@ -451,6 +478,17 @@ bool CapturedSteps::Launch(const std::shared_ptr<Call>& call,
       },
       /*host_waits=*/true);
   return true;
+}
+
+void CapturedSteps::Drop(const Call& call, std::shared_ptr<Recorded> recorded,
+                         const absl::Status& why) {
+  LOG_FIRST_N(WARNING, 10) << "Multi-stream: a captured step could not be "
+                              "launched, and runs as always: "
+                           << why.message();
+  absl::MutexLock lock(&mu_);
+  Shape& shape = shapes_[{call.group->index(), call.shapes}];
+  if (shape.recorded == recorded) Dropped(&shape);
+  EndLater(std::move(recorded));
 }
 
 void CapturedSteps::Finish(const Call& call, std::vector<Tensor> results,

@@ -57,8 +57,8 @@ class CapturedSteps {
   // Steps of a shape that run as always on a group before one is recorded: the
   // first loads kernels, chooses algorithms and makes handles.
   static constexpr int kRunsBefore = 2;
-  // A shape that could not be recorded is tried again after so many runs, then
-  // after twice as many, and so on.
+  // A shape that could not be recorded is tried again at once, then after so
+  // many runs, after twice as many, and so on.
   static constexpr int kRunsBeforeRetry = 64;
   // Of shapes, per executor; beyond it, those without a recording are
   // forgotten.
@@ -97,10 +97,9 @@ class CapturedSteps {
   };
   // What is known of steps with inputs of certain shapes on a group.
   struct Shape {
-    int runs = 0;
-    int next_try = kRunsBefore;
+    int64_t runs = 0;
+    int64_t next_try = kRunsBefore;
     int failures = 0;
-    std::string problem;                 // of the last try
     std::shared_ptr<Recorded> recorded;  // or nullptr
     int64_t last_use = 0;
   };
@@ -112,9 +111,20 @@ class CapturedSteps {
   // be captured.
   absl::StatusOr<std::shared_ptr<Recorded>> Find(const Call& call);
   absl::StatusOr<std::shared_ptr<Recorded>> Record(const Call& call);
+  // Notes that a shape could not be recorded, or no longer is: how many runs
+  // there are to be before it is tried again.
+  static int64_t NextTry(Shape& shape, int at_once);
+  // Takes a shape's recording from it.
+  std::shared_ptr<Recorded> Dropped(Shape* shape)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Ends a recording when its group's stream has completed what uses it.
+  static void EndLater(std::shared_ptr<Recorded> recorded);
+  void Drop(const Call& call, std::shared_ptr<Recorded> recorded,
+            const absl::Status& why);
   // Keeps a recording; drops those whose last use is longest ago for it.
   absl::Status Keep(const Call& call, std::shared_ptr<Recorded> recorded);
-  // False, and nothing is done, if there is no memory for the copies.
+  // False if the step has to run as always: there is no memory for the copies,
+  // or the driver refuses.
   bool Launch(const std::shared_ptr<Call>& call,
               std::shared_ptr<Recorded> recorded);
   // Enqueues copies of results from `group`'s memory.

@@ -182,25 +182,124 @@ TEST_F(CapturedStepsTest, RecordingsLongNotUsedAreDropped) {
     for (int i = 0; i < 16; ++i) Check(rows, i);
     EXPECT_LE(Total(&StreamGroupStats::recording_bytes), 1 << 20);
   }
-  EXPECT_GT(made(), 4 * StreamGroupCount());
-  EXPECT_LT(Total(&StreamGroupStats::recordings), 5 * StreamGroupCount());
+  EXPECT_GE(made(), 3 * StreamGroupCount());
+  EXPECT_LT(Total(&StreamGroupStats::recordings), made());
 }
 
 TEST_F(CapturedStepsTest, WhatDoesNotFitRunsAsAlways) {
+  for (int i = 0; i < 16; ++i) Check(2, i);
+  const int64_t small = Total(&StreamGroupStats::recordings);
   for (int i = 0; i < 12; ++i) Check(20'000, i);
-  EXPECT_EQ(made(), 0);
-  EXPECT_EQ(replayed(), 0);
+  EXPECT_EQ(made(), small);
+  EXPECT_EQ(Total(&StreamGroupStats::recordings), small);
 }
 
-TEST_F(CapturedStepsTest, ACancelledStepEnds) {
-  for (int i = 0; i < 30; ++i) Check(2, i);
-  RunOptions options;
-  options.set_timeout_in_ms(60'000);
-  std::vector<Tensor> results;
-  absl::Status status = session_->Run(options, {{"x", Tensor(DT_INT32, {2})}},
-                                      {"y"}, {}, &results, nullptr);
-  EXPECT_FALSE(status.ok());
-  for (int i = 0; i < 10; ++i) Check(2, i);
+// The first op's result comes back from the host as an input of the second.
+TEST_F(CapturedStepsTest, AGraphThatWaitsForItsOwnResultsRunsAsAlways) {
+  Scope root = Scope::NewRootScope();
+  auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  auto on_gpu = ops::Tanh(root.WithDevice(kGpu), x);
+  auto on_host = ops::Square(root.WithDevice("/device:CPU:0"), on_gpu);
+  ops::Exp(root.WithOpName("y").WithDevice(kGpu), on_host);
+  const std::unique_ptr<Session> session = SessionOf(root);
+  for (int i = 0; i < 20; ++i) {
+    std::vector<Tensor> results;
+    ASSERT_TRUE(session->Run({{"x", Tensor(0.0f)}}, {"y"}, {}, &results).ok());
+    EXPECT_EQ(results[0].scalar<float>()(), 1);
+  }
+  EXPECT_EQ(made(), 0);
+}
+
+TEST_F(CapturedStepsTest, APartialRunRunsAsAlways) {
+  Scope root = Scope::NewRootScope();
+  Scope gpu = root.WithDevice(kGpu);
+  auto a = ops::Placeholder(root.WithOpName("a"), DT_FLOAT);
+  auto b = ops::Placeholder(root.WithOpName("b"), DT_FLOAT);
+  auto first = ops::Tanh(gpu.WithOpName("first"), a);
+  ops::Add(gpu.WithOpName("second"), first, b);
+  const std::unique_ptr<Session> session = SessionOf(root);
+  for (int i = 0; i < 12; ++i) {
+    std::string handle;
+    ASSERT_TRUE(
+        session->PRunSetup({"a", "b"}, {"first", "second"}, {}, &handle).ok());
+    std::vector<Tensor> results;
+    ASSERT_TRUE(
+        session->PRun(handle, {{"a", Tensor(0.0f)}}, {"first"}, &results).ok());
+    EXPECT_EQ(results[0].scalar<float>()(), 0);
+    ASSERT_TRUE(
+        session->PRun(handle, {{"b", Tensor(2.0f)}}, {"second"}, &results)
+            .ok());
+    EXPECT_EQ(results[0].scalar<float>()(), 2);
+  }
+  EXPECT_EQ(made(), 0);
+}
+
+TEST_F(CapturedStepsTest, AResultThatAnotherOpMayOverwrite) {
+  Scope root = Scope::NewRootScope();
+  Scope gpu = root.WithDevice(kGpu);
+  auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  auto a = ops::Add(gpu.WithOpName("a"), x, x);
+  auto b = ops::Neg(gpu.WithOpName("b"), a);
+  ops::Square(gpu.WithOpName("c"), b);
+  const std::unique_ptr<Session> session = SessionOf(root);
+  for (int i = 0; i < 40; ++i) {
+    Tensor fed(DT_FLOAT, {100});
+    fed.flat<float>().setConstant(static_cast<float>(i));
+    std::vector<Tensor> results;
+    const absl::Status status =
+        session->Run({{"x", fed}}, {"a", "b", "c"}, {}, &results);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(results[0].flat<float>()(99), 2 * i);
+    EXPECT_EQ(results[1].flat<float>()(99), -2 * i);
+    EXPECT_EQ(results[2].flat<float>()(99), 4 * i * i);
+  }
+  EXPECT_GT(replayed(), 20);
+}
+
+TEST_F(CapturedStepsTest, ManyDimensionsAreNotRecorded) {
+  Scope root = Scope::NewRootScope();
+  auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  ops::Neg(root.WithOpName("y").WithDevice(kGpu), x);
+  const std::unique_ptr<Session> session = SessionOf(root);
+  for (const TensorShape& shape :
+       {TensorShape({1, 1, 1, 1, 1, 1, 1}), {1, 1, 1, 1, 1, 1, 1, 2}}) {
+    const int64_t before = made();
+    for (int i = 0; i < 20; ++i) {
+      std::vector<Tensor> results;
+      ASSERT_TRUE(
+          session->Run({{"x", Tensor(DT_FLOAT, shape)}}, {"y"}, {}, &results)
+              .ok());
+      EXPECT_EQ(results[0].shape(), shape);
+    }
+    EXPECT_EQ(made() > before, shape.dims() == 7);
+  }
+}
+
+// Each records while the others do, on the same streams.
+TEST_F(CapturedStepsTest, SessionsAndFetchesRecordSideBySide) {
+  const std::vector<Tensor> expected = Results(expected_.get(), 5, 1);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 4; ++round) {
+        const std::unique_ptr<Session> own = SessionOf(Model(true));
+        Session* session = t % 2 == 0 ? session_.get() : own.get();
+        for (int i = 0; i < 60; ++i) {
+          std::vector<Tensor> results;
+          const bool sum = (t + i) % 3 == 0;
+          const absl::Status status = session->Run(
+              {{"x", Input(5, 1)}}, {sum ? "sum" : "y"}, {}, &results);
+          if (!status.ok() || !Equal(results, {expected[sum ? 1 : 0]})) {
+            ++wrong;
+          }
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(replayed(), 500);
 }
 
 TEST_F(CapturedStepsTest, ATracedStepRunsItsOps) {

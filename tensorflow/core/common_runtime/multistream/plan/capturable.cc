@@ -21,6 +21,7 @@ limitations under the License.
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/framework/types.h"
@@ -75,6 +76,16 @@ bool IsOnHost(absl::string_view device) {
          name.type == DEVICE_CPU;
 }
 
+// Whether a tensor of this name is a value that the session is fed: the edge of
+// an argument's node, whose name no node of a program can have. Anything else
+// may come from an op on the host that waits for a result of this graph.
+bool IsFed(absl::string_view name) {
+  if (!absl::ConsumePrefix(&name, "edge_")) return false;
+  const size_t end = name.find_first_not_of("0123456789");
+  return end != 0 && end != name.npos &&
+         absl::StartsWith(name.substr(end), "__arg_");
+}
+
 // The key of what a node sends or receives outside all loops.
 absl::Status KeyOf(const Node& node, std::string* key) {
   std::string name, from, to;
@@ -85,7 +96,11 @@ absl::Status KeyOf(const Node& node, std::string* key) {
   TF_RETURN_IF_ERROR(
       GetNodeAttr(node.attrs(), "send_device_incarnation", &incarnation));
   if (!IsOnHost(node.IsRecv() ? from : to)) {
-    return absl::InvalidArgumentError("its other end is another device");
+    return absl::InvalidArgumentError("has another device at its other end");
+  }
+  if (node.IsRecv() && !IsFed(name)) {
+    return absl::InvalidArgumentError(
+        "receives what an op on the host computes");
   }
   *key = Rendezvous::CreateKey(from, static_cast<uint64_t>(incarnation), to,
                                name, FrameAndIter(0, 0));

@@ -37,8 +37,8 @@ struct Capturable {
   // Empty if steps of the graph may be recorded. Else the first reason found
   // why not, naming the op and the node.
   std::string obstacle;
-  // The rendezvous keys of what the graph receives and sends, all of it from
-  // and to the host.
+  // The rendezvous keys of what the graph receives and sends: values that the
+  // session is fed, which are all there before any op has run, and results.
   std::vector<std::string> receives;
   std::vector<std::string> sends;
 };

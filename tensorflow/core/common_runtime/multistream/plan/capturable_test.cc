@@ -39,7 +39,7 @@ class CapturableTest : public ::testing::Test {
     Node* node;
     TF_CHECK_OK(NodeBuilder(name, op)
                     .Attr("tensor_type", type)
-                    .Attr("tensor_name", name)
+                    .Attr("tensor_name", "edge_5__arg_" + name)
                     .Attr("send_device", from)
                     .Attr("send_device_incarnation", 7)
                     .Attr("recv_device", kGpu)
@@ -72,7 +72,7 @@ TEST_F(CapturableTest, KeysAreThoseOfWhatIsReceivedAndSent) {
   EXPECT_EQ(found.obstacle, "");
   ASSERT_EQ(found.receives.size(), 1);
   ASSERT_EQ(found.sends.size(), 1);
-  EXPECT_TRUE(absl::StrContains(found.receives[0], ";x;0:0"));
+  EXPECT_TRUE(absl::StrContains(found.receives[0], ";edge_5__arg_x;0:0"));
   EXPECT_TRUE(absl::StrContains(found.sends[0], ";y;0:0"));
 }
 
@@ -89,6 +89,18 @@ TEST_F(CapturableTest, AValueThatOpsReadOnTheHostIsInTheWay) {
 TEST_F(CapturableTest, AnotherDeviceIsInTheWay) {
   Send("y", Of("tanh", "Tanh", Receive("x", DT_FLOAT, "_Recv", kGpu)));
   EXPECT_TRUE(absl::StrContains(Obstacle(), "_Recv 'x'")) << Obstacle();
+}
+
+// It may wait for a result of this graph.
+TEST_F(CapturableTest, WhatAnOpOnTheHostComputesIsInTheWay) {
+  Node* x = Receive("x", DT_FLOAT);
+  Send("y", Of("tanh", "Tanh", x));
+  for (const char* name : {"edge_5_a__arg_x", "edge__arg_x", "edge_5_", "x"}) {
+    x->ClearAttr("tensor_name");
+    x->AddAttr("tensor_name", name);
+    EXPECT_TRUE(absl::StrContains(Obstacle(), "_Recv 'x' receives what an op"))
+        << name << ": " << Obstacle();
+  }
 }
 
 TEST_F(CapturableTest, StringsAreInTheWay) {

@@ -48,6 +48,8 @@ class Recording {
   virtual Allocator* memory() = 0;
   virtual bool Has(const void* address, size_t bytes) const = 0;
 
+  // Who calls it has had the group's record_mu since NewRecording.
+  //
   // Calls `enqueue`, twice at least; an emulated GPU's recording keeps it and
   // calls it for each launch. Its ops must run on one thread, in one order.
   // Blocks until what it enqueued first is complete. Only what memory() had
@@ -66,7 +68,7 @@ class Recording {
 };
 
 // The device on which a group's steps are recorded: like the group's own, with
-// streams that nobody else uses.
+// streams on which nothing runs but what is being recorded.
 class Recorder {
  public:
   virtual ~Recorder() = default;

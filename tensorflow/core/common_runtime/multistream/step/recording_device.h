@@ -23,11 +23,14 @@ limitations under the License.
 #include <atomic>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/multistream/memory/recording_memory.h"
 #include "tensorflow/core/common_runtime/multistream/step/recording.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/framework/op_kernel.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -58,7 +61,28 @@ class RecordingDevice : public Base {
                                        : Base::GetAllocator(attributes);
   }
 
-  // While it lives, ops of the device get `memory`, and nobody else records.
+  // Memory of the group, or of the host, whoever records.
+  Allocator* OwnAllocator(AllocatorAttributes attributes) {
+    return Base::GetAllocator(attributes);
+  }
+
+  // TensorFlow's kernels copy tensors of more dimensions in ways that must not
+  // be recorded.
+  void Compute(OpKernel* kernel, OpKernelContext* context) override {
+    for (int i = 0; i < context->num_inputs(); ++i) {
+      if (!context->has_input(i) || context->input(i).dims() <= kMostDims) {
+        continue;
+      }
+      context->SetStatus(absl::FailedPreconditionError(absl::StrCat(
+          kernel->type_string(), " '", kernel->name(), "' has an input of ",
+          context->input(i).dims(), " dimensions")));
+      return;
+    }
+    Base::Compute(kernel, context);
+  }
+  static constexpr int kMostDims = 7;
+
+  // While it lives, ops of the device get `memory`.
   class Uses {
    public:
     Uses(RecordingDevice* device, RecordingMemory* memory)

@@ -140,6 +140,9 @@ class StreamGroup {
   // Whoever launches a recorded step (step/recording.h), with the copies of its
   // inputs and results.
   absl::Mutex* launch_mu() { return &launch_mu_; }
+  // Whoever records one: the recorders of all sessions have the same streams.
+  // Before launch_mu.
+  absl::Mutex* record_mu() { return &record_mu_; }
 
   // All that a program may ask, but for the steps.
   StreamGroupStats Stats() const;
@@ -198,6 +201,7 @@ class StreamGroup {
   std::atomic<int64_t> bytes_held_{0};
   std::atomic<int64_t> peak_bytes_held_{0};
 
+  absl::Mutex record_mu_;
   absl::Mutex launch_mu_;
   std::atomic<int64_t> replays_{0};
   std::atomic<int64_t> recordings_made_{0};
