@@ -322,7 +322,7 @@ absl::StatusOr<std::shared_ptr<CapturedSteps::Recorded>> CapturedSteps::Record(
   // recording belongs to.
   Recorded* const it = recorded.get();
   Executor* const executor = recorders_[group->index()].get();
-  if (status.ok())
+  if (status.ok()) {
     status = it->recording->Record([it, executor] {
       if (!it->complete) it->outputs.assign(it->outputs.size(), {});
       CancellationManager never;
@@ -341,6 +341,7 @@ absl::StatusOr<std::shared_ptr<CapturedSteps::Recorded>> CapturedSteps::Record(
       it->sent.clear();
       return result;
     });
+  }
   if (!status.ok()) {
     EndLater(std::move(recorded));
     return status;
