@@ -135,6 +135,9 @@ struct Options {
   // True if any GPU gets more than one group, or if GPUs are emulated.
   bool Enabled() const;
 
+  // Whether groups have recorders.
+  bool captures() const { return capture != CaptureMode::kOff && !node_level; }
+
   // Whether the groups of a GPU have one pool of memory.
   bool has_pool() const {
     return (share_pool || stream_aware) && !cuda_malloc_async;

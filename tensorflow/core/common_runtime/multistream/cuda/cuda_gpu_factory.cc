@@ -110,7 +110,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     }
     // The recorders come last.
     const size_t groups = specs_.size();
-    for (size_t i = 0; HasRecorders() && i < groups; ++i) {
+    for (size_t i = 0; options_.captures() && i < groups; ++i) {
       specs_.push_back(specs_[i]);
       specs_.back().is_recorder = true;
     }
@@ -174,10 +174,6 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     std::string device_name;
     bool is_recorder = false;
   };
-
-  bool HasRecorders() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return options_.capture != CaptureMode::kOff && !options_.node_level;
-  }
 
   void WarnOfContextsInTurn() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     for (const Spec& spec : specs_) {
@@ -259,7 +255,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
           devices->add_priority(options_.Priority(i));
         }
       }
-      for (int i = 0; HasRecorders() && i < size.groups; ++i) {
+      for (int i = 0; options_.captures() && i < size.groups; ++i) {
         // They have no memory of their own. But cudaMallocAsync's pool, which
         // all have, has the last one's limit.
         devices->add_memory_limit_mb(

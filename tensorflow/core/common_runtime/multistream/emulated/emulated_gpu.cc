@@ -362,9 +362,7 @@ class EmulatedGpuFactory : public DeviceFactory {
           leader->AddHidden(std::move(device));
         }
       }
-      for (int i = 0; process.capture != CaptureMode::kOff &&
-                      !process.node_level && i < gpu->size();
-           ++i) {
+      for (int i = 0; process.captures() && i < gpu->size(); ++i) {
         StreamGroup* group = gpu->group(i);
         auto recorder = std::make_unique<EmulatedRecorder>(
             group, options, leader->name(),

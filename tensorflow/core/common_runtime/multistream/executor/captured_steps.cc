@@ -29,6 +29,18 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
+namespace {
+
+// Of memory that the GPU copies from and to.
+AllocatorAttributes Pinned() {
+  AllocatorAttributes pinned;
+  pinned.set_on_host(true);
+  pinned.set_gpu_compatible(true);
+  return pinned;
+}
+
+}  // namespace
+
 // A step.
 struct CapturedSteps::Call {
   // A value that it has received from the host.
@@ -77,13 +89,13 @@ class CapturedSteps::EarlierReceived : public RendezvousInterface {
   }
   void RecvAsync(const ParsedKey& key, const Args& args,
                  DoneCallback done) override {
-    for (size_t i = 0; i < keys_.size(); ++i) {
-      if (key.FullKey() != keys_[i].text) continue;
-      const Call::Received& it = call_->received[i];
-      done(it.status, it.send_args, args, it.value, it.is_dead);
+    const std::optional<size_t> i = IndexOf(key, keys_);
+    if (!i.has_value()) {
+      call_->args.rendezvous->RecvAsync(key, args, std::move(done));
       return;
     }
-    call_->args.rendezvous->RecvAsync(key, args, std::move(done));
+    const Call::Received& it = call_->received[*i];
+    done(it.status, it.send_args, args, it.value, it.is_dead);
   }
   void StartAbort(const absl::Status& status) override {
     call_->args.rendezvous->StartAbort(status);
@@ -105,13 +117,13 @@ class CapturedSteps::KeptResults : public EarlierReceived {
 
   absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
                     bool is_dead) override {
-    for (size_t i = 0; i < sends_.size(); ++i) {
-      if (key.FullKey() != sends_[i].text) continue;
-      outputs[i] = {value, args.alloc_attrs.on_host()};
-      return absl::OkStatus();
+    const std::optional<size_t> i = IndexOf(key, sends_);
+    if (!i.has_value()) {
+      return absl::InternalError(
+          absl::StrCat("a step sends ", std::string(key.FullKey())));
     }
-    return absl::InternalError(
-        absl::StrCat("a step sends ", std::string(key.FullKey())));
+    outputs[*i] = {value, args.alloc_attrs.on_host()};
+    return absl::OkStatus();
   }
 
   std::vector<Output> outputs;
@@ -129,29 +141,28 @@ class CapturedSteps::FixedRendezvous : public RendezvousInterface {
 
   absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
                     bool is_dead) override {
-    for (size_t i = 0; i < sends_.size(); ++i) {
-      if (key.FullKey() != sends_[i].text) continue;
-      Output& output = recorded_->outputs[i];
-      const bool on_host = args.alloc_attrs.on_host();
-      if (!recorded_->complete) {
-        output = {value, on_host};
-      } else if (value.data() != output.tensor.data() &&
-                 recorded_->recording->Has(output.tensor.data(), 1)) {
-        return absl::InternalError("a recorded step's result has moved");
-      } else {
-        // As when it was recorded, later ops must not write over it.
-        recorded_->sent.push_back(value);
-      }
-      return absl::OkStatus();
+    const std::optional<size_t> i = IndexOf(key, sends_);
+    if (!i.has_value()) {
+      return absl::InternalError(
+          absl::StrCat("a recorded step sends ", std::string(key.FullKey())));
     }
-    return absl::InternalError(
-        absl::StrCat("a recorded step sends ", std::string(key.FullKey())));
+    Output& output = recorded_->outputs[*i];
+    if (!recorded_->complete) {
+      output = {value, args.alloc_attrs.on_host()};
+    } else if (value.data() != output.tensor.data() &&
+               recorded_->recording->Has(output.tensor.data(), 1)) {
+      return absl::InternalError("a recorded step's result has moved");
+    } else {
+      // As when it was recorded, later ops must not write over it.
+      recorded_->sent.push_back(value);
+    }
+    return absl::OkStatus();
   }
   void RecvAsync(const ParsedKey& key, const Args& args,
                  DoneCallback done) override {
-    for (size_t i = 0; i < receives_.size(); ++i) {
-      if (key.FullKey() != receives_[i].text) continue;
-      done(absl::OkStatus(), Args(), args, recorded_->inputs[i],
+    const std::optional<size_t> i = IndexOf(key, receives_);
+    if (i.has_value()) {
+      done(absl::OkStatus(), Args(), args, recorded_->inputs[*i],
            /*is_dead=*/false);
       return;
     }
@@ -198,6 +209,14 @@ std::vector<CapturedSteps::Key> CapturedSteps::Parsed(
   return parsed;
 }
 
+std::optional<size_t> CapturedSteps::IndexOf(const Rendezvous::ParsedKey& key,
+                                             const std::vector<Key>& keys) {
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (key.FullKey() == keys[i].text) return i;
+  }
+  return std::nullopt;
+}
+
 void CapturedSteps::Run(const Executor::Args& args, StreamGroup* group,
                         RunAsAlways run_as_always,
                         Executor::DoneCallback done) {
@@ -209,8 +228,7 @@ void CapturedSteps::Run(const Executor::Args& args, StreamGroup* group,
   call->received.resize(receives_.size());
   call->pending.store(static_cast<int>(receives_.size()) + 1);
   Rendezvous::Args on_host;
-  on_host.alloc_attrs.set_on_host(true);
-  on_host.alloc_attrs.set_gpu_compatible(true);
+  on_host.alloc_attrs = Pinned();
   on_host.cancellation_manager = args.cancellation_manager;
   for (size_t i = 0; i < receives_.size(); ++i) {
     args.rendezvous->RecvAsync(
@@ -298,23 +316,19 @@ absl::StatusOr<std::shared_ptr<CapturedSteps::Recorded>> CapturedSteps::Record(
       std::make_unique<FixedRendezvous>(recorded.get(), receives_, sends_);
   // The step runs on these inputs, so they must be true ones.
   std::vector<Tensor> staged;
+  bool has_memory = Stage(call, &staged);
   for (const Call::Received& it : call.received) {
     recorded->inputs.emplace_back(recorded->recording->memory(),
                                   it.value.dtype(), it.value.shape());
-    staged.push_back(NewPinned(group, it.value));
-    if (!recorded->inputs.back().IsInitialized() ||
-        !staged.back().IsInitialized()) {
-      return absl::ResourceExhaustedError("there is no memory for its inputs");
-    }
-    std::memcpy(staged.back().data(), it.value.data(), it.value.TotalBytes());
+    has_memory = has_memory && recorded->inputs.back().IsInitialized();
+  }
+  if (!has_memory) {
+    return absl::ResourceExhaustedError("there is no memory for its inputs");
   }
   absl::Status status;
   {
     absl::MutexLock lock(group->launch_mu());
-    for (size_t i = 0; i < staged.size() && status.ok(); ++i) {
-      status = group->CopyToDevice(staged[i].data(), recorded->inputs[i].data(),
-                                   staged[i].TotalBytes());
-    }
+    status = CopyIn(group, staged, recorded->inputs);
   }
   // Here and below, what the stream may still use lives until it has not.
   group->WhenCompleted([staged = std::move(staged)] {});
@@ -399,11 +413,27 @@ absl::Status CapturedSteps::Keep(const Call& call,
 }
 
 Tensor CapturedSteps::NewPinned(StreamGroup* group, const Tensor& like) {
-  AllocatorAttributes pinned;
-  pinned.set_on_host(true);
-  pinned.set_gpu_compatible(true);
-  return Tensor(leader_->group_device(group->index())->GetAllocator(pinned),
+  return Tensor(leader_->group_device(group->index())->GetAllocator(Pinned()),
                 like.dtype(), like.shape());
+}
+
+bool CapturedSteps::Stage(const Call& call, std::vector<Tensor>* staged) {
+  for (const Call::Received& it : call.received) {
+    staged->push_back(NewPinned(call.group, it.value));
+    if (!staged->back().IsInitialized()) return false;
+    std::memcpy(staged->back().data(), it.value.data(), it.value.TotalBytes());
+  }
+  return true;
+}
+
+absl::Status CapturedSteps::CopyIn(StreamGroup* group,
+                                   const std::vector<Tensor>& staged,
+                                   const std::vector<Tensor>& inputs) {
+  for (size_t i = 0; i < staged.size(); ++i) {
+    TF_RETURN_IF_ERROR(group->CopyToDevice(staged[i].data(), inputs[i].data(),
+                                           staged[i].TotalBytes()));
+  }
+  return absl::OkStatus();
 }
 
 bool CapturedSteps::NewResults(StreamGroup* group,
@@ -437,21 +467,15 @@ bool CapturedSteps::Launch(const std::shared_ptr<Call>& call,
                            std::shared_ptr<Recorded> recorded) {
   StreamGroup* group = call->group;
   std::vector<Tensor> staged, results;
-  for (const Call::Received& it : call->received) {
-    staged.push_back(NewPinned(group, it.value));
-    if (!staged.back().IsInitialized()) return false;
-    std::memcpy(staged.back().data(), it.value.data(), it.value.TotalBytes());
+  if (!Stage(*call, &staged) ||
+      !NewResults(group, recorded->outputs, &results)) {
+    return false;
   }
-  if (!NewResults(group, recorded->outputs, &results)) return false;
   const bool verify =
       verify_every_ > 0 &&
       replays_.fetch_add(1, std::memory_order_relaxed) % verify_every_ == 0;
   absl::MutexLock lock(group->launch_mu());
-  absl::Status status;
-  for (size_t i = 0; i < staged.size() && status.ok(); ++i) {
-    status = group->CopyToDevice(staged[i].data(), recorded->inputs[i].data(),
-                                 staged[i].TotalBytes());
-  }
+  absl::Status status = CopyIn(group, staged, recorded->inputs);
   if (status.ok()) status = recorded->recording->Launch();
   if (!status.ok()) {
     // Nothing has been changed but the recording's own memory.
@@ -495,8 +519,7 @@ void CapturedSteps::Drop(const Call& call, std::shared_ptr<Recorded> recorded,
 void CapturedSteps::Finish(const Call& call, std::vector<Tensor> results,
                            absl::Status status) {
   Rendezvous::Args on_host;
-  on_host.alloc_attrs.set_on_host(true);
-  on_host.alloc_attrs.set_gpu_compatible(true);
+  on_host.alloc_attrs = Pinned();
   for (size_t i = 0; i < results.size() && status.ok(); ++i) {
     status = call.args.rendezvous->Send(sends_[i].parsed, on_host, results[i],
                                         /*is_dead=*/false);

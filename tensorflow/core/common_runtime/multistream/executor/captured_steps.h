@@ -31,6 +31,7 @@ limitations under the License.
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -105,6 +106,8 @@ class CapturedSteps {
   };
 
   static std::vector<Key> Parsed(const std::vector<std::string>& keys);
+  static std::optional<size_t> IndexOf(const Rendezvous::ParsedKey& key,
+                                       const std::vector<Key>& keys);
 
   void Received(const std::shared_ptr<Call>& call);
   // What to launch for the call's step, or nullptr. An error only if steps must
@@ -127,6 +130,12 @@ class CapturedSteps {
   // or the driver refuses.
   bool Launch(const std::shared_ptr<Call>& call,
               std::shared_ptr<Recorded> recorded);
+  // Pinned copies of what the call's step has received.
+  bool Stage(const Call& call, std::vector<Tensor>* staged);
+  // Enqueues copies of these to a recording's inputs.
+  static absl::Status CopyIn(StreamGroup* group,
+                             const std::vector<Tensor>& staged,
+                             const std::vector<Tensor>& inputs);
   // Enqueues copies of results from `group`'s memory.
   static absl::Status CopyOut(StreamGroup* group,
                               const std::vector<Output>& outputs,
