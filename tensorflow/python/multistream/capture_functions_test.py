@@ -145,6 +145,46 @@ check(replayed() > 150, f"replayed {replayed()}")
 """)
 
 
+def test_variables_that_are_assigned_are_put_back() -> None:
+    """And not recorded again. Who has an old value keeps it."""
+    run("""
+tf.device(GPU).__enter__()
+w, large = tf.Variable(tf.zeros([32, 8])), tf.Variable(tf.zeros([17 << 20]))  # 68 MiB
+read = on_gpu(lambda x: x + w)
+read_large = on_gpu(lambda x: (x + large[:4], large.read_value()[-4:]))
+
+def recordings():
+    return sum(s.recordings_made for s in tf.cuda.stream_stats())
+
+one = tf.ones([32, 8])
+expect("zeros", read, one)
+before = recordings()
+for i in range(300):
+    w.assign(tf.fill([32, 8], float(i)))
+    check((read(one).numpy() == i + 1).all(), "assigned")
+check(recordings() - before <= 1, f"recorded {recordings() - before} times")
+
+# The memory that the recordings read is somebody else's from here on.
+before, replays = recordings(), replayed()
+kept = w.read_value()
+for i in range(1000):
+    if i % 50 == 0: w.assign(tf.fill([32, 8], -1.0 - i))
+    check((read(one).numpy() == -(i // 50) * 50).all(), "assigned, and the old value is kept")
+    check((kept.numpy() == 299).all(), "kept")
+check(recordings() > before, "recorded with another home")
+check(replayed() > replays + 300, f"replayed {replayed() - replays}")
+
+four = tf.ones([4])
+replays = replayed()
+for i in range(4):
+    large.assign(tf.fill([17 << 20], float(i)))
+    for _ in range(50):
+        found = [r.numpy() for r in read_large(four)]
+        check((found[0] == i + 1).all() and (found[1] == i).all(), "large")
+check(replayed() > replays, "large ones are recorded again")
+""")
+
+
 def test_variables_restored_resized_and_deleted() -> None:
     run("""
 class Model(tf.Module):
@@ -216,9 +256,7 @@ with tf.Graph().as_default(), tf.device(GPU):
 """)
 
 
-def test_variables_change_under_load() -> None:
-    run(
-        """
+CHANGES = """
 with tf.device(GPU):
     w = tf.Variable(tf.zeros([64, 64]))
     table = tf.Variable(tf.zeros([1, 1]))  # an emulated GPU may read rows while they change
@@ -254,9 +292,20 @@ def client():
 
 run_threads([change] + [client] * THREADS)
 check(replayed() > 100, f"replayed {replayed()}")
-""",
-        groups=4,
-    )
+"""
+
+
+def test_variables_change_under_load() -> None:
+    run(CHANGES, groups=4)
+
+
+def test_variables_change_under_load_and_each_replay_verified() -> None:
+    verified = """
+stats = tf.cuda.stream_stats()
+verified = sum(s.replays_verified for s in stats)
+check(100 < verified < replayed(), f"verified {verified} of {replayed()}")
+"""
+    run(CHANGES + verified, groups=4, TF_MULTI_STREAM_CAPTURE_VERIFY="1")
 
 
 def test_keras_predict() -> None:

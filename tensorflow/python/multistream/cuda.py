@@ -55,6 +55,8 @@ class StreamGroupStats:
         CUDA driver. What an alarm should look at: milliseconds under full load, never a
         second.
       steps_replayed: steps that were launched as one recording (`TF_MULTI_STREAM_CAPTURE`).
+      replays_verified: of these, compared with the step as it always runs
+        (`TF_MULTI_STREAM_CAPTURE_VERIFY`).
       recordings_made: how often a step was recorded.
       recordings: recordings that there are.
       recording_bytes: their memory, in bytes, part of `bytes_in_use` but for what the driver has.
@@ -82,6 +84,7 @@ class StreamGroupStats:
     steps_waiting: int
     longest_launch_wait_micros: int
     steps_replayed: int
+    replays_verified: int
     recordings_made: int
     recordings: int
     recording_bytes: int
@@ -112,6 +115,7 @@ class _CStats(ctypes.Structure):
         ("steps_waiting", ctypes.c_int64),
         ("longest_launch_wait_micros", ctypes.c_int64),
         ("steps_replayed", ctypes.c_int64),
+        ("replays_verified", ctypes.c_int64),
         ("recordings_made", ctypes.c_int64),
         ("recordings", ctypes.c_int64),
         ("recording_bytes", ctypes.c_int64),

@@ -260,10 +260,10 @@ def test_errors_of_tensorflow() -> None:
 
     def body(x: Any) -> Any:
         with tf.control_dependencies([tf.debugging.assert_positive(x, "must be positive")]):
-            return tf.gather(tf.range(3), tf.cast(x, tf.int32))
+            return tf.reshape(tf.ones([tf.cast(x, tf.int32)]), [1])
 
     function, serve = bound(body, Spec([]))
-    for x, says in ((-1, "must be positive"), (5, "is not in \\[0, 3\\)")):
+    for x, says in ((-1, "must be positive"), (5, "Input to reshape")):
         raised = []
         for call in (function, serve):
             with pytest.raises(tf.errors.InvalidArgumentError, match=says) as caught:

@@ -80,9 +80,17 @@ void CapturedSteps::Received(const std::shared_ptr<CapturedCall>& call) {
   Device* device = leader_->group_device(0);
   if (!call->is_traced() &&
       call->Collect(device->resource_manager(), device->name())) {
-    absl::StatusOr<std::shared_ptr<RecordedStep>> recorded = Find(*call);
-    if (!recorded.ok()) return Finish(*call, {}, recorded.status());
-    if (*recorded != nullptr && Launch(call, *std::move(recorded))) return;
+    absl::Status launched;
+    do {
+      absl::StatusOr<std::shared_ptr<RecordedStep>> recorded = Find(*call);
+      if (!recorded.ok()) return Finish(*call, {}, recorded.status());
+      if (*recorded == nullptr) break;
+      launched = Launch(call, *std::move(recorded));
+      if (launched.ok()) return;
+      // Of no use any more: if it may be recorded again, then now. While a step
+      // runs as always it shares the variables' memory, and who changes one
+      // has to put it elsewhere, away from the other groups' recordings.
+    } while (absl::IsAborted(launched));
   }
   CapturedCall::RunAlways(call);
 }
@@ -112,6 +120,11 @@ absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Find(
   records_[group] = false;
   if (status.ok()) return recorded;
   Shape& shape = shapes_[{group, call.shapes()}];
+  if (absl::IsUnavailable(status)) {
+    // A variable has to be gathered from, or to be changed, by others first.
+    shape.next_try = shape.runs;
+    return nullptr;
+  }
   // Once more at once: kernels may have been chosen just then.
   shape.next_try = NextTry(shape, /*at_once=*/1);
   LOG_FIRST_N(WARNING, 10)
@@ -189,25 +202,26 @@ absl::Status CapturedSteps::Keep(const CapturedCall& call,
   return absl::OkStatus();
 }
 
-bool CapturedSteps::Launch(const std::shared_ptr<CapturedCall>& call,
-                           std::shared_ptr<RecordedStep> recorded) {
+absl::Status CapturedSteps::Launch(const std::shared_ptr<CapturedCall>& call,
+                                   std::shared_ptr<RecordedStep> recorded) {
   const bool verify =
       verify_every_ > 0 &&
       replays_.fetch_add(1, std::memory_order_relaxed) % verify_every_ == 0;
+  const std::optional<int64_t> version = StateVersion(*call);
   const absl::Status status = recorded->Launch(
       call,
-      [this, call, verify, recorded](const absl::Status& completed,
-                                     std::vector<Tensor> outputs) mutable {
+      [this, call, verify, version, recorded](
+          const absl::Status& completed, std::vector<Tensor> outputs) mutable {
         // The session, and with it this, may end as soon as the step does.
         recorded = nullptr;
-        if (verify && completed.ok()) {
-          Verify(call, std::move(outputs));
+        if (verify && version.has_value() && completed.ok()) {
+          Verify(call, *version, std::move(outputs));
         } else {
           Finish(*call, std::move(outputs), completed);
         }
       });
   if (absl::IsAborted(status)) Drop(*call, std::move(recorded), status);
-  return status.ok();
+  return status;
 }
 
 void CapturedSteps::Drop(const CapturedCall& call,
@@ -229,13 +243,24 @@ void CapturedSteps::Finish(const CapturedCall& call,
   call.done()(status);
 }
 
+std::optional<int64_t> CapturedSteps::StateVersion(
+    const CapturedCall& call) const {
+  return leader_->gpu_groups()->StateVersion(call.state());
+}
+
 void CapturedSteps::Verify(const std::shared_ptr<CapturedCall>& call,
-                           std::vector<Tensor> outputs) {
+                           int64_t version, std::vector<Tensor> outputs) {
   leader_->gpu_groups()->StartStepOn(call->group());
-  CapturedCall::RunAndKeep(call, [this, call, outputs = std::move(outputs)](
+  CapturedCall::RunAndKeep(call, [this, call, version,
+                                  outputs = std::move(outputs)](
                                      const absl::Status& status,
-                                     std::vector<StepOutput> kept) {
+                                     std::vector<StepOutput> kept) mutable {
     StreamGroup* group = call->group();
+    if (status.ok() && StateVersion(*call) != version) {
+      // The two have read different values.
+      kept.clear();
+      return Finish(*call, std::move(outputs), absl::OkStatus());
+    }
     Allocator* pinned =
         leader_->group_device(group->index())->GetAllocator(PinnedMemory());
     HostCopies replayed, expected;
@@ -256,6 +281,7 @@ void CapturedSteps::Verify(const std::shared_ptr<CapturedCall>& call,
             spoiled = tensor::DeepCopy(spoiled);
             *static_cast<char*>(spoiled.data()) ^= 1;
           }
+          if (copied.ok()) call->group()->NoteVerified();
           const absl::Status same =
               copied.ok() ? Compare(replayed.copies, expected.copies) : copied;
           kept.clear();

@@ -31,6 +31,7 @@ limitations under the License.
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -107,15 +108,19 @@ class CapturedSteps {
   // Keeps a recording; drops those whose last use is longest ago for it.
   absl::Status Keep(const CapturedCall& call,
                     std::shared_ptr<RecordedStep> recorded);
-  // False if the step has to run as always: there is no memory for the copies,
-  // a variable has moved, or the driver refuses.
-  bool Launch(const std::shared_ptr<CapturedCall>& call,
-              std::shared_ptr<RecordedStep> recorded);
+  // An error if the step has not been launched: there is no memory for the
+  // copies, or, and then Aborted, a variable has moved or the driver refuses.
+  absl::Status Launch(const std::shared_ptr<CapturedCall>& call,
+                      std::shared_ptr<RecordedStep> recorded);
   // Ends the call's step, which has been completed.
   void Finish(const CapturedCall& call, std::vector<Tensor> outputs,
               absl::Status status);
-  // The same, once the step has run as always, too, and gives the same bits.
-  void Verify(const std::shared_ptr<CapturedCall>& call,
+  // Of the variables that the call's step reads, as of VariableOrder.
+  std::optional<int64_t> StateVersion(const CapturedCall& call) const;
+  // The same, once the step has run as always, too, and gives the same bits. If
+  // a variable no longer has its `version` by then, there is nothing to
+  // compare.
+  void Verify(const std::shared_ptr<CapturedCall>& call, int64_t version,
               std::vector<Tensor> outputs);
   absl::Status Compare(const std::vector<Tensor>& replayed,
                        const std::vector<Tensor>& expected) const;

@@ -35,20 +35,15 @@ class ReadsVariables {
  public:
   ReadsVariables(GpuGroups* gpu, const CapturedCall& call)
       : gpu_(gpu), call_(call) {
-    if (Locks()) gpu_->BeginRead(call_.group(), call_.state());
+    if (!call_.state().empty()) gpu_->BeginRead(call_.group(), call_.state());
   }
   ~ReadsVariables() {
-    if (Locks()) gpu_->EndRead(call_.group(), call_.state());
+    if (!call_.state().empty()) gpu_->EndRead(call_.group(), call_.state());
   }
   ReadsVariables(const ReadsVariables&) = delete;
   ReadsVariables& operator=(const ReadsVariables&) = delete;
 
  private:
-  // What the leader launches is in its stream's order.
-  bool Locks() const {
-    return !call_.state().empty() && !call_.group()->is_leader();
-  }
-
   GpuGroups* const gpu_;
   const CapturedCall& call_;
 };
@@ -135,10 +130,18 @@ RecordedStep::~RecordedStep() {
 absl::Status RecordedStep::Record(const CapturedCall& call,
                                   Executor* executor) {
   absl::MutexLock one_at_a_time(group_->record_mu());
+  for (const auto& variable : call.variables()) {
+    homes_.push_back(VariableHome::Of(variable.get()));
+  }
+  const char* const kChanged = "a variable was changed meanwhile";
+  if (!PutBack(call).ok()) return absl::UnavailableError(kChanged);
   const ReadsVariables reads(leader_->gpu_groups(), call);
   std::vector<Tensor> held;
   TF_RETURN_IF_ERROR(Hold(call, &held));
   for (size_t i = 0; i < held.size(); ++i) {
+    if (homes_[i] != nullptr && !homes_[i]->Has(held[i])) {
+      return absl::UnavailableError(kChanged);
+    }
     // Else a gather would put its value into the recording's memory.
     if (step_.variables[i].gathered &&
         !call.variables()[i]->copy_on_read_mode.load()) {
@@ -198,10 +201,9 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
   }));
   std::vector<Tensor> after;
   TF_RETURN_IF_ERROR(Hold(call, &after));
-  if (!CheckPlaces(after).ok()) {
-    return absl::UnavailableError("a variable was changed meanwhile");
-  }
-  // A variable's memory is not to be kept from those who change it.
+  if (!InPlace(after)) return absl::UnavailableError(kChanged);
+  // A variable's memory is not to be kept from those who change it, but for
+  // its home's.
   DropHandles();
   for (Place& output : outputs_) {
     for (const Tensor& variable : held) {
@@ -215,10 +217,35 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
 
 absl::Status RecordedStep::Launch(const std::shared_ptr<CapturedCall>& call,
                                   Launched launched) {
-  std::vector<Tensor> staged, outputs;
-  if (!Stage(*call, &staged) || !NewOutputs(&outputs)) {
+  Copies copies;
+  if (!Stage(*call, &copies.staged) || !NewOutputs(&copies.outputs)) {
     return absl::ResourceExhaustedError("there is no memory for its copies");
   }
+  // Variables are seldom away, and looking is as much work as trying.
+  for (const bool again : {false, true}) {
+    if (again) TF_RETURN_IF_ERROR(PutBack(*call));
+    TF_ASSIGN_OR_RETURN(const bool is_launched,
+                        LaunchInPlace(call, &copies, &launched));
+    if (is_launched) return absl::OkStatus();
+  }
+  for (const auto& home : homes_) {
+    if (home == nullptr) return absl::AbortedError("a variable has moved");
+  }
+  return absl::UnavailableError("a variable was changed meanwhile");
+}
+
+absl::Status RecordedStep::PutBack(const CapturedCall& call) const {
+  for (size_t i = 0; i < homes_.size(); ++i) {
+    if (homes_[i] == nullptr) continue;
+    TF_RETURN_IF_ERROR(homes_[i]->PutBack(
+        leader_->gpu_groups(), call.variables()[i].get(), call.state()[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> RecordedStep::LaunchInPlace(
+    const std::shared_ptr<CapturedCall>& call, Copies* copies,
+    Launched* launched) {
   // Outside launch_mu, which is not to be held while others change a variable.
   const ReadsVariables reads(leader_->gpu_groups(), *call);
   absl::MutexLock lock(group_->launch_mu());
@@ -226,30 +253,30 @@ absl::Status RecordedStep::Launch(const std::shared_ptr<CapturedCall>& call,
   // variable need not put it elsewhere.
   std::vector<Tensor> held;
   TF_RETURN_IF_ERROR(Hold(*call, &held));
-  TF_RETURN_IF_ERROR(CheckPlaces(held));
-  absl::Status status = CopyIn(*call, staged);
+  if (!InPlace(held)) return false;
+  absl::Status status = CopyIn(*call, copies->staged);
   if (status.ok()) {
     SetHandles(call->arguments());
     status = recording_->Launch();
     DropHandles();
   }
   if (!status.ok()) {
-    group_->WhenCompleted([staged = std::move(staged), call] {});
+    group_->WhenCompleted([copies = std::move(*copies), call] {});
     return absl::AbortedError(status.message());
   }
-  NoteUses(*call, held, outputs);
-  status = CopyOut(outputs);
+  NoteUses(*call, held, copies->outputs);
+  status = CopyOut(copies->outputs);
   group_->NoteReplay();
   launches_.fetch_add(1, std::memory_order_relaxed);
   // Before the next launch, for which this step need not wait.
   group_->WhenCompleted(
-      [call, status, staged = std::move(staged), outputs = std::move(outputs),
-       launched = std::move(launched)]() mutable {
-        staged.clear();
-        launched(status, std::move(outputs));
+      [call, status, copies = std::move(*copies),
+       launched = std::move(*launched)]() mutable {
+        copies.staged.clear();
+        launched(status, std::move(copies.outputs));
       },
       /*host_waits=*/true);
-  return absl::OkStatus();
+  return true;
 }
 
 void RecordedStep::SetHandles(const std::vector<Tensor>& arguments) {
@@ -339,17 +366,16 @@ absl::Status RecordedStep::Hold(const CapturedCall& call,
   return absl::OkStatus();
 }
 
-absl::Status RecordedStep::CheckPlaces(
-    const std::vector<Tensor>& variables) const {
+bool RecordedStep::InPlace(const std::vector<Tensor>& variables) const {
   for (size_t i = 0; i < variables.size(); ++i) {
     const Place& place = variables_[i];
     if (variables[i].data() != place.address ||
         variables[i].dtype() != place.type ||
         variables[i].shape() != place.shape) {
-      return absl::AbortedError("a variable has moved");
+      return false;
     }
   }
-  return absl::OkStatus();
+  return true;
 }
 
 void RecordedStep::NoteUses(const CapturedCall& call,

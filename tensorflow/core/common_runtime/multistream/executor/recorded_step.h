@@ -28,8 +28,10 @@ limitations under the License.
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/multistream/executor/captured_call.h"
+#include "tensorflow/core/common_runtime/multistream/executor/variable_home.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/step/recording.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -50,7 +52,8 @@ class RecordedStep {
   // FailedPrecondition say why there is nothing to record.
   absl::Status Record(const CapturedCall& call, Executor* executor);
 
-  // Enqueues the call's step. `launched`, if it is, runs on some thread once
+  // Enqueues the call's step; first puts its variables back where they were.
+  // `launched`, if it is, runs on some thread once
   // the stream has completed it; with its outputs, or an error. An error that
   // is returned means that nothing has been changed but the recording's own
   // memory: Aborted if the recording is of no use any more.
@@ -65,6 +68,11 @@ class RecordedStep {
 
  private:
   class Ends;
+  // What a launch copies from and to: memory of its call's.
+  struct Copies {
+    std::vector<Tensor> staged;
+    std::vector<Tensor> outputs;
+  };
   // Where the recording finds, each time, something that a step takes or makes.
   struct Place {
     const void* address = nullptr;
@@ -86,10 +94,15 @@ class RecordedStep {
                       const std::vector<Tensor>& staged);
   absl::Status CopyOut(const std::vector<Tensor>& outputs);
 
+  // False if a variable is not where it was.
+  absl::StatusOr<bool> LaunchInPlace(const std::shared_ptr<CapturedCall>& call,
+                                     Copies* copies, Launched* launched);
+  // Puts the variables back where they were.
+  absl::Status PutBack(const CapturedCall& call) const;
   // The variables' current values, which stay where they are for as long as the
   // caller has them.
   absl::Status Hold(const CapturedCall& call, std::vector<Tensor>* held) const;
-  absl::Status CheckPlaces(const std::vector<Tensor>& variables) const;
+  bool InPlace(const std::vector<Tensor>& variables) const;
   // Tells the sanitizer, if there is one.
   void NoteUses(const CapturedCall& call, const std::vector<Tensor>& variables,
                 const std::vector<Tensor>& outputs) const;
@@ -103,6 +116,7 @@ class RecordedStep {
   // their handle there, for the time of a launch.
   std::vector<Tensor> inputs_;
   std::vector<Place> variables_;
+  std::vector<std::shared_ptr<VariableHome>> homes_;  // nullptr for large ones
   std::vector<Place> outputs_;
   std::vector<Tensor> made_;  // by a launch that runs the ops again
   int64_t bytes_ = 0;

@@ -23,6 +23,7 @@ limitations under the License.
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -72,6 +73,9 @@ class GpuGroups {
   }
   void BeginWrite(StateKeys state) { variables_.BeginWrite(state); }
   void EndWrite(StateKeys state) { variables_.EndWrite(state); }
+  std::optional<int64_t> StateVersion(StateKeys state) const {
+    return variables_.Version(state);
+  }
 
   // As of OutOfMemory.
   int64_t memory_failures() const { return out_of_memory_.count(); }

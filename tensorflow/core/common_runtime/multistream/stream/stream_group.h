@@ -135,6 +135,7 @@ class StreamGroup {
 
   // A recorded step was launched.
   void NoteReplay() { replays_.fetch_add(1, std::memory_order_relaxed); }
+  void NoteVerified() { verified_.fetch_add(1, std::memory_order_relaxed); }
   // There are so many recordings of the group's steps more, or fewer.
   void NoteRecordings(int recordings, int64_t bytes);
 
@@ -205,6 +206,7 @@ class StreamGroup {
   absl::Mutex record_mu_;
   absl::Mutex launch_mu_;
   std::atomic<int64_t> replays_{0};
+  std::atomic<int64_t> verified_{0};
   std::atomic<int64_t> recordings_made_{0};
   std::atomic<int64_t> recordings_{0};
   std::atomic<int64_t> recording_bytes_{0};

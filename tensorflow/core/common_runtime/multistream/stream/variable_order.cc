@@ -52,12 +52,16 @@ void VariableOrder::BeginRead(StreamGroup* group, Keys state) {
 }
 
 void VariableOrder::EndRead(StreamGroup* group, Keys state) {
-  readers_[group->index()].has_read.store(true, std::memory_order_release);
+  // The leader's own reads are in the order of its stream.
+  if (!group->is_leader()) {
+    readers_[group->index()].has_read.store(true, std::memory_order_release);
+  }
   state_locks_.Leave(TwoSidedLocks::kReaders, state);
 }
 
 void VariableOrder::BeginWrite(Keys state) {
   state_locks_.Enter(TwoSidedLocks::kWriters, state);
+  for (Key key : state) writes_[key % kWriteCounts].begun.fetch_add(1);
   // Whoever sees that nobody has read launches after the waits. Reads of other
   // variables, which may be in the middle, need none.
   absl::MutexLock lock(&waits_mu_);
@@ -71,7 +75,21 @@ void VariableOrder::BeginWrite(Keys state) {
 
 void VariableOrder::EndWrite(Keys state) {
   NoteLeaderWork();
+  for (Key key : state) writes_[key % kWriteCounts].ended.fetch_add(1);
   state_locks_.Leave(TwoSidedLocks::kWriters, state);
+}
+
+std::optional<int64_t> VariableOrder::Version(Keys state) const {
+  int64_t version = 0;
+  for (Key key : state) {
+    const Writes& writes = writes_[key % kWriteCounts];
+    // In this order, so that equal counts were equal at one time.
+    const int64_t ended = writes.ended.load();
+    const int64_t begun = writes.begun.load();
+    if (begun != ended) return std::nullopt;
+    version += begun;
+  }
+  return version;
 }
 
 }  // namespace multistream

@@ -32,8 +32,10 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_VARIABLE_ORDER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_VARIABLE_ORDER_H_
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
@@ -59,7 +61,8 @@ class VariableOrder {
   using Key = TwoSidedLocks::Key;
   using Keys = absl::Span<const Key>;
 
-  // Around launching an op that reads `state` on a group other than the leader.
+  // Around launching an op that reads `state` on a group. On the leader there
+  // is no need, but to keep others from changing it meanwhile.
   void BeginRead(StreamGroup* group, Keys state);
   void EndRead(StreamGroup* group, Keys state);
 
@@ -67,7 +70,20 @@ class VariableOrder {
   void BeginWrite(Keys state);
   void EndWrite(Keys state);
 
+  // Another number as soon as somebody has begun to change one of `state`; none
+  // while somebody does. So two steps for which it is the same, before the
+  // first one was enqueued and after the last one was, read the same values.
+  std::optional<int64_t> Version(Keys state) const;
+
  private:
+  // The writes of the keys whose hash it is: more than one variable's are
+  // counted together rather than to remember every variable.
+  struct Writes {
+    std::atomic<int64_t> begun{0};
+    std::atomic<int64_t> ended{0};
+  };
+  static constexpr int kWriteCounts = 1024;
+
   // Of one group, in cache lines of its own: each read of a variable writes it.
   struct alignas(128) Reader {
     // The number of the leader's last published event that the group's stream
@@ -93,6 +109,7 @@ class VariableOrder {
   // more than a variable's own mutex does, which kernels hold while they
   // allocate, in stock TensorFlow too: who uses other variables goes on.
   TwoSidedLocks state_locks_;
+  std::array<Writes, kWriteCounts> writes_;
   absl::Mutex waits_mu_;  // while the leader's waits for readers are enqueued
 };
 

@@ -21,6 +21,7 @@ limitations under the License.
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -300,6 +301,23 @@ TEST(VariableOrderThreadsTest, EveryReadIsBehindEveryEarlierWrite) {
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(too_early, 0);
   EXPECT_EQ(together, 0);
+}
+
+TEST_F(VariableOrderTest, AVersionIsOfTheVariablesAskedForAndNoneMeanwhile) {
+  const GpuGroups::StateKey both[] = {1, 2};
+  const auto version = groups_->StateVersion(kState);
+  const auto of_both = groups_->StateVersion(both);
+  ASSERT_TRUE(version.has_value());
+  Read(1);
+  EXPECT_EQ(groups_->StateVersion(kState), version);
+  groups_->BeginWrite(kState);
+  EXPECT_EQ(groups_->StateVersion(kState), std::nullopt);
+  EXPECT_EQ(groups_->StateVersion(both), std::nullopt);
+  EXPECT_TRUE(groups_->StateVersion(kOtherState).has_value());
+  groups_->EndWrite(kState);
+  EXPECT_NE(groups_->StateVersion(kState), version);
+  EXPECT_NE(groups_->StateVersion(both), of_both);
+  EXPECT_EQ(groups_->StateVersion({}), 0);
 }
 
 }  // namespace

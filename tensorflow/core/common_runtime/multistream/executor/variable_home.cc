@@ -1,0 +1,120 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/executor/variable_home.h"
+
+#include <utility>
+
+#include "absl/base/no_destructor.h"
+#include "absl/container/flat_hash_map.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/mutex.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// The homes that there are, by variable.
+struct Homes {
+  absl::Mutex mu;
+  absl::flat_hash_map<const Var*, std::weak_ptr<VariableHome>> of
+      ABSL_GUARDED_BY(mu);
+  size_t next_look ABSL_GUARDED_BY(mu) = 64;
+
+  // Forgets those that nobody has any more, once there are twice as many as
+  // were left the last time.
+  void Tidy() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    if (of.size() < next_look) return;
+    absl::erase_if(of,
+                   [](const auto& entry) { return entry.second.expired(); });
+    next_look = 2 * of.size() + 64;
+  }
+};
+
+Homes& AllHomes() {
+  static absl::NoDestructor<Homes> homes;
+  return *homes;
+}
+
+}  // namespace
+
+std::shared_ptr<VariableHome> VariableHome::Of(Var* variable) {
+  Tensor value;
+  {
+    tf_shared_lock lock(*variable->mu());
+    value = *variable->tensor();
+  }
+  if (!value.IsInitialized() || !DataTypeCanUseMemcpy(value.dtype()) ||
+      value.TotalBytes() > kMostBytes) {
+    return nullptr;
+  }
+  Homes& homes = AllHomes();
+  absl::MutexLock lock(&homes.mu);
+  homes.Tidy();
+  std::weak_ptr<VariableHome>& known = homes.of[variable];
+  std::shared_ptr<VariableHome> home = known.lock();
+  if (home != nullptr) {
+    absl::MutexLock home_lock(&home->mu_);
+    if (home->Suits(value) && home->refusals_ < kMostRefusals) return home;
+  }
+  // Also for a new variable where one was that is gone.
+  home = std::shared_ptr<VariableHome>(new VariableHome(value));
+  known = home;
+  return home;
+}
+
+absl::Status VariableHome::PutBack(GpuGroups* gpu, Var* variable,
+                                   GpuGroups::StateKey state) {
+  const GpuGroups::StateKey keys[] = {state};
+  gpu->BeginWrite(keys);
+  absl::Status status;
+  {
+    absl::MutexLock lock(&mu_);
+    status = PutBackLocked(gpu, variable);
+  }
+  gpu->EndWrite(keys);
+  return status;
+}
+
+absl::Status VariableHome::PutBackLocked(GpuGroups* gpu, Var* variable) {
+  mutex_lock lock(*variable->mu());
+  Tensor* value = variable->tensor();
+  if (Has(*value)) return absl::OkStatus();
+  if (!Suits(*value) || refusals_ >= kMostRefusals) {
+    return absl::AbortedError("a variable has moved for good");
+  }
+  if (!place_.RefCountIsOne()) {
+    ++refusals_;
+    return absl::UnavailableError("a variable's memory is still in use");
+  }
+  refusals_ = 0;
+  StreamGroup* leader = gpu->leader();
+  if (Sanitizer* sanitizer = leader->sanitizer(); sanitizer != nullptr) {
+    sanitizer->Launch(
+        leader->index(), "a variable is put back",
+        {{value->data(), value->TotalBytes(), false, "variable"},
+         {place_.data(), place_.TotalBytes(), true, "variable's home"}});
+  }
+  TF_RETURN_IF_ERROR(
+      leader->CopyOnDevice(value->data(), place_.data(), place_.TotalBytes()));
+  // Not the memory alone: its references are counted.
+  leader->WhenCompleted(
+      [old = std::exchange(*value, place_), self = shared_from_this()] {});
+  return absl::OkStatus();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

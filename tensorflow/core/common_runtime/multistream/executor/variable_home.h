@@ -1,0 +1,84 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Where does a recording find a variable that others change? What gives a
+// variable a new value often puts it into other memory, and leaves the old one
+// to those who still read that: every assignment does, and what adds to a
+// variable while a step has its value. A recording reads at one address, so the
+// variable is put back there before the next launch, with a copy in the order
+// of the leader's stream.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_VARIABLE_HOME_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_VARIABLE_HOME_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Of one variable, for the recordings of all groups; they own it. Thread-safe.
+class VariableHome : public std::enable_shared_from_this<VariableHome> {
+ public:
+  // Larger variables have none. Their recordings are made again instead: while
+  // the home keeps the memory, a change that could have been in place needs as
+  // much again.
+  static constexpr int64_t kMostBytes = int64_t{64} << 20;
+  // So often in a row the memory may still be in use before it is given up.
+  static constexpr int kMostRefusals = 256;
+
+  // The variable's home: the one it has, or where it is now. nullptr if it has
+  // no value, or too large a one.
+  static std::shared_ptr<VariableHome> Of(Var* variable);
+
+  // True of the variable's value while it is at home.
+  bool Has(const Tensor& value) const {
+    return value.data() == place_.data() && Suits(value);
+  }
+
+  // Moves the variable home, if it is elsewhere. Unavailable if the memory is
+  // still in use; Aborted if it never will be home again, since its type or
+  // shape are others now or somebody keeps the memory. `state` is the
+  // variable's key. Waits for those who launch what reads or changes it.
+  absl::Status PutBack(GpuGroups* gpu, Var* variable,
+                       GpuGroups::StateKey state);
+
+ private:
+  explicit VariableHome(const Tensor& place) : place_(place) {}
+
+  bool Suits(const Tensor& value) const {
+    return value.dtype() == place_.dtype() && value.shape() == place_.shape();
+  }
+  absl::Status PutBackLocked(GpuGroups* gpu, Var* variable)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // While it is the only reference to the memory, nobody reads that any more
+  // but what is enqueued already.
+  const Tensor place_;
+  absl::Mutex mu_;
+  int refusals_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_VARIABLE_HOME_H_
