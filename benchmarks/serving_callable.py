@@ -17,8 +17,9 @@
     TF_GPU_STREAM_GROUP_COUNT=4 python benchmarks/serving_callable.py [--threads 16] [--seconds 3]
 
 With TF_MULTI_STREAM_EMULATED_GPUS=1, or on a GPU: a SavedModel's signature with arrays, and
-`tf.cuda.serving_callable` of it. The lock's time is CPU time of a call that does nothing in C++, so
-that it does not depend on what else runs.
+`tf.cuda.serving_callable` of it. The model is one layer; with `--model FILE` a graph of
+tensorflow/examples/multistream/make_model.py. The lock's time is CPU time of a call that does
+nothing in C++, so that it does not depend on what else runs.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from frozen_model import FrozenModel
 
 GPU = "/GPU:0"
 
@@ -57,15 +59,17 @@ def micros_of(call: Callable[[], Any], calls: int = 20000) -> float:
     return (time.thread_time() - start) / calls * 1e6
 
 
-def per_second(call: Callable[[], Any], threads: int, seconds: float) -> tuple[float, float]:
-    """Calls in a second, and CPU time of the process for each, in microseconds."""
-    counts, done = [0] * threads, threading.Event()
+def measure(call: Callable[[], Any], threads: int, seconds: float) -> str:
+    """Calls from several threads: how many in a second, their times, and the CPU's."""
+    times: list[list[float]] = [[] for _ in range(threads)]
+    done = threading.Event()
 
     def client(i: int) -> None:
         with tf.device(GPU):
             while not done.is_set():
+                start = time.perf_counter()
                 call()
-                counts[i] += 1
+                times[i].append(time.perf_counter() - start)
 
     clients = [threading.Thread(target=client, args=(i,)) for i in range(threads)]
     start, cpu = time.perf_counter(), time.process_time()
@@ -75,8 +79,13 @@ def per_second(call: Callable[[], Any], threads: int, seconds: float) -> tuple[f
     done.set()
     for thread in clients:
         thread.join()
-    total = sum(counts)
-    return total / (time.perf_counter() - start), (time.process_time() - cpu) / total * 1e6
+    passed, cpu = time.perf_counter() - start, time.process_time() - cpu
+    every = np.concatenate(times) * 1e3
+    p50, p99 = np.percentile(every, [50, 99])
+    return (
+        f"{len(every) / passed:.0f} calls/s, ms: p50 {p50:.3f}, p99 {p99:.3f}, longest"
+        f" {every.max():.3f}; {cpu / len(every) * 1e6:.0f} us of CPU each"
+    )
 
 
 def main() -> None:
@@ -84,17 +93,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--model", default="", help="a frozen graph")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, tf.device(GPU):
+    if options.model:
+        frozen = FrozenModel(options.model)
+        model, function, x = frozen, frozen.predict, frozen.inputs(16, 1)[0]
+    else:
         model = Model()
-        tf.saved_model.save(model, folder, signatures=model.serve)
+        function, x = model.serve, np.random.default_rng(0).normal(size=(16, 64))
+    x = x.astype(function.input_signature[0].dtype.as_numpy_dtype)
+    with tempfile.TemporaryDirectory() as folder, tf.device(GPU):
+        tf.saved_model.save(model, folder, signatures=function)
         loaded = tf.saved_model.load(folder)
     signature = loaded.signatures["serving_default"]
     serve = tf.cuda.serving_callable(signature)
-    x = np.random.default_rng(0).normal(size=(16, 64)).astype(np.float32)
+    name, result = function.input_signature[0].name, next(iter(signature.structured_outputs))
     ways: dict[str, Callable[[], Any]] = {
-        "signature": lambda: np.asarray(signature(x=tf.constant(x))["y"]),
-        "serving_callable": lambda: serve(x=x)["y"],
+        "signature": lambda: np.asarray(signature(**{name: tf.constant(x)})[result]),
+        "serving_callable": lambda: serve(**{name: x})[result],
     }
     if len({call().tobytes() for call in ways.values()}) != 1:
         raise SystemExit("The results differ.")
@@ -105,9 +121,10 @@ def main() -> None:
     print(f"serving_callable: {micros_of(ways['serving_callable']):.1f} us with Python's lock")
     serve._call = real
     for threads in sorted({1, max(1, options.threads // 2), options.threads}):
-        for name, call in ways.items():
-            rate, cpu = per_second(call, threads, options.seconds)
-            print(f"{threads:3} threads, {name}: {rate:.0f} calls/s, {cpu:.0f} us of CPU each")
+        for way, call in ways.items():
+            print(
+                f"{threads:3} threads, {way}: {measure(call, threads, options.seconds)}", flush=True
+            )
 
 
 if __name__ == "__main__":

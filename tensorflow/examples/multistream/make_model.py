@@ -264,14 +264,32 @@ def make_model(shape: ModelShape) -> tf.compat.v1.GraphDef:
     return graph.graph
 
 
+def input_features(graph: tf.compat.v1.GraphDef) -> int:
+    """Returns how many ids a row of the input has."""
+    placeholder = next(node for node in graph.node if node.name == "input0")
+    return int(placeholder.attr["shape"].shape.dim[1].size)
+
+
 def write_model(graph: tf.compat.v1.GraphDef, path: str) -> None:
     """Writes a graph: as text if the path ends in .pbtxt, else as binary.
+
+    If the path ends in .npz: the weights alone, by name, for other frameworks, and as `sample/ids`
+    and `sample/output` what the graph gives for some input.
 
     Args:
         graph: the graph.
         path: the file.
     """
-    if path.endswith(".pbtxt"):
+    if path.endswith(".npz"):
+        weights = {
+            n.name: tf.make_ndarray(n.attr["value"].tensor) for n in graph.node if n.op == "Const"
+        }
+        ids = np.arange(16 * input_features(graph)).reshape(16, -1) % len(weights["feature0/table"])
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            tf.import_graph_def(graph, name="")
+            output = session.run("output:0", {"input0:0": ids})
+        np.savez(path, **weights, **{"sample/ids": ids, "sample/output": output})
+    elif path.endswith(".pbtxt"):
         with open(path, "w", encoding="utf-8") as text_file:
             text_file.write(text_format.MessageToString(graph))
     else:
@@ -322,14 +340,12 @@ def count_kernels(graph: tf.compat.v1.GraphDef, batch_size: int = 16) -> dict[st
         Number of nodes by op, after TensorFlow's graph optimisations, without the ops
         that launch no kernel.
     """
-    placeholder = next(node for node in graph.node if node.name == "input0")
-    features = placeholder.attr["shape"].shape.dim[1].size
     metadata = tf.compat.v1.RunMetadata()
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         tf.import_graph_def(graph, name="")
         session.run(
             "output:0",
-            {"input0:0": np.zeros((batch_size, features), np.int64)},
+            {"input0:0": np.zeros((batch_size, input_features(graph)), np.int64)},
             options=tf.compat.v1.RunOptions(output_partition_graphs=True),
             run_metadata=metadata,
         )
@@ -355,7 +371,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Writes the model that the command line asks for; returns the exit status."""
     default = ModelShape()
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--out", required=True, help=".pbtxt for text, any other for binary")
+    parser.add_argument(
+        "--out", required=True, help=".pbtxt: text, .npz: the weights, any other: binary"
+    )
     parser.add_argument("--features", type=_positive, default=default.features)
     parser.add_argument("--rows", type=_positive, default=default.rows, help="of each table")
     parser.add_argument("--dim", type=_positive, default=default.dim, help="of each embedding")

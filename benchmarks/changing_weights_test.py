@@ -1,0 +1,75 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""changing_weights.py finds no wrong result, and would find one."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+BENCHMARK = """
+import changing_weights, sys
+if {spoiled}:
+    spoil = changing_weights.expected_of
+    changing_weights.expected_of = lambda options: spoil(options)[:, ::-1]
+sys.exit(changing_weights.main(["--threads", "3", "--seconds", "3", "--change-ms", "20"]))
+"""
+
+
+def benchmark(spoiled: bool) -> subprocess.CompletedProcess[str]:
+    """Runs it on an emulated GPU whose steps are captured."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
+    return subprocess.run(
+        [sys.executable, "-c", BENCHMARK.format(spoiled=spoiled)],
+        cwd=pathlib.Path(__file__).parent,
+        env={
+            **inherited,
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "TF_GPU_STREAM_GROUP_COUNT": "2",
+            "TF_MULTI_STREAM_CAPTURE": "auto",
+            "TF_MULTI_STREAM_EMULATED_GPUS": "1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_replays_while_weights_change_are_right() -> None:
+    done = benchmark(spoiled=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    numbers = r"(\d+) results compared, 0 wrong, .* changed (\d+) times[^$]*steps_replayed (\d+)"
+    found = re.search(numbers, done.stdout)
+    assert found, done.stdout
+    compared, changed, replayed = map(int, found.groups())
+    assert changed > 10
+    # Variables are put back, so that nearly all steps are replayed.
+    assert replayed > compared / 2 > 50
+
+
+def test_a_wrong_result_is_found() -> None:
+    done = benchmark(spoiled=True)
+    assert done.returncode == 1, done.stderr
+    assert "wrong: input" in done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))
