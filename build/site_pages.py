@@ -43,6 +43,8 @@ _MODULE = _PACKAGE.as_posix().replace("/", ".")
 _OTHER_NAMES = {
     "tf.stream": f"{_MODULE}.streams.stream",
     "StreamGroupStats": f"{_MODULE}.cuda.StreamGroupStats",
+    "CaptureReport": f"{_MODULE}.capture_report.CaptureReport",
+    "CaptureCount": f"{_MODULE}.capture_report.CaptureCount",
     "StreamGroups": f"{_MODULE}.stream_table.StreamGroups",
     "NodeStreamGroup": f"{_MODULE}.stream_table.NodeStreamGroup",
 }

@@ -23,6 +23,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/config/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/executor/capture_report.h"
 #include "tensorflow/core/common_runtime/multistream/executor/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/plan/plan_capture.h"
 #include "tensorflow/core/common_runtime/multistream/plan/plan_table.h"
@@ -188,6 +189,17 @@ int TFMS_StopPlanCapture(char* plan, int size) {
     return -1 - CopyText(std::string(made.status().message()), plan, size);
   }
   return CopyText(*made, plan, size);
+}
+
+// Whether steps may be captured in this process.
+int TFMS_Captures() {
+  const auto& options = tensorflow::multistream::ProcessOptions();
+  return options.ok() && options->captures() ? 1 : 0;
+}
+
+// CopyText of CaptureReport::Lines.
+int TFMS_CaptureReport(char* lines, int size) {
+  return CopyText(tensorflow::multistream::CaptureReport::Lines(), lines, size);
 }
 
 int64_t TFMS_SanitizerReports() {

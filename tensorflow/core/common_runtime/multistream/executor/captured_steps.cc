@@ -50,9 +50,11 @@ struct HostCopies {
 }  // namespace
 
 CapturedSteps::CapturedSteps(GroupMember* leader, const Options& options,
-                             const Capturable& graph,
+                             std::string name, const Capturable& graph,
                              std::vector<std::unique_ptr<Executor>> recorders)
     : leader_(leader),
+      name_(std::move(name)),
+      replayed_(CaptureReport::CounterOf(name_, CaptureReport::kReplayed)),
       required_(options.capture == CaptureMode::kRequire),
       most_bytes_(int64_t{options.capture_mb} << 20),
       verify_every_(options.capture_verify),
@@ -78,20 +80,34 @@ void CapturedSteps::Run(const Executor::Args& args, StreamGroup* group,
 
 void CapturedSteps::Received(const std::shared_ptr<CapturedCall>& call) {
   Device* device = leader_->group_device(0);
-  if (!call->is_traced() &&
-      call->Collect(device->resource_manager(), device->name())) {
-    absl::Status launched;
+  absl::Status why;  // it runs as always
+  if (call->is_traced()) {
+    why = absl::UnavailableError("it is traced");
+  } else if (!call->Collect(device->resource_manager(), device->name())) {
+    why = absl::UnavailableError(
+        "something that it takes is missing, or in an unknown place");
+  } else {
     do {
       absl::StatusOr<std::shared_ptr<RecordedStep>> recorded = Find(*call);
-      if (!recorded.ok()) return Finish(*call, {}, recorded.status());
-      if (*recorded == nullptr) break;
-      launched = Launch(call, *std::move(recorded));
-      if (launched.ok()) return;
+      if (!recorded.ok()) {
+        if (!absl::IsUnavailable(recorded.status())) {
+          return Finish(*call, {}, recorded.status());
+        }
+        why = recorded.status();
+        break;
+      }
+      why = Launch(call, *std::move(recorded));
+      if (why.ok()) {
+        replayed_->fetch_add(1, std::memory_order_relaxed);
+        return;
+      }
       // Of no use any more: if it may be recorded again, then now. While a step
       // runs as always it shares the variables' memory, and who changes one
       // has to put it elsewhere, away from the other groups' recordings.
-    } while (absl::IsAborted(launched));
+    } while (absl::IsAborted(why));
   }
+  CaptureReport::CounterOf(name_, why.message())
+      ->fetch_add(1, std::memory_order_relaxed);
   CapturedCall::RunAlways(call);
 }
 
@@ -109,8 +125,16 @@ absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Find(
     Shape& shape = shapes_[{group, call.shapes()}];
     shape.last_use = ++uses_;
     if (shape.recorded != nullptr) return shape.recorded;
+    if (++shape.runs <= shape.next_try) {
+      return absl::UnavailableError(
+          shape.failure.empty()
+              ? "it is one of the first of its shapes on its stream group"
+              : shape.failure);
+    }
     // One recording at a time on a group; others do not wait for it.
-    if (++shape.runs <= shape.next_try || records_[group]) return nullptr;
+    if (records_[group]) {
+      return absl::UnavailableError("another step was just being recorded");
+    }
     records_[group] = true;
   }
   absl::StatusOr<std::shared_ptr<RecordedStep>> recorded = Record(call);
@@ -120,10 +144,11 @@ absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Find(
   records_[group] = false;
   if (status.ok()) return recorded;
   Shape& shape = shapes_[{group, call.shapes()}];
+  shape.failure = std::string(status.message());
   if (absl::IsUnavailable(status)) {
     // A variable has to be gathered from, or to be changed, by others first.
     shape.next_try = shape.runs;
-    return nullptr;
+    return status;
   }
   // Once more at once: kernels may have been chosen just then.
   shape.next_try = NextTry(shape, /*at_once=*/1);
@@ -137,7 +162,7 @@ absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Find(
         kCaptureVariable,
         "=require, and a step cannot be captured: ", status.message()));
   }
-  return nullptr;
+  return absl::UnavailableError(status.message());
 }
 
 absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Record(
@@ -157,8 +182,8 @@ int64_t CapturedSteps::NextTry(Shape& shape, int at_once) {
          (int64_t{kRunsBeforeRetry} << std::min(failures - at_once, 20));
 }
 
-std::shared_ptr<RecordedStep> CapturedSteps::Dropped(Shape* shape,
-                                                     int at_once) {
+std::shared_ptr<RecordedStep> CapturedSteps::Dropped(Shape* shape, int at_once,
+                                                     absl::string_view why) {
   bytes_ -= shape->recorded->bytes();
   shape->recorded->group()->NoteRecordings(-1, -shape->recorded->bytes());
   // Otherwise, what is dropped for another one, or for a new value of a
@@ -166,6 +191,7 @@ std::shared_ptr<RecordedStep> CapturedSteps::Dropped(Shape* shape,
   const bool has_paid = shape->recorded->launches() >= kLaunchesThatPay;
   if (has_paid) shape->failures = 0;
   shape->next_try = NextTry(*shape, has_paid ? 1 : at_once);
+  shape->failure = std::string(why);
   return std::exchange(shape->recorded, nullptr);
 }
 
@@ -192,7 +218,10 @@ absl::Status CapturedSteps::Keep(const CapturedCall& call,
         oldest = &shape;
       }
     }
-    dropped.push_back(Dropped(oldest, /*at_once=*/0));
+    dropped.push_back(Dropped(
+        oldest, /*at_once=*/0,
+        absl::StrCat("its recording was dropped for others, as ",
+                     kCaptureMegabytesVariable, " is ", most_bytes_ >> 20)));
   }
   bytes_ += recorded->bytes();
   recorded->group()->NoteRecordings(1, recorded->bytes());
@@ -231,7 +260,7 @@ void CapturedSteps::Drop(const CapturedCall& call,
           << why.message();
   absl::MutexLock lock(&mu_);
   Shape& shape = shapes_[{call.group()->index(), call.shapes()}];
-  if (shape.recorded == recorded) Dropped(&shape, /*at_once=*/2);
+  if (shape.recorded == recorded) Dropped(&shape, /*at_once=*/2, why.message());
   EndLater(std::move(recorded));
 }
 

@@ -43,6 +43,7 @@ limitations under the License.
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/executor/capture_report.h"
 #include "tensorflow/core/common_runtime/multistream/executor/captured_call.h"
 #include "tensorflow/core/common_runtime/multistream/executor/recorded_step.h"
 #include "tensorflow/core/common_runtime/multistream/plan/capturable.h"
@@ -68,7 +69,8 @@ class CapturedSteps {
   static constexpr int kMostShapes = 1024;
 
   // `recorders[i]` is the executor on the recorder of group `i` of `leader`.
-  CapturedSteps(GroupMember* leader, const Options& options,
+  // `name` is the graph's in reports.
+  CapturedSteps(GroupMember* leader, const Options& options, std::string name,
                 const Capturable& graph,
                 std::vector<std::unique_ptr<Executor>> recorders);
   ~CapturedSteps();
@@ -85,21 +87,23 @@ class CapturedSteps {
     int64_t runs = 0;
     int64_t next_try = kRunsBefore;
     int failures = 0;
+    std::string failure;                     // the last one
     std::shared_ptr<RecordedStep> recorded;  // or nullptr
     int64_t last_use = 0;
   };
 
   void Received(const std::shared_ptr<CapturedCall>& call);
-  // What to launch for the call's step, or nullptr. An error only if steps must
-  // be captured.
+  // What to launch for the call's step. Unavailable says why there is nothing;
+  // any other error is the step's, as steps must be captured.
   absl::StatusOr<std::shared_ptr<RecordedStep>> Find(const CapturedCall& call);
   absl::StatusOr<std::shared_ptr<RecordedStep>> Record(
       const CapturedCall& call);
   // Notes that a shape could not be recorded, or no longer is: how many runs
   // there are to be before it is tried again. The first `at_once` times, none.
   static int64_t NextTry(Shape& shape, int at_once);
-  // Takes a shape's recording from it.
-  std::shared_ptr<RecordedStep> Dropped(Shape* shape, int at_once)
+  // Takes a shape's recording from it; `why`, for reports.
+  std::shared_ptr<RecordedStep> Dropped(Shape* shape, int at_once,
+                                        absl::string_view why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends a recording when its group's stream has completed what uses it.
   static void EndLater(std::shared_ptr<RecordedStep> recorded);
@@ -126,6 +130,8 @@ class CapturedSteps {
                        const std::vector<Tensor>& expected) const;
 
   GroupMember* const leader_;
+  const std::string name_;
+  CaptureReport::Counter* const replayed_;
   const bool required_;
   const int64_t most_bytes_;
   const int verify_every_;

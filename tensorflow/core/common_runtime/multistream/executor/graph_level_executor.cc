@@ -20,6 +20,7 @@ limitations under the License.
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/executor/capture_report.h"
 #include "tensorflow/core/common_runtime/multistream/executor/captured_steps.h"
 #include "tensorflow/core/common_runtime/multistream/plan/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
@@ -67,11 +68,16 @@ class GraphLevelExecutor : public Executor {
   absl::Status InitializeCapture(const LocalExecutorParams& params,
                                  const Graph& graph,
                                  const MakeStockExecutor& make_stock) {
-    if (leader_->recorder(0) == nullptr || changes_state()) {
+    if (leader_->recorder(0) == nullptr) return absl::OkStatus();
+    std::string name = CaptureReport::NameOf(graph);
+    if (changes_state()) {
+      not_captured_ = CaptureReport::CounterOf(
+          name, absl::StrCat("it changes state: ", traits_.leader_only));
       return absl::OkStatus();
     }
     const Capturable capturable = ClassifyForCapture(graph);
     if (!capturable.obstacle.empty()) {
+      not_captured_ = CaptureReport::CounterOf(name, capturable.obstacle);
       VLOG(1) << "Steps are not captured: " << capturable.obstacle;
       if (options_.capture != CaptureMode::kRequire) return absl::OkStatus();
       return absl::FailedPreconditionError(absl::StrCat(
@@ -86,8 +92,8 @@ class GraphLevelExecutor : public Executor {
       TF_RETURN_IF_ERROR(
           make_stock(of_recorder, graph, &recorders.emplace_back()));
     }
-    captured_ = std::make_unique<CapturedSteps>(leader_, options_, capturable,
-                                                std::move(recorders));
+    captured_ = std::make_unique<CapturedSteps>(
+        leader_, options_, std::move(name), capturable, std::move(recorders));
     return absl::OkStatus();
   }
 
@@ -159,6 +165,9 @@ class GraphLevelExecutor : public Executor {
       complete_on_stream = true;
     }
     if (captured_ == nullptr) {
+      if (not_captured_ != nullptr) {
+        not_captured_->fetch_add(1, std::memory_order_relaxed);
+      }
       RunStep(args, group, changes_state, complete_on_stream, std::move(done));
       return;
     }
@@ -247,6 +256,8 @@ class GraphLevelExecutor : public Executor {
   std::vector<std::unique_ptr<Executor>> executors_;
   std::vector<std::atomic<bool>> used_;
   std::unique_ptr<CapturedSteps> captured_;  // nullptr: no step is captured
+  // Counts its steps then, if steps of other graphs may be.
+  CaptureReport::Counter* not_captured_ = nullptr;
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 """Public API for tf._api.v2.compat.v2.cuda namespace: GPU streams and their groups."""
 
 from tensorflow.python.multistream.auto_stream import auto_stream
+from tensorflow.python.multistream.capture_report import capture_report
 from tensorflow.python.multistream.cuda import multi_stream_is_enabled
 from tensorflow.python.multistream.cuda import stream_group_count
 from tensorflow.python.multistream.cuda import stream_stats

@@ -1,0 +1,146 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""capture_report: which steps are replayed, and why others are not."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import tensorflow as tf
+
+from multistream.testing import kit
+
+
+def run(code: str, groups: int = 2, **variables: str) -> None:
+    """Runs code with two groups whose steps are captured."""
+    kit.run_checks(code, groups=groups, **{"TF_MULTI_STREAM_CAPTURE": "auto", **variables})
+
+
+FUNCTIONS = """
+with tf.device(GPU):
+    w = tf.Variable(tf.zeros([8, 4]))
+
+@tf.function(autograph=False)
+def product(x, scale=1.0):
+    with tf.device(GPU):
+        return tf.identity(x @ w, name="scores") * scale
+
+@tf.function(autograph=False)
+def noise(x):
+    with tf.device(GPU):
+        return x + tf.random.normal([4], name="noise")
+
+@tf.function(autograph=False)
+def change(x):
+    with tf.device(GPU):
+        return w.assign_add(x)
+
+def ends(report):
+    return {count.end: count.steps for count in report.counts}
+"""
+
+
+def test_replays_and_reasons() -> None:
+    run(
+        FUNCTIONS
+        + """
+first = "it is one of the first of its shapes on its stream group"
+report = tf.cuda.capture_report(product, tf.ones([2, 8]))
+check(ends(report) == {first: 2, "replayed": 4}, "a function that is captured")
+check((report.steps, report.replayed) == (6, 4), "sums")
+text = str(report).splitlines()
+check(text[0] == "4 of 6 steps were replayed", "text")
+check(" ops that give '" in text[1] and text[2:] == [f"{2:10} {first}", f"{4:10} replayed"], "rows")
+report = tf.cuda.capture_report(product, tf.ones([2, 8]), scale=2.0)
+check(report.replayed == 4, "another trace, a named argument")
+check(tf.cuda.capture_report(product, tf.ones([2, 8])).replayed == 6, "one that is recorded")
+report = tf.cuda.capture_report(product, tf.ones([3, 8]))
+check(ends(report) == {first: 2, "replayed": 4}, "another shape")
+
+(count,) = tf.cuda.capture_report(noise, tf.ones([4])).counts
+check(count.steps == 6 and count.end.startswith("RandomStandardNormal 'noise/"), "the first op")
+(count,) = tf.cuda.capture_report(change, tf.ones([8, 4])).counts
+check(count.end.startswith("it changes state: node AssignAddVariableOp"), "a change")
+
+# A variable whose old memory somebody keeps, from where the recording reads it.
+with tf.cuda.stream_group(0):
+    product(tf.ones([2, 8]))
+kept = w.read_value()
+with tf.device(GPU):
+    w.assign(tf.ones([8, 4]))
+report = tf.cuda.capture_report(product, tf.ones([2, 8]))
+check(ends(report) == {"a variable's memory is still in use": 6}, "a variable")
+
+total = tf.cuda.capture_report()
+check(total.replayed == sum(s.steps_replayed for s in tf.cuda.stream_stats()), "all replays")
+check(total.steps <= sum(s.steps_started for s in tf.cuda.stream_stats()), "all steps")
+check(total.steps == 43, f"{total}")
+check(sorted(total.counts) == list(total.counts), "sorted")
+"""
+    )
+
+
+def test_sessions_and_recordings_dropped_for_others() -> None:
+    run(
+        """
+with tf.Graph().as_default(), tf.device(GPU):
+    x = tf1.placeholder(tf.float32, [None, 128], name="x")
+    y = tf.tanh(x, name="y")
+    with tf1.Session(config=tf1.ConfigProto(allow_soft_placement=True)) as session:
+        for _ in range(2):
+            for rows in (700, 800, 900):
+                value = np.ones([rows, 128], np.float32)
+                report = tf.cuda.capture_report(lambda: session.run(y, {x: value}))
+names = {count.graph for count in tf.cuda.capture_report().counts}
+check(len(names) == 1 and "'edge_" in names.pop(), f"{names}")
+dropped = [c for c in tf.cuda.capture_report().counts if "TF_MULTI_STREAM_CAPTURE_MB" in c.end]
+check(len(dropped) == 1 and dropped[0].end.endswith("is 1"), f"{dropped}")
+""",
+        TF_MULTI_STREAM_CAPTURE_MB="1",
+    )
+
+
+def test_one_group() -> None:
+    run(
+        FUNCTIONS + 'check(tf.cuda.capture_report(product, tf.ones([2, 8])).replayed == 4, "one")',
+        groups=1,
+    )
+
+
+def test_bad_use_is_named() -> None:
+    run(
+        """
+for arguments, error in (((3,), TypeError), ((None, 3), TypeError)):
+    try:
+        tf.cuda.capture_report(*arguments)
+        check(False, "no error")
+    except error as e:
+        check("tf.cuda.capture_report(" in str(e), str(e))
+def fails():
+    raise KeyError("mine")
+try:
+    tf.cuda.capture_report(fails)
+    check(False, "no error")
+except KeyError:
+    check(True, "the function's own error")
+"""
+    )
+    with pytest.raises(RuntimeError, match="TF_MULTI_STREAM_CAPTURE=auto"):
+        tf.cuda.capture_report()
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))
