@@ -51,7 +51,8 @@ def expect(name, feeds, model, captured=True, runs=12):
                     for a, b in zip(tf.nest.flatten(call(*feed)), tf.nest.flatten(expected)):
                         check(np.asarray(a).tobytes() == np.asarray(b).tobytes(), name)
             replayed = sum(s.steps_replayed for s in tf.cuda.stream_stats()) - before
-            check((replayed > 0) == captured, f"{name}: {replayed} steps were replayed")
+            why = "" if captured == (replayed > 0) else f": {tf.cuda.capture_report()}"[-500:]
+            check((replayed > 0) == captured, f"{name}: {replayed} steps were replayed{why}")
 """
 
 
@@ -111,6 +112,61 @@ big = floats(512, 512)
 expect("large matmul", [[floats(256, 512)] for _ in range(2)],
        lambda x: tf.matmul(tf.matmul(x, big), big))
 expect("vector", [[floats(1, 512)] for _ in range(2)], lambda x: tf.matmul(x, big))
+""")
+
+
+def test_convolutions_and_what_goes_with_them() -> None:
+    run("""
+images = [[floats(4, 16, 16, 8)] for _ in range(2)]
+def expect_image(name, model): expect(name, images, model)
+filters = floats(3, 3, 8, 16)
+expect_image("conv", lambda x: tf.nn.conv2d(x, filters, 1, "SAME"))
+expect_image("strides", lambda x: tf.nn.conv2d(x, filters, 2, "VALID"))
+expect_image("dilated", lambda x: tf.nn.conv2d(x, filters, 1, "SAME", dilations=2))
+expect_image("1 x 1", lambda x: tf.nn.conv2d(x, filters[:1, :1], 1, "VALID"))
+expect_image("conv, bias, relu", lambda x: tf.nn.relu(
+    tf.nn.bias_add(tf.nn.conv2d(x, filters, 1, "SAME"), filters[0, 0, 0])))
+for dtype in (np.float16, np.float64):
+    expect(f"conv {dtype.__name__}", [[floats(2, 8, 8, 8, dtype=dtype)] for _ in range(2)],
+           lambda x: tf.nn.conv2d(x, filters.astype(dtype), 1, "SAME"))
+expect_image("depthwise",
+             lambda x: tf.nn.depthwise_conv2d(x, filters[..., :2], [1, 1, 1, 1], "SAME"))
+expect_image("transposed", lambda x: tf.nn.conv2d_transpose(
+    x, floats(3, 3, 4, 8), [tf.shape(x)[0], 32, 32, 4], 2))
+expect("1 dimension", [[floats(4, 32, 8)] for _ in range(2)],
+       lambda x: tf.nn.conv1d(x, filters[0], 1, "SAME"))
+expect("3 dimensions", [[floats(2, 8, 8, 8, 4)] for _ in range(2)],
+       lambda x: tf.nn.conv3d(x, floats(3, 3, 3, 4, 8), [1] * 5, "SAME"))
+expect("pools of 3 dimensions", [[floats(2, 8, 8, 8, 4)] for _ in range(2)],
+       lambda x: [tf.nn.max_pool3d(x, 2, 2, "VALID"), tf.nn.avg_pool3d(x, 2, 2, "SAME")])
+expect_image("pools",
+             lambda x: [tf.nn.max_pool2d(x, 3, 2, "SAME"), tf.nn.avg_pool2d(x, 2, 2, "VALID")])
+scale, offset, mean = filters[0, 0, :, 0], filters[0, 0, :, 1], filters[0, 1, :, 0]
+expect_image("batch norm", lambda x: tf1.nn.fused_batch_norm(
+    x, scale, offset, mean, filters[0, 1, :, 1] ** 2 + 1, is_training=False)[0])
+expect_image("resize", lambda x: tf.image.resize(x, [20, 24]))
+expect_image("resize to the nearest", lambda x: [tf.image.resize(x, [8, 9], "nearest")])
+expect_image("depth and space", lambda x: tf.nn.depth_to_space(tf.nn.space_to_depth(x, 4), 2))
+expect_image("mirror", lambda x: tf.pad(x, [[0, 0], [1, 1], [2, 2], [0, 0]], "REFLECT"))
+expect_image("two layers", lambda x: tf.reduce_mean(tf.nn.relu(tf.nn.conv2d(
+    tf.nn.relu(tf.nn.conv2d(x, filters, 1, "SAME")), floats(3, 3, 16, 16), 2, "SAME")), [1, 2]))
+""")
+
+
+def test_rarer_ops() -> None:
+    run("""
+x = [[floats(6, 8, 8)] for _ in range(2)]
+def expect_same(name, model): expect(name, x, model)
+expect_same("einsum", lambda a: tf.einsum("bij,bkj->ikb", a, a))
+expect_same("top_k", lambda a: tf.math.top_k(a, 3)[0])
+expect_same("gather_nd", lambda a: tf.gather_nd(a, tf.constant([[0, 1], [1, 2], [1, 1]], tf.int64)))
+expect_same("roll", lambda a: tf.roll(a, [1, -2], [1, 2]))
+expect_same("band", lambda a: tf.linalg.band_part(a, 1, 2))
+expect_same("l2_loss", tf.nn.l2_loss)
+expect_same("bits", lambda a: tf.bitwise.bitwise_xor(
+    tf.bitcast(tf.cast(a, tf.float64), tf.int64), tf.constant(5, tf.int64)))
+expect_same("complex", lambda a: [tf.math.real(tf.complex(a, a + 1.0) * tf.complex(a, a)),
+                                  tf.abs(tf.complex(a, a))])
 """)
 
 

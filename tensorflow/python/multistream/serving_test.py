@@ -259,11 +259,13 @@ def test_errors_of_tensorflow() -> None:
     """Of the type and with the message that a call of the function has."""
 
     def body(x: Any) -> Any:
-        with tf.control_dependencies([tf.debugging.assert_positive(x, "must be positive")]):
-            return tf.reshape(tf.ones([tf.cast(x, tf.int32)]), [1])
+        with tf.device("/CPU:0"):  # a GPU asserts nothing, and gathers zeros
+            positive = tf.debugging.assert_positive(x, "must be positive")
+            with tf.control_dependencies([positive]):
+                return tf.gather(tf.range(3), tf.cast(x, tf.int32))
 
     function, serve = bound(body, Spec([]))
-    for x, says in ((-1, "must be positive"), (5, "Input to reshape")):
+    for x, says in ((-1, "must be positive"), (5, "is not in \\[0, 3\\)")):
         raised = []
         for call in (function, serve):
             with pytest.raises(tf.errors.InvalidArgumentError, match=says) as caught:

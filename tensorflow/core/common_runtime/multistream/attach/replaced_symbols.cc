@@ -213,6 +213,9 @@ absl::Status Look() {
       in_tensorflow = in_tensorflow || module.exports.HasFunction(symbol);
     }
     if (!in_tensorflow) return;  // of our own interface
+    // CUDA's functions others may have for all libraries, as PyTorch does. The
+    // one of ours is for steps that are recorded, and only for rare ones.
+    if (absl::StartsWith(symbol, "cuda")) return;
     ++replaced;
     // TensorFlow's libraries that came with ours, or later, look where we do.
     const void* reached = dlsym(RTLD_DEFAULT, symbol);

@@ -15,11 +15,15 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
 
+#include <dlfcn.h>
+
 #include <atomic>
+#include <functional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 
 namespace tensorflow {
@@ -28,7 +32,8 @@ namespace {
 
 struct Streams {
   absl::Mutex mu;
-  absl::flat_hash_map<se::Stream*, Callbacks*> kept ABSL_GUARDED_BY(mu);
+  // By CUDA's handle.
+  absl::flat_hash_map<void*, Callbacks*> kept ABSL_GUARDED_BY(mu);
   std::atomic<int> count{0};
 };
 
@@ -37,31 +42,56 @@ Streams* All() {
   return streams;
 }
 
+void* HandleOf(se::Stream* stream) {
+  return stream->platform_specific_handle().stream;
+}
+
+bool Keep(void* handle, absl::FunctionRef<std::function<void()>()> callback) {
+  Streams* all = All();
+  // Who records asks on the thread that has said so: no other order is needed.
+  if (all->count.load(std::memory_order_acquire) == 0) return false;
+  absl::MutexLock lock(&all->mu);
+  auto found = all->kept.find(handle);
+  if (found == all->kept.end()) return false;
+  found->second->push_back(callback());
+  return true;
+}
+
 }  // namespace
 
 KeepCallbacks::KeepCallbacks(se::Stream* stream, Callbacks* callbacks)
     : stream_(stream) {
   absl::MutexLock lock(&All()->mu);
-  All()->kept[stream] = callbacks;
+  All()->kept[HandleOf(stream)] = callbacks;
   All()->count.fetch_add(1, std::memory_order_release);
 }
 
 KeepCallbacks::~KeepCallbacks() {
   absl::MutexLock lock(&All()->mu);
-  All()->kept.erase(stream_);
+  All()->kept.erase(HandleOf(stream_));
   All()->count.fetch_sub(1, std::memory_order_release);
 }
 
 bool KeptCallback(se::Stream* stream, std::function<void()>* callback) {
-  Streams* all = All();
-  // Who records asks on the thread that has said so: no other order is needed.
-  if (all->count.load(std::memory_order_acquire) == 0) return false;
-  absl::MutexLock lock(&all->mu);
-  auto found = all->kept.find(stream);
-  if (found == all->kept.end()) return false;
-  found->second->push_back(std::exchange(*callback, nullptr));
-  return true;
+  return Keep(HandleOf(stream),
+              [callback] { return std::exchange(*callback, nullptr); });
 }
 
 }  // namespace multistream
 }  // namespace tensorflow
+
+// In TensorFlow's place, with the types of CUDA's header: handle, callback of
+// handle and result, its argument, and flags.
+extern "C" int cudaStreamAddCallback(void* stream,
+                                     void (*callback)(void*, int, void*),
+                                     void* data, unsigned int flags) {
+  if (tensorflow::multistream::Keep(stream, [=] {
+        return [=] { callback(stream, /*cudaSuccess=*/0, data); };
+      })) {
+    return 0;
+  }
+  static const auto stock = reinterpret_cast<decltype(&cudaStreamAddCallback)>(
+      dlsym(RTLD_NEXT, "cudaStreamAddCallback"));
+  // cudaErrorInitializationError, where there is none.
+  return stock == nullptr ? 3 : stock(stream, callback, data, flags);
+}

@@ -16,7 +16,9 @@ limitations under the License.
 // What becomes of host callbacks that a kernel asks for while its step is
 // recorded? Nothing completes then: they are kept, and run when the recording
 // ends. They free what a recorded copy reads. group_executors.cc asks for each
-// callback, in TensorFlow's place.
+// callback, in TensorFlow's place. So does cudaStreamAddCallback, in the place
+// of the one that TensorFlow's libraries have: Eigen's device frees scratch
+// memory with it, and would end the process where the driver refuses.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_RECORDED_CALLBACKS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_RECORDED_CALLBACKS_H_

@@ -232,10 +232,8 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
       const Uses uses(recorder_, &memory_);
       memory_.Repeat();
       const absl::Status status = enqueue_();
-      // A CUDA graph would have read what was there. What the leader runs may
-      // change a variable meanwhile, as here no stream orders it.
-      if (status.ok() && !memory_.SameReads() &&
-          !recorder_->group()->is_leader()) {
+      // A CUDA graph would have read what was there.
+      if (status.ok() && !memory_.SameReads()) {
         LOG(FATAL) << "A recording was launched that reads a variable where it "
                       "is no more";
       }

@@ -210,6 +210,11 @@ absl::Status CapturedSteps::Keep(const CapturedCall& call,
         absl::StrCat("a recording takes ", recorded->bytes(), " bytes, and ",
                      kCaptureMegabytesVariable, " allows ", most_bytes_));
   }
+  for (auto& [key, shape] : shapes_) {
+    if (shape.recorded == nullptr || !shape.recorded->IsOrphaned()) continue;
+    dropped.push_back(
+        Dropped(&shape, /*at_once=*/0, "its variable is no more"));
+  }
   while (bytes_ + recorded->bytes() > most_bytes_) {
     Shape* oldest = nullptr;
     for (auto& [key, shape] : shapes_) {
@@ -236,11 +241,10 @@ absl::Status CapturedSteps::Launch(const std::shared_ptr<CapturedCall>& call,
   const bool verify =
       verify_every_ > 0 &&
       replays_.fetch_add(1, std::memory_order_relaxed) % verify_every_ == 0;
-  const std::optional<int64_t> version = StateVersion(*call);
   const absl::Status status = recorded->Launch(
-      call,
-      [this, call, verify, version, recorded](
-          const absl::Status& completed, std::vector<Tensor> outputs) mutable {
+      call, [this, call, verify, recorded](
+                const absl::Status& completed, std::vector<Tensor> outputs,
+                std::optional<int64_t> version) mutable {
         // The session, and with it this, may end as soon as the step does.
         recorded = nullptr;
         if (verify && version.has_value() && completed.ok()) {

@@ -16,6 +16,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/executor/recorded_step.h"
 
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -132,6 +133,7 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
   absl::MutexLock one_at_a_time(group_->record_mu());
   for (const auto& variable : call.variables()) {
     homes_.push_back(VariableHome::Of(variable.get()));
+    read_.emplace_back(variable.get());
   }
   const char* const kChanged = "a variable was changed meanwhile";
   if (!PutBack(call).ok()) return absl::UnavailableError(kChanged);
@@ -201,7 +203,8 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
   }));
   std::vector<Tensor> after;
   TF_RETURN_IF_ERROR(Hold(call, &after));
-  if (!InPlace(after)) return absl::UnavailableError(kChanged);
+  const absl::StatusOr<bool> still = AreInPlace(after);
+  if (!still.ok() || !*still) return absl::UnavailableError(kChanged);
   // A variable's memory is not to be kept from those who change it, but for
   // its home's.
   DropHandles();
@@ -228,9 +231,6 @@ absl::Status RecordedStep::Launch(const std::shared_ptr<CapturedCall>& call,
                         LaunchInPlace(call, &copies, &launched));
     if (is_launched) return absl::OkStatus();
   }
-  for (const auto& home : homes_) {
-    if (home == nullptr) return absl::AbortedError("a variable has moved");
-  }
   return absl::UnavailableError("a variable was changed meanwhile");
 }
 
@@ -253,7 +253,10 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   // variable need not put it elsewhere.
   std::vector<Tensor> held;
   TF_RETURN_IF_ERROR(Hold(*call, &held));
-  if (!InPlace(held)) return false;
+  TF_ASSIGN_OR_RETURN(const bool are_in_place, AreInPlace(held));
+  if (!are_in_place) return false;
+  const std::optional<int64_t> version =
+      leader_->gpu_groups()->StateVersion(call->state());
   absl::Status status = CopyIn(*call, copies->staged);
   if (status.ok()) {
     SetHandles(call->arguments());
@@ -270,10 +273,10 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   launches_.fetch_add(1, std::memory_order_relaxed);
   // Before the next launch, for which this step need not wait.
   group_->WhenCompleted(
-      [call, status, copies = std::move(*copies),
+      [call, status, version, copies = std::move(*copies),
        launched = std::move(*launched)]() mutable {
         copies.staged.clear();
-        launched(status, std::move(copies.outputs));
+        launched(status, std::move(copies.outputs), version);
       },
       /*host_waits=*/true);
   return true;
@@ -366,16 +369,27 @@ absl::Status RecordedStep::Hold(const CapturedCall& call,
   return absl::OkStatus();
 }
 
-bool RecordedStep::InPlace(const std::vector<Tensor>& variables) const {
+bool RecordedStep::IsInPlace(const Tensor& variable, const Place& place) const {
+  return variable.data() == place.address && variable.dtype() == place.type &&
+         variable.shape() == place.shape;
+}
+
+absl::StatusOr<bool> RecordedStep::AreInPlace(
+    const std::vector<Tensor>& variables) const {
+  bool are = true;
   for (size_t i = 0; i < variables.size(); ++i) {
-    const Place& place = variables_[i];
-    if (variables[i].data() != place.address ||
-        variables[i].dtype() != place.type ||
-        variables[i].shape() != place.shape) {
-      return false;
-    }
+    if (IsInPlace(variables[i], variables_[i])) continue;
+    if (homes_[i] == nullptr) return absl::AbortedError("a variable has moved");
+    are = false;
   }
-  return true;
+  return are;
+}
+
+bool RecordedStep::IsOrphaned() const {
+  for (const core::WeakPtr<Var>& variable : read_) {
+    if (variable.GetNewRef() == nullptr) return true;
+  }
+  return false;
 }
 
 void RecordedStep::NoteUses(const CapturedCall& call,

@@ -25,6 +25,7 @@ limitations under the License.
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -34,7 +35,9 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/executor/variable_home.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/step/recording.h"
+#include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/refcount.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -57,12 +60,16 @@ class RecordedStep {
   // the stream has completed it; with its outputs, or an error. An error that
   // is returned means that nothing has been changed but the recording's own
   // memory: Aborted if the recording is of no use any more.
-  using Launched = std::function<void(absl::Status, std::vector<Tensor>)>;
+  // `version` is that of the variables, as of VariableOrder.
+  using Launched = std::function<void(absl::Status, std::vector<Tensor> outputs,
+                                      std::optional<int64_t> version)>;
   absl::Status Launch(const std::shared_ptr<CapturedCall>& call,
                       Launched launched);
 
   StreamGroup* group() const { return group_; }
   int64_t bytes() const { return bytes_; }
+  // Whether a variable that it reads is no more.
+  bool IsOrphaned() const;
   // Times it was launched.
   int64_t launches() const { return launches_.load(std::memory_order_relaxed); }
 
@@ -94,7 +101,7 @@ class RecordedStep {
                       const std::vector<Tensor>& staged);
   absl::Status CopyOut(const std::vector<Tensor>& outputs);
 
-  // False if a variable is not where it was.
+  // False if a variable is not where it was; Aborted if it has no home.
   absl::StatusOr<bool> LaunchInPlace(const std::shared_ptr<CapturedCall>& call,
                                      Copies* copies, Launched* launched);
   // Puts the variables back where they were.
@@ -102,7 +109,8 @@ class RecordedStep {
   // The variables' current values, which stay where they are for as long as the
   // caller has them.
   absl::Status Hold(const CapturedCall& call, std::vector<Tensor>* held) const;
-  bool InPlace(const std::vector<Tensor>& variables) const;
+  bool IsInPlace(const Tensor& variable, const Place& place) const;
+  absl::StatusOr<bool> AreInPlace(const std::vector<Tensor>& variables) const;
   // Tells the sanitizer, if there is one.
   void NoteUses(const CapturedCall& call, const std::vector<Tensor>& variables,
                 const std::vector<Tensor>& outputs) const;
@@ -117,6 +125,7 @@ class RecordedStep {
   std::vector<Tensor> inputs_;
   std::vector<Place> variables_;
   std::vector<std::shared_ptr<VariableHome>> homes_;  // nullptr for large ones
+  std::vector<core::WeakPtr<Var>> read_;
   std::vector<Place> outputs_;
   std::vector<Tensor> made_;  // by a launch that runs the ops again
   int64_t bytes_ = 0;

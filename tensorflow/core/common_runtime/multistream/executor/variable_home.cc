@@ -15,10 +15,13 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/executor/variable_home.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/base/no_destructor.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/time/clock.h"
+#include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
@@ -58,7 +61,12 @@ std::shared_ptr<VariableHome> VariableHome::Of(Var* variable) {
     value = *variable->tensor();
   }
   if (!value.IsInitialized() || !DataTypeCanUseMemcpy(value.dtype()) ||
-      value.TotalBytes() > kMostBytes) {
+      value.NumElements() == 0) {
+    return nullptr;
+  }
+  // It may be a part of something larger, all of which the home would keep.
+  const TensorBuffer* memory = DMAHelper::buffer(&value);
+  if (const_cast<TensorBuffer*>(memory)->root_buffer()->size() > kMostBytes) {
     return nullptr;
   }
   Homes& homes = AllHomes();
@@ -66,41 +74,64 @@ std::shared_ptr<VariableHome> VariableHome::Of(Var* variable) {
   homes.Tidy();
   std::weak_ptr<VariableHome>& known = homes.of[variable];
   std::shared_ptr<VariableHome> home = known.lock();
-  if (home != nullptr) {
-    absl::MutexLock home_lock(&home->mu_);
-    if (home->Suits(value) && home->refusals_ < kMostRefusals) return home;
+  // Another one, too, for a new variable where one was that is gone.
+  if (home == nullptr || !home->Suits(value) || home->IsGivenUp()) {
+    home = std::shared_ptr<VariableHome>(new VariableHome(value));
+    known = home;
   }
-  // Also for a new variable where one was that is gone.
-  home = std::shared_ptr<VariableHome>(new VariableHome(value));
-  known = home;
   return home;
 }
 
 absl::Status VariableHome::PutBack(GpuGroups* gpu, Var* variable,
                                    GpuGroups::StateKey state) {
+  {
+    tf_shared_lock lock(*variable->mu());
+    if (Has(*variable->tensor())) return absl::OkStatus();
+  }
+  {
+    // To move it keeps others out, and makes the leader wait for all groups:
+    // not for nothing.
+    absl::MutexLock lock(&mu_);
+    if (place_.IsInitialized() && !place_.RefCountIsOne() &&
+        !IsInUseForLong()) {
+      return absl::UnavailableError("a variable's memory is still in use");
+    }
+  }
   const GpuGroups::StateKey keys[] = {state};
-  gpu->BeginWrite(keys);
+  gpu->BeginMove(keys);
   absl::Status status;
   {
     absl::MutexLock lock(&mu_);
     status = PutBackLocked(gpu, variable);
   }
-  gpu->EndWrite(keys);
+  gpu->EndMove(keys);
   return status;
+}
+
+bool VariableHome::IsGivenUp() {
+  absl::MutexLock lock(&mu_);
+  return !place_.IsInitialized();
+}
+
+bool VariableHome::IsInUseForLong() {
+  const absl::Time now = absl::Now();
+  in_use_since_ = std::min(in_use_since_, now);
+  return now - in_use_since_ > kLongestUse;
 }
 
 absl::Status VariableHome::PutBackLocked(GpuGroups* gpu, Var* variable) {
   mutex_lock lock(*variable->mu());
   Tensor* value = variable->tensor();
-  if (Has(*value)) return absl::OkStatus();
-  if (!Suits(*value) || refusals_ >= kMostRefusals) {
+  if (place_.IsInitialized() && Has(*value)) return absl::OkStatus();
+  if (!place_.IsInitialized() || !Suits(*value) || !place_.RefCountIsOne()) {
+    if (place_.IsInitialized() && Suits(*value) && !IsInUseForLong()) {
+      return absl::UnavailableError("a variable's memory is still in use");
+    }
+    // The leader's stream waits for all that reads it, by now.
+    place_ = Tensor();
     return absl::AbortedError("a variable has moved for good");
   }
-  if (!place_.RefCountIsOne()) {
-    ++refusals_;
-    return absl::UnavailableError("a variable's memory is still in use");
-  }
-  refusals_ = 0;
+  in_use_since_ = absl::InfiniteFuture();
   StreamGroup* leader = gpu->leader();
   if (Sanitizer* sanitizer = leader->sanitizer(); sanitizer != nullptr) {
     sanitizer->Launch(

@@ -29,6 +29,7 @@ limitations under the License.
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -43,8 +44,9 @@ class VariableHome : public std::enable_shared_from_this<VariableHome> {
   // the home keeps the memory, a change that could have been in place needs as
   // much again.
   static constexpr int64_t kMostBytes = int64_t{64} << 20;
-  // So often in a row the memory may still be in use before it is given up.
-  static constexpr int kMostRefusals = 256;
+  // While somebody else still has the old value, the variable cannot go home.
+  // After so long the home is given up.
+  static constexpr absl::Duration kLongestUse = absl::Milliseconds(100);
 
   // The variable's home: the one it has, or where it is now. nullptr if it has
   // no value, or too large a one.
@@ -52,30 +54,41 @@ class VariableHome : public std::enable_shared_from_this<VariableHome> {
 
   // True of the variable's value while it is at home.
   bool Has(const Tensor& value) const {
-    return value.data() == place_.data() && Suits(value);
+    return value.data() == address_ && Suits(value);
   }
 
   // Moves the variable home, if it is elsewhere. Unavailable if the memory is
-  // still in use; Aborted if it never will be home again, since its type or
-  // shape are others now or somebody keeps the memory. `state` is the
-  // variable's key. Waits for those who launch what reads or changes it.
+  // still in use; Aborted if the home was given up: that happens, too, once the
+  // variable has another type or shape. `state` is the variable's key. Waits
+  // for those who launch what reads or changes it.
   absl::Status PutBack(GpuGroups* gpu, Var* variable,
                        GpuGroups::StateKey state);
 
  private:
-  explicit VariableHome(const Tensor& place) : place_(place) {}
+  explicit VariableHome(const Tensor& place)
+      : address_(place.data()),
+        type_(place.dtype()),
+        shape_(place.shape()),
+        place_(place) {}
 
   bool Suits(const Tensor& value) const {
-    return value.dtype() == place_.dtype() && value.shape() == place_.shape();
+    return value.dtype() == type_ && value.shape() == shape_;
   }
+  bool IsGivenUp();
+  // The memory is in use: whether that was so for too long.
+  bool IsInUseForLong() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status PutBackLocked(GpuGroups* gpu, Var* variable)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // While it is the only reference to the memory, nobody reads that any more
-  // but what is enqueued already.
-  const Tensor place_;
+  const void* const address_;
+  const DataType type_;
+  const TensorShape shape_;
+
   absl::Mutex mu_;
-  int refusals_ ABSL_GUARDED_BY(mu_) = 0;
+  // While it is the only reference to the memory, nobody reads that any more
+  // but what is enqueued already. Empty if the home was given up.
+  Tensor place_ ABSL_GUARDED_BY(mu_);
+  absl::Time in_use_since_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
 };
 
 }  // namespace multistream

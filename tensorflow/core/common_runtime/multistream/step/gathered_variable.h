@@ -16,9 +16,9 @@ limitations under the License.
 // Which variable must be moved before a group gathers from it, and how?
 //
 // A gather on a variable makes it one whose readers get copies, and for that
-// may move it into the memory of the group that gathers. Where such a gather is
-// to run on another group than the leader, a GroupDevice lets it happen before,
-// on the leader.
+// may move it into the memory of the group that gathers. Where there are
+// several groups, a GroupDevice lets it happen before, on the leader, in the
+// order of reads and changes.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GATHERED_VARIABLE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GATHERED_VARIABLE_H_
@@ -33,10 +33,9 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-inline bool MayMakeGathered(StreamGroup* group, const OpKernel* kernel) {
-  return !group->is_leader() &&
-         (kernel->type_string_view() == "ResourceGather" ||
-          kernel->type_string_view() == "ResourceGatherNd");
+inline bool MayMakeGathered(GpuGroups* gpu, const OpKernel* kernel) {
+  return gpu->size() > 1 && (kernel->type_string_view() == "ResourceGather" ||
+                             kernel->type_string_view() == "ResourceGatherNd");
 }
 
 // `allocator` and `copy` are the leader's. To be called before the op has an

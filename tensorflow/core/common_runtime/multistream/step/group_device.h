@@ -155,14 +155,15 @@ class GroupDevice : public Base, public GroupMember {
 
   void ComputeHere(OpKernel* kernel, OpKernelContext* context,
                    const OpTraits* traits) override {
-    if (MayMakeGathered(group_, kernel)) {
+    if (MayMakeGathered(gpu_, kernel)) {
+      GroupDevice* leader = leader_ == nullptr ? this : leader_;
       absl::Status status = MakeGathered(
           gpu_, group_, kernel, context,
-          leader_->GetAllocator(AllocatorAttributes()),
+          leader->GetAllocator(AllocatorAttributes()),
           [&](const Tensor& from, Tensor* to) {
             // That of its stream; an emulated GPU has none.
-            const auto* info = leader_->tensorflow_accelerator_device_info();
-            return leader_->CopyOnStream(
+            const auto* info = leader->tensorflow_accelerator_device_info();
+            return leader->CopyOnStream(
                 from, to, info == nullptr ? nullptr : info->default_context);
           });
       if (!status.ok()) {

@@ -126,8 +126,10 @@ void LaunchLog::LogVariables() const {
     tf_shared_lock lock(*var->mu());
     const Tensor& tensor = *var->tensor();
     if (Skips(tensor)) continue;
-    // One that others share was assigned, not written.
-    const bool is_write = changes_state_ && tensor.RefCountIsOne();
+    // One that others share was assigned, not written; but for those whose
+    // readers get copies.
+    const bool is_write = changes_state_ && (tensor.RefCountIsOne() ||
+                                             var->copy_on_read_mode.load());
     if (is_write) Renew(tensor.data(), tensor.TotalBytes());
     sanitizer_->Launch(group_->index(), kernel_->name(),
                        {{tensor.data(), tensor.TotalBytes(), is_write,

@@ -73,6 +73,8 @@ class GpuGroups {
   }
   void BeginWrite(StateKeys state) { variables_.BeginWrite(state); }
   void EndWrite(StateKeys state) { variables_.EndWrite(state); }
+  void BeginMove(StateKeys state) { variables_.BeginMove(state); }
+  void EndMove(StateKeys state) { variables_.EndMove(state); }
   std::optional<int64_t> StateVersion(StateKeys state) const {
     return variables_.Version(state);
   }

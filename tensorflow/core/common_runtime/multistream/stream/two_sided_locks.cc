@@ -27,7 +27,7 @@ bool TwoSidedLocks::MayEnter(Side side, absl::Span<const Key> keys,
     auto found = locks_.find(key);
     if (found == locks_.end()) continue;
     const Lock& lock = found->second;
-    if (lock.inside[1 - side] > 0) return false;
+    if (lock.HasOthersThan(side)) return false;
     for (const Request* other : lock.waiting) {
       if (other == request) break;
       if (other->side != side) return false;
@@ -59,9 +59,7 @@ void TwoSidedLocks::Admit(Key key) {
   auto found = locks_.find(key);
   if (found == locks_.end()) return;  // one of the keys that are there twice
   if (found->second.waiting.empty()) {
-    if (found->second.inside[kReaders] + found->second.inside[kWriters] == 0) {
-      locks_.erase(found);
-    }
+    if (found->second.IsEmpty()) locks_.erase(found);
     return;
   }
   for (Request* request : std::vector<Request*>(found->second.waiting)) {

@@ -13,8 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Which threads may touch the same keys at once, where either many readers may
-// or many writers, but never both? VariableOrder locks variables so.
+// Which threads may touch the same keys at once, where many of one kind may,
+// but never two kinds? VariableOrder locks variables so, for those who read
+// them, change them, and move them.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_TWO_SIDED_LOCKS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_TWO_SIDED_LOCKS_H_
@@ -37,7 +38,7 @@ namespace multistream {
 // nobody is in or waits for takes no memory.
 class TwoSidedLocks {
  public:
-  enum Side { kReaders, kWriters };
+  enum Side { kReaders, kWriters, kMovers };
   using Key = uint64_t;
 
   // Keys may be there twice. None: never waits.
@@ -57,7 +58,12 @@ class TwoSidedLocks {
     absl::CondVar changed;
   };
   struct Lock {
-    int inside[2] = {0, 0};
+    int inside[3] = {0, 0, 0};
+
+    bool IsEmpty() const { return inside[0] + inside[1] + inside[2] == 0; }
+    bool HasOthersThan(Side side) const {
+      return inside[0] + inside[1] + inside[2] > inside[side];
+    }
     std::vector<Request*> waiting;  // as they came
   };
 

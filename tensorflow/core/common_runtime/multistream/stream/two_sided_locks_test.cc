@@ -20,9 +20,12 @@ limitations under the License.
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 
@@ -34,14 +37,14 @@ using Keys = std::vector<TwoSidedLocks::Key>;
 
 constexpr TwoSidedLocks::Key kKey[] = {7};
 
+// One side and another.
+using Sides = std::pair<TwoSidedLocks::Side, TwoSidedLocks::Side>;
+
 // Threads on both sides of a lock.
-class TwoSidedLocksTest : public ::testing::TestWithParam<TwoSidedLocks::Side> {
+class TwoSidedLocksTest : public ::testing::TestWithParam<Sides> {
  protected:
-  static TwoSidedLocks::Side Ours() { return GetParam(); }
-  static TwoSidedLocks::Side Theirs() {
-    return Ours() == TwoSidedLocks::kReaders ? TwoSidedLocks::kWriters
-                                             : TwoSidedLocks::kReaders;
-  }
+  static TwoSidedLocks::Side Ours() { return GetParam().first; }
+  static TwoSidedLocks::Side Theirs() { return GetParam().second; }
   static void PauseBriefly() {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
@@ -134,12 +137,21 @@ TEST_P(TwoSidedLocksTest, WhoWaitsGetsInThoughTheOtherSideKeepsComing) {
   EXPECT_EQ(times, kTimes);
 }
 
+std::string NameOf(const ::testing::TestParamInfo<Sides>& info) {
+  static constexpr const char* kNames[] = {"Readers", "Writers", "Movers"};
+  return absl::StrCat(kNames[info.param.first], "And",
+                      kNames[info.param.second]);
+}
+
 INSTANTIATE_TEST_SUITE_P(
-    Sides, TwoSidedLocksTest,
-    ::testing::Values(TwoSidedLocks::kReaders, TwoSidedLocks::kWriters),
-    [](const ::testing::TestParamInfo<TwoSidedLocks::Side>& info) {
-      return info.param == TwoSidedLocks::kReaders ? "Readers" : "Writers";
-    });
+    AllPairs, TwoSidedLocksTest,
+    ::testing::Values(Sides(TwoSidedLocks::kReaders, TwoSidedLocks::kWriters),
+                      Sides(TwoSidedLocks::kReaders, TwoSidedLocks::kMovers),
+                      Sides(TwoSidedLocks::kWriters, TwoSidedLocks::kReaders),
+                      Sides(TwoSidedLocks::kWriters, TwoSidedLocks::kMovers),
+                      Sides(TwoSidedLocks::kMovers, TwoSidedLocks::kReaders),
+                      Sides(TwoSidedLocks::kMovers, TwoSidedLocks::kWriters)),
+    NameOf);
 
 // It hangs if a thread that waits is forgotten.
 TEST(TwoSidedLocksThreadsTest, NeverAreBothSidesInside) {

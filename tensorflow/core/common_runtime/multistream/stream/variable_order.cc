@@ -59,8 +59,8 @@ void VariableOrder::EndRead(StreamGroup* group, Keys state) {
   state_locks_.Leave(TwoSidedLocks::kReaders, state);
 }
 
-void VariableOrder::BeginWrite(Keys state) {
-  state_locks_.Enter(TwoSidedLocks::kWriters, state);
+void VariableOrder::Begin(TwoSidedLocks::Side side, Keys state) {
+  state_locks_.Enter(side, state);
   for (Key key : state) writes_[key % kWriteCounts].begun.fetch_add(1);
   // Whoever sees that nobody has read launches after the waits. Reads of other
   // variables, which may be in the middle, need none.
@@ -73,10 +73,10 @@ void VariableOrder::BeginWrite(Keys state) {
   }
 }
 
-void VariableOrder::EndWrite(Keys state) {
+void VariableOrder::End(TwoSidedLocks::Side side, Keys state) {
   NoteLeaderWork();
   for (Key key : state) writes_[key % kWriteCounts].ended.fetch_add(1);
-  state_locks_.Leave(TwoSidedLocks::kWriters, state);
+  state_locks_.Leave(side, state);
 }
 
 std::optional<int64_t> VariableOrder::Version(Keys state) const {

@@ -67,8 +67,14 @@ class VariableOrder {
   void EndRead(StreamGroup* group, Keys state);
 
   // Around launching an op that may change `state`, on the leader.
-  void BeginWrite(Keys state);
-  void EndWrite(Keys state);
+  void BeginWrite(Keys state) { Begin(TwoSidedLocks::kWriters, state); }
+  void EndWrite(Keys state) { End(TwoSidedLocks::kWriters, state); }
+
+  // The same for what puts a variable's memory in another's place. It keeps
+  // out writers, too: kernels may find a variable's memory under its mutex and
+  // write there without it.
+  void BeginMove(Keys state) { Begin(TwoSidedLocks::kMovers, state); }
+  void EndMove(Keys state) { End(TwoSidedLocks::kMovers, state); }
 
   // Another number as soon as somebody has begun to change one of `state`; none
   // while somebody does. So two steps for which it is the same, before the
@@ -94,6 +100,8 @@ class VariableOrder {
   };
 
   StreamGroup* leader() const { return groups_[0]; }
+  void Begin(TwoSidedLocks::Side side, Keys state);
+  void End(TwoSidedLocks::Side side, Keys state);
 
   const std::vector<StreamGroup*> groups_;
   std::vector<Reader> readers_;

@@ -169,6 +169,45 @@ TEST_F(VariableOrderTest, AWriteStaysOutWhileAReadIsLaunched) {
   EXPECT_EQ(record_.Take(), Calls({"0 waits for 1"}));
 }
 
+TEST_F(VariableOrderTest, AMoveKeepsOutWhoReadsAndWhoWrites) {
+  Read(1);
+  groups_->BeginMove(kState);
+  EXPECT_EQ(record_.Take(), Calls({"0 waits for 1"}));
+  std::atomic<int> inside{0};
+  std::thread reader([&] {
+    groups_->BeginRead(groups_->group(1), kState);
+    ++inside;
+    groups_->EndRead(groups_->group(1), kState);
+  });
+  std::thread writer([&] {
+    groups_->BeginWrite(kState);
+    ++inside;
+    groups_->EndWrite(kState);
+  });
+  groups_->BeginWrite(kOtherState);
+  groups_->EndWrite(kOtherState);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(inside, 0);
+  groups_->EndMove(kState);
+  reader.join();
+  writer.join();
+}
+
+TEST_F(VariableOrderTest, TheLeadersReadsKeepWritersOutAndNeedNoWait) {
+  groups_->BeginRead(groups_->leader(), kState);
+  std::atomic<bool> written{false};
+  std::thread writer([&] {
+    groups_->BeginWrite(kState);
+    written = true;
+    groups_->EndWrite(kState);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(written);
+  groups_->EndRead(groups_->leader(), kState);
+  writer.join();
+  EXPECT_EQ(record_.Take(), Calls());
+}
+
 // An op that reads or changes one variable may wait for memory that an op gives
 // back that has to do with another.
 TEST_F(VariableOrderTest, AReadGoesOnWhileAnotherVariableIsChanged) {
