@@ -176,7 +176,10 @@ def main(arguments: list[str] | None = None) -> int:
     print(clients.run())
     stats = tf.cuda.stream_stats()
     names = ("steps_replayed", "replays_verified", "recordings_made")
-    print(", ".join(f"{name} {sum(getattr(group, name) for group in stats)}" for name in names))
+    print(
+        ", ".join(f"{name} {sum(getattr(group, name) for group in stats)}" for name in names),
+        f"in {max(group.longest_recording_micros for group in stats) / 1e3:.1f} ms at most",
+    )
     return int(clients.wrong > 0)
 
 

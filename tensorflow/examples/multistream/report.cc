@@ -105,9 +105,12 @@ std::string ReportAsText(const Report& report) {
                           group.steps_failed, group.bytes_in_use / kMebi,
                           group.peak_bytes_in_use / kMebi);
     if (group.recordings_made > 0) {
-      absl::StrAppendFormat(&text, "  %d of them replayed, %.2f MiB for that\n",
-                            group.steps_replayed,
-                            group.recording_bytes / kMebi);
+      absl::StrAppendFormat(
+          &text,
+          "  %d of them replayed, %.2f MiB for that, recorded "
+          "in %.1f ms at most\n",
+          group.steps_replayed, group.recording_bytes / kMebi,
+          group.longest_recording_micros / 1e3);
     }
   }
   if (line.verify) {

@@ -60,6 +60,7 @@ class StreamGroupStats:
       recordings_made: how often a step was recorded.
       recordings: recordings that there are.
       recording_bytes: their memory, in bytes, part of `bytes_in_use` but for what the driver has.
+      longest_recording_micros: the longest time, in microseconds, that making one took.
     """
 
     gpu: int
@@ -88,6 +89,7 @@ class StreamGroupStats:
     recordings_made: int
     recordings: int
     recording_bytes: int
+    longest_recording_micros: int
 
 
 class _CStats(ctypes.Structure):
@@ -119,6 +121,7 @@ class _CStats(ctypes.Structure):
         ("recordings_made", ctypes.c_int64),
         ("recordings", ctypes.c_int64),
         ("recording_bytes", ctypes.c_int64),
+        ("longest_recording_micros", ctypes.c_int64),
     )
 
 

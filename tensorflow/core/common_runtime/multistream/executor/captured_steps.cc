@@ -19,6 +19,8 @@ limitations under the License.
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
 #include "tensorflow/core/framework/tensor_util.h"
 #include "tensorflow/core/platform/logging.h"
@@ -168,8 +170,11 @@ absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Find(
 absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Record(
     const CapturedCall& call) {
   auto recorded = std::make_shared<RecordedStep>(step_, leader_, call.group());
+  const absl::Time start = absl::Now();
   const absl::Status status =
       recorded->Record(call, recorders_[call.group()->index()].get());
+  call.group()->NoteRecordingTime(
+      absl::ToInt64Nanoseconds(absl::Now() - start));
   if (status.ok()) return recorded;
   EndLater(std::move(recorded));
   return status;

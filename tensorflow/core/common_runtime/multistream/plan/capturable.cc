@@ -60,8 +60,8 @@ const absl::flat_hash_set<absl::string_view>& CapturableOps() {
       "AvgPool", "AvgPool3D", "Conv2D", "Conv2DBackpropInput", "Conv3D",
       "DepthToSpace", "DepthwiseConv2dNative", "FusedBatchNorm",
       "FusedBatchNormV2", "FusedBatchNormV3", "MaxPool", "MaxPool3D",
-      "MaxPoolV2", "MirrorPad", "ResizeBilinear", "ResizeNearestNeighbor",
-      "SpaceToDepth", "_FusedBatchNormEx", "_FusedConv2D",
+      "MaxPoolV2", "MirrorPad", "ResizeBilinear", "SpaceToDepth",
+      "_FusedBatchNormEx", "_FusedConv2D",
       // Reductions and scans.
       "All", "Any", "ArgMax", "ArgMin", "Cumprod", "Cumsum", "L2Loss",
       "LogSoftmax", "Max", "Mean", "Min", "Prod", "Softmax", "Sum", "TopKV2",
@@ -69,8 +69,8 @@ const absl::flat_hash_set<absl::string_view>& CapturableOps() {
       "BroadcastTo", "Concat", "ConcatV2", "ExpandDims", "Fill", "Gather",
       "GatherNd", "GatherV2", "Identity", "IdentityN", "InvertPermutation",
       "MatrixBandPart", "OneHot", "Pack", "Pad", "PadV2", "PreventGradient",
-      "Reshape", "ReverseV2", "Roll", "Slice", "Snapshot", "Split", "SplitV",
-      "Squeeze", "StopGradient", "StridedSlice", "Tile", "Transpose", "Unpack",
+      "Reshape", "ReverseV2", "Slice", "Snapshot", "Split", "SplitV", "Squeeze",
+      "StopGradient", "StridedSlice", "Tile", "Transpose", "Unpack",
       // Of shapes, on the host.
       "BroadcastArgs", "ConcatOffset", "Range", "Rank", "Shape", "ShapeN",
       "Size",

@@ -30,6 +30,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/memory/recording_memory.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_variables.h"
 #include "tensorflow/core/common_runtime/multistream/step/recording.h"
+#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_var.h"
@@ -69,8 +70,10 @@ class RecordingDevice : public Base {
   }
 
   // TensorFlow's kernels copy tensors of more dimensions in ways that must not
-  // be recorded. A variable must be where it was.
+  // be recorded. A variable must be where it was. Convolutions' runners are
+  // those of the group, whose StreamExecutor the recorder has.
   void Compute(OpKernel* kernel, OpKernelContext* context) override {
+    const GroupOnThread on_thread(group_);
     if (RecordingMemory* memory = memory_.load(std::memory_order_acquire)) {
       ForEachVariable(context, [memory](Var* variable) {
         tf_shared_lock lock(*variable->mu());

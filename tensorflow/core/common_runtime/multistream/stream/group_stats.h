@@ -76,6 +76,8 @@ struct StreamGroupStats {
   int64_t recordings_made = 0;
   int64_t recordings = 0;
   int64_t recording_bytes = 0;
+  // The longest time that making one took.
+  int64_t longest_recording_micros = 0;
 };
 
 }  // namespace multistream

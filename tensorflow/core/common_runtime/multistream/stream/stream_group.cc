@@ -61,6 +61,10 @@ absl::Status StreamGroup::CopyToHost(const void*, void*, size_t) {
   return absl::UnimplementedError("copies of recorded steps");
 }
 
+void StreamGroup::NoteRecordingTime(int64_t nanos) {
+  RaiseTo(nanos, &longest_recording_);
+}
+
 void StreamGroup::NoteLaunchWait(int64_t nanos) {
   RaiseTo(nanos, &longest_launch_wait_);
 }
@@ -174,6 +178,8 @@ StreamGroupStats StreamGroup::Stats() const {
   stats.recordings_made = recordings_made_.load(std::memory_order_relaxed);
   stats.recordings = recordings_.load(std::memory_order_relaxed);
   stats.recording_bytes = recording_bytes_.load(std::memory_order_relaxed);
+  stats.longest_recording_micros =
+      longest_recording_.load(std::memory_order_relaxed) / 1000;
   stats.waits = waits_.load(std::memory_order_relaxed);
   stats.events = events_.load(std::memory_order_relaxed);
   stats.tensors_held = tensors_held_.load(std::memory_order_relaxed);

@@ -138,6 +138,8 @@ class StreamGroup {
   void NoteVerified() { verified_.fetch_add(1, std::memory_order_relaxed); }
   // There are so many recordings of the group's steps more, or fewer.
   void NoteRecordings(int recordings, int64_t bytes);
+  // One took so long to make.
+  void NoteRecordingTime(int64_t nanos);
 
   // Whoever launches a recorded step (step/recording.h), with the copies of its
   // inputs and results.
@@ -210,6 +212,7 @@ class StreamGroup {
   std::atomic<int64_t> recordings_made_{0};
   std::atomic<int64_t> recordings_{0};
   std::atomic<int64_t> recording_bytes_{0};
+  std::atomic<int64_t> longest_recording_{0};  // nanoseconds
 };
 
 }  // namespace multistream
