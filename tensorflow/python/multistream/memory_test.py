@@ -153,6 +153,87 @@ except tf.errors.ResourceExhaustedError as error:
     )
 
 
+RECORDED = """
+SIZE = 3 << 20  # 12 MiB
+
+@tf.function(autograph=False)
+def recorded(x):
+    with tf.device(GPU):
+        return tf.reduce_sum(tf.exp(x) * x + tf.tanh(x))
+
+# All of its values at once.
+@tf.function(autograph=False)
+def needs(value, count):
+    with tf.device(GPU):
+        values = [tf.fill([SIZE], value + i) for i in range(count)]
+        with tf.control_dependencies(values):
+            return tf.add_n([tf.reduce_max(v) for v in values])
+
+with tf.device(GPU):
+    large = tf.fill([SIZE], 0.5)
+    expected = recorded(large).numpy()
+
+def use(group):
+    with tf.cuda.stream_group(group), tf.device(GPU):
+        for _ in range(20):
+            check(recorded(large).numpy() == expected, f"group {group}")
+
+def greedy(group, count):
+    with tf.cuda.stream_group(group), tf.device(GPU):
+        total = needs(tf.constant(1.0), count).numpy()
+        check(total == count * (count + 1) / 2, f"{count} values: {total}")
+
+def recordings():
+    return [s.recordings for s in tf.cuda.stream_stats()]
+"""
+
+
+def test_recordings_are_given_back_to_a_step_that_needs_the_memory() -> None:
+    run_limited(
+        RECORDED
+        + """
+use(2)
+use(3)
+check(recordings() == [0, 0, 1, 1], f"recorded {recordings()}")
+check(tf.cuda.stream_stats()[2].recording_bytes > 20 << 20, f"{tf.cuda.stream_stats()[2]}")
+start = time.monotonic()
+greedy(2, 3)
+# TensorFlow waits for 10 seconds before it gives up.
+check(time.monotonic() - start < 8, "without a long wait")
+check(recordings() == [0, 0, 0, 1], f"the group's recordings are given back: {recordings()}")
+use(2)
+use(3)
+check(recordings() == [0, 0, 0, 1], f"others are left: {recordings()}")
+why = "its recording was dropped, as its stream group ran out of memory"
+check(any(c.end == why for c in tf.cuda.capture_report().counts), "the reason")
+try:
+    greedy(3, 8)
+    check(False, "no error")
+except tf.errors.ResourceExhaustedError:
+    check(recordings() == [0, 0, 0, 0], "all was tried")
+use(3)
+""",
+        TF_MULTI_STREAM_CAPTURE="auto",
+    )
+
+
+def test_recordings_of_all_groups_are_given_back_to_a_pool() -> None:
+    run_limited(
+        RECORDED
+        + """
+for group in range(4):
+    use(group)
+check(recordings() == [1, 1, 1, 1], f"recorded {recordings()}")
+greedy(1, 14)
+check(recordings() == [0, 0, 0, 0], f"given back {recordings()}")
+for group in range(4):
+    use(group)
+""",
+        TF_MULTI_STREAM_CAPTURE="auto",
+        TF_GPU_STREAM_GROUP_SHARE_MEM_POOL="true",
+    )
+
+
 @pytest.mark.parametrize(
     "switch", ["TF_GPU_STREAM_GROUP_SHARE_MEM_POOL", "TF_GPU_STREAM_AWARE_BFC"]
 )

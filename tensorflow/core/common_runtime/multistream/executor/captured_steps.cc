@@ -62,9 +62,16 @@ CapturedSteps::CapturedSteps(GroupMember* leader, const Options& options,
       verify_every_(options.capture_verify),
       step_(graph),
       recorders_(std::move(recorders)),
-      records_(recorders_.size()) {}
+      records_(recorders_.size()) {
+  for (size_t i = 0; i < recorders_.size(); ++i) {
+    leader_->gpu_groups()->group(i)->AddRecordingOwner(this);
+  }
+}
 
 CapturedSteps::~CapturedSteps() {
+  for (size_t i = 0; i < recorders_.size(); ++i) {
+    leader_->gpu_groups()->group(i)->RemoveRecordingOwner(this);
+  }
   absl::MutexLock lock(&mu_);
   for (auto& [key, shape] : shapes_) {
     if (shape.recorded == nullptr) continue;
@@ -204,6 +211,23 @@ void CapturedSteps::EndLater(std::shared_ptr<RecordedStep> recorded) {
   StreamGroup* group = recorded->group();
   group->WhenCompleted(
       [recorded = std::move(recorded)]() mutable { recorded = nullptr; });
+}
+
+void CapturedSteps::GiveBack(StreamGroup* group) {
+  std::vector<std::shared_ptr<RecordedStep>> dropped;
+  {
+    absl::MutexLock lock(&mu_);
+    for (auto& [key, shape] : shapes_) {
+      if (key.first != group->index() || shape.recorded == nullptr) continue;
+      dropped.push_back(Dropped(&shape, /*at_once=*/0,
+                                "its recording was dropped, as its stream "
+                                "group ran out of memory"));
+      // However often it was launched: the memory may be short for long.
+      shape.next_try =
+          std::max<int64_t>(shape.next_try, shape.runs + kRunsAfterGivingBack);
+    }
+  }
+  for (auto& recorded : dropped) EndLater(std::move(recorded));
 }
 
 absl::Status CapturedSteps::Keep(const CapturedCall& call,

@@ -54,7 +54,7 @@ namespace tensorflow {
 namespace multistream {
 
 // Of one executor. Thread-safe.
-class CapturedSteps {
+class CapturedSteps : public StreamGroup::RecordingOwner {
  public:
   // Steps of a shape that run as always on a group before one is recorded: the
   // first loads kernels, chooses algorithms and makes handles.
@@ -62,6 +62,8 @@ class CapturedSteps {
   // A shape that could not be recorded is tried again at once, then after so
   // many runs, after twice as many, and so on.
   static constexpr int kRunsBeforeRetry = 64;
+  // And so many after its memory was given back.
+  static constexpr int kRunsAfterGivingBack = 1024;
   // A recording that was launched so often has saved more time than it took.
   static constexpr int kLaunchesThatPay = 32;
   // Of shapes, per executor; beyond it, those without a recording are
@@ -80,6 +82,8 @@ class CapturedSteps {
   void Run(const Executor::Args& args, StreamGroup* group,
            CapturedCall::RunAsAlways run_as_always,
            Executor::DoneCallback done);
+
+  void GiveBack(StreamGroup* group) override;
 
  private:
   // What is known of steps that take values of certain shapes on a group.

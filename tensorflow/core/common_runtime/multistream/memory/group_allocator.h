@@ -26,10 +26,13 @@ limitations under the License.
 #include <optional>
 #include <utility>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tensorflow/core/common_runtime/multistream/memory/fresh_memory.h"
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
 #include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
@@ -56,10 +59,28 @@ class GroupAllocator : public AllocatorWrapper {
       : AllocatorWrapper(wrapped), group_(group), pool_(pool) {}
 
   void* AllocateRaw(size_t alignment, size_t num_bytes) override {
-    return Own(AllocatorWrapper::AllocateRaw(alignment, num_bytes), num_bytes);
+    return AllocateRaw(alignment, num_bytes, AllocationAttributes());
   }
   void* AllocateRaw(size_t alignment, size_t num_bytes,
                     const AllocationAttributes& attributes) override {
+    // Before it waits for others to free memory: what recordings have.
+    if (attributes.retry_on_failure && HaveRecordings()) {
+      const AllocationAttributes once(/*retry_on_failure=*/false,
+                                      attributes.allocation_will_be_logged,
+                                      attributes.freed_by_func);
+      const absl::Time until = absl::Now() + kLongestGivingBack;
+      for (bool is_given_back = false;; is_given_back = true) {
+        void* address =
+            AllocatorWrapper::AllocateRaw(alignment, num_bytes, once);
+        if (address != nullptr) return Own(address, num_bytes);
+        if (!is_given_back) {
+          GiveBackRecordings();
+        } else if (absl::Now() > until) {
+          break;
+        }
+        absl::SleepFor(absl::Milliseconds(1));
+      }
+    }
     return Own(AllocatorWrapper::AllocateRaw(alignment, num_bytes, attributes),
                num_bytes);
   }
@@ -85,6 +106,23 @@ class GroupAllocator : public AllocatorWrapper {
   StreamAwarePool* pool() const { return pool_; }
 
  private:
+  // Streams have to complete what uses the recordings' memory.
+  static constexpr absl::Duration kLongestGivingBack = absl::Milliseconds(200);
+
+  // Of those whose memory it is: the group's, or all that share the pool.
+  bool HaveRecordings() const {
+    if (pool_ == nullptr) return group_->HasRecordings();
+    GpuGroups* gpu = FindGpuGroups(group_->gpu());
+    return gpu != nullptr && gpu->HaveRecordings();
+  }
+  void GiveBackRecordings() {
+    if (pool_ == nullptr) {
+      group_->GiveBackRecordings();
+    } else {
+      FindGpuGroups(group_->gpu())->GiveBackRecordings();
+    }
+  }
+
   void* Own(void* address, size_t bytes) {
     if (address == nullptr && bytes > 0) {
       std::optional<AllocatorStats> all;

@@ -15,6 +15,7 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <utility>
@@ -71,6 +72,15 @@ GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups,
   for (const auto& group : groups_) {
     group->BelongsTo(sanitizer_.get(), &out_of_memory_);
   }
+}
+
+bool GpuGroups::HaveRecordings() const {
+  return std::any_of(groups_.begin(), groups_.end(),
+                     [](const auto& group) { return group->HasRecordings(); });
+}
+
+void GpuGroups::GiveBackRecordings() {
+  for (const auto& group : groups_) group->GiveBackRecordings();
 }
 
 std::vector<StreamGroupStats> GpuGroups::Stats() const {

@@ -86,6 +86,10 @@ class GpuGroups {
     return out_of_memory_.AddTo(std::move(status), failures_before);
   }
 
+  // As of StreamGroup, of all groups.
+  bool HaveRecordings() const;
+  void GiveBackRecordings();
+
   std::vector<StreamGroupStats> Stats() const;
 
  private:

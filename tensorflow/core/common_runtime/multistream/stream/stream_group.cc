@@ -15,6 +15,7 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -47,6 +48,21 @@ void StreamGroup::NoteRecordings(int recordings, int64_t bytes) {
   }
   recordings_.fetch_add(recordings, std::memory_order_relaxed);
   recording_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void StreamGroup::AddRecordingOwner(RecordingOwner* owner) {
+  absl::MutexLock lock(&owners_mu_);
+  owners_.push_back(owner);
+}
+
+void StreamGroup::RemoveRecordingOwner(RecordingOwner* owner) {
+  absl::MutexLock lock(&owners_mu_);
+  owners_.erase(std::find(owners_.begin(), owners_.end(), owner));
+}
+
+void StreamGroup::GiveBackRecordings() {
+  absl::MutexLock lock(&owners_mu_);
+  for (RecordingOwner* owner : owners_) owner->GiveBack(this);
 }
 
 absl::Status StreamGroup::CopyToDevice(const void*, void*, size_t) {

@@ -36,7 +36,9 @@ limitations under the License.
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/sanitizer/sanitizer.h"
@@ -141,6 +143,24 @@ class StreamGroup {
   // One took so long to make.
   void NoteRecordingTime(int64_t nanos);
 
+  // Who has recordings of the group's steps, and their memory, which a step
+  // that finds none may need more.
+  class RecordingOwner {
+   public:
+    // Drops those of `group`. Their memory comes back once the group's stream
+    // has completed what uses it. Called by who allocates, with any locks.
+    virtual void GiveBack(StreamGroup* group) = 0;
+
+   protected:
+    ~RecordingOwner() = default;
+  };
+  void AddRecordingOwner(RecordingOwner* owner);
+  void RemoveRecordingOwner(RecordingOwner* owner);
+  bool HasRecordings() const {
+    return recordings_.load(std::memory_order_relaxed) > 0;
+  }
+  void GiveBackRecordings();
+
   // Whoever launches a recorded step (step/recording.h), with the copies of its
   // inputs and results.
   absl::Mutex* launch_mu() { return &launch_mu_; }
@@ -207,6 +227,8 @@ class StreamGroup {
 
   absl::Mutex record_mu_;
   absl::Mutex launch_mu_;
+  absl::Mutex owners_mu_;
+  std::vector<RecordingOwner*> owners_ ABSL_GUARDED_BY(owners_mu_);
   std::atomic<int64_t> replays_{0};
   std::atomic<int64_t> verified_{0};
   std::atomic<int64_t> recordings_made_{0};
