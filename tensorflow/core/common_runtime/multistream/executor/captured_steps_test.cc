@@ -29,7 +29,9 @@ limitations under the License.
 
 #include "absl/strings/match.h"
 #include "tensorflow/cc/ops/standard_ops.h"
+#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+#include "tensorflow/core/framework/op_kernel.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -88,6 +90,44 @@ bool Equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
     }
   }
   return true;
+}
+
+// An op that counts when it runs, and when it knows no group.
+std::atomic<int> looks{0};
+std::atomic<int> looks_without_group{0};
+
+class LooksAtGroup : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    ++looks;
+    if (GroupOnThread::Get() == nullptr) ++looks_without_group;
+    context->set_output(0, context->input(0));
+  }
+};
+REGISTER_KERNEL_BUILDER(Name("Tanh")
+                            .Device(DEVICE_CPU)
+                            .TypeConstraint<float>("T")
+                            .Label("looks_at_group"),
+                        LooksAtGroup);
+
+// What TensorFlow keeps for each group it finds by this.
+TEST(CapturedOpsTest, KnowTheirGroupWhileTheyAreRecorded) {
+  Scope root = Scope::NewRootScope();
+  auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  auto y = ops::Tanh(root.WithOpName("y").WithDevice(kGpu), x);
+  y.node()->AddAttr("_kernel", "looks_at_group");
+  const std::unique_ptr<Session> session = SessionOf(root);
+  const int64_t made = Total(&StreamGroupStats::recordings_made);
+  for (int i = 0; i < 20; ++i) {
+    std::vector<Tensor> results;
+    const absl::Status status =
+        session->Run({{"x", Input(2, i)}}, {"y"}, {}, &results);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  EXPECT_GT(Total(&StreamGroupStats::recordings_made), made);
+  EXPECT_GE(looks, 20);
+  EXPECT_EQ(looks_without_group, 0);
 }
 
 class CapturedStepsTest : public ::testing::Test {
