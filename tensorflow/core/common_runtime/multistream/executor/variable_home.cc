@@ -92,8 +92,7 @@ absl::Status VariableHome::PutBack(GpuGroups* gpu, Var* variable,
     // To move it keeps others out, and makes the leader wait for all groups:
     // not for nothing.
     absl::MutexLock lock(&mu_);
-    if (place_.IsInitialized() && !place_.RefCountIsOne() &&
-        !IsInUseForLong()) {
+    if (place_.has_value() && !place_->RefCountIsOne() && !IsInUseForLong()) {
       return absl::UnavailableError("a variable's memory is still in use");
     }
   }
@@ -110,7 +109,7 @@ absl::Status VariableHome::PutBack(GpuGroups* gpu, Var* variable,
 
 bool VariableHome::IsGivenUp() {
   absl::MutexLock lock(&mu_);
-  return !place_.IsInitialized();
+  return !place_.has_value();
 }
 
 bool VariableHome::IsInUseForLong() {
@@ -122,13 +121,14 @@ bool VariableHome::IsInUseForLong() {
 absl::Status VariableHome::PutBackLocked(GpuGroups* gpu, Var* variable) {
   mutex_lock lock(*variable->mu());
   Tensor* value = variable->tensor();
-  if (place_.IsInitialized() && Has(*value)) return absl::OkStatus();
-  if (!place_.IsInitialized() || !Suits(*value) || !place_.RefCountIsOne()) {
-    if (place_.IsInitialized() && Suits(*value) && !IsInUseForLong()) {
-      return absl::UnavailableError("a variable's memory is still in use");
-    }
+  if (Has(*value)) return absl::OkStatus();
+  const bool may_return = place_.has_value() && Suits(*value);
+  if (may_return && !place_->RefCountIsOne() && !IsInUseForLong()) {
+    return absl::UnavailableError("a variable's memory is still in use");
+  }
+  if (!may_return || !place_->RefCountIsOne()) {
     // The leader's stream waits for all that reads it, by now.
-    place_ = Tensor();
+    place_.reset();
     return absl::AbortedError("a variable has moved for good");
   }
   in_use_since_ = absl::InfiniteFuture();
@@ -137,13 +137,13 @@ absl::Status VariableHome::PutBackLocked(GpuGroups* gpu, Var* variable) {
     sanitizer->Launch(
         leader->index(), "a variable is put back",
         {{value->data(), value->TotalBytes(), false, "variable"},
-         {place_.data(), place_.TotalBytes(), true, "variable's home"}});
+         {place_->data(), place_->TotalBytes(), true, "variable's home"}});
   }
-  TF_RETURN_IF_ERROR(
-      leader->CopyOnDevice(value->data(), place_.data(), place_.TotalBytes()));
+  TF_RETURN_IF_ERROR(leader->CopyOnDevice(value->data(), place_->data(),
+                                          place_->TotalBytes()));
   // Not the memory alone: its references are counted.
   leader->WhenCompleted(
-      [old = std::exchange(*value, place_), self = shared_from_this()] {});
+      [old = std::exchange(*value, *place_), self = shared_from_this()] {});
   return absl::OkStatus();
 }
 

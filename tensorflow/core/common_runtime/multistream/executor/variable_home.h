@@ -25,6 +25,7 @@ limitations under the License.
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -86,8 +87,8 @@ class VariableHome : public std::enable_shared_from_this<VariableHome> {
 
   absl::Mutex mu_;
   // While it is the only reference to the memory, nobody reads that any more
-  // but what is enqueued already. Empty if the home was given up.
-  Tensor place_ ABSL_GUARDED_BY(mu_);
+  // but what is enqueued already. None if the home was given up.
+  std::optional<Tensor> place_ ABSL_GUARDED_BY(mu_);
   absl::Time in_use_since_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
 };
 

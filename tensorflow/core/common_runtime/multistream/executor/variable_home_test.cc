@@ -1,0 +1,142 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/executor/variable_home.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "tensorflow/cc/ops/standard_ops.h"
+#include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/platform/refcount.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+constexpr GpuGroups::StateKey kKey = 5;
+
+// A variable in the leader's memory of an emulated GPU.
+class VariableHomeTest : public ::testing::Test {
+ protected:
+  VariableHomeTest() : session_(MakeSession()), gpu_(FindGpuGroups(0)) {
+    *variable_->tensor() = Value(1);
+    home_ = VariableHome::Of(variable_.get());
+  }
+
+  static std::unique_ptr<Session> MakeSession() {
+    Scope root = Scope::NewRootScope();
+    ops::Const(root.WithDevice("/device:GPU:0"), 1.0f);
+    std::unique_ptr<Session> session = SessionOf(root);
+    std::vector<Tensor> results;
+    EXPECT_TRUE(session->Run({}, {"Const"}, {}, &results).ok());
+    return session;
+  }
+
+  Tensor Value(float value, int64_t size = 100) {
+    Tensor tensor(gpu_->leader()->allocator(), DT_FLOAT, {size});
+    tensor.flat<float>().setConstant(value);
+    return tensor;
+  }
+  absl::Status PutBack() { return home_->PutBack(gpu_, variable_.get(), kKey); }
+  float value() {
+    EXPECT_TRUE(gpu_->leader()->Block().ok());
+    return variable_->tensor()->flat<float>()(99);
+  }
+
+  const std::unique_ptr<Session> session_;
+  GpuGroups* const gpu_;
+  const core::RefCountPtr<Var> variable_{new Var(DT_FLOAT)};
+  std::shared_ptr<VariableHome> home_;
+};
+
+TEST_F(VariableHomeTest, AValueElsewhereIsPutBack) {
+  const void* const place = variable_->tensor()->data();
+  EXPECT_TRUE(PutBack().ok());
+  *variable_->tensor() = Value(2);
+  EXPECT_FALSE(home_->Has(*variable_->tensor()));
+  EXPECT_TRUE(PutBack().ok());
+  EXPECT_EQ(variable_->tensor()->data(), place);
+  EXPECT_EQ(value(), 2);
+  EXPECT_EQ(VariableHome::Of(variable_.get()), home_);
+}
+
+// Who writes may have found the memory already, and no longer has the mutex.
+TEST_F(VariableHomeTest, NothingIsMovedWhileSomebodyReadsOrWrites) {
+  for (const bool writes : {false, true}) {
+    *variable_->tensor() = Value(3);
+    const GpuGroups::StateKey keys[] = {kKey};
+    if (writes) {
+      gpu_->BeginWrite(keys);
+    } else {
+      gpu_->BeginRead(gpu_->group(1), keys);
+    }
+    std::atomic<bool> moved{false};
+    std::thread mover([&] {
+      EXPECT_TRUE(PutBack().ok());
+      moved = true;
+    });
+    absl::SleepFor(absl::Milliseconds(50));
+    EXPECT_FALSE(moved) << "writes: " << writes;
+    variable_->tensor()->flat<float>().setConstant(4);
+    if (writes) {
+      gpu_->EndWrite(keys);
+    } else {
+      gpu_->EndRead(gpu_->group(1), keys);
+    }
+    mover.join();
+    EXPECT_EQ(value(), 4);
+  }
+}
+
+TEST_F(VariableHomeTest, MemoryThatSomebodyHasIsLeftAloneAndThenGivenUp) {
+  const Tensor kept = *variable_->tensor();
+  *variable_->tensor() = Value(5);
+  EXPECT_TRUE(absl::IsUnavailable(PutBack()));
+  absl::SleepFor(VariableHome::kLongestUse + absl::Milliseconds(10));
+  EXPECT_TRUE(absl::IsAborted(PutBack()));
+  EXPECT_EQ(value(), 5);
+  EXPECT_EQ(kept.flat<float>()(99), 1);
+  EXPECT_TRUE(kept.RefCountIsOne());
+  EXPECT_NE(VariableHome::Of(variable_.get()), home_);
+}
+
+TEST_F(VariableHomeTest, AnotherShapeHasAnotherHome) {
+  *variable_->tensor() = Value(6, 200);
+  EXPECT_TRUE(absl::IsAborted(PutBack()));
+  const auto other = VariableHome::Of(variable_.get());
+  EXPECT_NE(other, home_);
+  EXPECT_TRUE(other->Has(*variable_->tensor()));
+}
+
+TEST_F(VariableHomeTest, LargeOnesAndPartsOfLargeOnesHaveNone) {
+  const int64_t most = VariableHome::kMostBytes / sizeof(float);
+  Tensor large = Value(7, most + 1);
+  for (const Tensor& value : {large, large.Slice(0, 100), Tensor(DT_FLOAT)}) {
+    const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
+    *variable->tensor() = value;
+    EXPECT_EQ(VariableHome::Of(variable.get()), nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow
