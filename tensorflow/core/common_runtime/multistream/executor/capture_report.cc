@@ -15,7 +15,6 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/executor/capture_report.h"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 

@@ -106,10 +106,7 @@ void CapturedSteps::Received(const std::shared_ptr<CapturedCall>& call) {
         break;
       }
       why = Launch(call, *std::move(recorded));
-      if (why.ok()) {
-        replayed_->fetch_add(1, std::memory_order_relaxed);
-        return;
-      }
+      if (why.ok()) return;
       // Of no use any more: if it may be recorded again, then now. While a step
       // runs as always it shares the variables' memory, and who changes one
       // has to put it elsewhere, away from the other groups' recordings.
@@ -275,6 +272,7 @@ absl::Status CapturedSteps::Launch(const std::shared_ptr<CapturedCall>& call,
                 const absl::Status& completed, std::vector<Tensor> outputs,
                 std::optional<int64_t> version) mutable {
         // The session, and with it this, may end as soon as the step does.
+        replayed_->fetch_add(1, std::memory_order_relaxed);
         recorded = nullptr;
         if (verify && version.has_value() && completed.ok()) {
           Verify(call, *version, std::move(outputs));
