@@ -16,10 +16,12 @@
 
 `RewriterConfig` gets `use_multi_stream` and `multi_stream_opts`, with the names that DeepRec gave
 them (https://github.com/DeepRec-AI/DeepRec, rewriter_config.proto) and other numbers, since
-TensorFlow uses DeepRec's for other fields. The runtime finds them among the fields that the C++
-messages of TensorFlow do not know and keep; `config_fields.h` has the same numbers.
+TensorFlow uses DeepRec's for other fields; `GPUOptions` gets `cuda_graph_enable_jit` likewise. The
+runtime finds them among the fields that the C++ messages of TensorFlow do not know and keep;
+`config_fields.h` has the same numbers.
 
-`rewriter_config_pb2` imports this module in the place of `google.protobuf.descriptor_pool`.
+`rewriter_config_pb2` and `config_pb2` import this module in the place of
+`google.protobuf.descriptor_pool`.
 """
 
 from google.protobuf import descriptor_pb2, descriptor_pool
@@ -27,6 +29,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 # Of RewriterConfig.
 USE_MULTI_STREAM = 7301
 MULTI_STREAM_OPTS = 7302
+# Of GPUOptions.
+CUDA_GRAPH_ENABLE_JIT = 7303
 
 # Values of MultiStreamPartitionPolicy, from 0. The last one is not DeepRec's.
 POLICIES = (
@@ -41,7 +45,7 @@ _Field = descriptor_pb2.FieldDescriptorProto
 
 
 class _Pool:
-    """The default pool, for the file that defines `RewriterConfig`."""
+    """The default pool, for a file that defines one of the messages."""
 
     def AddSerializedFile(self, serialized: bytes) -> object:  # noqa: N802  protobuf's name
         """Adds the file, with our fields, to the default pool.
@@ -67,6 +71,22 @@ def Default() -> _Pool:  # noqa: N802  protobuf's name
 
 
 def _add_fields(file: descriptor_pb2.FileDescriptorProto) -> None:
+    for message in file.message_type:
+        if message.name == "RewriterConfig":
+            _add_rewriter_fields(file, message)
+            break
+        if message.name == "GPUOptions":
+            message.field.add(
+                name="cuda_graph_enable_jit",
+                number=CUDA_GRAPH_ENABLE_JIT,
+                type=_Field.TYPE_BOOL,
+                label=_Field.LABEL_OPTIONAL,
+            )
+
+
+def _add_rewriter_fields(
+    file: descriptor_pb2.FileDescriptorProto, rewriter: descriptor_pb2.DescriptorProto
+) -> None:
     package = f".{file.package}"
     policies = file.enum_type.add(name="MultiStreamPartitionPolicy")
     for number, name in enumerate(POLICIES):
@@ -89,7 +109,6 @@ def _add_fields(file: descriptor_pb2.FileDescriptorProto) -> None:
         type_name=f"{package}.MultiStreamPartitionPolicy",
         label=_Field.LABEL_OPTIONAL,
     )
-    (rewriter,) = (m for m in file.message_type if m.name == "RewriterConfig")
     rewriter.field.add(
         name="use_multi_stream",
         number=USE_MULTI_STREAM,

@@ -197,6 +197,13 @@ int TFMS_Captures() {
   return options.ok() && options->captures() ? 1 : 0;
 }
 
+// CaptureFunctions (executor_hook.h): CopyText of an error message.
+int TFMS_CaptureFunctions(int has_devices, char* message, int size) {
+  const absl::Status status =
+      tensorflow::multistream::CaptureFunctions(has_devices != 0);
+  return CopyText(std::string(status.message()), message, size);
+}
+
 // CopyText of CaptureReport::Lines.
 int TFMS_CaptureReport(char* lines, int size) {
   return CopyText(tensorflow::multistream::CaptureReport::Lines(), lines, size);

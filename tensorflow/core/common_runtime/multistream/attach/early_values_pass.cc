@@ -13,13 +13,15 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What does a captured step have to wait for? Asks early_values.h once a graph
-// has been divided among its devices, if steps are to be captured.
+// What does a captured step have to wait for, and which steps are captured?
+// Asks early_values.h and capture_mark.h once a graph has been divided among
+// its devices.
 
 #include <memory>
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/config/process_options.h"
+#include "tensorflow/core/common_runtime/multistream/plan/capture_mark.h"
 #include "tensorflow/core/common_runtime/multistream/plan/early_values.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 
@@ -40,6 +42,7 @@ class MarkEarlyValuesPass : public GraphOptimizationPass {
       parts.push_back(graph.get());
     }
     MarkEarlyValues(parts);
+    MarkParts(parts);
     return absl::OkStatus();
   }
 };

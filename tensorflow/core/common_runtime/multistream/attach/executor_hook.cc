@@ -45,6 +45,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_placement.h"
 #include "tensorflow/core/common_runtime/multistream/executor/graph_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/executor/node_level_executor.h"
+#include "tensorflow/core/common_runtime/multistream/plan/capture_mark.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
@@ -160,6 +161,9 @@ bool HasGpu() {
 // them: some of TensorFlow's Python modules call its own AddDevices, not ours.
 bool HasMadeGpus() { return GPUProcessState::singleton()->HasGPUDevice(); }
 
+// One thread at a time asks for what the environment does not.
+absl::Mutex requests_mu(absl::kConstInit);
+
 // Makes the process able to give a session what its configuration asks for,
 // where that can still be done.
 absl::Status PrepareFor(const SessionConfig& asked) {
@@ -194,11 +198,44 @@ absl::Status PrepareFor(const SessionConfig& asked) {
   return absl::OkStatus();
 }
 
+// Makes devices that are made from now on able to capture steps. `too_late`:
+// for who asks they have been made.
+absl::Status PrepareForCapture(bool too_late) {
+  const absl::StatusOr<Options>& options = ProcessOptions();
+  if (!options.ok()) return options.status();
+  if (options->captures()) return absl::OkStatus();
+  TF_RETURN_IF_ERROR(CheckReplacedSymbols());
+  TF_RETURN_IF_ERROR(CanRequestCapture());
+  const bool is_registered = registered.load(std::memory_order_acquire);
+  if (too_late || (!is_registered && HasMadeGpus())) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "this process has made its devices without captured steps already. Ask "
+        "for them before the first session or eager op, or set ",
+        kCaptureVariable, "=marked"));
+  }
+  TF_RETURN_IF_ERROR(RequestCapture());
+  if (!is_registered && HasGpu()) Register(NewCudaGpuFactory());
+  return absl::OkStatus();
+}
+
+// For a session; the result is the same without.
+void TryToPrepareForCapture(const SessionConfig* streams) {
+  absl::Status status = PrepareForCapture(/*too_late=*/false);
+  if (status.ok() && streams != nullptr && streams->streams.value_or(2) > 1) {
+    status = absl::FailedPreconditionError(
+        "its nodes have streams, as use_multi_stream is ON");
+  }
+  if (status.ok()) return;
+  LOG_FIRST_N(WARNING, 1)
+      << "Multi-stream: a session's gpu_options.cuda_graph_enable_jit has no "
+         "effect: "
+      << status.message();
+}
+
 // In the place of DeviceFactory::AddDevices, which is `stock`: a session begins
 // with its devices.
 absl::Status AddDevices(const SessionOptions& options,
                         const std::function<absl::Status()>& stock) {
-  static absl::Mutex mu(absl::kConstInit);
   makes_devices.store(true, std::memory_order_relaxed);
   // Another thread of the parent may have had the lock.
   if (GroupsAreOfParent()) return stock();
@@ -206,11 +243,14 @@ absl::Status AddDevices(const SessionOptions& options,
   auto asked = ReadSessionConfig(options.config);
   if (!asked.ok()) return asked.status();
   // A GPU has groups for as long as the process lives, or none.
-  absl::MutexLock lock(&mu);
+  absl::MutexLock lock(&requests_mu);
   const absl::StatusOr<Options>& before = ProcessOptions();
   const size_t gpus_before = AllGpuGroups().size();
   absl::Status status;
   if (asked->has_value()) status = PrepareFor(**asked);
+  if (status.ok() && AsksForCapture(options.config)) {
+    TryToPrepareForCapture(asked->has_value() ? &**asked : nullptr);
+  }
   if (status.ok()) status = stock();
   // What a session asked for that could not be made is not the next one's.
   if (!status.ok() && AllGpuGroups().size() == gpus_before) {
@@ -220,6 +260,11 @@ absl::Status AddDevices(const SessionOptions& options,
 }
 
 }  // namespace
+
+absl::Status CaptureFunctions(bool has_devices) {
+  absl::MutexLock lock(&requests_mu);
+  return PrepareForCapture(has_devices);
+}
 
 absl::Status LookAtEnvironmentAgain() {
   // Where they do not reach us, what is to be done then is done already.
@@ -255,6 +300,12 @@ absl::Status NewExecutor(const std::string& executor_type,
       if (captures || !leader->session_streams().node_level) {
         return multistream::NewGraphLevelExecutor(
             params, graph, leader, options, make_stock, out_executor);
+      }
+      if (multistream::CaptureMarkOf(graph) ==
+          multistream::CaptureMode::kRequire) {
+        return absl::FailedPreconditionError(
+            "tf.cuda.captured(mode=\"require\"), and steps whose nodes have "
+            "stream groups are not captured");
       }
       return multistream::NewNodeLevelExecutor(params, graph, leader, options,
                                                make_stock, out_executor);

@@ -13,10 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// For tests: a process whose environment had none of our variables when it
-// loaded TensorFlow looks at it again, and is then what it would be had it had
-// them from the start. So can processes be forked from one that has loaded
-// TensorFlow, which takes seconds, whatever environment each is to have.
+// What can change after TensorFlow has been loaded?
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_EXECUTOR_HOOK_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_EXECUTOR_HOOK_H_
@@ -26,6 +23,15 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
+// For tf.cuda.captured: devices that are made from now on can capture steps.
+// `has_devices`: those that functions run on have been made already.
+// FailedPrecondition says why functions cannot be captured.
+absl::Status CaptureFunctions(bool has_devices);
+
+// For tests: a process whose environment had none of our variables when it
+// loaded TensorFlow looks at it again, and is then what it would be had it had
+// them from the start. So can processes be forked from one that has loaded
+// TensorFlow, which takes seconds, whatever environment each is to have.
 // FailedPrecondition, and nothing has changed, if the process has made devices
 // or had variables of ours already. A value that is not allowed is no error
 // here, but of CheckEnvironment (multistream.h), as where it is there from the

@@ -86,6 +86,14 @@ void AddFields(FileDescriptorProto* file) {
   }
 }
 
+void AddGpuFields(FileDescriptorProto* file) {
+  for (DescriptorProto& message : *file->mutable_message_type()) {
+    if (message.name() != "GPUOptions") continue;
+    AddField("cuda_graph_enable_jit", kCudaGraphEnableJit,
+             FieldDescriptorProto::TYPE_BOOL, nullptr, &message);
+  }
+}
+
 // `file` and all that it imports.
 void AddFile(const FileDescriptor* file, DescriptorPool* pool) {
   if (pool->FindFileByName(file->name()) != nullptr) return;
@@ -95,6 +103,7 @@ void AddFile(const FileDescriptor* file, DescriptorPool* pool) {
   FileDescriptorProto copy;
   file->CopyTo(&copy);
   if (file == RewriterConfig::descriptor()->file()) AddFields(&copy);
+  if (file == GPUOptions::descriptor()->file()) AddGpuFields(&copy);
   pool->BuildFile(copy);
 }
 
@@ -139,6 +148,14 @@ void SetMultiStream(int streams, MultiStreamPartitionPolicy policy,
   fields->DeleteByNumber(kMultiStreamOpts);
   fields->AddVarint(kUseMultiStream, RewriterConfig::ON);
   fields->AddLengthDelimited(kMultiStreamOpts, serialized);
+}
+
+void SetCudaGraph(bool enable, ConfigProto* config) {
+  GPUOptions* options = config->mutable_gpu_options();
+  google::protobuf::UnknownFieldSet* fields =
+      options->GetReflection()->MutableUnknownFields(options);
+  fields->DeleteByNumber(kCudaGraphEnableJit);
+  fields->AddVarint(kCudaGraphEnableJit, enable ? 1 : 0);
 }
 
 }  // namespace multistream

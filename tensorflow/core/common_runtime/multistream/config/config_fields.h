@@ -32,6 +32,9 @@ namespace multistream {
 inline constexpr int kUseMultiStream = 7301;
 inline constexpr int kMultiStreamOpts = 7302;
 
+// Of GPUOptions.
+inline constexpr int kCudaGraphEnableJit = 7303;
+
 // Of MultiStreamOptions, which is the latter's message.
 inline constexpr int kMultiStreamNum = 1;
 inline constexpr int kPartitionPolicy = 2;
@@ -52,10 +55,16 @@ enum class MultiStreamPartitionPolicy {
 void SetMultiStream(int streams, MultiStreamPartitionPolicy policy,
                     ConfigProto* config);
 
+// Makes steps of sessions of `config` be captured where they can be
+// (docs/captured-steps.md), whatever the environment says but
+// TF_MULTI_STREAM_CAPTURE=off.
+void SetCudaGraph(bool enable, ConfigProto* config);
+
 // Reads a ConfigProto in text format, in which graph_options.rewrite_options
 // may have use_multi_stream and multi_stream_opts, with multi_stream_num and
-// partition_policy, which say the same. (TensorFlow's own parser does not know
-// them.) Returns the first error, with its place, or "".
+// partition_policy, and gpu_options cuda_graph_enable_jit, which say the same.
+// (TensorFlow's own parser does not know them.) Returns the first error, with
+// its place, or "".
 std::string ParseConfigText(const std::string& text, ConfigProto* config);
 
 }  // namespace multistream

@@ -98,6 +98,12 @@ constexpr std::pair<const char*, Policy> kPolicies[] = {
     {"full_graph", Policy::kFullGraph},
     {"cost", Policy::kCost}};
 
+constexpr std::pair<const char*, CaptureMode> kCaptureModes[] = {
+    {"off", CaptureMode::kOff},
+    {"marked", CaptureMode::kMarked},
+    {"auto", CaptureMode::kAuto},
+    {"require", CaptureMode::kRequire}};
+
 absl::Status ParseResources(const GetVariable& get, Options* options) {
   if (const std::string v = get(kPrioritiesVariable).value_or(""); !v.empty()) {
     absl::Status s =
@@ -196,6 +202,13 @@ std::optional<Policy> PolicyOfName(absl::string_view name) {
   return std::nullopt;
 }
 
+std::optional<CaptureMode> CaptureModeOfName(absl::string_view name) {
+  for (const auto& [known, mode] : kCaptureModes) {
+    if (absl::AsciiStrToLower(name) == known) return mode;
+  }
+  return std::nullopt;
+}
+
 bool Options::HasSeveralGroups() const {
   return emulated_gpus > 0 ||
          std::any_of(group_counts.begin(), group_counts.end(),
@@ -287,12 +300,11 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
                                      : SanitizerMode::kAbort;
   }
   if (std::string v = value_of(kCaptureVariable); !v.empty()) {
-    absl::Status s = CheckWord(kCaptureVariable, v, {"off", "auto", "require"});
+    std::vector<std::string> names;
+    for (const auto& [name, mode] : kCaptureModes) names.push_back(name);
+    absl::Status s = CheckWord(kCaptureVariable, v, names);
     if (!s.ok()) return s;
-    v = absl::AsciiStrToLower(v);
-    options.capture = v == "off"    ? CaptureMode::kOff
-                      : v == "auto" ? CaptureMode::kAuto
-                                    : CaptureMode::kRequire;
+    options.capture = *CaptureModeOfName(v);
   }
   for (auto [name, lowest, highest, out] :
        {std::tuple{kCaptureMegabytesVariable, 1, 1 << 20, &options.capture_mb},
@@ -304,9 +316,10 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
         ParseIntList(name, v, lowest, highest, /*of_each=*/"", &parsed);
     if (!s.ok()) return s;
     *out = parsed[0];
-    if (options.capture == CaptureMode::kOff) {
+    if (options.capture <= CaptureMode::kOff) {
       options.without_effect.push_back(
-          absl::StrCat(name, " (without ", kCaptureVariable, ")"));
+          absl::StrCat(name, " (without ", kCaptureVariable,
+                       ", but for what the program captures)"));
     }
   }
   absl::Status policy = ParsePolicy(get, &options);
@@ -328,7 +341,7 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
         kContextCountVariable,
         " (without several stream groups: ", kGroupCountVariable, ")"));
   }
-  if (options.capture != CaptureMode::kOff && !options.captures()) {
+  if (options.capture > CaptureMode::kOff && !options.captures()) {
     options.without_effect.push_back(
         absl::StrCat(kCaptureVariable, " (with ", kNodeLevelVariable,
                      "=true, whose steps run on several groups)"));

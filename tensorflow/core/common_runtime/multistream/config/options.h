@@ -66,8 +66,9 @@ inline constexpr int kMaxGroupCount = 64;
 inline constexpr int kMaxEmulatedGpus = 16;
 
 enum class SanitizerMode { kOff, kLog, kAbort };
-// Whether steps are recorded and launched as a whole: captured_steps.h.
-enum class CaptureMode { kOff, kAuto, kRequire };
+// Which steps are recorded and launched as a whole: captured_steps.h. Where the
+// environment does not say, those that the program asks for.
+enum class CaptureMode { kUnset, kOff, kMarked, kAuto, kRequire };
 // Whose threads launch ops: see StepThreads::RunnerFor.
 enum class ThreadMode { kProcess, kGlobal, kShared, kPrivate };
 
@@ -121,7 +122,7 @@ struct Options {
   // TF_PER_STREAM_HOST_ALLOCATOR: pinned host memory of each group's own.
   bool host_allocators = false;
   // TF_MULTI_STREAM_CAPTURE; at graph level only.
-  CaptureMode capture = CaptureMode::kOff;
+  CaptureMode capture = CaptureMode::kUnset;
   // TF_MULTI_STREAM_CAPTURE_MB: of recordings, for each graph of a session.
   int capture_mb = 1024;
   // TF_MULTI_STREAM_CAPTURE_VERIFY: every so many replays, of an executor, are
@@ -135,7 +136,7 @@ struct Options {
   // True if any GPU gets more than one group, or if GPUs are emulated.
   bool HasSeveralGroups() const;
   // Whether groups have recorders.
-  bool captures() const { return capture != CaptureMode::kOff && !node_level; }
+  bool captures() const { return capture > CaptureMode::kOff && !node_level; }
   // Whether the runtime has anything to do: otherwise TensorFlow is as always.
   bool Enabled() const { return HasSeveralGroups() || captures(); }
 
@@ -180,6 +181,9 @@ struct Options {
 
 // The policy that TF_MULTI_STREAM_POLICY calls so, or nullopt.
 std::optional<Policy> PolicyOfName(absl::string_view name);
+
+// What TF_MULTI_STREAM_CAPTURE calls so, or nullopt.
+std::optional<CaptureMode> CaptureModeOfName(absl::string_view name);
 
 // Reads a variable; nullopt if it is not set.
 using GetVariable =

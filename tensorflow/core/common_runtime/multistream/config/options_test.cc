@@ -501,7 +501,7 @@ TEST(OptionsTest, Capture) {
     variables["TF_GPU_STREAM_GROUP_COUNT"] = "4";
     return *Parse(variables);
   };
-  EXPECT_EQ(parse({}).capture, CaptureMode::kOff);
+  EXPECT_EQ(parse({}).capture, CaptureMode::kUnset);
   EXPECT_EQ(parse({{kCaptureVariable, "off"}}).capture, CaptureMode::kOff);
   EXPECT_EQ(parse({{kCaptureVariable, "Auto"}}).capture, CaptureMode::kAuto);
   const Options required =
@@ -519,7 +519,8 @@ TEST(OptionsTest, Capture) {
   EXPECT_TRUE(one.Enabled());
   EXPECT_FALSE(one.HasSeveralGroups());
   EXPECT_FALSE(Parse({{kCaptureVariable, "off"}})->Enabled());
-  ExpectRefused(kCaptureVariable, "yes", "off, auto, require");
+  EXPECT_TRUE(Parse({{kCaptureVariable, "marked"}})->Enabled());
+  ExpectRefused(kCaptureVariable, "yes", "off, marked, auto, require");
   EXPECT_EQ(parse({}).capture_verify, 0);
   EXPECT_EQ(parse({{kCaptureVariable, "auto"}, {kCaptureVerifyVariable, "9"}})
                 .capture_verify,

@@ -75,6 +75,31 @@ std::atomic<const absl::StatusOr<Options>*>& Current() {
   return current;
 }
 
+// The environment's options with these in place of its own.
+absl::Status Request(const Options& before, const std::vector<int>& counts,
+                     bool any_node_level, CaptureMode capture) {
+  std::string text = absl::StrCat(
+      absl::StrJoin(before.default_group_counts, ","), "\n", any_node_level);
+  absl::StatusOr<Options> with =
+      ParseOptions([&](const std::string& name) -> std::optional<std::string> {
+        std::optional<std::string> value = FromEnvironment(name);
+        if (name == kGroupCountVariable && !counts.empty()) {
+          value = absl::StrJoin(counts, ",");
+        } else if (name == kCaptureVariable &&
+                   capture == CaptureMode::kMarked) {
+          value = "marked";
+        }
+        if (value) absl::StrAppend(&text, "\n", name, "=", *value);
+        return value;
+      });
+  if (!with.ok()) return with.status();
+  with->default_group_counts = before.default_group_counts;
+  with->any_node_level = any_node_level;
+  Current().store(Kept(std::move(text), *std::move(with)),
+                  std::memory_order_release);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 const absl::StatusOr<Options>& ProcessOptions() {
@@ -92,24 +117,34 @@ absl::Status RequestNodeLevel(int groups) {
   std::vector<int> counts = before->group_counts;
   if (counts.empty()) counts.push_back(1);
   for (int& count : counts) count = std::max(count, groups);
-  std::string text = absl::StrJoin(before->default_group_counts, ",");
-  absl::StatusOr<Options> with = ParseOptions([&](const std::string& name) {
-    std::optional<std::string> value =
-        name == kGroupCountVariable
-            ? std::optional<std::string>(absl::StrJoin(counts, ","))
-            : FromEnvironment(name);
-    if (value) absl::StrAppend(&text, "\n", name, "=", *value);
-    return value;
-  });
-  if (!with.ok()) return with.status();
-  with->default_group_counts = before->default_group_counts;
-  with->any_node_level = true;
-  if (with->group_counts == before->group_counts && before->any_node_level) {
+  if (counts == before->group_counts && before->any_node_level) {
     return absl::OkStatus();
   }
-  Current().store(Kept(std::move(text), *std::move(with)),
-                  std::memory_order_release);
+  return Request(*before, counts, /*any_node_level=*/true, before->capture);
+}
+
+absl::Status CanRequestCapture() {
+  const absl::StatusOr<Options>& before = ProcessOptions();
+  if (!before.ok()) return before.status();
+  if (before->capture == CaptureMode::kOff) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no step is captured with ", kCaptureVariable, "=off"));
+  }
+  if (before->node_level) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no step is captured with ", kNodeLevelVariable,
+                     "=true, whose steps run on several groups"));
+  }
   return absl::OkStatus();
+}
+
+absl::Status RequestCapture() {
+  const absl::Status can = CanRequestCapture();
+  if (!can.ok()) return can;
+  const absl::StatusOr<Options>& before = ProcessOptions();
+  if (before->captures()) return absl::OkStatus();
+  return Request(*before, before->group_counts, before->any_node_level,
+                 CaptureMode::kMarked);
 }
 
 void RestoreOptions(const absl::StatusOr<Options>& before) {

@@ -29,7 +29,7 @@ namespace tensorflow {
 namespace multistream {
 
 // The options of this process: those of its environment, which are read once,
-// with what RequestNodeLevel has added.
+// with what RequestNodeLevel and RequestCapture have added.
 const absl::StatusOr<Options>& ProcessOptions();
 
 // Whether the process has several groups on some GPU, or emulated GPUs.
@@ -39,6 +39,12 @@ bool IsEnabled();
 // has at least as many. InvalidArgument if the environment contradicts. To be
 // called by one thread at a time; once the groups are made, with 1.
 absl::Status RequestNodeLevel(int groups);
+// For functions and sessions that ask for captured steps, as if the environment
+// had TF_MULTI_STREAM_CAPTURE=marked: devices that are made from now on can
+// capture. FailedPrecondition if the environment says that none are captured,
+// which CanRequestCapture asks, too.
+absl::Status RequestCapture();
+absl::Status CanRequestCapture();
 // If no groups could be made: `before` is what ProcessOptions returned before
 // the request.
 void RestoreOptions(const absl::StatusOr<Options>& before);

@@ -136,6 +136,41 @@ TEST_F(ProcessOptionsDeathTest, ARequestCanBeTakenBack) {
   });
 }
 
+TEST_F(ProcessOptionsDeathTest, CaptureCanBeRequested) {
+  InNewProcess({{kGroupCountVariable, "2"}, {kCaptureMegabytesVariable, "7"}},
+               [] {
+                 EXPECT_FALSE(ProcessOptions()->captures());
+                 EXPECT_EQ(RequestCapture(), absl::OkStatus());
+                 EXPECT_TRUE(ProcessOptions()->captures());
+                 EXPECT_EQ(ProcessOptions()->capture, CaptureMode::kMarked);
+                 EXPECT_EQ(ProcessOptions()->capture_mb, 7);
+                 EXPECT_EQ(Counts(), std::vector<int>{2});
+                 // Neither request takes the other one back.
+                 EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+                 EXPECT_TRUE(ProcessOptions()->captures());
+                 const absl::StatusOr<Options>* after = &ProcessOptions();
+                 EXPECT_EQ(RequestCapture(), absl::OkStatus());
+                 EXPECT_EQ(&ProcessOptions(), after);
+                 EXPECT_EQ(Counts(), std::vector<int>{4});
+               });
+  InNewProcess({}, [] {
+    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+    EXPECT_EQ(RequestCapture(), absl::OkStatus());
+    EXPECT_EQ(Counts(), std::vector<int>{4});
+    EXPECT_TRUE(ProcessOptions()->any_node_level);
+    EXPECT_TRUE(ProcessOptions()->captures());
+  });
+  for (const auto& [name, value] :
+       {std::pair{kCaptureVariable, "off"}, {kNodeLevelVariable, "true"}}) {
+    InNewProcess({{name, value}}, [name = name] {
+      const absl::Status status = RequestCapture();
+      EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+      EXPECT_NE(status.message().find(name), std::string::npos) << status;
+      EXPECT_FALSE(ProcessOptions()->captures());
+    });
+  }
+}
+
 TEST_F(ProcessOptionsDeathTest, RequestsTakenBackAgainAndAgainKeepNothingNew) {
   InNewProcess({{kGroupCountVariable, "2"}}, [] {
     const absl::StatusOr<Options>& before = ProcessOptions();

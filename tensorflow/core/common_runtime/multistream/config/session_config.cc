@@ -115,12 +115,23 @@ absl::StatusOr<std::optional<SessionConfig>> ReadSessionConfig(
   return asked;
 }
 
+bool AsksForCapture(const ConfigProto& config) {
+  const GPUOptions& options = config.gpu_options();
+  return Number(options.GetReflection()->GetUnknownFields(options),
+                kCudaGraphEnableJit)
+             .value_or(0) != 0;
+}
+
 absl::StatusOr<SessionStreams> StreamsOfSession(const ConfigProto& config,
                                                 const Options& options, int k,
                                                 int gpu, int made) {
   auto asked = ReadSessionConfig(config);
   if (!asked.ok()) return asked.status();
   SessionStreams streams;
+  streams.capture = options.capture;
+  if (options.capture == CaptureMode::kMarked && AsksForCapture(config)) {
+    streams.capture = CaptureMode::kAuto;
+  }
   streams.groups = std::min(options.DefaultGroupCount(k), made);
   if (!asked->has_value()) {
     streams.node_level = options.node_level;

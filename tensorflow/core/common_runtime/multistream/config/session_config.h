@@ -45,6 +45,10 @@ struct SessionConfig {
 absl::StatusOr<std::optional<SessionConfig>> ReadSessionConfig(
     const ConfigProto& config);
 
+// gpu_options.cuda_graph_enable_jit: whether the session's steps are to be
+// captured where they can be.
+bool AsksForCapture(const ConfigProto& config);
+
 // What a session has on one GPU.
 struct SessionStreams {
   // The first so many of the GPU's groups.
@@ -52,6 +56,8 @@ struct SessionStreams {
   // Whether nodes have groups, rather than steps.
   bool node_level = false;
   Policy policy = Policy::kNone;
+  // Of its steps; those of functions that say otherwise are apart.
+  CaptureMode capture = CaptureMode::kOff;
 };
 
 // Of the session's `k`-th GPU, which is the platform's `gpu` and has `made`

@@ -83,6 +83,32 @@ TEST(SessionConfigTest, ReadsWhatAProgramSays) {
   }
 }
 
+TEST(SessionConfigTest, ASessionMayAskForCapturedSteps) {
+  ConfigProto config;
+  EXPECT_FALSE(AsksForCapture(config));
+  for (bool enable : {true, false, true}) {
+    SetCudaGraph(enable, &config);
+    EXPECT_EQ(AsksForCapture(config), enable);
+    ConfigProto text;
+    EXPECT_EQ(
+        ParseConfigText(absl::StrCat("gpu_options { cuda_graph_enable_jit: ",
+                                     enable ? "true" : "false", " }"),
+                        &text),
+        "");
+    EXPECT_EQ(AsksForCapture(text), enable);
+  }
+  const auto mode = [&config](CaptureMode environment) {
+    Options options;
+    options.capture = environment;
+    return StreamsOfSession(config, options, 0, 0, 1)->capture;
+  };
+  EXPECT_EQ(mode(CaptureMode::kMarked), CaptureMode::kAuto);
+  EXPECT_EQ(mode(CaptureMode::kRequire), CaptureMode::kRequire);
+  EXPECT_EQ(mode(CaptureMode::kOff), CaptureMode::kOff);
+  SetCudaGraph(false, &config);
+  EXPECT_EQ(mode(CaptureMode::kMarked), CaptureMode::kMarked);
+}
+
 TEST(SessionConfigTest, TheTextAndTheProgramAreTheSame) {
   const char* const names[] = {"NO_PARTITION", "USER_DEFINED_PARTITION",
                                "EMBEDDING_GRAPH_PARTITION",

@@ -52,12 +52,13 @@ struct HostCopies {
 }  // namespace
 
 CapturedSteps::CapturedSteps(GroupMember* leader, const Options& options,
-                             std::string name, const Capturable& graph,
+                             std::string required, std::string name,
+                             const Capturable& graph,
                              std::vector<std::unique_ptr<Executor>> recorders)
     : leader_(leader),
       name_(std::move(name)),
       replayed_(CaptureReport::CounterOf(name_, CaptureReport::kReplayed)),
-      required_(options.capture == CaptureMode::kRequire),
+      required_(std::move(required)),
       most_bytes_(int64_t{options.capture_mb} << 20),
       verify_every_(options.capture_verify),
       step_(graph),
@@ -163,10 +164,9 @@ absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Find(
       << status.message();
   const bool never =
       absl::IsAborted(status) || absl::IsFailedPrecondition(status);
-  if (required_ && never && shape.failures > 1) {
+  if (!required_.empty() && never && shape.failures > 1) {
     return absl::FailedPreconditionError(absl::StrCat(
-        kCaptureVariable,
-        "=require, and a step cannot be captured: ", status.message()));
+        required_, ", and a step cannot be captured: ", status.message()));
   }
   return absl::UnavailableError(status.message());
 }

@@ -71,9 +71,10 @@ class CapturedSteps : public StreamGroup::RecordingOwner {
   static constexpr int kMostShapes = 1024;
 
   // `recorders[i]` is the executor on the recorder of group `i` of `leader`.
-  // `name` is the graph's in reports.
-  CapturedSteps(GroupMember* leader, const Options& options, std::string name,
-                const Capturable& graph,
+  // `required` says, for an error, who wants no step to run otherwise; or is
+  // empty. `name` is the graph's in reports.
+  CapturedSteps(GroupMember* leader, const Options& options,
+                std::string required, std::string name, const Capturable& graph,
                 std::vector<std::unique_ptr<Executor>> recorders);
   ~CapturedSteps();
 
@@ -136,7 +137,7 @@ class CapturedSteps : public StreamGroup::RecordingOwner {
   GroupMember* const leader_;
   const std::string name_;
   CaptureReport::Counter* const replayed_;
-  const bool required_;
+  const std::string required_;
   const int64_t most_bytes_;
   const int verify_every_;
   const StepInterface step_;

@@ -16,6 +16,8 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/executor/graph_level_executor.h"
 
 #include <atomic>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -23,6 +25,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/executor/capture_report.h"
 #include "tensorflow/core/common_runtime/multistream/executor/captured_steps.h"
 #include "tensorflow/core/common_runtime/multistream/plan/capturable.h"
+#include "tensorflow/core/common_runtime/multistream/plan/capture_mark.h"
 #include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
@@ -68,21 +71,34 @@ class GraphLevelExecutor : public Executor {
   absl::Status InitializeCapture(const LocalExecutorParams& params,
                                  const Graph& graph,
                                  const MakeStockExecutor& make_stock) {
-    if (leader_->recorder(0) == nullptr) return absl::OkStatus();
+    const std::optional<CaptureMode> mark = CaptureMarkOf(graph);
+    const CaptureMode mode = mark.value_or(leader_->session_streams().capture);
+    if (mode <= CaptureMode::kMarked) return absl::OkStatus();
+    const std::string required =
+        mode != CaptureMode::kRequire ? ""
+        : mark.has_value()            ? "tf.cuda.captured(mode=\"require\")"
+                           : absl::StrCat(kCaptureVariable, "=require");
+    if (leader_->recorder(0) == nullptr) {
+      if (required.empty()) return absl::OkStatus();
+      return NotCaptured(
+          required, params,
+          "the device was made before steps were to be captured");
+    }
     std::string name = CaptureReport::NameOf(graph);
     if (changes_state()) {
-      not_captured_ = CaptureReport::CounterOf(
-          name, absl::StrCat("it changes state: ", traits_.leader_only));
-      return absl::OkStatus();
+      const std::string why =
+          absl::StrCat("it changes state: ", traits_.leader_only);
+      not_captured_ = CaptureReport::CounterOf(name, why);
+      // Without a mark, initializers and training steps are not meant.
+      if (required.empty() || !mark.has_value()) return absl::OkStatus();
+      return NotCaptured(required, params, why);
     }
     const Capturable capturable = ClassifyForCapture(graph);
     if (!capturable.obstacle.empty()) {
       not_captured_ = CaptureReport::CounterOf(name, capturable.obstacle);
       VLOG(1) << "Steps are not captured: " << capturable.obstacle;
-      if (options_.capture != CaptureMode::kRequire) return absl::OkStatus();
-      return absl::FailedPreconditionError(absl::StrCat(
-          kCaptureVariable, "=require, and steps of a graph on ",
-          params.device->name(), " cannot be captured: ", capturable.obstacle));
+      if (required.empty()) return absl::OkStatus();
+      return NotCaptured(required, params, capturable.obstacle);
     }
     std::vector<std::unique_ptr<Executor>> recorders;
     for (int i = 0; i < groups_; ++i) {
@@ -92,8 +108,9 @@ class GraphLevelExecutor : public Executor {
       TF_RETURN_IF_ERROR(
           make_stock(of_recorder, graph, &recorders.emplace_back()));
     }
-    captured_ = std::make_unique<CapturedSteps>(
-        leader_, options_, std::move(name), capturable, std::move(recorders));
+    captured_ = std::make_unique<CapturedSteps>(leader_, options_, required,
+                                                std::move(name), capturable,
+                                                std::move(recorders));
     return absl::OkStatus();
   }
 
@@ -112,6 +129,14 @@ class GraphLevelExecutor : public Executor {
   }
 
  private:
+  static absl::Status NotCaptured(const std::string& required,
+                                  const LocalExecutorParams& params,
+                                  const std::string& why) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(required, ", and steps of a graph on ",
+                     params.device->name(), " cannot be captured: ", why));
+  }
+
   // Steps run on the leader.
   bool changes_state() const { return !traits_.leader_only.empty(); }
 

@@ -16,6 +16,7 @@
 
 from tensorflow.python.multistream.auto_stream import auto_stream
 from tensorflow.python.multistream.capture_report import capture_report
+from tensorflow.python.multistream.captured import captured
 from tensorflow.python.multistream.cuda import multi_stream_is_enabled
 from tensorflow.python.multistream.cuda import stream_group_count
 from tensorflow.python.multistream.cuda import stream_stats
