@@ -25,12 +25,13 @@ result back. Each client is first compared with TensorFlow's result for the file
 from __future__ import annotations
 
 import argparse
-import threading
-import time
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
+from client_threads import run_clients
 
 BATCH = 16
 
@@ -104,36 +105,15 @@ class Client:
 
 def measure(clients: list[Client], seconds: float) -> str:
     """Queries from one thread for each client."""
-    times: list[list[float]] = [[] for _ in clients]
-    done = threading.Event()
 
-    def serve(client: Client, mine: list[float]) -> None:
-        with torch.inference_mode(), torch.cuda.stream(client.stream):
-            while not done.is_set():
-                start = time.perf_counter()
-                client.query()
-                mine.append(time.perf_counter() - start)
+    @contextlib.contextmanager
+    def on_stream(number: int) -> Iterator[None]:
+        with torch.inference_mode(), torch.cuda.stream(clients[number].stream):
+            yield
 
-    threads = [
-        threading.Thread(target=serve, args=(client, mine))
-        for client, mine in zip(clients, times, strict=True)
-    ]
-    start, cpu = time.perf_counter(), time.process_time()
-    for thread in threads:
-        thread.start()
-    time.sleep(seconds)
-    done.set()
-    for thread in threads:
-        thread.join()
-    passed, cpu = time.perf_counter() - start, time.process_time() - cpu
-    every = np.concatenate(times) * 1e3
-    p50, p99 = np.percentile(every, [50, 99])
+    load = run_clients(lambda number, _: clients[number].query(), len(clients), seconds, on_stream)
     free, total = torch.cuda.mem_get_info()
-    return (
-        f"{len(every) / passed:.0f} queries/s, ms: p50 {p50:.3f}, p99 {p99:.3f}, longest"
-        f" {every.max():.3f}; {cpu / len(every) * 1e6:.0f} us of CPU each; GPU memory"
-        f" {(total - free) / 2**20:.0f} MiB"
-    )
+    return f"{load}; GPU memory {(total - free) / 2**20:.0f} MiB"
 
 
 def main() -> None:

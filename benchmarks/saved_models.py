@@ -29,14 +29,13 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+from client_threads import run_clients
 
 GPU = "/GPU:0"
 INPUTS = 8
@@ -136,34 +135,17 @@ def measure(
     with tf.device(GPU):
         for _ in range(3):
             expected = [call(x).tobytes() for x in inputs]
-    times: list[list[float]] = [[] for _ in range(threads)]
     wrong = [0] * threads
-    ended = threading.Event()
 
-    def client(number: int) -> None:
-        with tf.device(GPU):
-            i = number
-            while not ended.is_set():
-                i = (i + 1) % len(inputs)
-                start = time.perf_counter()
-                found = call(inputs[i])
-                times[number].append(time.perf_counter() - start)
-                wrong[number] += found.tobytes() != expected[i]
+    def client(number: int, count: int) -> None:
+        i = (number + count) % len(inputs)
+        wrong[number] += call(inputs[i]).tobytes() != expected[i]
 
-    clients = [threading.Thread(target=client, args=(i,)) for i in range(threads)]
-    start, cpu = time.perf_counter(), time.process_time()
-    for thread in clients:
-        thread.start()
-    time.sleep(seconds)
-    ended.set()
-    for thread in clients:
-        thread.join()
-    passed, cpu = time.perf_counter() - start, time.process_time() - cpu
-    every = np.concatenate(times) * 1e3
-    p50, p99 = np.percentile(every, [50, 99])
+    load = run_clients(client, threads, seconds, lambda _: tf.device(GPU))
+    p50, p99, longest = load.percentiles
     text = (
-        f"{len(every) / passed:.0f},{p50:.3f},{p99:.3f},{every.max():.3f},"
-        f"{cpu / len(every) * 1e6:.0f},{len(every)},{sum(wrong)}"
+        f"{load.calls_per_second:.0f},{p50:.3f},{p99:.3f},{longest:.3f},"
+        f"{load.cpu_micros:.0f},{load.calls},{sum(wrong)}"
     )
     return text, sum(wrong)
 

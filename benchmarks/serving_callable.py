@@ -25,13 +25,13 @@ nothing in C++, so that it does not depend on what else runs.
 import argparse
 import ctypes
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from client_threads import run_clients
 from frozen_model import FrozenModel
 
 GPU = "/GPU:0"
@@ -57,35 +57,6 @@ def micros_of(call: Callable[[], Any], calls: int = 20000) -> float:
     for _ in range(calls):
         call()
     return (time.thread_time() - start) / calls * 1e6
-
-
-def measure(call: Callable[[], Any], threads: int, seconds: float) -> str:
-    """Calls from several threads: how many in a second, their times, and the CPU's."""
-    times: list[list[float]] = [[] for _ in range(threads)]
-    done = threading.Event()
-
-    def client(i: int) -> None:
-        with tf.device(GPU):
-            while not done.is_set():
-                start = time.perf_counter()
-                call()
-                times[i].append(time.perf_counter() - start)
-
-    clients = [threading.Thread(target=client, args=(i,)) for i in range(threads)]
-    start, cpu = time.perf_counter(), time.process_time()
-    for thread in clients:
-        thread.start()
-    time.sleep(seconds)
-    done.set()
-    for thread in clients:
-        thread.join()
-    passed, cpu = time.perf_counter() - start, time.process_time() - cpu
-    every = np.concatenate(times) * 1e3
-    p50, p99 = np.percentile(every, [50, 99])
-    return (
-        f"{len(every) / passed:.0f} calls/s, ms: p50 {p50:.3f}, p99 {p99:.3f}, longest"
-        f" {every.max():.3f}; {cpu / len(every) * 1e6:.0f} us of CPU each"
-    )
 
 
 def main() -> None:
@@ -122,9 +93,10 @@ def main() -> None:
     serve._call = real
     for threads in sorted({1, max(1, options.threads // 2), options.threads}):
         for way, call in ways.items():
-            print(
-                f"{threads:3} threads, {way}: {measure(call, threads, options.seconds)}", flush=True
+            load = run_clients(
+                lambda *_, call=call: call(), threads, options.seconds, lambda _: tf.device(GPU)
             )
+            print(f"{threads:3} threads, {way}: {load}", flush=True)
 
 
 if __name__ == "__main__":

@@ -107,9 +107,10 @@ std::string ReportAsText(const Report& report) {
     if (group.recordings_made > 0) {
       absl::StrAppendFormat(
           &text,
-          "  %d of them replayed, %.2f MiB for that, recorded "
-          "in %.1f ms at most\n",
+          "  %d of them replayed, %.2f MiB for that and %.2f MiB of "
+          "workspaces, recorded in %.1f ms at most\n",
           group.steps_replayed, group.recording_bytes / kMebi,
+          group.recording_workspace_bytes / kMebi,
           group.longest_recording_micros / 1e3);
     }
   }

@@ -61,6 +61,9 @@ class StreamGroupStats:
       recordings: recordings that there are.
       recording_bytes: their memory, in bytes, part of `bytes_in_use` but for what the driver has.
       longest_recording_micros: the longest time, in microseconds, that making one took.
+      recording_workspace_bytes: the most memory beside `recording_bytes` that a launch has taken,
+        in bytes, from the pool that CUDA has for graphs, as workspaces of cuBLAS. Steps of several
+        groups that run at once take it each; the pool keeps it.
     """
 
     gpu: int
@@ -90,6 +93,7 @@ class StreamGroupStats:
     recordings: int
     recording_bytes: int
     longest_recording_micros: int
+    recording_workspace_bytes: int
 
 
 class _CStats(ctypes.Structure):
@@ -122,6 +126,7 @@ class _CStats(ctypes.Structure):
         ("recordings", ctypes.c_int64),
         ("recording_bytes", ctypes.c_int64),
         ("longest_recording_micros", ctypes.c_int64),
+        ("recording_workspace_bytes", ctypes.c_int64),
     )
 
 

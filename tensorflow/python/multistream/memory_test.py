@@ -258,7 +258,7 @@ except tf.errors.ResourceExhaustedError as error:
     check("of at most 256.00MiB by all groups together" in text, text)
 check(np.isclose(needs(1, 200), 200 * one), "after the error")
 """,
-        **{switch: "true"},
+        **{switch: "true", "TF_FORCE_GPU_ALLOW_GROWTH": "false"},
     )
 
 

@@ -306,22 +306,25 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
     if (!s.ok()) return s;
     options.capture = *CaptureModeOfName(v);
   }
-  for (auto [name, lowest, highest, out] :
-       {std::tuple{kCaptureMegabytesVariable, 1, 1 << 20, &options.capture_mb},
-        {kCaptureVerifyVariable, 0, INT32_MAX, &options.capture_verify}}) {
+  std::vector<int> megabytes, verify;
+  for (auto [name, lowest, highest, of_each, out] :
+       {std::tuple{kCaptureMegabytesVariable, 1, 1 << 20, "", &megabytes},
+        {kCaptureVerifyVariable, 0, INT32_MAX, "", &verify},
+        {kCaptureBatchesVariable, 1, 1 << 20, "batch that is recorded",
+         &options.capture_batches}}) {
     const std::string v = value_of(name);
     if (v.empty()) continue;
-    std::vector<int> parsed;
-    absl::Status s =
-        ParseIntList(name, v, lowest, highest, /*of_each=*/"", &parsed);
+    absl::Status s = ParseIntList(name, v, lowest, highest, of_each, out);
     if (!s.ok()) return s;
-    *out = parsed[0];
     if (options.capture <= CaptureMode::kOff) {
       options.without_effect.push_back(
           absl::StrCat(name, " (without ", kCaptureVariable,
                        ", but for what the program captures)"));
     }
   }
+  if (!megabytes.empty()) options.capture_mb = megabytes[0];
+  if (!verify.empty()) options.capture_verify = verify[0];
+  std::sort(options.capture_batches.begin(), options.capture_batches.end());
   absl::Status policy = ParsePolicy(get, &options);
   if (!policy.ok()) return policy;
   options.any_node_level = options.node_level && options.HasSeveralGroups();

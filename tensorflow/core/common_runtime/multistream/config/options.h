@@ -60,6 +60,8 @@ inline constexpr char kCaptureMegabytesVariable[] =
     "TF_MULTI_STREAM_CAPTURE_MB";
 inline constexpr char kCaptureVerifyVariable[] =
     "TF_MULTI_STREAM_CAPTURE_VERIFY";
+inline constexpr char kCaptureBatchesVariable[] =
+    "TF_MULTI_STREAM_CAPTURE_BATCHES";
 inline constexpr char kTestFaultsVariable[] = "TF_MULTI_STREAM_TEST_FAULTS";
 inline constexpr int kMaxThreadCount = 1024;
 inline constexpr int kMaxGroupCount = 64;
@@ -128,6 +130,9 @@ struct Options {
   // TF_MULTI_STREAM_CAPTURE_VERIFY: every so many replays, of an executor, are
   // compared with a step; 0: none.
   int capture_verify = 0;
+  // TF_MULTI_STREAM_CAPTURE_BATCHES: rows that recordings have, ascending;
+  // batches are padded to the next of them (padding.h). Empty: none is.
+  std::vector<int> capture_batches;
   // TF_MULTI_STREAM_TEST_FAULTS: test_faults.h. For tests of the runtime only.
   bool test_faults = false;
   // Variables that are set and well-formed but have no effect, and why.

@@ -525,6 +525,13 @@ TEST(OptionsTest, Capture) {
   EXPECT_EQ(parse({{kCaptureVariable, "auto"}, {kCaptureVerifyVariable, "9"}})
                 .capture_verify,
             9);
+  EXPECT_TRUE(parse({}).capture_batches.empty());
+  const Variables batches = {{kCaptureVariable, "auto"},
+                             {kCaptureBatchesVariable, "16, 1,4"}};
+  EXPECT_EQ(parse(batches).capture_batches, std::vector<int>({1, 4, 16}));
+  EXPECT_TRUE(parse(batches).without_effect.empty());
+  ExpectRefused(kCaptureBatchesVariable, "4,0", "from 1 to 1048576");
+  ExpectRefused(kCaptureBatchesVariable, "4 8", "one for each batch");
   ExpectRefused(kCaptureMegabytesVariable, "0", "from 1 to 1048576");
   ExpectRefused(kCaptureVerifyVariable, "-1", "at least 0");
 }

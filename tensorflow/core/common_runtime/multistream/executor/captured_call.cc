@@ -17,8 +17,10 @@ limitations under the License.
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_state.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_variables.h"
@@ -39,6 +41,30 @@ std::vector<int> ByIndex(const std::vector<Item>& items) {
     at[index] = static_cast<int>(i);
   }
   return at;
+}
+
+// Repeats the rows of a tensor until it has those of the padding: values that
+// the step can take, whatever it does with them.
+absl::Status PadRows(
+    const Padding& padding, Allocator* allocator,
+    absl::FunctionRef<absl::Status(const void*, void*, size_t)> copy,
+    Tensor* tensor) {
+  if (tensor->dims() == 0) return absl::OkStatus();
+  Tensor padded(allocator, tensor->dtype(), padding.Padded(tensor->shape()));
+  if (!padded.IsInitialized()) {
+    return absl::ResourceExhaustedError("there is no memory for more rows");
+  }
+  char* const rows = static_cast<char*>(padded.data());
+  const size_t all = padded.TotalBytes();
+  size_t done = tensor->TotalBytes();
+  TF_RETURN_IF_ERROR(copy(tensor->data(), rows, done));
+  while (done < all) {
+    const size_t more = std::min(done, all - done);
+    TF_RETURN_IF_ERROR(copy(rows, rows + done, more));
+    done += more;
+  }
+  *tensor = std::move(padded);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -96,21 +122,27 @@ class CapturedCall::EarlierReceived : public RendezvousInterface {
       return;
     }
     const Received& it = call_->received_[*i];
-    done(it.status, it.send_args, args, it.value, it.is_dead);
+    done(it.status, it.send_args, args, ValueOf(*i), it.is_dead);
   }
   void StartAbort(const absl::Status& status) override {
     call_->args_.rendezvous->StartAbort(status);
   }
 
  protected:
+  virtual const Tensor& ValueOf(size_t i) const {
+    return call_->received_[i].value;
+  }
+
   const std::shared_ptr<CapturedCall> call_;
 };
 
-// The same, and keeps what the step makes.
+// Gives a step these inputs, and keeps what the step makes.
 class CapturedCall::Kept : public EarlierReceived, public CallFrameInterface {
  public:
-  explicit Kept(std::shared_ptr<CapturedCall> call)
-      : EarlierReceived(std::move(call)), outputs(call_->step_.outputs()) {}
+  Kept(std::shared_ptr<CapturedCall> call, StepInputs inputs)
+      : EarlierReceived(std::move(call)),
+        outputs(call_->step_.outputs()),
+        inputs_(std::move(inputs)) {}
 
   absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
                     bool is_dead) override {
@@ -130,7 +162,8 @@ class CapturedCall::Kept : public EarlierReceived, public CallFrameInterface {
     return call_->args_.call_frame->num_retvals();
   }
   absl::Status GetArg(int index, const Tensor** value) override {
-    return call_->args_.call_frame->GetArg(index, value);
+    *value = &inputs_.arguments[call_->step_.argument_at[index]];
+    return absl::OkStatus();
   }
   absl::Status SetRetval(int index, const Tensor& value) override {
     const int i = call_->step_.result_at[index];
@@ -140,6 +173,12 @@ class CapturedCall::Kept : public EarlierReceived, public CallFrameInterface {
   }
 
   std::vector<StepOutput> outputs;
+
+ protected:
+  const Tensor& ValueOf(size_t i) const override { return inputs_.received[i]; }
+
+ private:
+  const StepInputs inputs_;
 };
 
 CapturedCall::CapturedCall(const StepInterface& step,
@@ -176,14 +215,78 @@ void CapturedCall::Receive(const std::shared_ptr<CapturedCall>& call,
 bool CapturedCall::Collect(ResourceMgr* resources, const std::string& device) {
   for (const Received& it : received_) {
     if (!it.status.ok() || it.is_dead) return false;
-    AddShape(it.value);
   }
-  return CollectArguments() && CollectVariables(resources, device);
+  if (!CollectArguments() || !CollectVariables(resources, device)) return false;
+  AddShapes();
+  return true;
+}
+
+StepInputs CapturedCall::Inputs() const {
+  StepInputs inputs;
+  for (const Received& it : received_) inputs.received.push_back(it.value);
+  inputs.arguments = arguments_;
+  return inputs;
+}
+
+StepShapes CapturedCall::ShapesOfInputs() const {
+  StepShapes shapes;
+  for (const Received& it : received_) {
+    shapes.received.push_back(it.value.shape());
+  }
+  for (const Tensor& it : arguments_) shapes.arguments.push_back(it.shape());
+  for (const auto& variable : variables_) {
+    tf_shared_lock lock(*variable->mu());
+    shapes.variables.emplace_back(variable->tensor()->dtype(),
+                                  variable->tensor()->shape());
+  }
+  return shapes;
+}
+
+void CapturedCall::Pad(std::shared_ptr<const Padding> padding) {
+  padding_ = std::move(padding);
+  AddShapes();
+}
+
+absl::StatusOr<StepInputs> CapturedCall::PaddedInputs(Allocator* device,
+                                                      Allocator* pinned) const {
+  StepInputs inputs = Inputs();
+  if (padding_ == nullptr) return inputs;
+  const auto copy_on_host = [](const void* from, void* to, size_t bytes) {
+    std::memcpy(to, from, bytes);
+    return absl::OkStatus();
+  };
+  for (Tensor& it : inputs.received) {
+    TF_RETURN_IF_ERROR(PadRows(*padding_, pinned, copy_on_host, &it));
+  }
+  const auto copy_on_device = [this](const void* from, void* to, size_t bytes) {
+    return group_->CopyOnDevice(from, to, bytes);
+  };
+  absl::Status status;
+  for (Tensor& it : inputs.arguments) {
+    if (it.dtype() == DT_RESOURCE) continue;
+    status.Update(PadRows(*padding_, device, copy_on_device, &it));
+  }
+  group_->WhenCompleted([arguments = arguments_] {});
+  if (!status.ok()) return status;
+  return inputs;
+}
+
+void CapturedCall::AddShapes() {
+  shapes_.clear();
+  for (const Received& it : received_) AddShape(it.value);
+  for (const Tensor& it : arguments_) {
+    if (it.dtype() != DT_RESOURCE) AddShape(it);
+  }
+  for (const auto& variable : variables_) {
+    absl::StrAppend(&shapes_, reinterpret_cast<uintptr_t>(variable.get()), ";");
+  }
 }
 
 void CapturedCall::AddShape(const Tensor& tensor) {
   absl::StrAppend(&shapes_, static_cast<int>(tensor.dtype()), "[");
-  for (int64_t size : tensor.shape().dim_sizes()) {
+  const TensorShape& shape = tensor.shape();
+  for (int64_t size :
+       (padding_ == nullptr ? shape : padding_->Padded(shape)).dim_sizes()) {
     absl::StrAppend(&shapes_, size, ",");
   }
   absl::StrAppend(&shapes_, "]");
@@ -200,7 +303,6 @@ bool CapturedCall::CollectArguments() {
       return false;
     }
     arguments_.push_back(*value);
-    if (!it.is_variable) AddShape(*value);
   }
   return true;
 }
@@ -235,7 +337,6 @@ bool CapturedCall::CollectVariables(ResourceMgr* resources,
       state_.push_back(StateKeyOf(handle, resources));
     }
     if (variable == nullptr) return false;
-    absl::StrAppend(&shapes_, reinterpret_cast<uintptr_t>(variable.get()), ";");
   }
   return true;
 }
@@ -253,9 +354,9 @@ void CapturedCall::RunAlways(const std::shared_ptr<CapturedCall>& call) {
 }
 
 void CapturedCall::RunAndKeep(
-    const std::shared_ptr<CapturedCall>& call,
+    const std::shared_ptr<CapturedCall>& call, StepInputs inputs,
     std::function<void(absl::Status, std::vector<StepOutput>)> then) {
-  auto kept = std::make_shared<Kept>(call);
+  auto kept = std::make_shared<Kept>(call, std::move(inputs));
   CallFrameInterface* frame =
       call->args_.call_frame == nullptr ? nullptr : kept.get();
   call->run_as_always_(kept, frame,

@@ -33,8 +33,11 @@ limitations under the License.
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/multistream/executor/padding.h"
 #include "tensorflow/core/common_runtime/multistream/plan/capturable.h"
+#include "tensorflow/core/common_runtime/multistream/plan/independent_rows.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/function.h"
@@ -76,6 +79,12 @@ struct StepInterface {
   std::vector<int> result_at;
 };
 
+// What a step takes: values from the host, and arguments, as in StepInterface.
+struct StepInputs {
+  std::vector<Tensor> received;
+  std::vector<Tensor> arguments;  // on the device, or variables' handles
+};
+
 // What a step has made: first what it sends, then its results.
 struct StepOutput {
   Tensor tensor;
@@ -112,9 +121,9 @@ class CapturedCall {
 
   // Runs the step as always and ends it.
   static void RunAlways(const std::shared_ptr<CapturedCall>& call);
-  // Runs it, and keeps its results; `then` is to end it.
+  // Runs it with these inputs, and keeps its results; `then` is to end it.
   static void RunAndKeep(
-      const std::shared_ptr<CapturedCall>& call,
+      const std::shared_ptr<CapturedCall>& call, StepInputs inputs,
       std::function<void(absl::Status, std::vector<StepOutput>)> then);
 
   // Gives what the step has made to who asked for it.
@@ -125,9 +134,12 @@ class CapturedCall {
   // Someone wants to see the step's ops.
   bool is_traced() const { return args_.stats_collector != nullptr; }
 
-  // As in StepInterface.
-  const std::vector<Received>& received() const { return received_; }
-  // One for each argument: on the device, or a variable's handle.
+  // What it takes; handles of variables among the arguments.
+  StepInputs Inputs() const;
+  // The same with more rows, if it is padded. Enqueues copies of the arguments
+  // on the group's stream, into memory of `device`.
+  absl::StatusOr<StepInputs> PaddedInputs(Allocator* device,
+                                          Allocator* pinned) const;
   const std::vector<Tensor>& arguments() const { return arguments_; }
   const std::vector<core::RefCountPtr<Var>>& variables() const {
     return variables_;
@@ -135,13 +147,19 @@ class CapturedCall {
   // By which the variables are locked.
   const std::vector<GpuGroups::StateKey>& state() const { return state_; }
 
-  // Types and shapes of what it takes, and which variables.
+  // Types and shapes of what it takes, padded if it is, and which variables.
   const std::string& shapes() const { return shapes_; }
+
+  StepShapes ShapesOfInputs() const;
+  // Gives it to a recording of more rows than it has.
+  void Pad(std::shared_ptr<const Padding> padding);
+  const Padding* padding() const { return padding_.get(); }  // or nullptr
 
  private:
   class EarlierReceived;
   class Kept;
 
+  void AddShapes();
   void AddShape(const Tensor& tensor);
   bool CollectArguments();
   bool CollectVariables(ResourceMgr* resources, const std::string& device);
@@ -157,6 +175,7 @@ class CapturedCall {
   std::vector<core::RefCountPtr<Var>> variables_;
   std::vector<GpuGroups::StateKey> state_;
   std::string shapes_;
+  std::shared_ptr<const Padding> padding_;
 };
 
 }  // namespace multistream

@@ -54,6 +54,7 @@ struct HostCopies {
 CapturedSteps::CapturedSteps(GroupMember* leader, const Options& options,
                              std::string required, std::string name,
                              const Capturable& graph,
+                             std::unique_ptr<Paddings> paddings,
                              std::vector<std::unique_ptr<Executor>> recorders)
     : leader_(leader),
       name_(std::move(name)),
@@ -62,6 +63,7 @@ CapturedSteps::CapturedSteps(GroupMember* leader, const Options& options,
       most_bytes_(int64_t{options.capture_mb} << 20),
       verify_every_(options.capture_verify),
       step_(graph),
+      paddings_(std::move(paddings)),
       recorders_(std::move(recorders)),
       records_(recorders_.size()) {
   for (size_t i = 0; i < recorders_.size(); ++i) {
@@ -91,12 +93,14 @@ void CapturedSteps::Run(const Executor::Args& args, StreamGroup* group,
 void CapturedSteps::Received(const std::shared_ptr<CapturedCall>& call) {
   Device* device = leader_->group_device(0);
   absl::Status why;  // it runs as always
+  std::string not_padded;
   if (call->is_traced()) {
     why = absl::UnavailableError("it is traced");
   } else if (!call->Collect(device->resource_manager(), device->name())) {
     why = absl::UnavailableError(
         "something that it takes is missing, or in an unknown place");
   } else {
+    not_padded = Pad(call.get());
     do {
       absl::StatusOr<std::shared_ptr<RecordedStep>> recorded = Find(*call);
       if (!recorded.ok()) {
@@ -113,9 +117,21 @@ void CapturedSteps::Received(const std::shared_ptr<CapturedCall>& call) {
       // has to put it elsewhere, away from the other groups' recordings.
     } while (absl::IsAborted(why));
   }
-  CaptureReport::CounterOf(name_, why.message())
+  CaptureReport::CounterOf(
+      name_, not_padded.empty() ? why.message()
+                                : absl::StrCat(why.message(), "; ", not_padded))
       ->fetch_add(1, std::memory_order_relaxed);
   CapturedCall::RunAlways(call);
+}
+
+std::string CapturedSteps::Pad(CapturedCall* call) {
+  if (paddings_ == nullptr) return "";
+  std::shared_ptr<const Padding> padding =
+      paddings_->Of(call->shapes(), [call] { return call->ShapesOfInputs(); });
+  if (padding == nullptr) return "";
+  if (!padding->why_not.empty()) return padding->why_not;
+  call->Pad(std::move(padding));
+  return "";
 }
 
 absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Find(
@@ -177,8 +193,8 @@ absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Record(
   const absl::Time start = absl::Now();
   const absl::Status status =
       recorded->Record(call, recorders_[call.group()->index()].get());
-  call.group()->NoteRecordingTime(
-      absl::ToInt64Nanoseconds(absl::Now() - start));
+  call.group()->NoteNewRecording(absl::ToInt64Nanoseconds(absl::Now() - start),
+                                 recorded->workspace_bytes());
   if (status.ok()) return recorded;
   EndLater(std::move(recorded));
   return status;
@@ -310,54 +326,65 @@ std::optional<int64_t> CapturedSteps::StateVersion(
 
 void CapturedSteps::Verify(const std::shared_ptr<CapturedCall>& call,
                            int64_t version, std::vector<Tensor> outputs) {
+  Device* device = leader_->group_device(call->group()->index());
+  absl::StatusOr<StepInputs> inputs =
+      call->PaddedInputs(device->GetAllocator(AllocatorAttributes()),
+                         device->GetAllocator(PinnedMemory()));
+  if (!inputs.ok()) return Finish(*call, {}, inputs.status());
   leader_->gpu_groups()->StartStepOn(call->group());
-  CapturedCall::RunAndKeep(call, [this, call, version,
-                                  outputs = std::move(outputs)](
-                                     const absl::Status& status,
-                                     std::vector<StepOutput> kept) mutable {
-    StreamGroup* group = call->group();
-    if (status.ok() && StateVersion(*call) != version) {
-      // The two have read different values.
-      kept.clear();
-      return Finish(*call, std::move(outputs), absl::OkStatus());
-    }
-    Allocator* pinned =
-        leader_->group_device(group->index())->GetAllocator(PinnedMemory());
-    HostCopies replayed, expected;
-    absl::Status copied = status;
-    for (size_t i = 0; i < kept.size() && copied.ok(); ++i) {
-      const bool on_host = kept[i].on_host;
-      copied.Update(replayed.Add(group, pinned, outputs[i],
-                                 on_host || i < step_.sends.size()));
-      copied.Update(expected.Add(group, pinned, kept[i].tensor, on_host));
-    }
-    group->WhenCompleted(
-        [this, call, outputs, copied, kept = std::move(kept),
-         replayed = std::move(replayed),
-         expected = std::move(expected)]() mutable {
-          if (copied.ok() && TakeTestFault(TestFault::kSpoilReplay)) {
-            // Its own copy, as a result on the host may be the caller's.
-            Tensor& spoiled = replayed.copies[0];
-            spoiled = tensor::DeepCopy(spoiled);
-            *static_cast<char*>(spoiled.data()) ^= 1;
-          }
-          if (copied.ok()) call->group()->NoteVerified();
-          const absl::Status same =
-              copied.ok() ? Compare(replayed.copies, expected.copies) : copied;
+  CapturedCall::RunAndKeep(
+      call, *std::move(inputs),
+      [this, call, version, outputs = std::move(outputs)](
+          const absl::Status& status, std::vector<StepOutput> kept) mutable {
+        StreamGroup* group = call->group();
+        if (status.ok() && StateVersion(*call) != version) {
+          // The two have read different values.
           kept.clear();
-          Finish(*call, same.ok() ? std::move(outputs) : std::vector<Tensor>(),
-                 same);
-        },
-        /*host_waits=*/true);
-  });
+          return Finish(*call, std::move(outputs), absl::OkStatus());
+        }
+        Allocator* pinned =
+            leader_->group_device(group->index())->GetAllocator(PinnedMemory());
+        HostCopies replayed, expected;
+        absl::Status copied = status;
+        for (size_t i = 0; i < kept.size() && copied.ok(); ++i) {
+          const bool on_host = kept[i].on_host;
+          copied.Update(replayed.Add(group, pinned, outputs[i],
+                                     on_host || i < step_.sends.size()));
+          copied.Update(expected.Add(group, pinned, kept[i].tensor, on_host));
+        }
+        group->WhenCompleted(
+            [this, call, outputs, copied, kept = std::move(kept),
+             replayed = std::move(replayed),
+             expected = std::move(expected)]() mutable {
+              if (copied.ok() && TakeTestFault(TestFault::kSpoilReplay)) {
+                // Its own copy, as a result on the host may be the caller's.
+                Tensor& spoiled = replayed.copies[0];
+                spoiled = tensor::DeepCopy(spoiled);
+                *static_cast<char*>(spoiled.data()) ^= 1;
+              }
+              if (copied.ok()) call->group()->NoteVerified();
+              const absl::Status same =
+                  copied.ok() ? Compare(*call, replayed.copies, expected.copies)
+                              : copied;
+              kept.clear();
+              Finish(*call,
+                     same.ok() ? std::move(outputs) : std::vector<Tensor>(),
+                     same);
+            },
+            /*host_waits=*/true);
+      });
 }
 
-absl::Status CapturedSteps::Compare(const std::vector<Tensor>& replayed,
+absl::Status CapturedSteps::Compare(const CapturedCall& call,
+                                    const std::vector<Tensor>& replayed,
                                     const std::vector<Tensor>& expected) const {
+  const Padding* padding = call.padding();
   for (size_t i = 0; i < expected.size(); ++i) {
-    if (replayed[i].shape() == expected[i].shape() &&
+    const TensorShape& shape =
+        padding == nullptr ? replayed[i].shape() : padding->results[i].padded;
+    if (expected[i].shape() == shape &&
         std::memcmp(replayed[i].data(), expected[i].data(),
-                    expected[i].TotalBytes()) == 0) {
+                    replayed[i].TotalBytes()) == 0) {
       continue;
     }
     const size_t sends = step_.sends.size();

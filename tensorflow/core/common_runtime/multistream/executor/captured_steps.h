@@ -45,6 +45,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/executor/capture_report.h"
 #include "tensorflow/core/common_runtime/multistream/executor/captured_call.h"
+#include "tensorflow/core/common_runtime/multistream/executor/padding.h"
 #include "tensorflow/core/common_runtime/multistream/executor/recorded_step.h"
 #include "tensorflow/core/common_runtime/multistream/plan/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
@@ -73,8 +74,10 @@ class CapturedSteps : public StreamGroup::RecordingOwner {
   // `recorders[i]` is the executor on the recorder of group `i` of `leader`.
   // `required` says, for an error, who wants no step to run otherwise; or is
   // empty. `name` is the graph's in reports.
+  // `paddings` is nullptr if no batch is to be padded.
   CapturedSteps(GroupMember* leader, const Options& options,
                 std::string required, std::string name, const Capturable& graph,
+                std::unique_ptr<Paddings> paddings,
                 std::vector<std::unique_ptr<Executor>> recorders);
   ~CapturedSteps();
 
@@ -98,6 +101,8 @@ class CapturedSteps : public StreamGroup::RecordingOwner {
   };
 
   void Received(const std::shared_ptr<CapturedCall>& call);
+  // Why it is not padded, where it would be, or nothing.
+  std::string Pad(CapturedCall* call);
   // What to launch for the call's step. Unavailable says why there is nothing;
   // any other error is the step's, as steps must be captured.
   absl::StatusOr<std::shared_ptr<RecordedStep>> Find(const CapturedCall& call);
@@ -131,7 +136,8 @@ class CapturedSteps : public StreamGroup::RecordingOwner {
   // compare.
   void Verify(const std::shared_ptr<CapturedCall>& call, int64_t version,
               std::vector<Tensor> outputs);
-  absl::Status Compare(const std::vector<Tensor>& replayed,
+  absl::Status Compare(const CapturedCall& call,
+                       const std::vector<Tensor>& replayed,
                        const std::vector<Tensor>& expected) const;
 
   GroupMember* const leader_;
@@ -141,6 +147,7 @@ class CapturedSteps : public StreamGroup::RecordingOwner {
   const int64_t most_bytes_;
   const int verify_every_;
   const StepInterface step_;
+  const std::unique_ptr<Paddings> paddings_;
   const std::vector<std::unique_ptr<Executor>> recorders_;  // by group
 
   std::atomic<int64_t> replays_{0};

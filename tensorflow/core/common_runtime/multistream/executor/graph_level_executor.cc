@@ -24,6 +24,7 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/executor/capture_report.h"
 #include "tensorflow/core/common_runtime/multistream/executor/captured_steps.h"
+#include "tensorflow/core/common_runtime/multistream/executor/padding.h"
 #include "tensorflow/core/common_runtime/multistream/plan/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/plan/capture_mark.h"
 #include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
@@ -108,9 +109,13 @@ class GraphLevelExecutor : public Executor {
       TF_RETURN_IF_ERROR(
           make_stock(of_recorder, graph, &recorders.emplace_back()));
     }
-    captured_ = std::make_unique<CapturedSteps>(leader_, options_, required,
-                                                std::move(name), capturable,
-                                                std::move(recorders));
+    std::unique_ptr<Paddings> paddings;
+    if (!options_.capture_batches.empty()) {
+      paddings = std::make_unique<Paddings>(graph, options_.capture_batches);
+    }
+    captured_ = std::make_unique<CapturedSteps>(
+        leader_, options_, required, std::move(name), capturable,
+        std::move(paddings), std::move(recorders));
     return absl::OkStatus();
   }
 

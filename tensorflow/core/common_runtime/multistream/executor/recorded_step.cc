@@ -155,14 +155,19 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
     place.shape = held[i].shape();
   }
   // The step runs on these inputs, so they must be true ones.
+  Device* device = leader_->group_device(group_->index());
+  TF_ASSIGN_OR_RETURN(
+      const StepInputs inputs,
+      call.PaddedInputs(device->GetAllocator(AllocatorAttributes()),
+                        device->GetAllocator(PinnedMemory())));
   std::vector<Tensor> staged;
-  bool has_memory = Stage(call, &staged);
+  bool has_memory = Stage(inputs, &staged);
   const auto add = [&](const Tensor& like) {
     inputs_.emplace_back(recording_->memory(), like.dtype(), like.shape());
     has_memory = has_memory && inputs_.back().IsInitialized();
   };
-  for (const CapturedCall::Received& it : call.received()) add(it.value);
-  for (const Tensor& it : call.arguments()) {
+  for (const Tensor& it : inputs.received) add(it);
+  for (const Tensor& it : inputs.arguments) {
     if (it.dtype() == DT_RESOURCE) {
       inputs_.push_back(it);
     } else {
@@ -175,11 +180,11 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
   absl::Status status;
   {
     absl::MutexLock lock(group_->launch_mu());
-    status = CopyIn(call, staged);
+    status = CopyIn(inputs, staged);
   }
   // Here and below, what the stream may still use lives until it has not.
   group_->WhenCompleted(
-      [staged = std::move(staged), arguments = call.arguments()] {});
+      [staged = std::move(staged), arguments = inputs.arguments] {});
   TF_RETURN_IF_ERROR(status);
   // An emulated GPU's recording keeps this function.
   TF_RETURN_IF_ERROR(recording_->Record([this, executor] {
@@ -213,6 +218,9 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
       if (output.tensor.SharesBufferWith(variable)) output.tensor = Tensor();
     }
   }
+  if (call.padding() != nullptr) {
+    TF_RETURN_IF_ERROR(CheckPadding(*call.padding()));
+  }
   bytes_ = recording_->bytes();
   complete_ = true;
   return absl::OkStatus();
@@ -221,7 +229,9 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
 absl::Status RecordedStep::Launch(const std::shared_ptr<CapturedCall>& call,
                                   Launched launched) {
   Copies copies;
-  if (!Stage(*call, &copies.staged) || !NewOutputs(&copies.outputs)) {
+  copies.inputs = call->Inputs();
+  if (!Stage(copies.inputs, &copies.staged) ||
+      !NewOutputs(*call, &copies.outputs)) {
     return absl::ResourceExhaustedError("there is no memory for its copies");
   }
   // Variables are seldom away, and looking is as much work as trying.
@@ -257,7 +267,7 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   if (!are_in_place) return false;
   const std::optional<int64_t> version =
       leader_->gpu_groups()->StateVersion(call->state());
-  absl::Status status = CopyIn(*call, copies->staged);
+  absl::Status status = CopyIn(copies->inputs, copies->staged);
   if (status.ok()) {
     SetHandles(call->arguments());
     status = recording_->Launch();
@@ -276,6 +286,7 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
       [call, status, version, copies = std::move(*copies),
        launched = std::move(*launched)]() mutable {
         copies.staged.clear();
+        copies.inputs = {};
         launched(status, std::move(copies.outputs), version);
       },
       /*host_waits=*/true);
@@ -299,43 +310,61 @@ Tensor RecordedStep::NewPinned(DataType type, const TensorShape& shape) const {
       type, shape);
 }
 
-bool RecordedStep::Stage(const CapturedCall& call,
+bool RecordedStep::Stage(const StepInputs& inputs,
                          std::vector<Tensor>* staged) const {
-  for (const CapturedCall::Received& it : call.received()) {
-    staged->push_back(NewPinned(it.value.dtype(), it.value.shape()));
+  for (const Tensor& it : inputs.received) {
+    staged->push_back(NewPinned(it.dtype(), it.shape()));
     if (!staged->back().IsInitialized()) return false;
-    std::memcpy(staged->back().data(), it.value.data(), it.value.TotalBytes());
+    std::memcpy(staged->back().data(), it.data(), it.TotalBytes());
   }
   return true;
 }
 
-bool RecordedStep::NewOutputs(std::vector<Tensor>* outputs) const {
+bool RecordedStep::NewOutputs(const CapturedCall& call,
+                              std::vector<Tensor>* outputs) const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Place& made = outputs_[i];
     const bool to_host = i < step_.sends.size() || made.on_host;
+    const TensorShape& shape = call.padding() == nullptr
+                                   ? made.shape
+                                   : call.padding()->results[i].shape;
     outputs->push_back(to_host
-                           ? NewPinned(made.type, made.shape)
+                           ? NewPinned(made.type, shape)
                            : Tensor(leader_->group_device(group_->index())
                                         ->GetAllocator(AllocatorAttributes()),
-                                    made.type, made.shape));
+                                    made.type, shape));
     if (!outputs->back().IsInitialized()) return false;
     // What a recording has on the host is the same each time.
     if (made.on_host) {
       std::memcpy(outputs->back().data(), made.address,
-                  made.tensor.TotalBytes());
+                  outputs->back().TotalBytes());
     }
   }
   return true;
 }
 
-absl::Status RecordedStep::CopyIn(const CapturedCall& call,
+absl::Status RecordedStep::CheckPadding(const Padding& padding) const {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const Place& made = outputs_[i];
+    const BatchResult& result = padding.results[i];
+    // On the host it would not be copied each time.
+    if (made.shape != result.padded || (result.is_rows && made.on_host)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "a padded step has made a result of shape ", made.shape.DebugString(),
+          ", and ", result.padded.DebugString(), " was expected"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordedStep::CopyIn(const StepInputs& inputs,
                                   const std::vector<Tensor>& staged) {
   for (size_t i = 0; i < staged.size(); ++i) {
     TF_RETURN_IF_ERROR(group_->CopyToDevice(staged[i].data(), inputs_[i].data(),
                                             staged[i].TotalBytes()));
   }
-  for (size_t i = 0; i < call.arguments().size(); ++i) {
-    const Tensor& argument = call.arguments()[i];
+  for (size_t i = 0; i < inputs.arguments.size(); ++i) {
+    const Tensor& argument = inputs.arguments[i];
     if (step_.arguments[i].is_variable) continue;
     TF_RETURN_IF_ERROR(group_->CopyOnDevice(argument.data(),
                                             inputs_[staged.size() + i].data(),

@@ -68,6 +68,7 @@ class RecordedStep {
 
   StreamGroup* group() const { return group_; }
   int64_t bytes() const { return bytes_; }
+  int64_t workspace_bytes() const { return recording_->workspace_bytes(); }
   // Whether a variable that it reads is no more.
   bool IsOrphaned() const;
   // Times it was launched.
@@ -77,6 +78,7 @@ class RecordedStep {
   class Ends;
   // What a launch copies from and to: memory of its call's.
   struct Copies {
+    StepInputs inputs;
     std::vector<Tensor> staged;
     std::vector<Tensor> outputs;
   };
@@ -95,10 +97,13 @@ class RecordedStep {
 
   // Memory of the host or the device, as its destination is.
   Tensor NewPinned(DataType type, const TensorShape& shape) const;
-  bool Stage(const CapturedCall& call, std::vector<Tensor>* staged) const;
-  bool NewOutputs(std::vector<Tensor>* outputs) const;
-  absl::Status CopyIn(const CapturedCall& call,
+  bool Stage(const StepInputs& inputs, std::vector<Tensor>* staged) const;
+  bool NewOutputs(const CapturedCall& call, std::vector<Tensor>* outputs) const;
+  // The first rows, if there are fewer than the recording has.
+  absl::Status CopyIn(const StepInputs& inputs,
                       const std::vector<Tensor>& staged);
+  // Whether what it makes has the shapes that a padded call counts on.
+  absl::Status CheckPadding(const Padding& padding) const;
   absl::Status CopyOut(const std::vector<Tensor>& outputs);
 
   // False if a variable is not where it was; Aborted if it has no home.

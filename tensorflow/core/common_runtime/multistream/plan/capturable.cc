@@ -22,6 +22,7 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/plan/early_values.h"
+#include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/framework/resource_handle.h"
@@ -182,6 +183,7 @@ class Classifier {
     if (node.type_string() == "VarHandleOp") return ObstacleAtHandle(node);
     if (MayHaveHandle(node)) return "";
     if (CapturableOps().contains(node.type_string())) return "";
+    if (IsRecurrentLayer(node.def())) return "";
     return "is not known to launch the same kernels in each step";
   }
 

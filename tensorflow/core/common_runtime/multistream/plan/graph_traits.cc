@@ -112,6 +112,15 @@ bool IsXla(absl::string_view op) {
 
 }  // namespace
 
+bool IsRecurrentLayer(const NodeDef& node) {
+  if (node.op() != "CudnnRNN" && node.op() != "CudnnRNNV2" &&
+      node.op() != "CudnnRNNV3") {
+    return false;
+  }
+  float dropout = 1;
+  return TryGetNodeAttr(node, "dropout", &dropout) && dropout == 0;
+}
+
 bool IsCall(const NodeDef& node, const FunctionLibraryDefinition* library) {
   if (IsXla(node.op())) return false;
   if (library != nullptr && library->Contains(node.op())) return true;
@@ -125,9 +134,11 @@ namespace {
 
 // Why a node that is neither a call nor known to be harmless must run on the
 // leader; empty if it need not.
-std::string OwnReason(const OpDef& op, bool takes_state) {
+std::string OwnReason(const NodeDef& node, const OpDef& op, bool takes_state) {
   if (takes_state) return "may change a variable";
-  if (op.is_stateful() && !IsHarmless(op.name())) return "is stateful";
+  if (op.is_stateful() && !IsHarmless(op.name()) && !IsRecurrentLayer(node)) {
+    return "is stateful";
+  }
   return "";
 }
 
@@ -164,7 +175,7 @@ class Walk {
     }
     // A cluster's state is judged by its functions, which _XlaCompile names.
     const std::string reason =
-        OwnReason(*op_def, takes_state && op != "_XlaRun");
+        OwnReason(node, *op_def, takes_state && op != "_XlaRun");
     if (reason.empty()) return "";
     return absl::StrCat("node ", node.name(), " (", op, ") ", reason);
   }
@@ -271,7 +282,7 @@ std::string LeaderReason(const Node& node,
   if (OnlyReads(op) || OnlyForwards(op) || IsCall(node.def(), library)) {
     return "";
   }
-  return OwnReason(node.op_def(), takes_resource);
+  return OwnReason(node.def(), node.op_def(), takes_resource);
 }
 
 bool MayChangeState(const OpKernel& kernel,

@@ -49,6 +49,10 @@ struct GraphTraits {
 GraphTraits ClassifyGraph(const Graph& graph,
                           const FunctionLibraryDefinition* library);
 
+// Whether the node is a recurrent layer of cuDNN that keeps no random state for
+// dropout from one step to the next.
+bool IsRecurrentLayer(const NodeDef& node);
+
 // Whether the node's work is done by the nodes of a function, each for itself.
 bool IsCall(const NodeDef& node, const FunctionLibraryDefinition* library);
 

@@ -306,6 +306,27 @@ TEST_F(GraphTraitsTest, AStatefulOpRunsOnTheLeader) {
   ExpectLeaderOnly({"the_queue", "FIFOQueueV2", "stateful"});
 }
 
+// The registry calls recurrent layers of cuDNN stateful for the sake of
+// dropout.
+TEST_F(GraphTraitsTest, RecurrentLayersRunOnAnyGroupUnlessTheyDropValues) {
+  Node* x = Add(NodeBuilder("x", "Placeholder").Attr("dtype", DT_FLOAT));
+  Node* lengths =
+      Add(NodeBuilder("lengths", "Placeholder").Attr("dtype", DT_INT32));
+  const auto layer = [&](const char* name, float dropout) {
+    Add(NodeBuilder(name, "CudnnRNNV3")
+            .Input(x)
+            .Input(x)
+            .Input(x)
+            .Input(x)
+            .Input(lengths)
+            .Attr("dropout", dropout));
+  };
+  layer("plain", 0);
+  ExpectAnyGroup();
+  layer("dropping", 0.5);
+  ExpectLeaderOnly({"dropping", "CudnnRNNV3", "stateful"});
+}
+
 TEST_F(GraphTraitsTest, RandomOpsRunOnAnyGroup) {
   Node* shape = Add(NodeBuilder("shape", "Const")
                         .Attr("dtype", DT_INT32)

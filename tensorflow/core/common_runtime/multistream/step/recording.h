@@ -65,6 +65,9 @@ class Recording {
 
   // Of memory on the device and the host, and what the driver may have for it.
   virtual int64_t bytes() const = 0;
+
+  // The most that a launch takes beside, from a pool.
+  virtual int64_t workspace_bytes() const { return 0; }
 };
 
 // The device on which a group's steps are recorded: like the group's own, with

@@ -77,8 +77,9 @@ absl::Status StreamGroup::CopyToHost(const void*, void*, size_t) {
   return absl::UnimplementedError("copies of recorded steps");
 }
 
-void StreamGroup::NoteRecordingTime(int64_t nanos) {
+void StreamGroup::NoteNewRecording(int64_t nanos, int64_t workspace_bytes) {
   RaiseTo(nanos, &longest_recording_);
+  RaiseTo(workspace_bytes, &recording_workspace_);
 }
 
 void StreamGroup::NoteLaunchWait(int64_t nanos) {
@@ -196,6 +197,8 @@ StreamGroupStats StreamGroup::Stats() const {
   stats.recording_bytes = recording_bytes_.load(std::memory_order_relaxed);
   stats.longest_recording_micros =
       longest_recording_.load(std::memory_order_relaxed) / 1000;
+  stats.recording_workspace_bytes =
+      recording_workspace_.load(std::memory_order_relaxed);
   stats.waits = waits_.load(std::memory_order_relaxed);
   stats.events = events_.load(std::memory_order_relaxed);
   stats.tensors_held = tensors_held_.load(std::memory_order_relaxed);

@@ -140,8 +140,8 @@ class StreamGroup {
   void NoteVerified() { verified_.fetch_add(1, std::memory_order_relaxed); }
   // There are so many recordings of the group's steps more, or fewer.
   void NoteRecordings(int recordings, int64_t bytes);
-  // One took so long to make.
-  void NoteRecordingTime(int64_t nanos);
+  // One took so long to make, and takes so much of CUDA's pool while it runs.
+  void NoteNewRecording(int64_t nanos, int64_t workspace_bytes);
 
   // Who has recordings of the group's steps, and their memory, which a step
   // that finds none may need more.
@@ -235,6 +235,7 @@ class StreamGroup {
   std::atomic<int64_t> recordings_{0};
   std::atomic<int64_t> recording_bytes_{0};
   std::atomic<int64_t> longest_recording_{0};  // nanoseconds
+  std::atomic<int64_t> recording_workspace_{0};
 };
 
 }  // namespace multistream

@@ -1,0 +1,107 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Threads that call something again and again, and how long each call took."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """What client threads have measured.
+
+    Attributes:
+        seconds: how long they ran.
+        cpu_seconds: what the process used of its CPUs meanwhile.
+        milliseconds: of each call.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    milliseconds: np.ndarray
+
+    @property
+    def calls(self) -> int:
+        """Calls that ended."""
+        return len(self.milliseconds)
+
+    @property
+    def calls_per_second(self) -> float:
+        """Calls that ended in a second."""
+        return self.calls / self.seconds
+
+    @property
+    def cpu_micros(self) -> float:
+        """CPU time of a call, in microseconds."""
+        return self.cpu_seconds / self.calls * 1e6
+
+    @property
+    def percentiles(self) -> tuple[float, float, float]:
+        """The median, the 99th percentile and the longest call, in milliseconds."""
+        p50, p99 = np.percentile(self.milliseconds, [50, 99])
+        return float(p50), float(p99), float(self.milliseconds.max())
+
+    def __str__(self) -> str:
+        p50, p99, longest = self.percentiles
+        return (
+            f"{self.calls_per_second:.0f} calls/s, ms: p50 {p50:.3f}, p99 {p99:.3f}, longest"
+            f" {longest:.3f}; {self.cpu_micros:.0f} us of CPU each"
+        )
+
+
+def run_clients(
+    call: Callable[[int, int], None],
+    threads: int,
+    seconds: float,
+    around: Callable[[int], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
+) -> Load:
+    """Runs client threads for a while.
+
+    Args:
+        call: what to time; it is given the thread's number and how often it has called before.
+        threads: how many.
+        seconds: after how long none begins another call.
+        around: makes what a thread, which it is given the number of, is in meanwhile.
+
+    Returns:
+        What they measured.
+    """
+    times: list[list[float]] = [[] for _ in range(threads)]
+    ended = threading.Event()
+
+    def client(number: int) -> None:
+        mine = times[number]
+        with around(number):
+            while not ended.is_set():
+                start = time.perf_counter()
+                call(number, len(mine))
+                mine.append(time.perf_counter() - start)
+
+    clients = [threading.Thread(target=client, args=(i,)) for i in range(threads)]
+    start, cpu = time.perf_counter(), time.process_time()
+    for thread in clients:
+        thread.start()
+    time.sleep(seconds)
+    ended.set()
+    for thread in clients:
+        thread.join()
+    return Load(time.perf_counter() - start, time.process_time() - cpu, np.concatenate(times) * 1e3)

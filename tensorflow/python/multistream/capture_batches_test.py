@@ -1,0 +1,222 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""TF_MULTI_STREAM_CAPTURE_BATCHES: batches of any size run as the next larger one recorded.
+
+On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from multistream.testing import kit
+
+HELPERS = """
+rng = np.random.default_rng(3)
+
+def whole(*shape):
+    # Whole numbers: products and sums are exact, in any order and of any batch.
+    return rng.integers(-8, 9, shape).astype(np.float32)
+
+def total(counter):
+    return sum(getattr(group, counter) for group in tf.cuda.stream_stats())
+
+table = whole(32, 6)
+w1, w2 = whole(18, 12), whole(12, 5)
+
+def model(ids, dense):
+    # Lookups, a concatenation, two layers; a result for each row, and for each feature of a row.
+    with tf.device(GPU):
+        looked_up = tf.reshape(tf.gather(tf.constant(table), ids), [-1, 12])
+        x = tf.concat([looked_up, dense], axis=1)
+        hidden = tf.nn.relu(tf.matmul(x, w1) + whole_bias)
+        y = tf.matmul(hidden, w2)
+        return {"y": y, "best": tf.reduce_max(y, axis=1), "three": tf.reshape(y * 2.0, [-1])}
+
+whole_bias = whole(12)
+
+def expected(ids, dense):
+    x = np.concatenate([table[ids].reshape(-1, 12), dense], axis=1)
+    y = np.maximum(x @ w1 + whole_bias, 0) @ w2
+    return {"y": y, "best": y.max(axis=1), "three": (y * 2).reshape(-1)}
+
+def query(batch):
+    return rng.integers(0, 32, (batch, 2)), whole(batch, 6)
+
+def right(results, ids, dense):
+    want = expected(ids, dense)
+    for name, value in results.items():
+        value = np.asarray(value)
+        check(value.shape == want[name].shape, f"{name}: {value.shape}, not {want[name].shape}")
+        check(np.array_equal(value, want[name]), name)
+"""
+
+
+def run(code: str, groups: int = 2, **variables: str) -> None:
+    """Runs code with two groups, whose steps are captured and padded."""
+    more = {"TF_MULTI_STREAM_CAPTURE": "auto", "TF_MULTI_STREAM_CAPTURE_BATCHES": "2,4,8,16"}
+    kit.run_checks(HELPERS + code, groups=groups, **{**more, **variables})
+
+
+SESSION = """
+tf1 = tf.compat.v1
+with tf.Graph().as_default():
+    ids = tf1.placeholder(tf.int64, [None, 2])
+    dense = tf1.placeholder(tf.float32, [None, 6])
+    results = model(ids, dense)
+    with tf1.Session() as session:
+        for turn in range(6):
+            for batch in rng.permutation(np.arange(1, 21)):
+                q = query(batch)
+                right(session.run(results, {ids: q[0], dense: q[1]}), *q)
+"""
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_sessions_of_batches_of_any_size(groups: int) -> None:
+    """Four recordings a group for batches of 1 to 16; 17 to 20 run as always, or are recorded."""
+    run(
+        SESSION
+        + """
+small = sum(1 for s in tf.cuda.capture_report().counts if s.end == "replayed")
+check(total("recordings") <= (4 + 4) * len(tf.cuda.stream_stats()), str(total("recordings")))
+check(total("steps_replayed") >= 60, str(tf.cuda.capture_report()))
+""",
+        groups=groups,
+    )
+
+
+def test_each_padded_replay_is_that_of_the_padded_step() -> None:
+    """Verified on the way, results and arguments on the host or the device."""
+    run(
+        SESSION
+        + """
+function = tf.function(model, reduce_retracing=True, input_signature=[
+    tf.TensorSpec([None, 2], tf.int64), tf.TensorSpec([None, 6], tf.float32)])
+for turn in range(3):
+    for batch in range(1, 17):
+        for where in (GPU, "/CPU:0"):
+            q = query(batch)
+            with tf.device(where):
+                arguments = [tf.constant(value) for value in q]
+            right(function(*arguments), *q)
+check(total("replays_verified") > 60, str(total("replays_verified")))
+check(total("replays_verified") == total("steps_replayed"), "not all are verified")
+""",
+        TF_MULTI_STREAM_CAPTURE_VERIFY="1",
+    )
+
+
+def test_rows_of_earlier_batches_do_not_show() -> None:
+    """What is left in a recording's memory may be anything, such as NaN."""
+    run(
+        """
+@tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32)])
+def function(x):
+    with tf.device(GPU):
+        return tf.matmul(x, tf.constant(w)) * 2.0, tf.reduce_sum(x, axis=-1, keepdims=True)
+
+w = whole(3, 4)
+for where in (GPU, "/CPU:0"):
+    with tf.device(where):
+        for turn in range(5):
+            bad = whole(16, 3)
+            bad[3:] = [np.nan, np.inf, 1e38]
+            function(tf.constant(bad))
+            for batch in (9, 3, 1, 2, 15):
+                x = whole(batch, 3)
+                product, sums = function(tf.constant(x))
+                check(np.array_equal(product.numpy(), x @ w * 2), "product")
+                check(np.array_equal(sums.numpy(), x.sum(1, keepdims=True)), "sums")
+check(total("steps_replayed") > 20, str(tf.cuda.capture_report()))
+""",
+        TF_MULTI_STREAM_CAPTURE_BATCHES="16",
+    )
+
+
+def test_what_mixes_rows_is_refused_by_name_and_still_right() -> None:
+    """Each shape has its own recording then."""
+    run(
+        """
+@tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32)])
+def function(x):
+    with tf.device(GPU):
+        return x - tf.reduce_mean(x, axis=0, name="over_the_batch")
+
+for turn in range(6):
+    for batch in (3, 8):
+        x = whole(batch, 3) * 24
+        check(np.allclose(function(x).numpy(), x - x.mean(axis=0)), "mean")
+report = str(tf.cuda.capture_report())
+check("its batch is not padded: Mean 'over_the_batch'" in report, report)
+check(total("steps_replayed") > 0, report)
+"""
+    )
+
+
+def test_weights_that_change_while_batches_are_padded() -> None:
+    run(
+        """
+with tf.device(GPU):
+    w = tf.Variable(whole(3, 4))
+
+@tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32)])
+def function(x):
+    with tf.device(GPU):
+        return tf.matmul(x, w)
+
+for turn in range(8):
+    for batch in (1, 2, 3, 5, 7, 8):
+        x = whole(batch, 3)
+        check(np.array_equal(function(x).numpy(), x @ w.numpy()), "product")
+    with tf.device(GPU):
+        w.assign_add(tf.ones([3, 4]))
+        if turn % 3 == 0:
+            w.assign(whole(3, 4))
+check(total("steps_replayed") > 10, str(tf.cuda.capture_report()))
+"""
+    )
+
+
+def test_clients_with_batches_of_their_own() -> None:
+    """Eight threads, each result compared."""
+    run(
+        """
+import threading
+function = tf.function(model, input_signature=[
+    tf.TensorSpec([None, 2], tf.int64), tf.TensorSpec([None, 6], tf.float32)])
+serve = tf.cuda.serving_callable(function)
+queries = [query(batch) for batch in range(1, 17)]
+
+def client(seed):
+    mine = np.random.default_rng(seed)
+    for _ in range(60):
+        q = queries[mine.integers(16)]
+        right(serve(*q), *q)
+
+threads = [threading.Thread(target=client, args=(i,)) for i in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+check(total("steps_replayed") > 200, str(tf.cuda.capture_report()))
+"""
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
