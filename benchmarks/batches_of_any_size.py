@@ -19,8 +19,8 @@
         python benchmarks/batches_of_any_size.py [--most 32] [--threads 16] [--seconds 3]
 
 Without `TF_MULTI_STREAM_CAPTURE_BATCHES` each size has a recording of its own. Each result has to
-have the bits of its batch by itself, or, if batches are padded, of its rows in the padded batch. The
-model is that of frozen_model.py.
+have the bits of its batch by itself, or, if batches are padded, of its rows in the padded batch.
+The model is that of frozen_model.py.
 
 Exit status: 0, 1 if a result was wrong.
 """

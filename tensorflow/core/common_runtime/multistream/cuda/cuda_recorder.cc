@@ -38,7 +38,8 @@ namespace multistream {
 namespace {
 
 // What the driver was seen to take for a kernel or copy: 3 KiB on an H200, and
-// 4.5 for cuDNN's; and in what portions it gives graphs memory to allocate from.
+// 4.5 for cuDNN's; and in what portions it gives graphs memory to allocate
+// from.
 constexpr int64_t kBytesOfNode = 3 << 10;
 constexpr int64_t kBytesOfPool = 32 << 20;
 
