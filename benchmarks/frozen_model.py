@@ -38,9 +38,16 @@ class FrozenModel(tf.Module):
         changing: whether `WEIGHTS` are a variable, `weights`, of multiples of 1/1024, so that
             adding such a number and taking it away gives the same bits.
         device: where all of it is.
+        compiled: whether XLA compiles it.
     """
 
-    def __init__(self, path: str, changing: bool = False, device: str = "/GPU:0") -> None:
+    def __init__(
+        self,
+        path: str,
+        changing: bool = False,
+        device: str = "/GPU:0",
+        compiled: bool = False,
+    ) -> None:
         super().__init__()
         self._device = device
         self.graph = tf.compat.v1.GraphDef()
@@ -52,15 +59,23 @@ class FrozenModel(tf.Module):
         attributes = nodes["input0"].attr
         self.features = attributes["shape"].shape.dim[1].size
         self.rows = attributes["_input_range"].i
+        self.graph.node.remove(nodes["input0"])  # it is mapped, and XLA knows no placeholder
         self.weights: Any = None
         if changing:
             value = tf.make_ndarray(nodes[WEIGHTS].attr["value"].tensor)
             with tf.device(device):
                 self.weights = tf.Variable(np.round(value * 1024) / 1024)
         spec = tf.TensorSpec([None, self.features], tf.int64, "ids")
-        self.predict = tf.function(self._predict, input_signature=[spec], autograph=False)
+        self._run = tf.function(self._import, jit_compile=compiled, autograph=False)
+        function = self._run_compiled if compiled else self._import
+        self.predict = tf.function(function, input_signature=[spec], autograph=False)
 
-    def _predict(self, ids: Any) -> Any:
+    def _run_compiled(self, ids: Any) -> Any:
+        # A function that is called by itself is run by no executor, and never captured.
+        with tf.device(self._device):
+            return self._run(tf.identity(ids))
+
+    def _import(self, ids: Any) -> Any:
         with tf.device(self._device):
             fed = {"input0": ids}
             if self.weights is not None:

@@ -65,9 +65,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--model", default="", help="a frozen graph")
+    parser.add_argument("--compiled", action="store_true", help="by XLA, which needs --model")
     options = parser.parse_args()
     if options.model:
-        frozen = FrozenModel(options.model)
+        frozen = FrozenModel(options.model, compiled=options.compiled)
         model, function, x = frozen, frozen.predict, frozen.inputs(16, 1)[0]
     else:
         model = Model()

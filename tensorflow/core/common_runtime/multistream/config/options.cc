@@ -27,6 +27,7 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -320,6 +321,13 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
       options.without_effect.push_back(
           absl::StrCat(name, " (without ", kCaptureVariable,
                        ", but for what the program captures)"));
+    }
+  }
+  const std::string xla_flags = value_of(kXlaFlagsVariable);
+  for (absl::string_view flag :
+       absl::StrSplit(xla_flags, absl::ByAnyChar(" \t\n"))) {
+    if (absl::ConsumePrefix(&flag, kXlaCommandBufferFlag)) {
+      options.xla_launches_graphs = !flag.empty();
     }
   }
   if (!megabytes.empty()) options.capture_mb = megabytes[0];

@@ -62,6 +62,10 @@ inline constexpr char kCaptureVerifyVariable[] =
     "TF_MULTI_STREAM_CAPTURE_VERIFY";
 inline constexpr char kCaptureBatchesVariable[] =
     "TF_MULTI_STREAM_CAPTURE_BATCHES";
+// A variable of XLA's, and the flag that has to have no value.
+inline constexpr char kXlaFlagsVariable[] = "XLA_FLAGS";
+inline constexpr char kXlaCommandBufferFlag[] =
+    "--xla_gpu_enable_command_buffer=";
 inline constexpr char kTestFaultsVariable[] = "TF_MULTI_STREAM_TEST_FAULTS";
 inline constexpr int kMaxThreadCount = 1024;
 inline constexpr int kMaxGroupCount = 64;
@@ -133,6 +137,9 @@ struct Options {
   // TF_MULTI_STREAM_CAPTURE_BATCHES: rows that recordings have, ascending;
   // batches are padded to the next of them (padding.h). Empty: none is.
   std::vector<int> capture_batches;
+  // XLA_FLAGS: XLA may launch CUDA graphs of its own (command buffers), which
+  // no recording can have.
+  bool xla_launches_graphs = true;
   // TF_MULTI_STREAM_TEST_FAULTS: test_faults.h. For tests of the runtime only.
   bool test_faults = false;
   // Variables that are set and well-formed but have no effect, and why.

@@ -530,6 +530,17 @@ TEST(OptionsTest, Capture) {
                              {kCaptureBatchesVariable, "16, 1,4"}};
   EXPECT_EQ(parse(batches).capture_batches, std::vector<int>({1, 4, 16}));
   EXPECT_TRUE(parse(batches).without_effect.empty());
+  for (const auto& [flags, launches] :
+       {std::pair{"", true},
+        {"--xla_gpu_enable_command_buffer=", false},
+        {"--a=b --xla_gpu_enable_command_buffer= --c", false},
+        {"--xla_gpu_enable_command_buffer=FUSION", true},
+        {"--xla_gpu_enable_command_buffer= "
+         "--xla_gpu_enable_command_buffer=FUSION",
+         true}}) {
+    EXPECT_EQ(parse({{kXlaFlagsVariable, flags}}).xla_launches_graphs, launches)
+        << flags;
+  }
   ExpectRefused(kCaptureBatchesVariable, "4,0", "from 1 to 1048576");
   ExpectRefused(kCaptureBatchesVariable, "4 8", "one for each batch");
   ExpectRefused(kCaptureMegabytesVariable, "0", "from 1 to 1048576");

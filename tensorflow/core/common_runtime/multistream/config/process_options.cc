@@ -58,7 +58,7 @@ struct Environment {
   absl::StatusOr<Options> options =
       ParseOptions([this](const std::string& name) {
         std::optional<std::string> value = FromEnvironment(name);
-        if (value) has_variables = true;
+        if (value && name != kXlaFlagsVariable) has_variables = true;
         return value;
       });
 };

@@ -94,7 +94,16 @@ class GraphLevelExecutor : public Executor {
       if (required.empty() || !mark.has_value()) return absl::OkStatus();
       return NotCaptured(required, params, why);
     }
-    const Capturable capturable = ClassifyForCapture(graph);
+    Capturable capturable = ClassifyForCapture(
+        graph, params.function_library == nullptr
+                   ? nullptr
+                   : params.function_library->GetFunctionLibraryDefinition());
+    if (capturable.obstacle.empty() && capturable.is_compiled &&
+        options_.xla_launches_graphs) {
+      capturable.obstacle =
+          absl::StrCat("XLA launches CUDA graphs of its own, unless there is ",
+                       kXlaFlagsVariable, "=", kXlaCommandBufferFlag);
+    }
     if (!capturable.obstacle.empty()) {
       not_captured_ = CaptureReport::CounterOf(name, capturable.obstacle);
       VLOG(1) << "Steps are not captured: " << capturable.obstacle;

@@ -64,8 +64,10 @@ std::shared_ptr<VariableHome> VariableHome::Of(Var* variable) {
       value.NumElements() == 0) {
     return nullptr;
   }
-  // It may be a part of something larger, all of which the home would keep.
   const TensorBuffer* memory = DMAHelper::buffer(&value);
+  // An emulated GPU may have it in an array of NumPy, whose owner reads it.
+  if (!memory->OwnsMemory()) return nullptr;
+  // It may be a part of something larger, all of which the home would keep.
   if (const_cast<TensorBuffer*>(memory)->root_buffer()->size() > kMostBytes) {
     return nullptr;
   }

@@ -68,6 +68,31 @@ class VariableHomeTest : public ::testing::Test {
   std::shared_ptr<VariableHome> home_;
 };
 
+// Memory that a tensor refers to and somebody else reads.
+class BorrowedBuffer : public TensorBuffer {
+ public:
+  explicit BorrowedBuffer(std::vector<float>* values)
+      : TensorBuffer(values->data()), bytes_(values->size() * sizeof(float)) {}
+  size_t size() const override { return bytes_; }
+  TensorBuffer* root_buffer() override { return this; }
+  void FillAllocationDescription(AllocationDescription*) const override {}
+  bool OwnsMemory() const override { return false; }
+
+ private:
+  const size_t bytes_;
+};
+
+TEST_F(VariableHomeTest, BorrowedMemoryIsNoHome) {
+  std::vector<float> values(100, 5.0f);
+  const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
+  auto* buffer = new BorrowedBuffer(&values);
+  *variable->tensor() = Tensor(DT_FLOAT, TensorShape({100}), buffer);
+  buffer->Unref();
+  EXPECT_EQ(VariableHome::Of(variable.get()), nullptr);
+  *variable->tensor() = Value(1);
+  EXPECT_NE(VariableHome::Of(variable.get()), nullptr);
+}
+
 TEST_F(VariableHomeTest, AValueElsewhereIsPutBack) {
   const void* const place = variable_->tensor()->data();
   EXPECT_TRUE(PutBack().ok());

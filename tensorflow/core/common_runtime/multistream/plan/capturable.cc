@@ -22,7 +22,7 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/plan/early_values.h"
-#include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
+#include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/framework/resource_handle.h"
@@ -107,6 +107,35 @@ bool IsVariableArgument(const Node& node) {
   return node.IsArg() && node.output_type(0) == DT_RESOURCE;
 }
 
+// Ops that call a function, and nothing else.
+bool IsPlainCall(absl::string_view op) {
+  return op == "PartitionedCall" || op == "StatefulPartitionedCall";
+}
+
+// The function that a node names, or nullptr.
+const NameAttrList* CalledBy(const AttrSlice& attributes) {
+  const NameAttrList* function = nullptr;
+  return TryGetNodeAttr(attributes, "f", &function) ||
+                 TryGetNodeAttr(attributes, "function", &function)
+             ? function
+             : nullptr;
+}
+
+// Whether XLA compiles a function for the node, or has compiled it earlier for
+// these shapes. A call runs it; with clusters, _XlaRun does, and a string names
+// what it runs.
+bool IsCompiledCall(const Node& node) {
+  bool compiled = false;
+  return node.type_string() == "_XlaCompile" ||
+         (IsPlainCall(node.type_string()) &&
+          TryGetNodeAttr(node.attrs(), "_XlaMustCompile", &compiled) &&
+          compiled);
+}
+
+bool IsCompiled(const Node& node) {
+  return IsCompiledCall(node) || node.type_string() == "_XlaRun";
+}
+
 bool IsGather(const Node& node) {
   return node.type_string() == "ResourceGather" ||
          node.type_string() == "ResourceGatherNd";
@@ -115,7 +144,8 @@ bool IsGather(const Node& node) {
 // Ops that may have a variable's handle: what gives it, hands it on, and reads
 // the variable.
 bool MayHaveHandle(const Node& node) {
-  return IsVariableArgument(node) || node.type_string() == "VarHandleOp" ||
+  return IsCompiled(node) || IsVariableArgument(node) ||
+         node.type_string() == "VarHandleOp" ||
          node.type_string() == "Identity" ||
          node.type_string() == "ReadVariableOp" || IsGather(node);
 }
@@ -138,7 +168,8 @@ bool IsHostValue(DataType type) { return type == DT_INT32; }
 
 class Classifier {
  public:
-  explicit Classifier(const Graph& graph) {
+  Classifier(const Graph& graph, const FunctionLibraryDefinition& library)
+      : library_(library) {
     for (const Node* node : graph.op_nodes()) {
       if (std::string why = ObstacleAt(*node); !why.empty()) {
         Obstacle(*node, why);
@@ -166,6 +197,7 @@ class Classifier {
          {node.input_types(), node.output_types()}) {
       for (DataType type : types) {
         if (type == DT_RESOURCE && MayHaveHandle(node)) continue;
+        if (type == DT_STRING && IsCompiled(node)) continue;
         if (!DataTypeCanUseMemcpy(BaseType(type)) || IsRefType(type)) {
           return absl::StrCat("has a ", DataTypeString(type));
         }
@@ -181,10 +213,46 @@ class Classifier {
       return std::string(status.message());
     }
     if (node.type_string() == "VarHandleOp") return ObstacleAtHandle(node);
+    if (IsCompiledCall(node)) return ObstacleInCluster(node);
+    if (node.type_string() == "_XlaRun") return "";
     if (MayHaveHandle(node)) return "";
     if (CapturableOps().contains(node.type_string())) return "";
-    if (IsRecurrentLayer(node.def())) return "";
     return "is not known to launch the same kernels in each step";
+  }
+
+  // What XLA compiles launches the same kernels each time if its ops do.
+  std::string ObstacleInCluster(const Node& node) {
+    found.is_compiled = true;
+    bool must_compile = node.type_string() != "_XlaCompile";
+    TryGetNodeAttr(node.attrs(), "must_compile", &must_compile);
+    if (!must_compile) {
+      return "may leave its ops to TensorFlow, unless there is "
+             "TF_XLA_FLAGS=--tf_xla_enable_lazy_compilation=false";
+    }
+    const NameAttrList* function = CalledBy(node.attrs());
+    return function == nullptr ? "has no function"
+                               : ObstacleInFunction(function->name());
+  }
+
+  std::string ObstacleInFunction(const std::string& name) {
+    const FunctionDef* function = library_.Find(name);
+    if (function == nullptr) return absl::StrCat("compiles ", name);
+    if (!seen_.insert(name).second) return "";
+    for (const NodeDef& op : function->node_def()) {
+      if (CapturableOps().contains(op.op()) || op.op() == "ReadVariableOp" ||
+          op.op() == "ResourceGather") {
+        continue;
+      }
+      const NameAttrList* called =
+          IsPlainCall(op.op()) ? CalledBy(op) : nullptr;
+      if (called == nullptr) {
+        return absl::StrCat("compiles ", op.op(), " '", op.name(), "'");
+      }
+      if (std::string why = ObstacleInFunction(called->name()); !why.empty()) {
+        return why;
+      }
+    }
+    return "";
   }
 
   std::string ObstacleAtTransfer(const Node& node) {
@@ -227,14 +295,19 @@ class Classifier {
     return std::string(status.message());
   }
 
+  const FunctionLibraryDefinition& library_;
+  absl::flat_hash_set<std::string> seen_;  // functions
   // One that receives what the host may compute from what this graph sends.
   const Node* late_ = nullptr;
 };
 
 }  // namespace
 
-Capturable ClassifyForCapture(const Graph& graph) {
-  return std::move(Classifier(graph).found);
+Capturable ClassifyForCapture(const Graph& graph,
+                              const FunctionLibraryDefinition* library) {
+  return std::move(
+      Classifier(graph, library == nullptr ? graph.flib_def() : *library)
+          .found);
 }
 
 }  // namespace multistream

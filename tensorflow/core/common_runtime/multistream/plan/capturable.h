@@ -29,6 +29,7 @@ limitations under the License.
 #include <string>
 #include <vector>
 
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow {
@@ -38,6 +39,8 @@ struct Capturable {
   // Empty if steps of the graph may be recorded. Else the first reason found
   // why not, naming the op and the node.
   std::string obstacle;
+  // XLA compiles some of it.
+  bool is_compiled = false;
 
   // What the graph takes, which is all there before any of its ops has run:
   // values from the host, by their rendezvous keys, and arguments of a call.
@@ -66,7 +69,9 @@ struct Capturable {
   std::vector<Result> results;
 };
 
-Capturable ClassifyForCapture(const Graph& graph);
+// `library` has the functions that XLA compiles; nullptr: the graph's own has.
+Capturable ClassifyForCapture(const Graph& graph,
+                              const FunctionLibraryDefinition* library);
 
 }  // namespace multistream
 }  // namespace tensorflow

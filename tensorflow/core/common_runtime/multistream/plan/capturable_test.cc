@@ -104,14 +104,16 @@ class CapturableTest : public ::testing::Test {
                     .Finalize(&graph_, &node));
     return node;
   }
-  std::string Obstacle() { return ClassifyForCapture(graph_).obstacle; }
+  std::string Obstacle() {
+    return ClassifyForCapture(graph_, nullptr).obstacle;
+  }
 
   Graph graph_{OpRegistry::Global()};
 };
 
 TEST_F(CapturableTest, KeysAreThoseOfWhatIsReceivedAndSent) {
   Send("y", Of("tanh", "Tanh", Receive("x", DT_FLOAT)));
-  const Capturable found = ClassifyForCapture(graph_);
+  const Capturable found = ClassifyForCapture(graph_, nullptr);
   EXPECT_EQ(found.obstacle, "");
   ASSERT_EQ(found.receives.size(), 1);
   ASSERT_EQ(found.sends.size(), 1);
@@ -146,6 +148,54 @@ TEST_F(CapturableTest, WhatMayWaitForAResultIsInTheWay) {
       << Obstacle();
 }
 
+// XLA compiles a function of this op, and runs it, in two nodes.
+class CompiledTest : public CapturableTest {
+ protected:
+  void Compile(const char* op, bool must_compile) {
+    const FunctionDef cluster = FunctionDefHelper::Create(
+        "cluster", {"x: float"}, {"y: float"}, {},
+        {{{"inside"}, op, {"x"}, {{"T", DT_FLOAT}}}}, {{"y", "inside:y:0"}});
+    TF_CHECK_OK(graph_.AddFunctionDef(cluster, StackTracesMap()));
+    NameAttrList function;
+    function.set_name("cluster");
+    const std::vector<NodeBuilder::NodeOut> none;
+    const std::vector<NodeBuilder::NodeOut> taken = {Receive("x", DT_FLOAT)};
+    Node *compiled, *run;
+    TF_CHECK_OK(NodeBuilder("compile", "_XlaCompile")
+                    .Input(none)
+                    .Input(taken)
+                    .Input(none)
+                    .Attr("must_compile", must_compile)
+                    .Attr("function", function)
+                    .Finalize(&graph_, &compiled));
+    TF_CHECK_OK(NodeBuilder("run", "_XlaRun")
+                    .Input(taken)
+                    .Input(compiled, 0)
+                    .Attr("Tresults", DataTypeVector{DT_FLOAT})
+                    .Finalize(&graph_, &run));
+    Send("y", run);
+  }
+};
+
+TEST_F(CompiledTest, WhatXlaCompilesIsCaptured) {
+  Compile("Tanh", /*must_compile=*/true);
+  EXPECT_EQ(Obstacle(), "");
+  EXPECT_TRUE(ClassifyForCapture(graph_, nullptr).is_compiled);
+}
+
+TEST_F(CompiledTest, AnOpInsideThatIsNotKnownIsNamed) {
+  Compile("RandomStandardNormal", /*must_compile=*/true);
+  EXPECT_TRUE(absl::StrContains(
+      Obstacle(), "'compile' compiles RandomStandardNormal 'inside'"))
+      << Obstacle();
+}
+
+TEST_F(CompiledTest, WhatXlaMayLeaveToTensorFlowIsInTheWay) {
+  Compile("Tanh", /*must_compile=*/false);
+  EXPECT_TRUE(absl::StrContains(Obstacle(), "lazy_compilation=false"))
+      << Obstacle();
+}
+
 TEST_F(CapturableTest, StringsAreInTheWay) {
   Send("y", Of("same", "Identity", Receive("x", DT_STRING)));
   EXPECT_TRUE(absl::StrContains(Obstacle(), "has a string")) << Obstacle();
@@ -155,7 +205,7 @@ TEST_F(CapturableTest, ArgumentsAndResultsOfACall) {
   Node* x = Argument("x", DT_FLOAT, 3);
   Result("y", Of("tanh", "Tanh", x), 1);
   Result("shape", Of("shape_op", "Shape", x), 0);
-  const Capturable found = ClassifyForCapture(graph_);
+  const Capturable found = ClassifyForCapture(graph_, nullptr);
   EXPECT_EQ(found.obstacle, "");
   ASSERT_EQ(found.arguments.size(), 1);
   EXPECT_EQ(found.arguments[0].index, 3);
@@ -180,7 +230,7 @@ TEST_F(CapturableTest, VariablesByArgumentAndByName) {
   Node* ids = Argument("ids", DT_INT64, 0);
   Result("rows", Gather(same, ids), 0);
   Result("all", Read(Handle("table")), 1);
-  const Capturable found = ClassifyForCapture(graph_);
+  const Capturable found = ClassifyForCapture(graph_, nullptr);
   EXPECT_EQ(found.obstacle, "");
   ASSERT_EQ(found.variables.size(), 2);
   for (const Capturable::Variable& variable : found.variables) {
