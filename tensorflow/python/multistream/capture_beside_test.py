@@ -1,0 +1,227 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Captured steps beside what else a process does: profilers, timeouts, models that come and go.
+
+On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs. switches_test.py has the combinations
+with other variables.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from multistream.testing import kit
+
+HELPERS = """
+import tempfile
+import threading
+
+rng = np.random.default_rng(4)
+
+def replayed():
+    return sum(group.steps_replayed for group in tf.cuda.stream_stats())
+
+def body(x, w):
+    return tf.nn.softmax(tf.tanh(tf.matmul(x, w)) + 1.0)
+
+def wanted(x, w):
+    e = np.exp(np.tanh(x @ w) + 1.0)
+    return e / e.sum(axis=1, keepdims=True)
+
+def near(result, x, w, what):
+    check(np.allclose(np.asarray(result), wanted(x, w), rtol=1e-2, atol=1e-3), what)
+
+def floats(*shape):
+    return rng.normal(0, 1, shape).astype(np.float32)
+"""
+
+
+def run(code: str, groups: int = 2, **variables: str) -> None:
+    """Runs code with two groups whose steps are captured."""
+    kit.run_checks(
+        HELPERS + code, groups=groups, **{"TF_MULTI_STREAM_CAPTURE": "auto", **variables}
+    )
+
+
+def test_a_profiler_sees_replays_and_changes_nothing() -> None:
+    run(
+        """
+w = floats(8, 4)
+
+@tf.function(input_signature=[tf.TensorSpec([None, 8], tf.float32)])
+def function(x):
+    with tf.device(GPU):
+        return body(x, w)
+
+for turn in range(3):
+    before = replayed()
+    with tempfile.TemporaryDirectory() as folder:
+        tf.profiler.experimental.start(folder)
+        for _ in range(10):
+            x = floats(3, 8)
+            near(function(x), x, w, f"profiled {turn}")
+        tf.profiler.experimental.stop()
+    check(replayed() > before, f"no replay, turn {turn}")
+"""
+    )
+
+
+def test_a_traced_step_shows_its_ops() -> None:
+    """`RunOptions.FULL_TRACE`: the step runs as always."""
+    run(
+        """
+tf1 = tf.compat.v1
+w = floats(8, 4)
+with tf.Graph().as_default():
+    x = tf1.placeholder(tf.float32, [None, 8])
+    with tf.device(GPU):
+        y = tf.identity(body(x, w), name="scores")
+    with tf1.Session() as session:
+        value = floats(3, 8)
+        for _ in range(12):
+            near(session.run(y, {x: value}), value, w, "before")
+        before = replayed()
+        check(before > 0, "no replay")
+        traced = tf1.RunMetadata()
+        options = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
+        near(session.run(y, {x: value}, options, traced), value, w, "traced")
+        check(replayed() == before, "a traced step was replayed")
+        nodes = {node.node_name for device in traced.step_stats.dev_stats
+                 for node in device.node_stats}
+        check(any("Tanh" in node for node in nodes), str(nodes))
+        near(session.run(y, {x: value}), value, w, "after")
+        check(replayed() > before, "not replayed any more")
+"""
+    )
+
+
+def test_a_step_that_times_out_leaves_the_next_ones_right() -> None:
+    """It waits for a value of the host that does not come."""
+    run(
+        """
+tf1 = tf.compat.v1
+w = floats(8, 4)
+with tf.Graph().as_default():
+    with tf.device("/CPU:0"):
+        queue = tf.queue.FIFOQueue(100, tf.float32, [[3, 8]])
+        given = tf1.placeholder(tf.float32, [3, 8])
+        put = queue.enqueue(given)
+        taken = queue.dequeue()
+    x = tf1.placeholder(tf.float32, [None, 8])
+    with tf.device(GPU):
+        late = body(taken, w)
+        plain = body(x, w)
+    with tf1.Session() as session:
+        for turn in range(12):
+            value = floats(3, 8)
+            near(session.run(plain, {x: value}), value, w, "plain")
+            try:
+                session.run(late, options=tf1.RunOptions(timeout_in_ms=30))
+                check(False, "no timeout")
+            except tf.errors.DeadlineExceededError:
+                pass
+            session.run(put, {given: value})
+            near(session.run(late), value, w, f"late {turn}")
+check(replayed() > 0, str(tf.cuda.capture_report()))
+"""
+    )
+
+
+def test_models_that_come_and_go_under_load_are_never_mixed_up() -> None:
+    """Each has its own weights, and may get the memory of one that is gone."""
+    run(
+        """
+folders = []
+values = [floats(8, 4) for _ in range(3)]
+
+class Model(tf.Module):
+    def __init__(self, value):
+        super().__init__()
+        with tf.device(GPU):
+            self.w = tf.Variable(tf.identity(value) + 0.0)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 8], tf.float32, name="x")])
+    def serve(self, x):
+        with tf.device(GPU):
+            return {"y": body(x, self.w)}
+
+for value in values:
+    model = Model(value)
+    folders.append(tempfile.mkdtemp())
+    tf.saved_model.save(model, folders[-1], signatures={"serve": model.serve})
+
+def client(number):
+    mine = np.random.default_rng(number)
+    for turn in range(6):
+        i = int(mine.integers(3))
+        with tf.device(GPU):
+            loaded = tf.saved_model.load(folders[i])
+        serve = tf.cuda.serving_callable(loaded.signatures["serve"])
+        for _ in range(20):
+            x = mine.normal(0, 1, (int(mine.integers(1, 4)), 8)).astype(np.float32)
+            near(serve(x=x)["y"], x, values[i], f"model {i}")
+
+threads = [threading.Thread(target=client, args=(i,)) for i in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+check(replayed() > 20, str(tf.cuda.capture_report()))
+""",
+        TF_MULTI_STREAM_CAPTURE_MB="1",
+    )
+
+
+@pytest.mark.skipif(kit.ON_GPU, reason="needs two GPUs")
+def test_each_of_two_gpus_has_recordings_of_its_own() -> None:
+    """A step on both is not captured, as its parts wait for each other."""
+    run(
+        """
+w = floats(8, 4)
+
+def on(gpu):
+    @tf.function(input_signature=[tf.TensorSpec([None, 8], tf.float32)])
+    def function(x):
+        with tf.device(gpu):
+            return body(x, w)
+    return function
+
+@tf.function(input_signature=[tf.TensorSpec([None, 8], tf.float32)])
+def both(x):
+    with tf.device("/GPU:0"):
+        half = x * 0.5
+    with tf.device("/GPU:1"):
+        return body(half * 2.0, w)
+
+functions = [on("/GPU:0"), on("/GPU:1")]
+for _ in range(12):
+    for function in (*functions, both):
+        x = floats(3, 8)
+        near(function(x), x, w, "result")
+stats = tf.cuda.stream_stats()
+for gpu in (0, 1):
+    count = sum(group.steps_replayed for group in stats if group.gpu == gpu)
+    check(count >= 6, f"GPU {gpu}: {count}")
+text = str(tf.cuda.capture_report())
+check("has another device at its other end" in text, text)
+""",
+        TF_MULTI_STREAM_EMULATED_GPUS="2",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
