@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -40,8 +41,9 @@ def programs() -> list[tuple[str, dict[str, str], str]]:
         for python, text in BLOCK.findall(page.read_text()):
             if python and "import tensorflow" in text:
                 found.append((page.name, exported, text))
-            for line in re.findall(r"^export ([^#\n]*)", text, re.MULTILINE):
-                exported = exported | {k: v for k, _, v in (s.partition("=") for s in line.split())}
+            for line in re.findall(r"^export (.*)", text, re.MULTILINE):
+                settings = shlex.split(line, comments=True)
+                exported = exported | {k: v for k, _, v in (s.partition("=") for s in settings)}
     return found
 
 
