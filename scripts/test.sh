@@ -90,7 +90,8 @@ install_wheel "${wheel[0]}"
 
 stage "Python tests" "Run one file by itself: .venv/bin/python -m pytest FILE."
 # As many at a time as there are cores: a test starts processes of its own, which share nothing.
-TFMS_WHEEL="${wheel[0]}" "${VENV}/bin/python" -m pytest -n "$(nproc)" --dist worksteal
+TFMS_WHEEL="${wheel[0]}" "${VENV}/bin/python" -m pytest -n "$(nproc)" --dist worksteal \
+  --durations=20 --durations-min=8
 
 stage "site of the documentation" "The error above names the page."
 scripts/docs.sh
