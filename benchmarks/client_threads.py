@@ -84,24 +84,34 @@ def run_clients(
 
     Returns:
         What they measured.
+
+    Raises:
+        BaseException: the first that a call raised, after all threads have ended.
     """
     times: list[list[float]] = [[] for _ in range(threads)]
+    errors: list[BaseException] = []
     ended = threading.Event()
 
     def client(number: int) -> None:
         mine = times[number]
-        with around(number):
-            while not ended.is_set():
-                start = time.perf_counter()
-                call(number, len(mine))
-                mine.append(time.perf_counter() - start)
+        try:
+            with around(number):
+                while not ended.is_set():
+                    start = time.perf_counter()
+                    call(number, len(mine))
+                    mine.append(time.perf_counter() - start)
+        except BaseException as error:
+            errors.append(error)
+            ended.set()
 
     clients = [threading.Thread(target=client, args=(i,)) for i in range(threads)]
     start, cpu = time.perf_counter(), time.process_time()
     for thread in clients:
         thread.start()
-    time.sleep(seconds)
+    ended.wait(seconds)
     ended.set()
     for thread in clients:
         thread.join()
+    if errors:
+        raise errors[0]
     return Load(time.perf_counter() - start, time.process_time() - cpu, np.concatenate(times) * 1e3)

@@ -192,6 +192,54 @@ check(total("steps_replayed") > 10, str(tf.cuda.capture_report()))
     )
 
 
+@pytest.mark.parametrize("turn", ["padded first", "whole first"])
+def test_variables_that_have_another_shape(turn: str) -> None:
+    """Neither what was proved with the shape before counts, nor what was recorded."""
+    run(
+        f"sizes = {[5, 8] if turn == 'padded first' else [8, 5]}\n"
+        + """
+with tf.device(GPU):
+    v = tf.Variable(tf.ones([3, 4]), shape=[3, None])
+    shift = tf.Variable(tf.ones([1, 3]), shape=[None, 3])
+
+@tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32)])
+def product(x):
+    with tf.device(GPU):
+        return tf.matmul(x, v)
+
+@tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32)])
+def shifted(x):
+    with tf.device(GPU):
+        return x + shift
+
+for columns in (4, 2, 7, 2):
+    with tf.device(GPU):
+        v.assign(tf.constant(whole(3, columns)) + 0.0)
+    for size in sizes * 5:
+        x = whole(size, 3)
+        result = product(x).numpy()
+        check(np.array_equal(result, x @ v.numpy()), f"{size} rows, {columns} columns")
+for _ in range(10):
+    for size in (5, 8):
+        x = whole(size, 3)
+        check(np.array_equal(shifted(x).numpy(), x + 1.0), "a shift of all rows")
+with tf.device(GPU):
+    shift.assign(tf.ones([8, 3]) * 2.0)
+for _ in range(10):
+    x = whole(8, 3)
+    check(np.array_equal(shifted(x).numpy(), x + 2.0), "a shift of each row")
+    try:
+        shifted(whole(5, 3))
+        check(False, "5 rows and 8")
+    except tf.errors.InvalidArgumentError:
+        pass
+check(total("steps_replayed") > 30, str(tf.cuda.capture_report()))
+""",
+        groups=1,
+        TF_MULTI_STREAM_CAPTURE_BATCHES="8",
+    )
+
+
 def test_clients_with_batches_of_their_own() -> None:
     """Eight threads, each result compared."""
     run(

@@ -26,7 +26,7 @@ from tensorflow.python.eager.polymorphic_function import (
     concrete_function,
     polymorphic_function,
 )
-from tensorflow.python.framework import ops
+from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.multistream import loader
 
 _MARK = "_multi_stream_capture"  # capture_mark.h
@@ -47,8 +47,9 @@ def captured(function: Callable[..., Any] | None = None, *, mode: str = "auto") 
     ```
 
     A function that calls it is captured as well, as its calls are one step; so is the signature of
-    a SavedModel that was saved with it, wherever steps can be captured. In a session the session's
-    configuration counts (`gpu_options.cuda_graph_enable_jit`), and functions do not.
+    a SavedModel that was saved with it, wherever steps can be captured. It counts for calls that
+    have ops on a GPU, and is part of what XLA compiles where such a function calls it. In a session
+    the session's configuration counts (`gpu_options.cuda_graph_enable_jit`), and functions do not.
 
     Decorate before the first op that runs eagerly, or set `TF_MULTI_STREAM_CAPTURE=marked`:
     devices that were made for the process without can capture nothing. `TF_MULTI_STREAM_CAPTURE`
@@ -79,10 +80,23 @@ def captured(function: Callable[..., Any] | None = None, *, mode: str = "auto") 
     if mode != "off":
         _prepare(mode)
 
+    called = function
+    if isinstance(function, polymorphic_function.Function):
+        # Without its input_signature, which does not count a method's `self`.
+        called = polymorphic_function.function(
+            function.python_function,
+            autograph=function._autograph,
+            jit_compile=function._jit_compile,
+            reduce_retracing=function._reduce_retracing,
+            experimental_autograph_options=function._experimental_autograph_options,
+        )
+
     @functools.wraps(function, updated=())
     def marked(*args: Any, **kwargs: Any) -> Any:
-        results = function(*args, **kwargs)
-        _mark(ops.get_default_graph(), mode)
+        results = called(*args, **kwargs)
+        graph = ops.get_default_graph()
+        if isinstance(graph, func_graph.FuncGraph):  # else functions run eagerly
+            _mark(graph, mode)
         return results
 
     if isinstance(function, concrete_function.ConcreteFunction):

@@ -85,6 +85,11 @@ class Model:
     def call(self, x):
         return {"y": body(x)}
 
+    @tf.cuda.captured
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+    def serve(self, x):
+        return {"y": body(x)}
+
 expect(captured, four)
 expect(plain, four, captured=False)
 expect(decorated, four)
@@ -92,10 +97,32 @@ expect(captured, x=tf.constant(four), scale=2.0)
 expect(with_spec, four)
 expect(outer, four)
 expect(Model().call, four)
+expect(Model().serve, four)
+expect(Model().serve, x=four)
+saved = tf.Module()
+saved.serve = Model().serve
+folder = tempfile.mkdtemp()
+tf.saved_model.save(saved, folder, signatures={"serve": saved.serve})
+expect(tf.saved_model.load(folder).signatures["serve"], x=tf.constant(four))
 concrete = tf.function(body).get_concrete_function(tf.TensorSpec([None], tf.float32, name="x"))
 expect(concrete, tf.constant(four), captured=False)
 expect(tf.cuda.captured(concrete), tf.constant(four))
 check(captured.__name__ == "body", captured.__name__)
+"""
+    )
+
+
+def test_functions_that_run_eagerly_mark_nothing() -> None:
+    run(
+        """
+tf.config.run_functions_eagerly(True)
+with tf.Graph().as_default() as graph:
+    tf.compat.v1.placeholder(tf.float32, [None], name="mine")
+expect(tf.cuda.captured(body), four, captured=False)
+names = {name for op in graph.get_operations() for name in op.node_def.attr}
+for op in tf.compat.v1.get_default_graph().get_operations():
+    names |= set(op.node_def.attr)
+check("_multi_stream_capture" not in names, str(names))
 """
     )
 

@@ -61,7 +61,7 @@ class StreamGroupStats:
       recordings: recordings that there are.
       recording_bytes: their memory, in bytes, part of `bytes_in_use` but for what the driver has.
       longest_recording_micros: the longest time, in microseconds, that making one took.
-      recording_workspace_bytes: the most memory beside `recording_bytes` that a launch has taken,
+      recording_workspace_bytes: the most memory beside `recording_bytes` that a launch takes,
         in bytes, from the pool that CUDA has for graphs, as workspaces of cuBLAS. Steps of several
         groups that run at once take it each; the pool keeps it.
     """

@@ -220,13 +220,15 @@ absl::Status PrepareForCapture(bool too_late) {
 
 // For a session; the result is the same without.
 void TryToPrepareForCapture(const SessionConfig* streams) {
-  absl::Status status = PrepareForCapture(/*too_late=*/false);
-  if (status.ok() && streams != nullptr && streams->streams.value_or(2) > 1) {
+  absl::Status status;
+  if (streams != nullptr && streams->streams.value_or(2) > 1) {
     status = absl::FailedPreconditionError(
         "its nodes have streams, as use_multi_stream is ON");
+  } else {
+    status = PrepareForCapture(/*too_late=*/false);
   }
   if (status.ok()) return;
-  LOG_FIRST_N(WARNING, 1)
+  LOG_FIRST_N(WARNING, 10)
       << "Multi-stream: a session's gpu_options.cuda_graph_enable_jit has no "
          "effect: "
       << status.message();

@@ -23,6 +23,7 @@ limitations under the License.
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -330,6 +331,8 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
       options.xla_launches_graphs = !flag.empty();
     }
   }
+  options.xla_has_streams =
+      absl::StrContains(value_of(kTfXlaFlagsVariable), "device_api");
   if (!megabytes.empty()) options.capture_mb = megabytes[0];
   if (!verify.empty()) options.capture_verify = verify[0];
   std::sort(options.capture_batches.begin(), options.capture_batches.end());

@@ -62,7 +62,8 @@ inline constexpr char kCaptureVerifyVariable[] =
     "TF_MULTI_STREAM_CAPTURE_VERIFY";
 inline constexpr char kCaptureBatchesVariable[] =
     "TF_MULTI_STREAM_CAPTURE_BATCHES";
-// A variable of XLA's, and the flag that has to have no value.
+// Variables of XLA's, and the flag that has to have no value.
+inline constexpr char kTfXlaFlagsVariable[] = "TF_XLA_FLAGS";
 inline constexpr char kXlaFlagsVariable[] = "XLA_FLAGS";
 inline constexpr char kXlaCommandBufferFlag[] =
     "--xla_gpu_enable_command_buffer=";
@@ -140,6 +141,9 @@ struct Options {
   // XLA_FLAGS: XLA may launch CUDA graphs of its own (command buffers), which
   // no recording can have.
   bool xla_launches_graphs = true;
+  // TF_XLA_FLAGS: XLA may run on streams of its own (PjRt), which no recording
+  // sees.
+  bool xla_has_streams = false;
   // TF_MULTI_STREAM_TEST_FAULTS: test_faults.h. For tests of the runtime only.
   bool test_faults = false;
   // Variables that are set and well-formed but have no effect, and why.

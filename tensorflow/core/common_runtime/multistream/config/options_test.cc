@@ -530,6 +530,11 @@ TEST(OptionsTest, Capture) {
                              {kCaptureBatchesVariable, "16, 1,4"}};
   EXPECT_EQ(parse(batches).capture_batches, std::vector<int>({1, 4, 16}));
   EXPECT_TRUE(parse(batches).without_effect.empty());
+  EXPECT_FALSE(
+      parse({{kTfXlaFlagsVariable, "--tf_xla_auto_jit=2"}}).xla_has_streams);
+  EXPECT_TRUE(
+      parse({{kTfXlaFlagsVariable, "--tf_xla_enable_device_api_for_gpu"}})
+          .xla_has_streams);
   for (const auto& [flags, launches] :
        {std::pair{"", true},
         {"--xla_gpu_enable_command_buffer=", false},

@@ -58,7 +58,9 @@ struct Environment {
   absl::StatusOr<Options> options =
       ParseOptions([this](const std::string& name) {
         std::optional<std::string> value = FromEnvironment(name);
-        if (value && name != kXlaFlagsVariable) has_variables = true;
+        if (value && name != kXlaFlagsVariable && name != kTfXlaFlagsVariable) {
+          has_variables = true;
+        }
         return value;
       });
 };
@@ -159,8 +161,8 @@ absl::Status ReadEnvironmentAgain() {
   }
   if (&ProcessOptions() != &LastRead()->options) {
     return absl::FailedPreconditionError(
-        "A session of this process has asked for streams. Read the environment "
-        "before sessions are made.");
+        "A session or function of this process has asked for streams, or to be "
+        "captured. Read the environment before.");
   }
   LastRead() = new Environment;
   Current().store(&LastRead()->options, std::memory_order_release);

@@ -50,7 +50,12 @@ absl::Status PadRows(
     absl::FunctionRef<absl::Status(const void*, void*, size_t)> copy,
     Tensor* tensor) {
   if (tensor->dims() == 0) return absl::OkStatus();
-  Tensor padded(allocator, tensor->dtype(), padding.Padded(tensor->shape()));
+  // Who verifies a replay is on a thread that others wait for.
+  const AllocationAttributes no_retry(/*retry_on_failure=*/false,
+                                      /*allocation_will_be_logged=*/false,
+                                      /*freed_by_func=*/nullptr);
+  Tensor padded(allocator, tensor->dtype(), padding.Padded(tensor->shape()),
+                no_retry);
   if (!padded.IsInitialized()) {
     return absl::ResourceExhaustedError("there is no memory for more rows");
   }

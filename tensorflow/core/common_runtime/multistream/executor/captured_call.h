@@ -147,7 +147,8 @@ class CapturedCall {
   // By which the variables are locked.
   const std::vector<GpuGroups::StateKey>& state() const { return state_; }
 
-  // Types and shapes of what it takes, padded if it is, and which variables.
+  // Types and shapes of what it takes, padded if it is, and which variables,
+  // whose shapes are not in it.
   const std::string& shapes() const { return shapes_; }
 
   StepShapes ShapesOfInputs() const;

@@ -98,11 +98,8 @@ class GraphLevelExecutor : public Executor {
         graph, params.function_library == nullptr
                    ? nullptr
                    : params.function_library->GetFunctionLibraryDefinition());
-    if (capturable.obstacle.empty() && capturable.is_compiled &&
-        options_.xla_launches_graphs) {
-      capturable.obstacle =
-          absl::StrCat("XLA launches CUDA graphs of its own, unless there is ",
-                       kXlaFlagsVariable, "=", kXlaCommandBufferFlag);
+    if (capturable.obstacle.empty() && capturable.is_compiled) {
+      capturable.obstacle = ObstacleInXla();
     }
     if (!capturable.obstacle.empty()) {
       not_captured_ = CaptureReport::CounterOf(name, capturable.obstacle);
@@ -149,6 +146,18 @@ class GraphLevelExecutor : public Executor {
     return absl::FailedPreconditionError(
         absl::StrCat(required, ", and steps of a graph on ",
                      params.device->name(), " cannot be captured: ", why));
+  }
+
+  std::string ObstacleInXla() const {
+    if (options_.xla_launches_graphs) {
+      return absl::StrCat(
+          "XLA launches CUDA graphs of its own, unless there is ",
+          kXlaFlagsVariable, "=", kXlaCommandBufferFlag);
+    }
+    return options_.xla_has_streams
+               ? absl::StrCat("XLA has streams of its own, with device_api in ",
+                              kTfXlaFlagsVariable)
+               : "";
   }
 
   // Steps run on the leader.

@@ -34,15 +34,18 @@ TensorShape Padding::Padded(const TensorShape& shape) const {
 Paddings::Paddings(const Graph& graph, std::vector<int> batches)
     : rows_(graph), batches_(std::move(batches)) {}
 
-std::shared_ptr<const Padding> Paddings::Of(
-    const std::string& key, absl::FunctionRef<StepShapes()> shapes) {
+std::shared_ptr<const Padding> Paddings::Of(std::string key,
+                                            const StepShapes& shapes) {
+  for (const auto& [type, shape] : shapes.variables) {
+    absl::StrAppend(&key, static_cast<int>(type), shape.DebugString());
+  }
   {
     absl::MutexLock lock(&mu_);
     if (const auto found = known_.find(key); found != known_.end()) {
       return found->second;
     }
   }
-  std::shared_ptr<const Padding> made = NewPadding(shapes());
+  std::shared_ptr<const Padding> made = NewPadding(shapes);
   absl::MutexLock lock(&mu_);
   if (known_.size() >= kMostShapes) known_.clear();
   return known_.try_emplace(key, std::move(made)).first->second;
@@ -51,6 +54,7 @@ std::shared_ptr<const Padding> Paddings::Of(
 std::shared_ptr<const Padding> Paddings::NewPadding(
     const StepShapes& shapes) const {
   auto padding = std::make_shared<Padding>();
+  padding->variables = shapes.variables;
   const absl::StatusOr<int64_t> batch = IndependentRows::Batch(shapes);
   absl::Status status = batch.status();
   if (status.ok()) {

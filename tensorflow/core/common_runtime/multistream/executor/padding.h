@@ -27,11 +27,11 @@ limitations under the License.
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/plan/independent_rows.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -41,11 +41,13 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-// Of calls whose inputs have the same shapes.
+// Of calls whose inputs, and the variables that they read, have the same
+// shapes.
 struct Padding {
   // Why they are not padded. The rest means nothing then.
   std::string why_not;
   int64_t rows = 0;  // that the recording has
+  std::vector<std::pair<DataType, TensorShape>> variables;
   // What the step gives: first what it sends, then its results.
   std::vector<BatchResult> results;
 
@@ -62,10 +64,9 @@ class Paddings {
   // `batches` has the rows of batches that may be recorded, ascending.
   Paddings(const Graph& graph, std::vector<int> batches);
 
-  // nullptr if the call's batch is one of those, or larger than all. `key`
-  // stands for `shapes`, which are asked for the first time.
-  std::shared_ptr<const Padding> Of(const std::string& key,
-                                    absl::FunctionRef<StepShapes()> shapes);
+  // nullptr if the call's batch is one of those, or larger than all.
+  // `key` stands for the shapes of what it takes, variables apart.
+  std::shared_ptr<const Padding> Of(std::string key, const StepShapes& shapes);
 
  private:
   std::shared_ptr<const Padding> NewPadding(const StepShapes& shapes) const;

@@ -228,6 +228,9 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
 
 absl::Status RecordedStep::Launch(const std::shared_ptr<CapturedCall>& call,
                                   Launched launched) {
+  if (call->padding() != nullptr && !CheckPadding(*call->padding()).ok()) {
+    return absl::UnavailableError("a variable has another shape now");
+  }
   Copies copies;
   copies.inputs = call->Inputs();
   if (!Stage(copies.inputs, &copies.staged) ||
@@ -344,6 +347,12 @@ bool RecordedStep::NewOutputs(const CapturedCall& call,
 }
 
 absl::Status RecordedStep::CheckPadding(const Padding& padding) const {
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    const auto& [type, shape] = padding.variables[i];
+    if (variables_[i].type != type || variables_[i].shape != shape) {
+      return absl::UnavailableError("a variable has another shape now");
+    }
+  }
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Place& made = outputs_[i];
     const BatchResult& result = padding.results[i];

@@ -102,7 +102,8 @@ class RecordedStep {
   // The first rows, if there are fewer than the recording has.
   absl::Status CopyIn(const StepInputs& inputs,
                       const std::vector<Tensor>& staged);
-  // Whether what it makes has the shapes that a padded call counts on.
+  // Whether the variables that it reads, and what it makes, have the shapes
+  // that a padded call counts on.
   absl::Status CheckPadding(const Padding& padding) const;
   absl::Status CopyOut(const std::vector<Tensor>& outputs);
 

@@ -66,7 +66,9 @@ std::shared_ptr<VariableHome> VariableHome::Of(Var* variable) {
   }
   const TensorBuffer* memory = DMAHelper::buffer(&value);
   // An emulated GPU may have it in an array of NumPy, whose owner reads it.
-  if (!memory->OwnsMemory()) return nullptr;
+  if (!const_cast<TensorBuffer*>(memory)->root_buffer()->OwnsMemory()) {
+    return nullptr;
+  }
   // It may be a part of something larger, all of which the home would keep.
   if (const_cast<TensorBuffer*>(memory)->root_buffer()->size() > kMostBytes) {
     return nullptr;

@@ -50,7 +50,8 @@ GraphTraits ClassifyGraph(const Graph& graph,
                           const FunctionLibraryDefinition* library);
 
 // Whether the node is a recurrent layer of cuDNN that keeps no random state for
-// dropout from one step to the next.
+// dropout from one step to the next. Its kernel, which all groups of a session
+// share, keeps descriptors, behind a lock under which it launches.
 bool IsRecurrentLayer(const NodeDef& node);
 
 // Whether the node's work is done by the nodes of a function, each for itself.

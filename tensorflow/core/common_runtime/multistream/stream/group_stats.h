@@ -78,9 +78,9 @@ struct StreamGroupStats {
   int64_t recording_bytes = 0;
   // The longest time that making one took.
   int64_t longest_recording_micros = 0;
-  // The most memory beside recording_bytes that a launch has taken, from the
-  // pool that CUDA has for graphs, as workspaces of cuBLAS. Steps of several
-  // groups that run at once take it each; the pool keeps it.
+  // The most memory beside recording_bytes that a launch of a recording takes,
+  // from the pool that CUDA has for graphs, as workspaces of cuBLAS. Steps of
+  // several groups that run at once take it each; the pool keeps it.
   int64_t recording_workspace_bytes = 0;
 };
 
