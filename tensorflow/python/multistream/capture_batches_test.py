@@ -219,6 +219,14 @@ for columns in (4, 2, 7, 2):
         x = whole(size, 3)
         result = product(x).numpy()
         check(np.array_equal(result, x @ v.numpy()), f"{size} rows, {columns} columns")
+for columns in (4, 2):
+    with tf.device(GPU):
+        v.assign(tf.constant(whole(3, columns)) + 0.0)
+    before = total("steps_replayed")
+    for _ in range(200):
+        x = whole(5, 3)
+        check(np.array_equal(product(x).numpy(), x @ v.numpy()), f"5 rows, {columns} columns")
+    check(total("steps_replayed") > before, f"{columns} columns: not recorded again")
 for _ in range(10):
     for size in (5, 8):
         x = whole(size, 3)

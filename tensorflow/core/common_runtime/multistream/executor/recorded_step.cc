@@ -219,7 +219,9 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
     }
   }
   if (call.padding() != nullptr) {
-    TF_RETURN_IF_ERROR(CheckPadding(*call.padding()));
+    const absl::Status fits = CheckPadding(*call.padding());
+    if (absl::IsAborted(fits)) return absl::UnavailableError(kChanged);
+    TF_RETURN_IF_ERROR(fits);
   }
   bytes_ = recording_->bytes();
   complete_ = true;
@@ -228,8 +230,10 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
 
 absl::Status RecordedStep::Launch(const std::shared_ptr<CapturedCall>& call,
                                   Launched launched) {
-  if (call->padding() != nullptr && !CheckPadding(*call->padding()).ok()) {
-    return absl::UnavailableError("a variable has another shape now");
+  if (call->padding() != nullptr) {
+    const absl::Status fits = CheckPadding(*call->padding());
+    if (absl::IsAborted(fits)) return fits;
+    if (!fits.ok()) return absl::UnavailableError(fits.message());
   }
   Copies copies;
   copies.inputs = call->Inputs();
@@ -350,7 +354,7 @@ absl::Status RecordedStep::CheckPadding(const Padding& padding) const {
   for (size_t i = 0; i < variables_.size(); ++i) {
     const auto& [type, shape] = padding.variables[i];
     if (variables_[i].type != type || variables_[i].shape != shape) {
-      return absl::UnavailableError("a variable has another shape now");
+      return absl::AbortedError("a variable has another shape now");
     }
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {

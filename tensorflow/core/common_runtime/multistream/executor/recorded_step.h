@@ -103,7 +103,7 @@ class RecordedStep {
   absl::Status CopyIn(const StepInputs& inputs,
                       const std::vector<Tensor>& staged);
   // Whether the variables that it reads, and what it makes, have the shapes
-  // that a padded call counts on.
+  // that a padded call counts on; Aborted if not the variables.
   absl::Status CheckPadding(const Padding& padding) const;
   absl::Status CopyOut(const std::vector<Tensor>& outputs);
 
