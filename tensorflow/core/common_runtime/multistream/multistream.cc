@@ -192,10 +192,7 @@ int TFMS_StopPlanCapture(char* plan, int size) {
 }
 
 // Whether steps may be captured in this process.
-int TFMS_Captures() {
-  const auto& options = tensorflow::multistream::ProcessOptions();
-  return options.ok() && options->captures() ? 1 : 0;
-}
+int TFMS_Captures() { return tensorflow::multistream::MayCapture() ? 1 : 0; }
 
 // CaptureFunctions (executor_hook.h): CopyText of an error message.
 int TFMS_CaptureFunctions(int has_devices, char* message, int size) {

@@ -20,6 +20,7 @@ limitations under the License.
 #include <memory>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -106,6 +107,24 @@ constexpr std::pair<const char*, CaptureMode> kCaptureModes[] = {
     {"auto", CaptureMode::kAuto},
     {"require", CaptureMode::kRequire}};
 
+// Of one of the tables above.
+template <class Table>
+auto ValueOfName(const Table& table, absl::string_view name) {
+  const std::string lower = absl::AsciiStrToLower(name);
+  std::optional<std::decay_t<decltype(table[0].second)>> value;
+  for (const auto& [known, its_value] : table) {
+    if (lower == known) value = its_value;
+  }
+  return value;
+}
+
+template <class Table>
+std::vector<std::string> NamesIn(const Table& table) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : table) names.push_back(name);
+  return names;
+}
+
 absl::Status ParseResources(const GetVariable& get, Options* options) {
   if (const std::string v = get(kPrioritiesVariable).value_or(""); !v.empty()) {
     absl::Status s =
@@ -144,9 +163,7 @@ absl::Status ParseResources(const GetVariable& get, Options* options) {
 absl::Status ParsePolicy(const GetVariable& get, Options* options) {
   const std::string value = get(kPolicyVariable).value_or("");
   if (value.empty()) return absl::OkStatus();
-  std::vector<std::string> names;
-  for (const auto& [name, policy] : kPolicies) names.push_back(name);
-  absl::Status s = CheckWord(kPolicyVariable, value, names);
+  absl::Status s = CheckWord(kPolicyVariable, value, NamesIn(kPolicies));
   if (!s.ok()) return s;
   options->policy = *PolicyOfName(value);
   if (options->policy == Policy::kNone) return absl::OkStatus();
@@ -198,17 +215,18 @@ absl::Status ParseThreads(const GetVariable& get, Options* options) {
 }  // namespace
 
 std::optional<Policy> PolicyOfName(absl::string_view name) {
-  for (const auto& [known, policy] : kPolicies) {
-    if (absl::AsciiStrToLower(name) == known) return policy;
-  }
-  return std::nullopt;
+  return ValueOfName(kPolicies, name);
 }
 
 std::optional<CaptureMode> CaptureModeOfName(absl::string_view name) {
-  for (const auto& [known, mode] : kCaptureModes) {
-    if (absl::AsciiStrToLower(name) == known) return mode;
+  return ValueOfName(kCaptureModes, name);
+}
+
+const char* NameOf(CaptureMode mode) {
+  for (const auto& [name, known] : kCaptureModes) {
+    if (mode == known) return name;
   }
-  return std::nullopt;
+  return "";
 }
 
 bool Options::HasSeveralGroups() const {
@@ -302,9 +320,7 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
                                      : SanitizerMode::kAbort;
   }
   if (std::string v = value_of(kCaptureVariable); !v.empty()) {
-    std::vector<std::string> names;
-    for (const auto& [name, mode] : kCaptureModes) names.push_back(name);
-    absl::Status s = CheckWord(kCaptureVariable, v, names);
+    absl::Status s = CheckWord(kCaptureVariable, v, NamesIn(kCaptureModes));
     if (!s.ok()) return s;
     options.capture = *CaptureModeOfName(v);
   }

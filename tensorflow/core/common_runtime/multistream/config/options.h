@@ -200,6 +200,8 @@ std::optional<Policy> PolicyOfName(absl::string_view name);
 
 // What TF_MULTI_STREAM_CAPTURE calls so, or nullopt.
 std::optional<CaptureMode> CaptureModeOfName(absl::string_view name);
+// The same the other way; "" for kUnset.
+const char* NameOf(CaptureMode mode);
 
 // Reads a variable; nullopt if it is not set.
 using GetVariable =

@@ -113,6 +113,11 @@ bool IsEnabled() {
   return options.ok() && options->Enabled();
 }
 
+bool MayCapture() {
+  const absl::StatusOr<Options>& options = ProcessOptions();
+  return options.ok() && options->captures();
+}
+
 absl::Status RequestNodeLevel(int groups) {
   const absl::StatusOr<Options>& before = ProcessOptions();
   if (!before.ok()) return before.status();

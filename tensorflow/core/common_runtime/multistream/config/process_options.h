@@ -34,6 +34,8 @@ const absl::StatusOr<Options>& ProcessOptions();
 
 // Whether the process has several groups on some GPU, or emulated GPUs.
 bool IsEnabled();
+// Whether its steps may be captured.
+bool MayCapture();
 
 // For a session whose ConfigProto wants `groups` groups for its nodes: each GPU
 // has at least as many. InvalidArgument if the environment contradicts. To be

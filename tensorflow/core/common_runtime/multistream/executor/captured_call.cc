@@ -135,7 +135,7 @@ class CapturedCall::EarlierReceived : public RendezvousInterface {
 
  protected:
   virtual const Tensor& ValueOf(size_t i) const {
-    return call_->received_[i].value;
+    return call_->inputs_.received[i];
   }
 
   const std::shared_ptr<CapturedCall> call_;
@@ -195,7 +195,9 @@ CapturedCall::CapturedCall(const StepInterface& step,
       group_(group),
       run_as_always_(std::move(run_as_always)),
       done_(std::move(done)),
-      received_(step.receives.size()) {}
+      received_(step.receives.size()) {
+  inputs_.received.resize(step.receives.size());
+}
 
 void CapturedCall::Receive(const std::shared_ptr<CapturedCall>& call,
                            std::function<void()> then) {
@@ -210,7 +212,8 @@ void CapturedCall::Receive(const std::shared_ptr<CapturedCall>& call,
         [call, i, then](
             const absl::Status& status, const Rendezvous::Args& send_args,
             const Rendezvous::Args&, const Tensor& value, bool is_dead) {
-          call->received_[i] = {status, send_args, value, is_dead};
+          call->received_[i] = {status, send_args, is_dead};
+          call->inputs_.received[i] = value;
           if (call->pending_.fetch_sub(1) == 1) then();
         });
   }
@@ -226,19 +229,14 @@ bool CapturedCall::Collect(ResourceMgr* resources, const std::string& device) {
   return true;
 }
 
-StepInputs CapturedCall::Inputs() const {
-  StepInputs inputs;
-  for (const Received& it : received_) inputs.received.push_back(it.value);
-  inputs.arguments = arguments_;
-  return inputs;
-}
-
 StepShapes CapturedCall::ShapesOfInputs() const {
   StepShapes shapes;
-  for (const Received& it : received_) {
-    shapes.received.push_back(it.value.shape());
+  for (const Tensor& it : inputs_.received) {
+    shapes.received.push_back(it.shape());
   }
-  for (const Tensor& it : arguments_) shapes.arguments.push_back(it.shape());
+  for (const Tensor& it : inputs_.arguments) {
+    shapes.arguments.push_back(it.shape());
+  }
   for (const auto& variable : variables_) {
     tf_shared_lock lock(*variable->mu());
     shapes.variables.emplace_back(variable->tensor()->dtype(),
@@ -254,7 +252,7 @@ void CapturedCall::Pad(std::shared_ptr<const Padding> padding) {
 
 absl::StatusOr<StepInputs> CapturedCall::PaddedInputs(Allocator* device,
                                                       Allocator* pinned) const {
-  StepInputs inputs = Inputs();
+  StepInputs inputs = inputs_;
   if (padding_ == nullptr) return inputs;
   const auto copy_on_host = [](const void* from, void* to, size_t bytes) {
     std::memcpy(to, from, bytes);
@@ -271,15 +269,15 @@ absl::StatusOr<StepInputs> CapturedCall::PaddedInputs(Allocator* device,
     if (it.dtype() == DT_RESOURCE) continue;
     status.Update(PadRows(*padding_, device, copy_on_device, &it));
   }
-  group_->WhenCompleted([arguments = arguments_] {});
+  group_->WhenCompleted([arguments = inputs_.arguments] {});
   if (!status.ok()) return status;
   return inputs;
 }
 
 void CapturedCall::AddShapes() {
   shapes_.clear();
-  for (const Received& it : received_) AddShape(it.value);
-  for (const Tensor& it : arguments_) {
+  for (const Tensor& it : inputs_.received) AddShape(it);
+  for (const Tensor& it : inputs_.arguments) {
     if (it.dtype() != DT_RESOURCE) AddShape(it);
   }
   for (const auto& variable : variables_) {
@@ -307,7 +305,7 @@ bool CapturedCall::CollectArguments() {
         (value->dtype() == DT_RESOURCE) != it.is_variable) {
       return false;
     }
-    arguments_.push_back(*value);
+    inputs_.arguments.push_back(*value);
   }
   return true;
 }
@@ -328,7 +326,7 @@ bool CapturedCall::CollectVariables(ResourceMgr* resources,
       variable.reset(find(container, it.name));
       state_.push_back(StateKeyOf(resources, container, it.name));
     } else {
-      const auto handles = HandlesOf(arguments_[it.argument]);
+      const auto handles = HandlesOf(inputs_.arguments[it.argument]);
       if (handles.size() != 1 || !IsVariable(handles[0])) return false;
       const ResourceHandle& handle = handles[0];
       if (handle.IsRefCounting()) {
@@ -348,7 +346,7 @@ bool CapturedCall::CollectVariables(ResourceMgr* resources,
 
 void CapturedCall::RunAlways(const std::shared_ptr<CapturedCall>& call) {
   // The step may take over its arguments' memory.
-  call->arguments_.clear();
+  call->inputs_.arguments.clear();
   call->variables_.clear();
   std::shared_ptr<RendezvousInterface> rendezvous;
   if (call->args_.rendezvous != nullptr) {

@@ -103,7 +103,6 @@ class CapturedCall {
   struct Received {
     absl::Status status;
     Rendezvous::Args send_args;
-    Tensor value;
     bool is_dead = false;
   };
 
@@ -135,12 +134,11 @@ class CapturedCall {
   bool is_traced() const { return args_.stats_collector != nullptr; }
 
   // What it takes; handles of variables among the arguments.
-  StepInputs Inputs() const;
+  const StepInputs& inputs() const { return inputs_; }
   // The same with more rows, if it is padded. Enqueues copies of the arguments
   // on the group's stream, into memory of `device`.
   absl::StatusOr<StepInputs> PaddedInputs(Allocator* device,
                                           Allocator* pinned) const;
-  const std::vector<Tensor>& arguments() const { return arguments_; }
   const std::vector<core::RefCountPtr<Var>>& variables() const {
     return variables_;
   }
@@ -172,7 +170,7 @@ class CapturedCall {
   const Executor::DoneCallback done_;
   std::atomic<int> pending_{0};
   std::vector<Received> received_;
-  std::vector<Tensor> arguments_;
+  StepInputs inputs_;
   std::vector<core::RefCountPtr<Var>> variables_;
   std::vector<GpuGroups::StateKey> state_;
   std::string shapes_;

@@ -236,8 +236,7 @@ absl::Status RecordedStep::Launch(const std::shared_ptr<CapturedCall>& call,
     if (!fits.ok()) return absl::UnavailableError(fits.message());
   }
   Copies copies;
-  copies.inputs = call->Inputs();
-  if (!Stage(copies.inputs, &copies.staged) ||
+  if (!Stage(call->inputs(), &copies.staged) ||
       !NewOutputs(*call, &copies.outputs)) {
     return absl::ResourceExhaustedError("there is no memory for its copies");
   }
@@ -274,9 +273,9 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   if (!are_in_place) return false;
   const std::optional<int64_t> version =
       leader_->gpu_groups()->StateVersion(call->state());
-  absl::Status status = CopyIn(copies->inputs, copies->staged);
+  absl::Status status = CopyIn(call->inputs(), copies->staged);
   if (status.ok()) {
-    SetHandles(call->arguments());
+    SetHandles(call->inputs().arguments);
     status = recording_->Launch();
     DropHandles();
   }
@@ -293,7 +292,6 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
       [call, status, version, copies = std::move(*copies),
        launched = std::move(*launched)]() mutable {
         copies.staged.clear();
-        copies.inputs = {};
         launched(status, std::move(copies.outputs), version);
       },
       /*host_waits=*/true);
@@ -440,8 +438,9 @@ void RecordedStep::NoteUses(const CapturedCall& call,
   Sanitizer* sanitizer = group_->sanitizer();
   if (sanitizer == nullptr) return;
   std::vector<Access> uses;
-  for (size_t i = 0; i < call.arguments().size(); ++i) {
-    const Tensor& it = call.arguments()[i];
+  const std::vector<Tensor>& arguments = call.inputs().arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Tensor& it = arguments[i];
     if (step_.arguments[i].is_variable) continue;
     uses.push_back({it.data(), it.TotalBytes(), false, "argument"});
   }

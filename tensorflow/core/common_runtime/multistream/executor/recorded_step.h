@@ -78,7 +78,6 @@ class RecordedStep {
   class Ends;
   // What a launch copies from and to: memory of its call's.
   struct Copies {
-    StepInputs inputs;
     std::vector<Tensor> staged;
     std::vector<Tensor> outputs;
   };

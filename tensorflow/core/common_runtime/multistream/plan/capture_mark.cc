@@ -30,18 +30,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-const char* NameOf(CaptureMode mode) {
-  switch (mode) {
-    case CaptureMode::kRequire:
-      return "require";
-    case CaptureMode::kAuto:
-      return "auto";
-    default:
-      return "off";
-  }
-}
-
-// Collects marks; the enumeration is in the order in which they count.
+// Collects marks; the enumeration is in the order in which they count, and no
+// mark is less than any.
 class Marks {
  public:
   explicit Marks(const FunctionLibraryDefinition& library)
@@ -57,7 +47,7 @@ class Marks {
           absl::StrCat("'", name, "' has ", kCaptureAttr, "=\"",
                        mark->second.s(), "\": it takes off, auto or require"));
     }
-    found = found ? std::max(*found, *mode) : *mode;
+    found = std::max(found, mode);
     return absl::OkStatus();
   }
 
@@ -123,8 +113,7 @@ absl::Status MarkArgumentsAndResults(const FunctionLibraryDefinition& library,
 void MarkParts(absl::Span<Graph* const> parts) {
   std::optional<CaptureMode> found;
   for (const Graph* part : parts) {
-    const std::optional<CaptureMode> mode = CaptureMarkOf(*part);
-    if (mode) found = found ? std::max(*found, *mode) : mode;
+    found = std::max(found, CaptureMarkOf(*part));
   }
   if (!found) return;
   for (Graph* part : parts) MarkEnds(*found, part);
@@ -137,8 +126,7 @@ std::optional<CaptureMode> CaptureMarkOf(const Graph& graph) {
     if (!IsEnd(*node) || !TryGetNodeAttr(node->attrs(), kCaptureAttr, &name)) {
       continue;
     }
-    const std::optional<CaptureMode> mode = CaptureModeOfName(name);
-    if (mode) found = found ? std::max(*found, *mode) : mode;
+    found = std::max(found, CaptureModeOfName(name));
   }
   return found;
 }

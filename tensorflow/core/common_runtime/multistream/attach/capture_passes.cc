@@ -13,9 +13,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What does a captured step have to wait for, and which steps are captured?
-// Asks early_values.h and capture_mark.h once a graph has been divided among
-// its devices.
+// What do captured steps have to know of a graph that TensorFlow forgets on the
+// way? Two passes mark it: before functions are inlined, which functions are to
+// be captured (capture_mark.h); once the graph has been divided among its
+// devices, that again, and what a step has to wait for (early_values.h).
 
 #include <memory>
 #include <vector>
@@ -29,12 +30,24 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-class MarkEarlyValuesPass : public GraphOptimizationPass {
+class MarkWholeGraphPass : public GraphOptimizationPass {
  public:
   absl::Status Run(const GraphOptimizationPassOptions& options) override {
-    const absl::StatusOr<Options>& process = ProcessOptions();
-    if (!process.ok() || !process->captures() ||
-        options.partition_graphs == nullptr) {
+    if (!MayCapture() || options.graph == nullptr ||
+        *options.graph == nullptr) {
+      return absl::OkStatus();
+    }
+    Graph* graph = options.graph->get();
+    return MarkArgumentsAndResults(
+        options.flib_def != nullptr ? *options.flib_def : graph->flib_def(),
+        graph);
+  }
+};
+
+class MarkPartsPass : public GraphOptimizationPass {
+ public:
+  absl::Status Run(const GraphOptimizationPassOptions& options) override {
+    if (!MayCapture() || options.partition_graphs == nullptr) {
       return absl::OkStatus();
     }
     std::vector<Graph*> parts;
@@ -48,12 +61,14 @@ class MarkEarlyValuesPass : public GraphOptimizationPass {
 };
 
 // After all others.
-constexpr int kPhase = 1000;
+constexpr int kLastPhase = 1000;
 
 const bool registered = [] {
-  OptimizationPassRegistry::Global()->Register(
-      OptimizationPassRegistry::POST_PARTITIONING, kPhase,
-      std::make_unique<MarkEarlyValuesPass>());
+  auto* passes = OptimizationPassRegistry::Global();
+  passes->Register(OptimizationPassRegistry::PRE_PLACEMENT, kCaptureMarkPhase,
+                   std::make_unique<MarkWholeGraphPass>());
+  passes->Register(OptimizationPassRegistry::POST_PARTITIONING, kLastPhase,
+                   std::make_unique<MarkPartsPass>());
   return true;
 }();
 
