@@ -22,8 +22,6 @@ limitations under the License.
 // between a copy in and a copy out. Prints a line of CSV for each row, after
 // checking every result; exit status 1 if one is wrong or the driver fails.
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -33,71 +31,9 @@ limitations under the License.
 #include <thread>
 #include <vector>
 
-#include "third_party/gpus/cuda/include/cuda.h"
+#include "benchmarks/cuda_driver.h"
 
 namespace {
-
-// The driver is looked up when the program starts, so that it builds where
-// there is none.
-#define TFMS_DRIVER_FUNCTIONS(F) \
-  F(cuInit)                      \
-  F(cuDeviceGet)                 \
-  F(cuDevicePrimaryCtxRetain)    \
-  F(cuCtxSetCurrent)             \
-  F(cuModuleLoadData)            \
-  F(cuModuleGetFunction)         \
-  F(cuMemAlloc)                  \
-  F(cuMemHostAlloc)              \
-  F(cuStreamCreate)              \
-  F(cuStreamSynchronize)         \
-  F(cuLaunchKernel)              \
-  F(cuMemcpyHtoDAsync)           \
-  F(cuMemcpyDtoHAsync)           \
-  F(cuGraphCreate)               \
-  F(cuGraphAddKernelNode)        \
-  F(cuGraphAddMemcpyNode)        \
-  F(cuGraphInstantiateWithFlags) \
-  F(cuGraphLaunch)
-
-struct Driver {
-#define TFMS_MEMBER(name) decltype(&::name) name;
-  TFMS_DRIVER_FUNCTIONS(TFMS_MEMBER)
-};
-Driver driver;
-
-void* Symbol(void* library, const char* name) {
-  void* function = dlsym(library, name);
-  if (function == nullptr) {
-    std::fprintf(stderr, "graph_launches: the driver has no %s\n", name);
-    std::exit(1);
-  }
-  return function;
-}
-
-// A macro's value as text: newer versions of functions have other names.
-#define TFMS_TEXT_OF(x) #x
-#define TFMS_TEXT(x) TFMS_TEXT_OF(x)
-#define TFMS_LOAD(name)                                  \
-  driver.name = reinterpret_cast<decltype(driver.name)>( \
-      Symbol(library, TFMS_TEXT(name)));
-
-void LoadDriver() {
-  void* library = dlopen("libcuda.so.1", RTLD_NOW);
-  if (library == nullptr) {
-    std::fprintf(stderr, "graph_launches: no CUDA driver: %s\n", dlerror());
-    std::exit(1);
-  }
-  TFMS_DRIVER_FUNCTIONS(TFMS_LOAD)
-}
-
-void Check(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  std::fprintf(stderr, "graph_launches: %s failed with CUDA's error %d\n", what,
-               static_cast<int>(result));
-  std::exit(1);
-}
-
-#define TFMS_CHECK(call) Check(driver.call, #call)
 
 // out[i] = in[i] + 1
 constexpr char kPtx[] = R"(
@@ -223,16 +159,8 @@ class Client {
       if (starts) before = first;
       CUdeviceptr to = Buffer(i + 1), from = InputOf(i);
       void* arguments[] = {&to, &from};
-      CUDA_KERNEL_NODE_PARAMS launch;
-      std::memset(&launch, 0, sizeof(launch));
-      launch.func = kernel_;
-      launch.gridDimX = launch.gridDimY = launch.gridDimZ = 1;
-      launch.blockDimX = kFloats;
-      launch.blockDimY = launch.blockDimZ = 1;
-      launch.kernelParams = arguments;
-      CUgraphNode node;
-      TFMS_CHECK(cuGraphAddKernelNode(&node, graph, &before, 1, &launch));
-      before = node;
+      before =
+          cuda_driver::AddKernel(graph, kernel_, kFloats, arguments, &before);
     }
     ends.push_back(before);
     AddCopy(graph, false, Buffer(row_.kernels), out_, ends);
@@ -290,17 +218,8 @@ int main(int argc, char** argv) {
                  "row\n");
     return 2;
   }
-  LoadDriver();
-  TFMS_CHECK(cuInit(0));
-  CUdevice device;
-  TFMS_CHECK(cuDeviceGet(&device, 0));
-  CUcontext context;
-  TFMS_CHECK(cuDevicePrimaryCtxRetain(&context, device));
-  TFMS_CHECK(cuCtxSetCurrent(context));
-  CUmodule module;
-  TFMS_CHECK(cuModuleLoadData(&module, kPtx));
-  CUfunction kernel;
-  TFMS_CHECK(cuModuleGetFunction(&kernel, module, "add_one"));
+  const CUcontext context = cuda_driver::Start();
+  const CUfunction kernel = cuda_driver::LoadKernel(kPtx, "add_one");
   std::printf(
       "launched,kernels,chains,threads,launches_per_second,p50_us,p99_us,"
       "longest_us,wrong\n");

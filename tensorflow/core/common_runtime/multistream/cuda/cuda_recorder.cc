@@ -25,6 +25,7 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/graph_memory.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
 #include "tensorflow/core/common_runtime/multistream/memory/recording_memory.h"
 #include "tensorflow/core/platform/errors.h"
@@ -36,12 +37,6 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 namespace {
-
-// What the driver was seen to take for a kernel or copy: 3 KiB on an H200, and
-// 4.5 for cuDNN's; and in what portions it gives graphs memory to allocate
-// from.
-constexpr int64_t kBytesOfNode = 3 << 10;
-constexpr int64_t kBytesOfPool = 32 << 20;
 
 absl::Status Checked(const char* call, CUresult result) {
   return se::cuda::ToStatus(result, absl::StrCat(call, " failed"));
@@ -106,12 +101,20 @@ absl::Status CheckNodes(const RecordingMemory& memory,
     TF_RETURN_IF_ERROR(
         Checked("cuGraphNodeGetType", cuGraphNodeGetType(node, &type)));
     switch (type) {
-      case CU_GRAPH_NODE_TYPE_KERNEL:
-      case CU_GRAPH_NODE_TYPE_MEMSET:
-      case CU_GRAPH_NODE_TYPE_EMPTY:
+      case CU_GRAPH_NODE_TYPE_KERNEL: {
+        CUDA_KERNEL_NODE_PARAMS kernel;
+        TF_RETURN_IF_ERROR(Checked("cuGraphKernelNodeGetParams",
+                                   cuGraphKernelNodeGetParams(node, &kernel)));
+        taken->driver_bytes += DriverBytesOfKernel(kernel);
         break;
+      }
       case CU_GRAPH_NODE_TYPE_MEMCPY:
         TF_RETURN_IF_ERROR(CheckCopy(memory, node));
+        [[fallthrough]];
+      case CU_GRAPH_NODE_TYPE_MEMSET:
+        taken->driver_bytes += DriverBytesOfCopy();
+        break;
+      case CU_GRAPH_NODE_TYPE_EMPTY:
         break;
       case CU_GRAPH_NODE_TYPE_HOST:
         return Refused("a host callback");
@@ -122,21 +125,18 @@ absl::Status CheckNodes(const RecordingMemory& memory,
         TF_RETURN_IF_ERROR(
             Checked("cuGraphMemAllocNodeGetParams",
                     cuGraphMemAllocNodeGetParams(node, &params)));
-        const int64_t bytes = static_cast<int64_t>(params.bytesize);
         taken->pool_bytes =
-            std::max(taken->pool_bytes,
-                     (bytes + kBytesOfPool - 1) / kBytesOfPool * kBytesOfPool);
+            std::max(taken->pool_bytes, PoolBytesOfAllocation(params.bytesize));
         ++allocated;
-        continue;
+        break;
       }
       case CU_GRAPH_NODE_TYPE_MEM_FREE:
         --allocated;
-        continue;
+        break;
       default:
         return Refused(
             absl::StrCat("a CUDA graph node of type ", static_cast<int>(type)));
     }
-    taken->driver_bytes += kBytesOfNode;
   }
   if (allocated != 0) return Refused("memory of the stream that is not freed");
   return absl::OkStatus();

@@ -1,0 +1,45 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+// How much of the GPU's memory does the driver take for a CUDA graph that can
+// be launched? No function of CUDA tells; cuda_recorder.h asks here.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GRAPH_MEMORY_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GRAPH_MEMORY_H_
+
+#include <cstdint>
+
+#include "third_party/gpus/cuda/include/cuda.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Bytes for a node that launches `kernel`: more, the more parameters it has.
+// Those of any other node if the driver cannot tell: before CUDA 12.4.
+int64_t DriverBytesOfKernel(const CUDA_KERNEL_NODE_PARAMS& kernel);
+
+// Bytes for a kernel with so many bytes of parameters.
+int64_t DriverBytesOfParameters(int64_t bytes);
+
+// Bytes for a copy, or for memory that is set.
+int64_t DriverBytesOfCopy();
+
+// Bytes for memory that a graph allocates and frees: of the pool that a GPU's
+// graphs have.
+int64_t PoolBytesOfAllocation(int64_t bytes);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GRAPH_MEMORY_H_
