@@ -16,11 +16,11 @@
 
 from __future__ import annotations
 
-import os
-import pathlib
 import re
 import subprocess
 import sys
+
+from emulated import run_on_emulated_gpu
 
 BENCHMARK = """
 import sys
@@ -43,28 +43,17 @@ sys.exit(batches_of_any_size.main(options))
 
 
 def benchmark(spoiled: bool) -> subprocess.CompletedProcess[str]:
-    """Runs it on an emulated GPU, with recordings for 3 and 8 rows."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
-    return subprocess.run(
-        [sys.executable, "-c", BENCHMARK.format(spoiled=spoiled)],
-        cwd=pathlib.Path(__file__).parent,
-        env={
-            **inherited,
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-            "TF_GPU_STREAM_GROUP_COUNT": "2",
-            "TF_MULTI_STREAM_CAPTURE": "auto",
-            "TF_MULTI_STREAM_CAPTURE_BATCHES": "3,8",
-            "TF_MULTI_STREAM_EMULATED_GPUS": "1",
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    """Runs it with recordings for 3 and 8 rows."""
+    done: subprocess.CompletedProcess[str] = run_on_emulated_gpu(
+        BENCHMARK.format(spoiled=spoiled), TF_MULTI_STREAM_CAPTURE_BATCHES="3,8"
     )
+    return done
 
 
 def test_batches_are_padded_and_right() -> None:
-    done = benchmark(spoiled=False)
+    done = run_on_emulated_gpu(
+        BENCHMARK.format(spoiled=False), TF_MULTI_STREAM_CAPTURE_BATCHES="3,8"
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     found = re.search(
         r"(\d+) results compared, 0 wrong; (\d+) recordings .* (\d+) of \d+ steps", done.stdout
@@ -77,7 +66,9 @@ def test_batches_are_padded_and_right() -> None:
 
 
 def test_a_wrong_result_is_found() -> None:
-    done = benchmark(spoiled=True)
+    done = run_on_emulated_gpu(
+        BENCHMARK.format(spoiled=True), TF_MULTI_STREAM_CAPTURE_BATCHES="3,8"
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.search(r" [1-9]\d* wrong;", done.stdout), done.stdout
 

@@ -16,13 +16,11 @@
 
 from __future__ import annotations
 
-import os
-import pathlib
 import re
-import subprocess
 import sys
 
 import pytest
+from emulated import run_on_emulated_gpu
 
 BENCHMARK = """
 import changing_weights, sys
@@ -33,28 +31,8 @@ sys.exit(changing_weights.main(["--threads", "3", "--seconds", "3", "--change-ms
 """
 
 
-def benchmark(spoiled: bool) -> subprocess.CompletedProcess[str]:
-    """Runs it on an emulated GPU whose steps are captured."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
-    return subprocess.run(
-        [sys.executable, "-c", BENCHMARK.format(spoiled=spoiled)],
-        cwd=pathlib.Path(__file__).parent,
-        env={
-            **inherited,
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-            "TF_GPU_STREAM_GROUP_COUNT": "2",
-            "TF_MULTI_STREAM_CAPTURE": "auto",
-            "TF_MULTI_STREAM_EMULATED_GPUS": "1",
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
 def test_replays_while_weights_change_are_right() -> None:
-    done = benchmark(spoiled=False)
+    done = run_on_emulated_gpu(BENCHMARK.format(spoiled=False))
     assert done.returncode == 0, done.stdout + done.stderr
     numbers = r"(\d+) results compared, 0 wrong, .* changed (\d+) times[^$]*steps_replayed (\d+)"
     found = re.search(numbers, done.stdout)
@@ -66,7 +44,7 @@ def test_replays_while_weights_change_are_right() -> None:
 
 
 def test_a_wrong_result_is_found() -> None:
-    done = benchmark(spoiled=True)
+    done = run_on_emulated_gpu(BENCHMARK.format(spoiled=True))
     assert done.returncode == 1, done.stderr
     assert "wrong: input" in done.stdout
 

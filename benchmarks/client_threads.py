@@ -20,7 +20,7 @@ import contextlib
 import dataclasses
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -115,3 +115,33 @@ def run_clients(
     if errors:
         raise errors[0]
     return Load(time.perf_counter() - start, time.process_time() - cpu, np.concatenate(times) * 1e3)
+
+
+def run_checked(
+    call: Callable[[np.ndarray], np.ndarray],
+    inputs: Sequence[np.ndarray],
+    expected: Sequence[bytes],
+    threads: int,
+    seconds: float,
+    around: Callable[[int], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
+) -> tuple[Load, int]:
+    """Runs client threads that compare each result, bit by bit.
+
+    Args:
+        call: what to time; it is given one of the inputs.
+        inputs: each thread takes them in turn, and begins with another one.
+        expected: the bytes of the result of each input.
+        threads: how many.
+        seconds: after how long none begins another call.
+        around: as for `run_clients`.
+
+    Returns:
+        What they measured, and how many results were wrong.
+    """
+    wrong = [0] * threads
+
+    def client(number: int, count: int) -> None:
+        i = (number + count) % len(inputs)
+        wrong[number] += call(inputs[i]).tobytes() != expected[i]
+
+    return run_clients(client, threads, seconds, around), sum(wrong)

@@ -35,7 +35,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from client_threads import run_clients
+from client_threads import run_checked
 
 GPU = "/GPU:0"
 INPUTS = 8
@@ -135,19 +135,13 @@ def measure(
     with tf.device(GPU):
         for _ in range(3):
             expected = [call(x).tobytes() for x in inputs]
-    wrong = [0] * threads
-
-    def client(number: int, count: int) -> None:
-        i = (number + count) % len(inputs)
-        wrong[number] += call(inputs[i]).tobytes() != expected[i]
-
-    load = run_clients(client, threads, seconds, lambda _: tf.device(GPU))
+    load, wrong = run_checked(call, inputs, expected, threads, seconds, lambda _: tf.device(GPU))
     p50, p99, longest = load.percentiles
     text = (
         f"{load.calls_per_second:.0f},{p50:.3f},{p99:.3f},{longest:.3f},"
-        f"{load.cpu_micros:.0f},{load.calls},{sum(wrong)}"
+        f"{load.cpu_micros:.0f},{load.calls},{wrong}"
     )
-    return text, sum(wrong)
+    return text, wrong
 
 
 def ways_of(signature: Any) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
