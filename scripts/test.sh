@@ -15,7 +15,7 @@
 # ==============================================================================
 # Runs every check and test: what build/static_checks.py lists (style, types,
 # patches, links), C++ tests, Python tests with the wheel installed in .venv, the
-# documentation's site; then two minutes of the soak.
+# documentation's site; then a minute of the soak.
 #
 #   scripts/test.sh [--python TAG]
 #   scripts/test.sh --changed [BASE]
@@ -88,6 +88,9 @@ scripts/build_wheel.sh --python "${python}"
 wheel=("${ROOT}"/dist/tensorflow-*-"${python}"-*.whl)
 install_wheel "${wheel[0]}"
 
+stage "what the runtime needs of TensorFlow" "The error above says what is not in patches/*/abi.txt."
+scripts/patches.py --python "${python}" abi
+
 stage "Python tests" "Run one file by itself: .venv/bin/python -m pytest FILE."
 # As many at a time as there are cores: a test starts processes of its own, which share nothing.
 TFMS_WHEEL="${wheel[0]}" "${VENV}/bin/python" -m pytest -n "$(nproc)" --dist worksteal \
@@ -98,6 +101,6 @@ scripts/docs.sh
 
 stage "soak: all kinds of work side by side on an emulated GPU, every result verified" \
   "The table above says what failed; run it again with the seed above: scripts/soak.sh --seed SEED."
-"${VENV}/bin/python" benchmarks/soak/soak.py --minutes 2
+"${VENV}/bin/python" benchmarks/soak/soak.py --minutes 1
 
 stage "everything passed" ""

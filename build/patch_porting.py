@@ -1,0 +1,177 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Moves patches to the files of another TensorFlow release.
+
+A hunk goes where its lines are. Where they are several times, or nowhere, a person has to look: a
+hook that lands in the wrong place is a wrong hook. What was not moved is shown beside the text of
+the new release that is most like it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Sequence
+
+from patch_series import FilePatch, Hunk
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """A hunk that was not moved.
+
+    Args:
+      file_patch: the changes that it is one of.
+      hunk: it.
+      why: in words.
+      line: number, from 1, of the first line of `text`; 0 if there is no such text.
+      text: lines of the new release that are most like it.
+    """
+
+    file_patch: FilePatch
+    hunk: Hunk
+    why: str
+    line: int
+    text: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.file_patch.patch}: {self.file_patch.path}, {self.hunk.header}: {self.why}"]
+        lines += ["  the patch changes"]
+        lines += [f"    {line.rstrip()}" for line in self.hunk.old]
+        lines += ["  into"]
+        lines += [f"    {line.rstrip()}" for line in self.hunk.new]
+        if self.line:
+            lines += [f"  the new release has, from line {self.line}"]
+            lines += [f"    {line.rstrip()}" for line in self.text]
+        return "\n".join(lines)
+
+
+def unified(path: str, before: str, after: str) -> str:
+    """Writes what a patch does to one file.
+
+    Args:
+      path: of the file.
+      before: its text.
+      after: its text with the change.
+
+    Returns:
+      A unified diff with one line of context; empty if both are the same.
+    """
+    return "".join(
+        difflib.unified_diff(
+            before.splitlines(keepends=True),
+            after.splitlines(keepends=True),
+            f"a/{path}",
+            f"b/{path}",
+            n=1,
+        )
+    )
+
+
+def move(file_patch: FilePatch, text: str) -> tuple[str, list[Problem]]:
+    """Applies the hunks of a patch to a file of another release.
+
+    Args:
+      file_patch: the changes.
+      text: the file.
+
+    Returns:
+      The file with the hunks that could be applied, and a problem for each other one.
+    """
+    lines = text.splitlines(keepends=True)
+    problems: list[Problem] = []
+    changes: list[tuple[int, Hunk]] = []
+    after = 0  # hunks keep their order
+    for hunk in file_patch.hunks:
+        places = _places(lines, hunk, after)
+        if len(places) == 1:
+            changes.append((places[0], hunk))
+            after = places[0] + len(hunk.old)
+            continue
+        if places:
+            shown = ", ".join(str(place + 1) for place in places)
+            why = f"its lines are in several places: at lines {shown}"
+        else:
+            why = "its lines are not in the new release"
+        line, like = _most_like(lines, hunk)
+        problems.append(Problem(file_patch, hunk, why, line, like))
+    for place, hunk in reversed(changes):
+        lines[place : place + len(hunk.old)] = hunk.new
+    return "".join(lines), problems
+
+
+def move_series(
+    patches: Sequence[tuple[str, str, Sequence[FilePatch]]],
+    read: Callable[[str], str | None],
+) -> tuple[dict[str, str], list[Problem]]:
+    """Moves a series of patches, each on top of those before.
+
+    Args:
+      patches: name, description and changes of each, in order.
+      read: gives a file of the new release by its path, or None if it has none.
+
+    Returns:
+      The text of each patch for the new release, by its name, without what could not be moved; and
+      what could not.
+    """
+    texts: dict[str, str] = {}
+    moved: dict[str, str] = {}
+    problems: list[Problem] = []
+    for name, description, changes in patches:
+        text = description
+        for change in changes:
+            before = texts.get(change.path) or read(change.path)
+            if before is None:
+                problems += [
+                    Problem(change, hunk, "the new release has no such file", 0, ())
+                    for hunk in change.hunks
+                ]
+                continue
+            after, more = move(change, before)
+            problems += more
+            text += unified(change.path, before, after)
+            texts[change.path] = after
+        moved[name] = text
+    return moved, problems
+
+
+def _places(lines: Sequence[str], hunk: Hunk, first: int) -> list[int]:
+    """Where a hunk's lines are, from line `first` on, counted from 0."""
+    expected = hunk.first_line - 1
+    if not hunk.old:
+        return [expected] if expected <= len(lines) else []
+    found = [
+        at
+        for at in range(first, len(lines) - len(hunk.old) + 1)
+        if tuple(lines[at : at + len(hunk.old)]) == hunk.old
+    ]
+    return [expected] if expected in found else found
+
+
+def _most_like(lines: Sequence[str], hunk: Hunk) -> tuple[int, tuple[str, ...]]:
+    """The number, from 1, and the lines of the part of a file that is most like a hunk's."""
+    count = len(hunk.old)
+    old = "".join(hunk.old)
+    best, where = 0.0, -1
+    for at in range(max(1, len(lines) - count + 1)):
+        matcher = difflib.SequenceMatcher(None, "".join(lines[at : at + count]), old, False)
+        if matcher.real_quick_ratio() <= best or matcher.quick_ratio() <= best:
+            continue
+        ratio = matcher.ratio()
+        if ratio > best:
+            best, where = ratio, at
+    if best < 0.5:
+        return 0, ()
+    return where + 1, tuple(lines[where : where + count])

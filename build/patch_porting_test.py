@@ -1,0 +1,102 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Patches are moved where their lines are, and shown where a person has to look."""
+
+from __future__ import annotations
+
+import patch_porting
+import patch_series
+
+OLD = "".join(f"line {i}\n" for i in range(1, 41))
+PATCH = """What it does.
+
+--- a/file.py
++++ b/file.py
+@@ -10,2 +10,3 @@
+ line 10
++first
+ line 11
+@@ -30,3 +31,3 @@
+ line 30
+-line 31
++second
+ line 32
+"""
+
+
+def changes(text: str = PATCH) -> patch_series.FilePatch:
+    (change,) = patch_series.parse_patch("0001-it.patch", text)
+    return change
+
+
+def test_moves_with_the_lines_around() -> None:
+    text = "new\n" * 7 + OLD.replace("line 20\n", "")
+    moved, problems = patch_porting.move(changes(), text)
+    assert not problems
+    assert moved == text.replace("line 10\n", "line 10\nfirst\n").replace("line 31\n", "second\n")
+
+
+def test_what_is_written_applies_and_does_the_same() -> None:
+    text = "new\n" * 7 + OLD
+    moved, _ = patch_porting.move(changes(), text)
+    again = changes(patch_porting.unified("file.py", text, moved))
+    assert patch_series.apply_file_patch(again, text) == moved
+
+
+def test_keeps_its_place_where_there_are_others_like_it() -> None:
+    moved, problems = patch_porting.move(changes(), OLD + OLD)
+    assert not problems
+    assert moved.startswith("".join(f"line {i}\n" for i in range(1, 11)) + "first\n")
+    assert moved.count("first") == moved.count("second") == 1
+
+
+def test_does_not_choose_among_several_places() -> None:
+    moved, problems = patch_porting.move(changes(), "new\n" + OLD + OLD)
+    assert moved.count("first") == 0
+    assert "in several places: at lines 11, 51" in str(problems[0])
+
+
+def test_shows_what_is_most_like_lines_that_are_gone() -> None:
+    moved, problems = patch_porting.move(changes(), OLD.replace("line 31\n", "line 31 # new\n"))
+    assert "first" in moved and "second" not in moved
+    (problem,) = problems
+    assert (problem.line, problem.text) == (30, ("line 30\n", "line 31 # new\n", "line 32\n"))
+    said = str(problem)
+    for part in ("0001-it.patch: file.py, @@ -30,3", "second", "line 31 # new", "from line 30"):
+        assert part in said
+
+
+def test_shows_nothing_where_nothing_is_like_them() -> None:
+    _, problems = patch_porting.move(changes(), "other text\n" * 40)
+    assert [problem.line for problem in problems] == [0, 0]
+
+
+def test_later_patches_are_moved_on_top_of_earlier_ones() -> None:
+    second = changes("--- a/file.py\n+++ b/file.py\n@@ -11,1 +11,2 @@\n first\n+more\n")
+    moved, problems = patch_porting.move_series(
+        [("1.patch", "One.\n\n", [changes()]), ("2.patch", "Two.\n\n", [second])],
+        lambda path: OLD if path == "file.py" else None,
+    )
+    assert not problems
+    assert moved["1.patch"].startswith("One.\n\n--- a/file.py")
+    assert "+more" in moved["2.patch"] and "+first" not in moved["2.patch"]
+
+
+def test_a_file_that_is_gone_is_a_problem_for_each_hunk() -> None:
+    moved, problems = patch_porting.move_series(
+        [("1.patch", "One.\n", [changes()])], lambda _: None
+    )
+    assert moved == {"1.patch": "One.\n"}
+    assert ["no such file" in str(problem) for problem in problems] == [True, True]

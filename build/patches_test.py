@@ -1,0 +1,191 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""scripts/patches.py changes a series only into one that applies."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+import zipfile
+from collections.abc import Callable
+
+import pytest
+
+import patches
+import stock_wheel
+from build_error import run_main
+
+OLD = "".join(f"x{i} = {i}\n" for i in range(1, 21))
+FIRST = """Adds a line.
+
+--- a/tensorflow/a.py
++++ b/tensorflow/a.py
+@@ -10,2 +10,3 @@
+ x10 = 10
++added = 1
+ x11 = 11
+"""
+SECOND = (
+    FIRST.replace("10,2 +10,3", "10,2 +10,3")
+    .replace(" x11 = 11\n", " added = 1\n")
+    .replace("+added = 1\n", "+more = 2\n")
+)
+
+Command = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def series(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """A repository with two patches of a wheel of two files."""
+    monkeypatch.setattr(patches, "ROOT", tmp_path)
+    folder = tmp_path / "patches" / stock_wheel.VERSION
+    folder.mkdir(parents=True)
+    (folder / "0001-first.patch").write_text(FIRST)
+    (folder / "0002-second.patch").write_text(SECOND)
+    (folder / "series").write_text("0001-first.patch\n0002-second.patch\n")
+    wheel = tmp_path / "stock.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("tensorflow/a.py", OLD)
+        archive.writestr("tensorflow/b.py", OLD)
+    monkeypatch.setattr(patches, "fetch", lambda tag: wheel)
+    return folder
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs it; returns its exit status and what it printed."""
+
+    def run(*arguments: object) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["patches.py", *map(str, arguments)])
+        status = 0
+        try:
+            run_main(patches.main)
+        except SystemExit as end:
+            status = int(end.code or 0)
+        said = capsys.readouterr()
+        return status, said.out + said.err
+
+    return run
+
+
+def contents(folder: pathlib.Path) -> dict[str, str]:
+    return {file.name: file.read_text() for file in folder.iterdir()}
+
+
+def test_check_counts_and_names_what_does_not_apply(series: pathlib.Path, command: Command) -> None:
+    assert command("check") == (
+        0,
+        f"{stock_wheel.VERSION}: 2 patches apply to stock.whl: 1 files change\n",
+    )
+    (series / "0001-first.patch").write_text(FIRST.replace("x10", "y10"))
+    status, said = command("check")
+    assert status == 1 and "0001-first.patch does not apply: tensorflow/a.py, hunk 1" in said
+
+
+def test_what_was_not_edited_is_made_again_as_it_was(
+    series: pathlib.Path, command: Command, tmp_path: pathlib.Path
+) -> None:
+    before = contents(series)
+    assert command("edit", "0001-first.patch", tmp_path / "work")[0] == 0
+    assert command("refresh", "0001-first.patch", tmp_path / "work")[0] == 0
+    assert contents(series) == before
+
+
+def test_an_edit_goes_into_the_patch(
+    series: pathlib.Path, command: Command, tmp_path: pathlib.Path
+) -> None:
+    assert command("edit", "0002-second.patch", tmp_path / "work")[0] == 0
+    before = tmp_path / "work" / "before" / "tensorflow" / "a.py"
+    assert "added = 1" in before.read_text()  # of the first one
+    file = tmp_path / "work" / "after" / "tensorflow" / "a.py"
+    file.write_text(file.read_text().replace("x20 = 20\n", "x20 = 21\n"))
+    status, said = command("refresh", "0002-second.patch", tmp_path / "work")
+    assert status == 0 and "2 hunks" in said
+    text = (series / "0002-second.patch").read_text()
+    assert text.startswith("Adds a line.\n\n--- a/") and "+x20 = 21\n" in text and "x18" not in text
+    assert command("check")[0] == 0
+
+
+def test_a_series_stays_as_it_is_where_a_change_would_break_it(
+    series: pathlib.Path, command: Command, tmp_path: pathlib.Path
+) -> None:
+    before = contents(series)
+    status, said = command("drop", "0001-first.patch")
+    assert status == 1 and "0002-second.patch does not apply" in said
+    command("edit", "0001-first.patch", tmp_path / "work")
+    file = tmp_path / "work" / "after" / "tensorflow" / "a.py"
+    file.write_text(file.read_text().replace("added = 1\n", "added = 2\n"))
+    status, said = command("refresh", "0001-first.patch", tmp_path / "work")
+    assert status == 1 and "0002-second.patch does not apply" in said
+    assert contents(series) == before
+
+
+def test_new_and_drop(series: pathlib.Path, command: Command, tmp_path: pathlib.Path) -> None:
+    before = contents(series)
+    work, name = tmp_path / "work", "0003-third.patch"
+    assert command("new", name, work, "tensorflow/b.py", "--says", "Changes b.")[0] == 0
+    assert command("refresh", name, work)[0] == 1  # nothing differs
+    file = work / "after" / "tensorflow" / "b.py"
+    file.write_text("x0 = 0\n" + file.read_text())
+    assert command("refresh", name, work)[0] == 0
+    assert (series / name).read_text().startswith("Changes b.\n\n--- a/tensorflow/b.py\n")
+    assert (series / "series").read_text().endswith(f"{name}\n")
+    assert command("drop", name)[0] == 0
+    assert contents(series) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["edit", "0009-no.patch", "work"], "The series has no 0009-no.patch"),
+        (["drop", "0009-no.patch"], "The series has no 0009-no.patch"),
+        (["refresh", "0001-first.patch", "nowhere"], "nowhere is not a folder that"),
+        (["new", "third", "work", "tensorflow/b.py", "--says", "x"], "third is no name"),
+        (["new", "0001-first.patch", "work", "tensorflow/b.py", "--says", "x"], "is no name"),
+        (["new", "3.patch", "work", "tensorflow/c.py", "--says", "x"], "has no tensorflow/c.py"),
+        (["edit", "0001-first.patch", "."], "is there already"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    series: pathlib.Path,
+    command: Command,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = contents(series)
+    status, said = command(*arguments)
+    assert status == 1 and message in said
+    assert contents(series) == before
+
+
+def test_port_writes_what_applies_and_shows_the_rest(
+    series: pathlib.Path, command: Command, tmp_path: pathlib.Path
+) -> None:
+    wheel = tmp_path / "new.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("tensorflow/a.py", "new = 0\n" + OLD)
+    assert command("port", "--to", "9.0.0", "--wheel", wheel)[0] == 0
+    ported = series.parent / "9.0.0"
+    assert "@@ -11,2 +11,3 @@" in (ported / "0001-first.patch").read_text()
+    assert (ported / "series").read_text() == (series / "series").read_text()
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("tensorflow/a.py", OLD.replace("x11 = 11", "x11 = 12"))
+    status, said = command("port", "--to", "9.0.0", "--wheel", wheel, "--out", tmp_path / "out")
+    assert status == 1 and "0 of 2 hunks apply to 9.0.0" in said
+    assert "x11 = 12" in said and "the new release has, from line 10" in said
+    assert command("port", "--to", "9.0.0", "--wheel", wheel)[0] == 1  # it is there
