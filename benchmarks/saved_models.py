@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-"""Serves five kinds of SavedModels from several threads, and compares every result.
+"""Serves six kinds of SavedModels from several threads, and compares every result.
 
     TF_GPU_STREAM_GROUP_COUNT=8 TF_MULTI_STREAM_CAPTURE=auto \
         python benchmarks/saved_models.py [--models bert,mlp] [--threads 1,8,16] [--seconds 2]
@@ -36,6 +36,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from client_threads import run_checked
+from frozen_model import MODEL, FrozenModel
 
 GPU = "/GPU:0"
 INPUTS = 8
@@ -91,12 +92,19 @@ def _mlp() -> tuple[Any, list[np.ndarray]]:
     return model, [RANDOM.random((16, 64), np.float32) for _ in range(INPUTS)]
 
 
+def _recommender() -> tuple[Any, list[np.ndarray]]:
+    """The one of about 300 small kernels that multistream_inference serves; batch 16."""
+    model = FrozenModel(str(MODEL))
+    return lambda x, training: model.predict(x), model.inputs(16, INPUTS)
+
+
 MODELS: dict[str, Callable[[], tuple[Any, list[np.ndarray]]]] = {
     "bert": _bert,
     "resnet50": _resnet,
     "inception": _inception,
     "dlrm": _dlrm,
     "mlp": _mlp,
+    "recommender": _recommender,
 }
 
 

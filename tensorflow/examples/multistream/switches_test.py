@@ -18,9 +18,9 @@
 Runs `multistream_inference` (graph level: each result against those of a process with one group)
 and `multistream_training` (node level: losses with groups against those without), once for each
 combination of `SWITCHES`, under the sanitizer. Uses the standard library alone, so that it runs
-wherever the programs do:
+wherever the programs do. As a test it takes each third combination, which has every pair of values:
 
-    switches_test.py --programs bazel-bin/tensorflow/examples/multistream --gpu --every 4
+    switches_test.py --programs bazel-bin/tensorflow/examples/multistream --gpu
 """
 
 import argparse
@@ -160,11 +160,13 @@ def main() -> int:
     parser.add_argument("--data", type=pathlib.Path, default=HERE / "data", help="of the model")
     parser.add_argument("--gpu", action="store_true", help="on a GPU, not an emulated one")
     parser.add_argument("--sanitizer", default="abort", help="TF_MULTI_STREAM_SANITIZER")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="each N-th one only")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="each N-th one only; odd")
     parser.add_argument("--iterations", type=int, default=12, help="queries of a thread")
     parser.add_argument("--steps", type=int, default=12, help="of a training")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time")
     arguments = parser.parse_args()
+    if arguments.every < 1 or (arguments.every > 1 and arguments.every % 2 == 0):
+        parser.error(f"--every {arguments.every}: with an even number, values would never meet")
     began = time.monotonic()
     failed = 0
     with tempfile.TemporaryDirectory() as folder:

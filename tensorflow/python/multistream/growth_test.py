@@ -31,7 +31,7 @@ from multistream.testing import kit
 
 pytestmark = pytest.mark.usefixtures("fresh_processes")
 
-SESSIONS = int(os.environ.get("TFMS_TEST_SESSIONS", "200"))
+SESSIONS = int(os.environ.get("TFMS_TEST_SESSIONS", "100"))
 SESSION_STEPS = int(os.environ.get("TFMS_TEST_SESSION_STEPS", "60"))
 LEAST = 40  # sessions, that a leak is seen in
 SOAK = str(Path(__file__).resolve().parents[3] / "benchmarks" / "soak")  # which watches the same

@@ -19,6 +19,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from multistream.testing import kit
 from multistream.testing import program_results as programs
 from multistream.testing.gpus import gpu, gpus, run, run_all, used
 from multistream.testing.random_programs import Instruction
@@ -82,14 +83,15 @@ def random_programs(first: int, last: int, groups: int) -> None:
 
 def test_random_programs() -> None:
     """Programs whose instructions are on two or three GPUs give the same bits with scopes."""
+    count = 8 * kit.PROGRAMS
     run_all(
         [
-            partial(run, random_programs, 300, 308, 3, TF_GPU_STREAM_GROUP_COUNT="3"),
+            partial(run, random_programs, 300, 300 + count, 3, TF_GPU_STREAM_GROUP_COUNT="3"),
             partial(
                 run,
                 random_programs,
-                308,
-                316,
+                10000,
+                10000 + count,
                 2,
                 TF_MULTI_STREAM_EMULATED_GPUS="3",
                 TF_GPU_STREAM_GROUP_COUNT="2",

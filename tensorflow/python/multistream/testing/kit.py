@@ -53,6 +53,7 @@ ON_GPU = os.environ.get("TFMS_TEST_GPU") == "1"
 STEPS = int(os.environ.get("TFMS_TEST_STEPS", "60"))
 SIZE = int(os.environ.get("TFMS_TEST_SIZE", "4096"))
 THREADS = int(os.environ.get("TFMS_TEST_THREADS", "6"))
+PROGRAMS = int(os.environ.get("TFMS_TEST_PROGRAMS", "1"))  # times as many random programs
 
 # Variables of every job beside those that its test chooses.
 EXTRA: dict[str, str] = {"TF_MULTI_STREAM_SANITIZER": "abort"}
