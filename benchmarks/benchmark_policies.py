@@ -56,13 +56,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from benchmark_inference import EMULATION, GROUP_VARIABLES, order_of_round
+from benchmark_inference import EMULATION, order_of_round
 from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
 from option_types import whole
-
-POLICY = "TF_MULTI_STREAM_POLICY"
-# What says which node has which group, and is for the setups to set.
-SETUP_VARIABLES = (*GROUP_VARIABLES, POLICY, "TF_STREAM_FROM_FILE")
+from policy_setups import ONE_STREAM, POLICY, SETUPS, STOCK, Setup, environment_of
 
 MODELS = ("inception", "nasnet", "dlrm")
 MODES = ("training", "inference")
@@ -73,36 +70,6 @@ CHILD = (sys.executable, str(pathlib.Path(__file__).resolve()), "--here")
 # What is shown of a run that failed: so many lines, none that says nothing about it.
 LAST_LINES = 8
 NOISE = ("I0000 ", "WARNING: All log messages before absl::InitializeLog()")
-
-
-@dataclasses.dataclass(frozen=True)
-class Setup:
-    """Who says what runs on which stream group.
-
-    Args:
-        name: in the table and on the command line.
-        groups: whether there are several; without, it is stock TensorFlow.
-        marks: whether the model's branches are in scopes.
-        policy: of `TF_MULTI_STREAM_POLICY`; empty for none.
-    """
-
-    name: str
-    groups: bool = True
-    marks: bool = False
-    policy: str = ""
-
-
-STOCK = Setup("stock", groups=False)
-ONE_STREAM = Setup("one_stream")
-SETUPS = {
-    setup.name: setup
-    for setup in (
-        STOCK,
-        ONE_STREAM,
-        Setup("hand_marks", marks=True),
-        *(Setup(policy, policy=policy) for policy in ("embedding", "full_graph", "cost")),
-    )
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,44 +112,6 @@ class Runs:
 
 
 Results = dict[Work, dict[Setup, Runs]]
-
-
-def is_ours(name: str) -> bool:
-    """Whether a variable is one of the multi-stream runtime's, so not for stock TensorFlow."""
-    others = ("TF_SEGMENT_OWN_CONST", "TF_GPU_CONTEXT_COUNT", "TF_BFC_EXTEND_LIMIT_MB")
-    return name in others or (name.startswith("TF_") and "STREAM" in name)
-
-
-def environment_of(setup: Setup, groups: int, environment: Mapping[str, str]) -> dict[str, str]:
-    """Makes the environment of a run.
-
-    Args:
-        setup: what is run.
-        groups: stream groups.
-        environment: variables to start from; those that the setups differ in are
-            replaced, and stock TensorFlow gets none of ours.
-
-    Returns:
-        The variables.
-    """
-    result = {
-        name: value
-        for name, value in environment.items()
-        if name not in SETUP_VARIABLES and (setup.groups or not is_ours(name))
-    }
-    if setup.groups:
-        result["TF_GPU_STREAM_GROUP_COUNT"] = str(groups)
-        result["TF_NODE_LEVEL_MULTISTREAM"] = "true"
-    if setup.policy:
-        result[POLICY] = setup.policy
-    # Which algorithm is the fastest is not the same in each process.
-    result.setdefault("TF_CUDNN_USE_AUTOTUNE", "0")
-    # Deterministic updates of rows copy a table to the host, for the sake of ids that are
-    # twice in a batch. None is here.
-    result.setdefault("TF_DISABLE_SCATTER_OP_DETERMINISM", "true")
-    # Warnings, too, which say when a variable has no effect.
-    result.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
-    return result
 
 
 def by_hand(command: Sequence[str], environment: Mapping[str, str]) -> str:

@@ -30,7 +30,7 @@ from typing import Any
 import benchmark_policies
 import numpy as np
 import pytest
-from benchmark_policies import SETUPS
+from policy_setups import SETUPS, environment_of
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 EMULATED = {
@@ -217,7 +217,7 @@ def test_environment_of_a_run_is_that_of_its_setup() -> None:
     }
 
     def environment(name: str) -> dict[str, str]:
-        made = benchmark_policies.environment_of(SETUPS[name], 4, given)
+        made = environment_of(SETUPS[name], 4, given)
         determinism = {"TF_CUDNN_USE_AUTOTUNE", "TF_DISABLE_SCATTER_OP_DETERMINISM"}
         assert determinism < made.keys()
         return {k: v for k, v in made.items() if k not in {*determinism, "TF_CPP_MIN_LOG_LEVEL"}}

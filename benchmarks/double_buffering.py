@@ -61,7 +61,7 @@ import numpy as np
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import multistream_training
+import process_groups
 import tensorflow as tf
 from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
 from option_types import whole
@@ -454,7 +454,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
     options = parse_arguments(arguments)
     try:
-        multistream_training.check_environment()
+        process_groups.check_environment()
         tf.config.experimental.enable_op_determinism()
         figures = measure(options)
         if options.json is not None:

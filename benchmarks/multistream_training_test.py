@@ -26,7 +26,7 @@ from typing import Any
 import multistream_training
 import numpy as np
 import pytest
-from multistream_training import Comparison, Side
+from training_comparison import WARM_UP, Comparison, Side
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 GROUPS = 4
@@ -60,7 +60,7 @@ def check_figures(figures: dict[str, Any], steps: int) -> None:
     assert len(one["losses"]) == steps
     assert one["losses"] == scoped["losses"]
     assert len(set(one["losses"])) > 1
-    assert len(one["seconds"]) == len(scoped["seconds"]) == steps - multistream_training.WARM_UP
+    assert len(one["seconds"]) == len(scoped["seconds"]) == steps - WARM_UP
     assert figures["largest_difference"] == 0
     assert figures["same_weights"]
     assert figures["ratio"] == pytest.approx(one["median_ms"] / scoped["median_ms"])

@@ -39,6 +39,7 @@ from typing import Any
 import benchmark_policies
 import branchy_models
 import numpy as np
+import process_groups
 import tensorflow as tf
 from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
 
@@ -116,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
     options = benchmark_policies.parse_arguments(arguments)
     try:
-        branchy_models.check_environment()
+        process_groups.check_environment()
     except RuntimeError as error:
         print(error, file=sys.stderr)
         return 1

@@ -54,10 +54,10 @@ import numpy as np
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import multistream_training
 import tensorflow as tf
-from multistream_training import Comparison, Training
+import training_comparison
 from option_types import whole
+from training_comparison import Comparison, Training
 
 RATE = 0.5
 # What TF_GPU_STREAM_GROUP_COUNT and TF_MULTI_STREAM_EMULATED_GPUS take.
@@ -211,7 +211,7 @@ def make_training(options: argparse.Namespace, places: Places, scoped: bool) -> 
             return tf.add_n(losses) / len(losses)
 
     return Training(
-        multistream_training.timed(step),
+        training_comparison.timed(step),
         lambda: [weight.numpy() for tower in towers for weight in tower.weights],
     )
 
@@ -280,7 +280,7 @@ def compare(options: argparse.Namespace) -> tuple[Comparison, dict[str, Any]]:
         f" {places.groups} stream group{'s' if places.groups > 1 else ''} a GPU",
         flush=True,
     )
-    made = multistream_training.compare(
+    made = training_comparison.compare(
         lambda scoped: make_training(options, places, scoped), options.steps
     )
     for name, side in (("on one stream", made.one), ("with branches on groups", made.scoped)):
@@ -301,14 +301,14 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--layers", type=whole(1, 1024), default=12, help="of a branch [12]")
     parser.add_argument("--width", type=whole(1, 65_536), default=64, help="of a layer [64]")
     parser.add_argument("--batch", type=whole(1, 1_000_000), default=32, help="of a tower [32]")
-    multistream_training.add_common_options(parser, steps=300)
+    training_comparison.add_common_options(parser, steps=300)
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
     options = parse_arguments(arguments)
-    status: int = multistream_training.run("towers_and_streams", options, lambda: compare(options))
+    status: int = training_comparison.run("towers_and_streams", options, lambda: compare(options))
     return status
 
 

@@ -24,9 +24,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import towers_and_streams
-from multistream_training import WARM_UP, Side
 from multistream_training_test import run_program
 from towers_and_streams import Places, TowersComparison, find_places
+from training_comparison import WARM_UP, Side
 
 NAME = "towers_and_streams.py"
 SMALL = ["--layers", "2", "--width", "8", "--batch", "4", "--steps", "17"]

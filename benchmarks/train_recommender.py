@@ -59,10 +59,11 @@ except ImportError:
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import multistream_training
 import tensorflow as tf
-from multistream_training import GPU, Comparison, Training, on_group
+import training_comparison
 from option_types import whole
+from process_groups import GPU, on_group
+from training_comparison import Comparison, Training
 
 tf1 = tf.compat.v1
 
@@ -334,9 +335,9 @@ def train_both(options: argparse.Namespace) -> tuple[Comparison, dict[str, Any]]
         model = Recommender(data, options, scoped)
         models.append(model)
         given = batches(data, options)
-        return Training(multistream_training.timed(lambda: model.train(next(given))), model.weights)
+        return Training(training_comparison.timed(lambda: model.train(next(given))), model.weights)
 
-    comparison = multistream_training.compare(make, options.steps)
+    comparison = training_comparison.compare(make, options.steps)
     predicted = [model.predict(data.held_out, options.batch) for model in models]
     errors = {
         **trivial_errors(data),
@@ -361,16 +362,14 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--optimizer", choices=list(RATES), default="adagrad", help="[adagrad]")
     parser.add_argument("--batch", type=whole(1, 50_000), default=256, help="ratings [256]")
     parser.add_argument("--dim", type=whole(1, 4096), default=16, help="of embeddings [16]")
-    multistream_training.add_common_options(parser, steps=1500)
+    training_comparison.add_common_options(parser, steps=1500)
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
     options = parse_arguments(arguments)
-    status: int = multistream_training.run(
-        "train_recommender", options, lambda: train_both(options)
-    )
+    status: int = training_comparison.run("train_recommender", options, lambda: train_both(options))
     return status
 
 

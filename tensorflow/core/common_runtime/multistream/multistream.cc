@@ -22,7 +22,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/attach/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/config/process_options.h"
-#include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/executor/capture_report.h"
 #include "tensorflow/core/common_runtime/multistream/executor/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/plan/plan_capture.h"

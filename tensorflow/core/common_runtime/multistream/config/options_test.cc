@@ -17,7 +17,6 @@ limitations under the License.
 
 #include <gtest/gtest.h>
 
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,35 +24,11 @@ limitations under the License.
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/config/options_fixture.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
-
-using Variables = std::map<std::string, std::string>;
-
-absl::StatusOr<Options> Parse(const Variables& variables) {
-  return ParseOptions(
-      [&variables](const std::string& name) -> std::optional<std::string> {
-        auto found = variables.find(name);
-        if (found == variables.end()) return std::nullopt;
-        return found->second;
-      });
-}
-
-// The error names the variable, its value and what is allowed.
-void ExpectRefused(const std::string& name, const std::string& value,
-                   const std::string& allowed) {
-  Variables variables = {{"TF_GPU_STREAM_GROUP_COUNT", "4"}};
-  variables[name] = value;
-  const absl::StatusOr<Options> options = Parse(variables);
-  ASSERT_FALSE(options.ok()) << name << "=\"" << value << "\" was accepted";
-  EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
-  const std::string message(options.status().message());
-  EXPECT_NE(message.find(name + "=\"" + value + "\""), std::string::npos)
-      << message;
-  EXPECT_NE(message.find(allowed), std::string::npos) << message;
-}
 
 TEST(OptionsTest, WithoutGroupsStockVariablesAreNotOurs) {
   const absl::StatusOr<Options> options = Parse(
@@ -494,62 +469,6 @@ TEST(OptionsTest, AListLongerOrShorterThanTheGpusIsRefused) {
   EXPECT_EQ(shorter.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(shorter.message().find("3 visible GPUs"), std::string::npos)
       << shorter;
-}
-
-TEST(OptionsTest, Capture) {
-  const auto parse = [](Variables variables) {
-    variables["TF_GPU_STREAM_GROUP_COUNT"] = "4";
-    return *Parse(variables);
-  };
-  EXPECT_EQ(parse({}).capture, CaptureMode::kUnset);
-  EXPECT_EQ(parse({{kCaptureVariable, "off"}}).capture, CaptureMode::kOff);
-  EXPECT_EQ(parse({{kCaptureVariable, "Auto"}}).capture, CaptureMode::kAuto);
-  const Options required =
-      parse({{kCaptureVariable, "require"}, {kCaptureMegabytesVariable, "7"}});
-  EXPECT_EQ(required.capture, CaptureMode::kRequire);
-  EXPECT_EQ(required.capture_mb, 7);
-  EXPECT_TRUE(required.without_effect.empty());
-  EXPECT_EQ(parse({{kCaptureMegabytesVariable, "7"}}).without_effect.size(), 1);
-  const Variables at_node_level = {{kCaptureVariable, "auto"},
-                                   {kNodeLevelVariable, "true"}};
-  EXPECT_EQ(parse(at_node_level).without_effect.size(), 1);
-  // One group is enough.
-  const Options one = *Parse({{kCaptureVariable, "auto"}});
-  EXPECT_TRUE(one.without_effect.empty());
-  EXPECT_TRUE(one.Enabled());
-  EXPECT_FALSE(one.HasSeveralGroups());
-  EXPECT_FALSE(Parse({{kCaptureVariable, "off"}})->Enabled());
-  EXPECT_TRUE(Parse({{kCaptureVariable, "marked"}})->Enabled());
-  ExpectRefused(kCaptureVariable, "yes", "off, marked, auto, require");
-  EXPECT_EQ(parse({}).capture_verify, 0);
-  EXPECT_EQ(parse({{kCaptureVariable, "auto"}, {kCaptureVerifyVariable, "9"}})
-                .capture_verify,
-            9);
-  EXPECT_TRUE(parse({}).capture_batches.empty());
-  const Variables batches = {{kCaptureVariable, "auto"},
-                             {kCaptureBatchesVariable, "16, 1,4"}};
-  EXPECT_EQ(parse(batches).capture_batches, std::vector<int>({1, 4, 16}));
-  EXPECT_TRUE(parse(batches).without_effect.empty());
-  EXPECT_FALSE(
-      parse({{kTfXlaFlagsVariable, "--tf_xla_auto_jit=2"}}).xla_has_streams);
-  EXPECT_TRUE(
-      parse({{kTfXlaFlagsVariable, "--tf_xla_enable_device_api_for_gpu"}})
-          .xla_has_streams);
-  for (const auto& [flags, launches] :
-       {std::pair{"", true},
-        {"--xla_gpu_enable_command_buffer=", false},
-        {"--a=b --xla_gpu_enable_command_buffer= --c", false},
-        {"--xla_gpu_enable_command_buffer=FUSION", true},
-        {"--xla_gpu_enable_command_buffer= "
-         "--xla_gpu_enable_command_buffer=FUSION",
-         true}}) {
-    EXPECT_EQ(parse({{kXlaFlagsVariable, flags}}).xla_launches_graphs, launches)
-        << flags;
-  }
-  ExpectRefused(kCaptureBatchesVariable, "4,0", "from 1 to 1048576");
-  ExpectRefused(kCaptureBatchesVariable, "4 8", "one for each batch");
-  ExpectRefused(kCaptureMegabytesVariable, "0", "from 1 to 1048576");
-  ExpectRefused(kCaptureVerifyVariable, "-1", "at least 0");
 }
 
 }  // namespace

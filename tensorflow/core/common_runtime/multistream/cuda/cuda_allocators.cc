@@ -18,6 +18,7 @@ limitations under the License.
 #include <cstddef>
 
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_memory.h"
+#include "tensorflow/core/common_runtime/multistream/memory/pool_allocator.h"
 
 namespace tensorflow {
 namespace multistream {

@@ -18,23 +18,30 @@ limitations under the License.
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
 #include <cstring>
-#include <deque>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/config/group_sizes.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/config/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/config/session_config.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
+#include "tensorflow/core/common_runtime/multistream/memory/pool_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/step/recording.h"
 #include "tensorflow/core/common_runtime/multistream/step/recording_device.h"
 #include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/threadpool_device.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/public/session_options.h"
@@ -44,79 +51,6 @@ namespace multistream {
 namespace {
 
 constexpr int64_t kEmulatedMemory = int64_t{4} << 30;
-
-// What is enqueued on a stream of each group's uses of foreign memory, by
-// itself or through waits: the last one's number.
-using Known = std::array<int64_t, kMaxGroupCount>;
-
-// Uses of memory by groups that do not own it and whose streams have yet to
-// complete them, and which of them the streams wait for.
-class ForeignUses {
- public:
-  static ForeignUses* Get() {
-    static ForeignUses* uses = new ForeignUses;
-    return uses;
-  }
-  // Returns the use's number.
-  int64_t Add(const EmulatedStreamGroup* group, const void* address) {
-    absl::MutexLock lock(&mu_);
-    const int64_t number = ++last_;
-    pending_[address][number] = group->index();
-    known_[group][group->index()] = number;
-    return number;
-  }
-  void Remove(const void* address, int64_t number) {
-    absl::MutexLock lock(&mu_);
-    auto found = pending_.find(address);
-    found->second.erase(number);
-    if (found->second.empty()) pending_.erase(found);
-  }
-  // The owner may hand the memory out at once, to ops on its own stream.
-  void CheckFree(const StreamGroup* owner, const void* begin, size_t bytes) {
-    absl::MutexLock lock(&mu_);
-    const Known& known = known_[owner];
-    for (auto it = pending_.lower_bound(begin);
-         it != pending_.end() &&
-         it->first < static_cast<const char*>(begin) + bytes;
-         ++it) {
-      for (const auto& [number, group] : it->second) {
-        if (number <= known[group]) continue;
-        ++violations_;
-        LOG(ERROR) << "Memory at " << begin << " (" << bytes
-                   << " bytes) was freed while another stream group may still "
-                      "use it.";
-        return;
-      }
-    }
-  }
-  Known Tail(const StreamGroup* group) {
-    absl::MutexLock lock(&mu_);
-    return known_[group];
-  }
-  void Wait(const StreamGroup* group, const Known& other) {
-    absl::MutexLock lock(&mu_);
-    Known& known = known_[group];
-    for (int i = 0; i < kMaxGroupCount; ++i) {
-      known[i] = std::max(known[i], other[i]);
-    }
-  }
-  int64_t violations() {
-    absl::MutexLock lock(&mu_);
-    return violations_;
-  }
-
- private:
-  absl::Mutex mu_;
-  int64_t last_ ABSL_GUARDED_BY(mu_) = 0;
-  // By address and number: the group.
-  std::map<const void*, std::map<int64_t, int>> pending_ ABSL_GUARDED_BY(mu_);
-  std::map<const StreamGroup*, Known> known_ ABSL_GUARDED_BY(mu_);
-  int64_t violations_ ABSL_GUARDED_BY(mu_) = 0;
-};
-
-struct EmulatedEvent : public StreamEvent {
-  Known known = {};
-};
 
 // Address space that the system backs with memory as it is touched. `group`'s,
 // unless that is nullptr.
@@ -159,7 +93,7 @@ class CheckedAllocator : public GroupAllocator {
   void DeallocateRaw(void* memory) override {
     if (GroupsAreOfParent()) return;
     const size_t bytes = RequestedSize(memory);
-    ForeignUses::Get()->CheckFree(group(), memory, bytes);
+    CheckEmulatedFree(group(), memory, bytes);
     // A large tensor's ends show as well as all of it, and cost less.
     constexpr size_t kSpoiled = 4096;
     char* begin = static_cast<char*>(memory);
@@ -383,124 +317,6 @@ class EmulatedGpuFactory : public DeviceFactory {
 };
 
 }  // namespace
-
-struct EmulatedStreamGroup::Impl {
-  absl::Mutex mu;
-  absl::CondVar changed;
-  std::deque<std::function<void()>> work ABSL_GUARDED_BY(mu);
-  int64_t enqueued ABSL_GUARDED_BY(mu) = 0;
-  int64_t completed ABSL_GUARDED_BY(mu) = 0;
-  bool paused ABSL_GUARDED_BY(mu) = false;
-  bool stopping ABSL_GUARDED_BY(mu) = false;
-  EmulatedEvent own_event;
-  std::thread thread;
-
-  void Loop() {
-    while (true) {
-      std::function<void()> next;
-      {
-        absl::MutexLock lock(&mu);
-        while (!stopping && (paused || work.empty())) changed.Wait(&mu);
-        if (work.empty()) return;
-        next = std::move(work.front());
-        work.pop_front();
-      }
-      next();
-      next = nullptr;
-      absl::MutexLock lock(&mu);
-      ++completed;
-      changed.SignalAll();
-    }
-  }
-};
-
-EmulatedStreamGroup::EmulatedStreamGroup(int gpu, int index)
-    : StreamGroup(gpu, index), impl_(std::make_unique<Impl>()) {
-  impl_->thread = std::thread([this] { impl_->Loop(); });
-}
-
-EmulatedStreamGroup::~EmulatedStreamGroup() {
-  {
-    absl::MutexLock lock(&impl_->mu);
-    impl_->stopping = true;
-    impl_->changed.SignalAll();
-  }
-  impl_->thread.join();
-}
-
-// Ops run when they are launched, on the host, so order needs no waits. What is
-// waited for only says which memory may be freed.
-void EmulatedStreamGroup::WaitFor(StreamGroup* other) {
-  ForeignUses::Get()->Wait(this, ForeignUses::Get()->Tail(other));
-}
-void EmulatedStreamGroup::RecordOwnEvent() { Record(&impl_->own_event); }
-void EmulatedStreamGroup::WaitForOwnEventOf(StreamGroup* other) {
-  WaitForEvent(other,
-               &static_cast<EmulatedStreamGroup*>(other)->impl_->own_event);
-}
-std::unique_ptr<StreamEvent> EmulatedStreamGroup::NewEvent() {
-  return std::make_unique<EmulatedEvent>();
-}
-void EmulatedStreamGroup::Record(StreamEvent* event) {
-  static_cast<EmulatedEvent*>(event)->known = ForeignUses::Get()->Tail(this);
-}
-void EmulatedStreamGroup::WaitForEvent(StreamGroup*, StreamEvent* event) {
-  ForeignUses::Get()->Wait(this, static_cast<EmulatedEvent*>(event)->known);
-}
-
-void EmulatedStreamGroup::ThenExecute(std::function<void()> f) {
-  absl::MutexLock lock(&impl_->mu);
-  impl_->work.push_back(std::move(f));
-  ++impl_->enqueued;
-  impl_->changed.SignalAll();
-}
-
-absl::Status EmulatedStreamGroup::CopyToDevice(const void* from, void* to,
-                                               size_t bytes) {
-  std::memcpy(to, from, bytes);
-  return absl::OkStatus();
-}
-
-absl::Status EmulatedStreamGroup::CopyToHost(const void* from, void* to,
-                                             size_t bytes) {
-  std::memcpy(to, from, bytes);
-  return absl::OkStatus();
-}
-
-absl::Status EmulatedStreamGroup::CopyOnDevice(const void* from, void* to,
-                                               size_t bytes) {
-  std::memcpy(to, from, bytes);
-  return absl::OkStatus();
-}
-
-absl::Status EmulatedStreamGroup::Synchronize() {
-  if (std::this_thread::get_id() == impl_->thread.get_id()) {
-    return absl::OkStatus();
-  }
-  absl::MutexLock lock(&impl_->mu);
-  const int64_t target = impl_->enqueued;
-  while (impl_->completed < target) impl_->changed.Wait(&impl_->mu);
-  return absl::OkStatus();
-}
-
-void EmulatedStreamGroup::NoteForeignUse(const void* address) {
-  const int64_t number = ForeignUses::Get()->Add(this, address);
-  ThenExecute(
-      [address, number] { ForeignUses::Get()->Remove(address, number); });
-}
-
-void EmulatedStreamGroup::Pause() {
-  absl::MutexLock lock(&impl_->mu);
-  impl_->paused = true;
-}
-
-void EmulatedStreamGroup::Resume() {
-  absl::MutexLock lock(&impl_->mu);
-  impl_->paused = false;
-  impl_->changed.SignalAll();
-}
-
-int64_t EmulatedMemoryViolations() { return ForeignUses::Get()->violations(); }
 
 std::unique_ptr<DeviceFactory> NewEmulatedGpuFactory() {
   return std::make_unique<EmulatedGpuFactory>();

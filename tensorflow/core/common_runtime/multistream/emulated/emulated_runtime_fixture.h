@@ -32,7 +32,7 @@ limitations under the License.
 #include "tensorflow/cc/ops/const_op.h"
 #include "tensorflow/cc/ops/math_ops.h"
 #include "tensorflow/cc/ops/resource_variable_ops.h"
-#include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"

@@ -16,8 +16,8 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/util/raise_to.h"
 #include "tensorflow/core/platform/logging.h"
@@ -29,8 +29,6 @@ namespace {
 constexpr size_t kGranule = MemoryOwner::kGranule;
 constexpr int64_t kPage = int64_t{2} << 20;  // what GPUs map memory in
 
-// A chunk is not split for less than this part of it.
-constexpr size_t kLeastSplit = 16;
 // What is taken at once for small tensors, of the most that was in use, so that
 // one wait serves many.
 constexpr int64_t kSlab = 64;
@@ -62,7 +60,7 @@ StreamAwarePool::StreamAwarePool(std::unique_ptr<SubAllocator> memory,
     : memory_(std::move(memory)),
       groups_(std::move(groups)),
       options_(options),
-      free_(groups_.size() + 1),
+      chunks_(static_cast<int>(groups_.size())),
       next_extension_(kPage),
       waited_(groups_.size(), std::vector<int64_t>(groups_.size(), 0)) {
   for (size_t i = 0; i < groups_.size(); ++i) {
@@ -72,7 +70,7 @@ StreamAwarePool::StreamAwarePool(std::unique_ptr<SubAllocator> memory,
 
 StreamAwarePool::~StreamAwarePool() {
   absl::MutexLock lock(&mu_);
-  for (const Region& region : regions_) {
+  for (const PoolChunks::Region& region : chunks_.regions()) {
     memory_->Free(region.begin, region.size);
   }
 }
@@ -126,7 +124,7 @@ void* StreamAwarePool::AllocateOnce(int group, size_t bytes) {
       if (chunk == nullptr && ReturnKept()) chunk = OwnOrFresh(group, size);
       if (chunk == nullptr) chunk = New(size, /*even_if_thrifty=*/false);
       if (chunk == nullptr) chunk = Foreign(group, size);
-      if (chunk == nullptr) chunk = Run(size);
+      if (chunk == nullptr) chunk = chunks_.Run(size);
       if (chunk == nullptr) chunk = New(size, /*even_if_thrifty=*/true);
       if (chunk == nullptr) continue;
       Take(chunk, group, size);
@@ -160,7 +158,7 @@ void StreamAwarePool::Free(void* address) {
   }
   if (chunk != nullptr) {
     absl::MutexLock lock(&mu_);
-    Return(chunk);
+    chunks_.Return(chunk);
   }
   if (waiting_.load() > 0) retry_.NotifyDealloc();
 }
@@ -175,41 +173,19 @@ bool StreamAwarePool::ReturnKept() {
     holdings->kept.clear();
     holdings->kept_bytes = 0;
   }
-  for (Chunk* chunk : chunks) Return(chunk);
+  for (Chunk* chunk : chunks) chunks_.Return(chunk);
   return !chunks.empty();
 }
 
-void StreamAwarePool::Return(Chunk* chunk) {
-  chunk->in_use = false;
-  auto joins = [chunk](const Chunk* other) {
-    return other != nullptr && !other->in_use && other->group == chunk->group;
-  };
-  if (joins(chunk->after)) {
-    RemoveFree(chunk->after);
-    Join(chunk);
-  }
-  if (joins(chunk->before)) {
-    Chunk* before = chunk->before;
-    RemoveFree(before);
-    Join(before);
-    chunk = before;
-  }
-  AddFree(chunk);
-}
-
-StreamAwarePool::Chunk* StreamAwarePool::Smallest(int group, size_t size) {
-  auto found = free_[group].lower_bound({size, nullptr});
-  return found == free_[group].end() ? nullptr : found->second;
-}
-
 StreamAwarePool::Chunk* StreamAwarePool::OwnOrFresh(int group, size_t size) {
-  Chunk* chunk = Smallest(group, size);
-  return chunk != nullptr ? chunk : Smallest(fresh(), size);
+  Chunk* chunk = chunks_.Smallest(group, size);
+  return chunk != nullptr ? chunk : chunks_.Smallest(fresh(), size);
 }
 
 StreamAwarePool::Chunk* StreamAwarePool::New(size_t size,
                                              bool even_if_thrifty) {
-  return Extend(size, even_if_thrifty) ? Smallest(fresh(), size) : nullptr;
+  return Extend(size, even_if_thrifty) ? chunks_.Smallest(fresh(), size)
+                                       : nullptr;
 }
 
 bool StreamAwarePool::Extend(size_t size, bool even_if_thrifty) {
@@ -244,8 +220,7 @@ bool StreamAwarePool::Extend(size_t size, bool even_if_thrifty) {
   }
   if (begin == nullptr) return false;
   if (wanted >= next_extension_) next_extension_ *= 2;
-  regions_.push_back({static_cast<char*>(begin), received});
-  AddFree(NewChunk(static_cast<char*>(begin), received, fresh()));
+  chunks_.AddRegion(static_cast<char*>(begin), received);
   AddPoolBytes(static_cast<int64_t>(received));
   return true;
 }
@@ -268,34 +243,11 @@ StreamAwarePool::Chunk* StreamAwarePool::Foreign(int group, size_t size) {
   for (int i = 0; i < fresh(); ++i) {
     if (i == group) continue;
     int looked_at = 0;
-    for (auto it = free_[i].lower_bound({size, nullptr});
-         it != free_[i].end() && looked_at < kMostLookedAt; ++it, ++looked_at) {
+    const PoolChunks::FreeChunks& free = chunks_.FreeOf(i);
+    for (auto it = free.lower_bound({size, nullptr});
+         it != free.end() && looked_at < kMostLookedAt; ++it, ++looked_at) {
       Chunk* chunk = it->second;
       if (best == nullptr || cost(*chunk) < cost(*best)) best = chunk;
-    }
-  }
-  return best;
-}
-
-StreamAwarePool::Chunk* StreamAwarePool::Run(size_t size) {
-  Chunk* best = nullptr;
-  size_t best_size = 0;
-  for (const Region& region : regions_) {
-    Chunk* first = nullptr;
-    size_t together = 0;
-    for (Chunk* chunk = chunks_.at(region.begin).get();; chunk = chunk->after) {
-      if (chunk != nullptr && !chunk->in_use) {
-        if (first == nullptr) first = chunk;
-        together += chunk->size;
-        continue;
-      }
-      if (together >= size && (best == nullptr || together < best_size)) {
-        best = first;
-        best_size = together;
-      }
-      if (chunk == nullptr) break;
-      first = nullptr;
-      together = 0;
     }
   }
   return best;
@@ -312,8 +264,10 @@ void StreamAwarePool::Take(Chunk* chunk, int group, size_t size) {
   bool was_used = false;  // by another group
   // Leaves what is beyond `wanted` to whose it was.
   auto take = [&](Chunk* part, size_t before) {
-    RemoveFree(part);
-    if (before + part->size > wanted) SplitIfWorthIt(part, wanted - before);
+    chunks_.RemoveFree(part);
+    if (before + part->size > wanted) {
+      chunks_.SplitIfWorthIt(part, wanted - before);
+    }
     if (part->group == group) return;
     moves = true;
     if (part->group == fresh()) return;
@@ -329,7 +283,7 @@ void StreamAwarePool::Take(Chunk* chunk, int group, size_t size) {
   take(chunk, 0);
   while (chunk->size < size) {
     take(chunk->after, chunk->size);
-    Join(chunk);
+    chunks_.Join(chunk);
   }
   chunk->group = group;
   // Who has waited for this group before has not waited for those that it has
@@ -338,95 +292,31 @@ void StreamAwarePool::Take(Chunk* chunk, int group, size_t size) {
   if (moves) {
     MemoryOwner::Get()->Add(chunk->begin, chunk->size, groups_[group]);
   }
-  SplitIfWorthIt(chunk, size);
+  chunks_.SplitIfWorthIt(chunk, size);
   chunk->in_use = true;
 }
 
 bool StreamAwarePool::GiveBackFreeRegions(size_t size) {
-  std::vector<Region> given_back;
+  std::vector<PoolChunks::Region> given_back;
   std::vector<int> users;
   {
     absl::MutexLock lock(&mu_);
-    int64_t bytes = options_.limit - pool_bytes_;
-    auto is_free = [this](const Region& region) {
-      mu_.AssertHeld();
-      for (const Chunk* chunk = chunks_.at(region.begin).get();
-           chunk != nullptr; chunk = chunk->after) {
-        if (chunk->in_use) return false;
-      }
-      return true;
-    };
-    for (const Region& region : regions_) {
-      if (is_free(region)) bytes += region.size;
-    }
+    const int64_t bytes =
+        options_.limit - pool_bytes_ + chunks_.BytesOfFreeRegions();
     if (bytes < static_cast<int64_t>(size)) return false;
-    for (auto region = regions_.begin(); region != regions_.end();) {
-      if (!is_free(*region)) {
-        ++region;
-        continue;
-      }
-      for (Chunk* chunk = chunks_.at(region->begin).get(); chunk != nullptr;) {
-        Chunk* after = chunk->after;
-        RemoveFree(chunk);
-        if (chunk->group != fresh()) users.push_back(chunk->group);
-        chunks_.erase(chunk->begin);
-        chunk = after;
-      }
-      given_back.push_back(*region);
-      region = regions_.erase(region);
-    }
+    given_back = chunks_.RemoveFreeRegions(&users);
   }
   // Without the lock: what the streams have yet to complete may free memory.
   std::sort(users.begin(), users.end());
   users.erase(std::unique(users.begin(), users.end()), users.end());
   for (int user : users) groups_[user]->Block().IgnoreError();
-  for (const Region& region : given_back) {
+  for (const PoolChunks::Region& region : given_back) {
     MemoryOwner::Get()->Add(region.begin, region.size, nullptr);
     memory_->Free(region.begin, region.size);
     absl::MutexLock lock(&mu_);
     AddPoolBytes(-static_cast<int64_t>(region.size));
   }
   return !given_back.empty();
-}
-
-StreamAwarePool::Chunk* StreamAwarePool::NewChunk(char* begin, size_t size,
-                                                  int group) {
-  auto chunk = std::make_unique<Chunk>();
-  chunk->begin = begin;
-  chunk->size = size;
-  chunk->group = group;
-  return (chunks_[begin] = std::move(chunk)).get();
-}
-
-void StreamAwarePool::SplitIfWorthIt(Chunk* chunk, size_t size) {
-  if (chunk->size - size < std::max(kGranule, chunk->size / kLeastSplit)) {
-    return;
-  }
-  Chunk* rest = NewChunk(chunk->begin + size, chunk->size - size, chunk->group);
-  rest->freed = chunk->freed;
-  rest->before = chunk;
-  rest->after = chunk->after;
-  if (rest->after != nullptr) rest->after->before = rest;
-  chunk->after = rest;
-  chunk->size = size;
-  AddFree(rest);
-}
-
-void StreamAwarePool::Join(Chunk* chunk) {
-  Chunk* after = chunk->after;
-  chunk->size += after->size;
-  chunk->freed = std::max(chunk->freed, after->freed);
-  chunk->after = after->after;
-  if (chunk->after != nullptr) chunk->after->before = chunk;
-  chunks_.erase(after->begin);
-}
-
-void StreamAwarePool::AddFree(Chunk* chunk) {
-  free_[chunk->group][{chunk->size, chunk->begin}] = chunk;
-}
-
-void StreamAwarePool::RemoveFree(Chunk* chunk) {
-  free_[chunk->group].erase({chunk->size, chunk->begin});
 }
 
 StreamAwarePool::Holdings* StreamAwarePool::HoldingsOf(
@@ -501,38 +391,6 @@ void StreamAwarePool::ClearStats() {
     stats.largest_alloc_size = 0;
   }
   peak_bytes_in_use_ = bytes_in_use_.load();
-}
-
-std::unique_ptr<StreamAwarePool> NewStreamAwarePool(
-    std::unique_ptr<SubAllocator> memory, GpuGroups* gpu,
-    const Options& options, int64_t limit, bool allow_growth,
-    bool allow_retry) {
-  StreamAwarePool::Options of_pool;
-  of_pool.limit = limit;
-  of_pool.allow_growth = allow_growth;
-  of_pool.allow_retry = allow_retry;
-  of_pool.thrifty = options.stream_aware;
-  of_pool.most_per_extension = int64_t{options.extend_limit_mb} << 20;
-  std::vector<StreamGroup*> groups;
-  for (int i = 0; i < gpu->size(); ++i) groups.push_back(gpu->group(i));
-  return std::make_unique<StreamAwarePool>(std::move(memory), std::move(groups),
-                                           of_pool);
-}
-
-std::string PoolAllocator::Name() {
-  return absl::StrCat("GPU_", group_->gpu(), "_group_", group_->index(),
-                      "_stream_aware_pool");
-}
-
-void* PoolAllocator::AllocateRaw(size_t alignment, size_t num_bytes,
-                                 const AllocationAttributes& attributes) {
-  if (alignment > MemoryOwner::kGranule) return nullptr;
-  return pool_->Allocate(group_->index(), num_bytes,
-                         attributes.retry_on_failure);
-}
-
-void PoolAllocator::DeallocateRaw(void* address) {
-  if (address != nullptr) pool_->Free(address);
 }
 
 }  // namespace multistream

@@ -37,17 +37,12 @@ limitations under the License.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
-#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/memory/pool_chunks.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "xla/tsl/framework/allocator_retry.h"
@@ -96,19 +91,7 @@ class StreamAwarePool {
   void ClearStats();
 
  private:
-  struct Chunk {
-    char* begin;
-    size_t size;
-    int group;            // whose it is, or was last; groups_.size() if fresh
-    bool in_use = false;  // or kept by the group
-    int64_t freed = 0;    // the group's `frees` when it was
-    Chunk* before = nullptr;  // neighbours in its region
-    Chunk* after = nullptr;
-  };
-  struct Region {
-    char* begin;
-    size_t size;
-  };
+  using Chunk = PoolChunks::Chunk;
   struct Use {
     Chunk* chunk;
     size_t requested;
@@ -126,8 +109,6 @@ class StreamAwarePool {
     std::atomic<int64_t> frees{0};
     AllocatorStats stats ABSL_GUARDED_BY(mu);
   };
-  // Free chunks of one group by size, then address.
-  using FreeChunks = absl::btree_map<std::pair<size_t, char*>, Chunk*>;
 
   int fresh() const { return static_cast<int>(groups_.size()); }
 
@@ -139,9 +120,6 @@ class StreamAwarePool {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(holdings->mu);
   // Frees what the groups have kept. True if there was anything.
   bool ReturnKept() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Return(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Smallest free chunk that belongs to `group` and has `size` bytes.
-  Chunk* Smallest(int group, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Of the group's own chunks or else fresh ones.
   Chunk* OwnOrFresh(int group, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Fresh memory from the GPU.
@@ -151,8 +129,6 @@ class StreamAwarePool {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // A chunk of another group that `group` need not wait for, if there is one.
   Chunk* Foreign(int group, size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The first chunk of free ones side by side that together have `size` bytes.
-  Chunk* Run(size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Makes the free chunks from `chunk` on one of `size` bytes that `group`
   // uses, and its stream wait for those of the groups that had them.
   void Take(Chunk* chunk, int group, size_t size)
@@ -163,16 +139,6 @@ class StreamAwarePool {
 
   bool MustWait(int group, const Chunk& chunk) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Chunk* NewChunk(char* begin, size_t size, int group)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Leaves `size` bytes to `chunk`; the rest, unless it is too little, is a
-  // free chunk of the same group.
-  void SplitIfWorthIt(Chunk* chunk, size_t size)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Adds the chunk after `chunk` to it.
-  void Join(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void AddFree(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void RemoveFree(Chunk* chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Of the group that has the memory. These end the process if none has.
   Holdings* HoldingsOf(const void* address) const;
   static InUse::iterator EntryOf(const void* address, Holdings* holdings)
@@ -188,10 +154,7 @@ class StreamAwarePool {
   tsl::AllocatorRetry retry_;
 
   mutable absl::Mutex mu_;
-  absl::flat_hash_map<const void*, std::unique_ptr<Chunk>> chunks_
-      ABSL_GUARDED_BY(mu_);
-  std::vector<FreeChunks> free_ ABSL_GUARDED_BY(mu_);  // the last one is fresh
-  std::vector<Region> regions_ ABSL_GUARDED_BY(mu_);
+  PoolChunks chunks_ ABSL_GUARDED_BY(mu_);
   int64_t next_extension_ ABSL_GUARDED_BY(mu_);
   // waited_[i][j]: group i's stream waits for what j had freed when its `frees`
   // had this value.
@@ -204,51 +167,6 @@ class StreamAwarePool {
   std::atomic<int64_t> pool_bytes_{0};
   std::atomic<int64_t> peak_pool_bytes_{0};
   std::atomic<int> waiting_{0};  // threads, for memory that is freed
-};
-
-// As TF_GPU_STREAM_GROUP_SHARE_MEM_POOL, TF_GPU_STREAM_AWARE_BFC and
-// TF_BFC_EXTEND_LIMIT_MB say.
-std::unique_ptr<StreamAwarePool> NewStreamAwarePool(
-    std::unique_ptr<SubAllocator> memory, GpuGroups* gpu,
-    const Options& options, int64_t limit, bool allow_growth, bool allow_retry);
-
-// The pool as one group sees it.
-class PoolAllocator : public Allocator {
- public:
-  PoolAllocator(StreamAwarePool* pool, StreamGroup* group)
-      : pool_(pool), group_(group) {}
-
-  std::string Name() override;
-  void* AllocateRaw(size_t alignment, size_t num_bytes) override {
-    return AllocateRaw(alignment, num_bytes, AllocationAttributes());
-  }
-  void* AllocateRaw(size_t alignment, size_t num_bytes,
-                    const AllocationAttributes& attributes) override;
-  void DeallocateRaw(void* address) override;
-  bool TracksAllocationSizes() const override { return true; }
-  size_t RequestedSize(const void* address) const override {
-    return pool_->RequestedSize(address);
-  }
-  size_t AllocatedSize(const void* address) const override {
-    return pool_->AllocatedSize(address);
-  }
-  int64_t AllocationId(const void* address) const override {
-    return pool_->AllocationId(address);
-  }
-  std::optional<AllocatorStats> GetStats() override {
-    return pool_->StatsOfGroup(group_->index());
-  }
-  bool ClearStats() override {
-    pool_->ClearStats();
-    return true;
-  }
-  AllocatorMemoryType GetMemoryType() const override {
-    return AllocatorMemoryType::kDevice;
-  }
-
- private:
-  StreamAwarePool* const pool_;
-  StreamGroup* const group_;
 };
 
 }  // namespace multistream

@@ -16,144 +16,19 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <functional>
-#include <map>
-#include <memory>
-#include <random>
-#include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
-#include "tensorflow/core/common_runtime/multistream/sanitizer/sanitizer.h"
-#include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool_fixture.h"
+#include "tensorflow/core/framework/allocator.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
-
-constexpr int64_t kMegabyte = 1 << 20;
-
-// Address space. Refuses what would make it more than `most` bytes.
-class Memory : public SubAllocator {
- public:
-  Memory(int64_t most, std::vector<int64_t>* extensions)
-      : SubAllocator({}, {}), most_(most), extensions_(extensions) {}
-  ~Memory() override { EXPECT_EQ(taken_, 0); }
-
-  void* Alloc(size_t alignment, size_t num_bytes,
-              size_t* bytes_received) override {
-    *bytes_received = 0;
-    if (taken_ + static_cast<int64_t>(num_bytes) > most_) return nullptr;
-    void* memory = mmap(nullptr, num_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return nullptr;
-    taken_ += num_bytes;
-    extensions_->push_back(num_bytes);
-    *bytes_received = num_bytes;
-    return memory;
-  }
-  void Free(void* memory, size_t num_bytes) override {
-    taken_ -= num_bytes;
-    munmap(memory, num_bytes);
-  }
-  bool SupportsCoalescing() const override { return false; }
-
- private:
-  const int64_t most_;
-  std::vector<int64_t>* const extensions_;
-  int64_t taken_ = 0;
-};
-
-// Tells a sanitizer of its waits.
-class WatchedGroup : public FakeStreamGroup {
- public:
-  WatchedGroup(int index, StreamRecord* record, Sanitizer* sanitizer)
-      : FakeStreamGroup(0, index, record), sanitizer_(sanitizer) {}
-
-  void WaitFor(StreamGroup* other) override {
-    FakeStreamGroup::WaitFor(other);
-    sanitizer_->WaitForTail(index(), other->index());
-    if (once_it_waits) std::exchange(once_it_waits, nullptr)();
-  }
-  absl::Status Synchronize() override {
-    sanitizer_->HostSynchronized(index());
-    return absl::OkStatus();
-  }
-
-  std::function<void()> once_it_waits;
-
- private:
-  Sanitizer* const sanitizer_;
-};
-
-class StreamAwarePoolTest : public ::testing::Test {
- protected:
-  static constexpr int kGroups = 4;
-
-  StreamAwarePoolTest()
-      : sanitizer_(kGroups, [](const Report& report) {
-          ADD_FAILURE() << ReportAsText(report);
-        }) {
-    for (int i = 0; i < kGroups; ++i) {
-      groups_.push_back(
-          std::make_unique<WatchedGroup>(i, &record_, &sanitizer_));
-    }
-  }
-
-  // All of `limit` at once, unless `options` say otherwise.
-  void MakePool(int64_t limit, StreamAwarePool::Options options = {},
-                int64_t on_gpu = int64_t{1} << 40) {
-    options.limit = limit;
-    std::vector<StreamGroup*> groups;
-    for (const auto& group : groups_) groups.push_back(group.get());
-    pool_ = std::make_unique<StreamAwarePool>(
-        std::make_unique<Memory>(on_gpu, &extensions_), groups, options);
-  }
-
-  // The next pool may get the same addresses.
-  void DropPool() {
-    for (int i = 0; i < kGroups; ++i) sanitizer_.HostSynchronized(i);
-    pool_.reset();
-  }
-
-  char* Get(int group, int64_t bytes) {
-    void* memory = pool_->Allocate(group, bytes, /*retry=*/false);
-    if (memory == nullptr) return nullptr;
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 256, 0);
-    EXPECT_TRUE(MemoryOwner::Get()->Owns(memory, pool_->AllocatedSize(memory),
-                                         groups_[group].get()));
-    sanitizer_.Allocate(group, memory, bytes);
-    sanitizer_.Launch(group, "op",
-                      {{memory, static_cast<size_t>(bytes), true, "t"}});
-    return static_cast<char*>(memory);
-  }
-  void Free(void* memory) {
-    sanitizer_.Free(memory);
-    pool_->Free(memory);
-  }
-  // Leaves no fresh memory: all of it is `group`'s, and free.
-  void UseAll(int group, int64_t bytes) {
-    char* all = Get(group, bytes);
-    ASSERT_NE(all, nullptr);
-    Free(all);
-  }
-  using Calls = std::vector<std::string>;
-  // Since they were asked for last.
-  int64_t Waits() { return record_.Take().size(); }
-
-  StreamRecord record_;
-  Sanitizer sanitizer_;
-  std::vector<std::unique_ptr<WatchedGroup>> groups_;
-  std::vector<int64_t> extensions_;
-  std::unique_ptr<StreamAwarePool> pool_;
-};
 
 TEST_F(StreamAwarePoolTest, AGroupGetsWhatItFreedWithoutAWait) {
   MakePool(8 * kMegabyte);
@@ -452,111 +327,6 @@ TEST_F(StreamAwarePoolTest, RefusesToFreeWhatItHasNot) {
   Free(memory);
   EXPECT_DEATH(pool_->Free(memory), "is not in use");
   EXPECT_DEATH(pool_->Free(&memory), "is not in use");
-}
-
-TEST_F(StreamAwarePoolTest, WaitsForMemoryThatAnotherThreadFrees) {
-  StreamAwarePool::Options options;
-  options.allow_retry = true;
-  MakePool(8 * kMegabyte, options);
-  void* all = pool_->Allocate(0, 8 * kMegabyte, /*retry=*/true);
-  EXPECT_EQ(pool_->Allocate(1, 1, /*retry=*/false), nullptr);
-  std::thread other([&] { pool_->Free(all); });
-  EXPECT_NE(pool_->Allocate(1, kMegabyte, /*retry=*/true), nullptr);
-  other.join();
-}
-
-// The sanitizer checks that each use comes after the last one of the group that
-// had the memory before; the test that no two have it at once.
-TEST_F(StreamAwarePoolTest, RandomUseIsInOrderAndNeverShared) {
-  int64_t waits = 0;
-  for (int seed = 0; seed < 40; ++seed) {
-    SCOPED_TRACE(seed);
-    std::mt19937 random(seed);
-    auto below = [&random](int n) { return static_cast<int>(random() % n); };
-    StreamAwarePool::Options options;
-    options.allow_growth = seed % 2 == 1;
-    options.thrifty = seed % 4 > 1;
-    if (seed % 8 > 3) options.most_per_extension = 4 * kMegabyte;
-    MakePool(48 * kMegabyte, options);
-    std::map<char*, size_t> live;
-    int64_t in_use = 0;
-    int refused = 0;
-    for (int i = 0; i < 3000; ++i) {
-      if (below(2) == 0 || live.empty()) {
-        const int64_t bytes = int64_t{1} << below(23);
-        char* memory = Get(below(kGroups), bytes + below(1000));
-        if (memory == nullptr) {
-          ++refused;
-          EXPECT_GT(in_use + 2 * bytes, 20 * kMegabyte);
-          continue;
-        }
-        const size_t size = pool_->AllocatedSize(memory);
-        auto next = live.lower_bound(memory);
-        if (next != live.end()) {
-          EXPECT_LE(memory + size, next->first);
-        }
-        if (next != live.begin()) {
-          --next;
-          EXPECT_GE(memory, next->first + next->second);
-        }
-        live[memory] = size;
-        in_use += size;
-      } else {
-        auto victim = std::next(live.begin(), below(live.size()));
-        in_use -= victim->second;
-        Free(victim->first);
-        live.erase(victim);
-      }
-      ASSERT_EQ(pool_->Stats().bytes_in_use, in_use);
-      ASSERT_LE(*pool_->Stats().pool_bytes, 48 * kMegabyte);
-    }
-    waits += Waits();
-    for (const auto& [memory, size] : live) Free(memory);
-    char* most = Get(below(kGroups), 40 * kMegabyte);
-    ASSERT_NE(most, nullptr);
-    Free(most);
-    EXPECT_LT(refused, 1500);
-    DropPool();
-  }
-  EXPECT_GT(waits, 1000);
-  EXPECT_EQ(sanitizer_.report_count(), 0);
-}
-
-TEST_F(StreamAwarePoolTest, ManyThreadsKeepWhatTheyWrote) {
-  StreamAwarePool::Options options;
-  options.allow_growth = true;
-  options.thrifty = true;
-  MakePool(64 * kMegabyte, options);
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t) {
-    threads.emplace_back([this, t] {
-      std::mt19937 random(t);
-      std::vector<std::pair<char*, size_t>> live;
-      auto free_one = [&](size_t i) {
-        const auto [memory, size] = live[i];
-        for (size_t k : {size_t{0}, size / 2, size - 1}) {
-          ASSERT_EQ(memory[k], static_cast<char>(t + 1));
-        }
-        pool_->Free(memory);
-        live.erase(live.begin() + i);
-      };
-      for (int i = 0; i < 3000; ++i) {
-        if (live.size() < 20 && random() % 2 == 0) {
-          const size_t size = 1 + random() % 100000;
-          auto* memory = static_cast<char*>(
-              pool_->Allocate(t % kGroups, size, /*retry=*/false));
-          ASSERT_NE(memory, nullptr);
-          std::memset(memory, t + 1, size);
-          live.emplace_back(memory, size);
-        } else if (!live.empty()) {
-          free_one(random() % live.size());
-        }
-      }
-      while (!live.empty()) free_one(0);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(pool_->Stats().bytes_in_use, 0);
 }
 
 }  // namespace

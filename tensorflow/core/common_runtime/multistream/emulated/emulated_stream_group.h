@@ -1,0 +1,75 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What does a stream of an emulated GPU do, and which memory may its ops yet
+// use? The emulated GPU has a group of each, and tells it what is freed; tests
+// stop its stream, and ask for violations.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_STREAM_GROUP_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_STREAM_GROUP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// A stream that completes its work on a thread of its own, after the host has
+// enqueued it.
+class EmulatedStreamGroup : public StreamGroup {
+ public:
+  EmulatedStreamGroup(int gpu, int index);
+  ~EmulatedStreamGroup() override;
+
+  void WaitFor(StreamGroup* other) override;
+  void RecordOwnEvent() override;
+  void WaitForOwnEventOf(StreamGroup* other) override;
+  std::unique_ptr<StreamEvent> NewEvent() override;
+  void Record(StreamEvent* event) override;
+  void WaitForEvent(StreamGroup* other, StreamEvent* event) override;
+  void ThenExecute(std::function<void()> f) override;
+  absl::Status CopyToDevice(const void* from, void* to, size_t bytes) override;
+  absl::Status CopyToHost(const void* from, void* to, size_t bytes) override;
+  absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) override;
+  absl::Status Synchronize() override;
+  void NoteForeignUse(const void* address) override;
+
+  // For tests: the stream stops passing work, as if an op took long.
+  void Pause();
+  void Resume();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// To be called before `owner` frees its memory, which it may hand out at once,
+// to ops on its own stream. A violation if another group may still use it.
+void CheckEmulatedFree(const StreamGroup* owner, const void* begin,
+                       size_t bytes);
+
+// How often memory was freed while an emulated stream of another group had yet
+// to complete an op that uses it. Anything but 0 is a bug in the runtime.
+int64_t EmulatedMemoryViolations();
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_STREAM_GROUP_H_

@@ -1,0 +1,86 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// How do the groups of a GPU take their memory from one pool? The pool as the
+// environment asks for it, and an allocator of it for each group. The device
+// factories make them, and GroupAllocator calls them.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_POOL_ALLOCATOR_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_POOL_ALLOCATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/framework/allocator.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// As TF_GPU_STREAM_GROUP_SHARE_MEM_POOL, TF_GPU_STREAM_AWARE_BFC and
+// TF_BFC_EXTEND_LIMIT_MB say.
+std::unique_ptr<StreamAwarePool> NewStreamAwarePool(
+    std::unique_ptr<SubAllocator> memory, GpuGroups* gpu,
+    const Options& options, int64_t limit, bool allow_growth, bool allow_retry);
+
+// The pool as one group sees it.
+class PoolAllocator : public Allocator {
+ public:
+  PoolAllocator(StreamAwarePool* pool, StreamGroup* group)
+      : pool_(pool), group_(group) {}
+
+  std::string Name() override;
+  void* AllocateRaw(size_t alignment, size_t num_bytes) override {
+    return AllocateRaw(alignment, num_bytes, AllocationAttributes());
+  }
+  void* AllocateRaw(size_t alignment, size_t num_bytes,
+                    const AllocationAttributes& attributes) override;
+  void DeallocateRaw(void* address) override;
+  bool TracksAllocationSizes() const override { return true; }
+  size_t RequestedSize(const void* address) const override {
+    return pool_->RequestedSize(address);
+  }
+  size_t AllocatedSize(const void* address) const override {
+    return pool_->AllocatedSize(address);
+  }
+  int64_t AllocationId(const void* address) const override {
+    return pool_->AllocationId(address);
+  }
+  std::optional<AllocatorStats> GetStats() override {
+    return pool_->StatsOfGroup(group_->index());
+  }
+  bool ClearStats() override {
+    pool_->ClearStats();
+    return true;
+  }
+  AllocatorMemoryType GetMemoryType() const override {
+    return AllocatorMemoryType::kDevice;
+  }
+
+ private:
+  StreamAwarePool* const pool_;
+  StreamGroup* const group_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_POOL_ALLOCATOR_H_

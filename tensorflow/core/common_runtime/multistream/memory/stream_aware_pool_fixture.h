@@ -1,0 +1,164 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// A pool of four groups, whose every use a sanitizer checks, for tests of
+// StreamAwarePool.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_STREAM_AWARE_POOL_FIXTURE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_STREAM_AWARE_POOL_FIXTURE_H_
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
+#include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
+#include "tensorflow/core/common_runtime/multistream/sanitizer/sanitizer.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
+#include "tensorflow/core/framework/allocator.h"
+
+namespace tensorflow {
+namespace multistream {
+
+inline constexpr int64_t kMegabyte = 1 << 20;
+
+// Refuses what would make it more than `most` bytes.
+class AddressSpace : public SubAllocator {
+ public:
+  AddressSpace(int64_t most, std::vector<int64_t>* extensions)
+      : SubAllocator({}, {}), most_(most), extensions_(extensions) {}
+  ~AddressSpace() override { EXPECT_EQ(taken_, 0); }
+
+  void* Alloc(size_t alignment, size_t num_bytes,
+              size_t* bytes_received) override {
+    *bytes_received = 0;
+    if (taken_ + static_cast<int64_t>(num_bytes) > most_) return nullptr;
+    void* memory = mmap(nullptr, num_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return nullptr;
+    taken_ += num_bytes;
+    extensions_->push_back(num_bytes);
+    *bytes_received = num_bytes;
+    return memory;
+  }
+  void Free(void* memory, size_t num_bytes) override {
+    taken_ -= num_bytes;
+    munmap(memory, num_bytes);
+  }
+  bool SupportsCoalescing() const override { return false; }
+
+ private:
+  const int64_t most_;
+  std::vector<int64_t>* const extensions_;
+  int64_t taken_ = 0;
+};
+
+// Tells a sanitizer of its waits.
+class WatchedGroup : public FakeStreamGroup {
+ public:
+  WatchedGroup(int index, StreamRecord* record, Sanitizer* sanitizer)
+      : FakeStreamGroup(0, index, record), sanitizer_(sanitizer) {}
+
+  void WaitFor(StreamGroup* other) override {
+    FakeStreamGroup::WaitFor(other);
+    sanitizer_->WaitForTail(index(), other->index());
+    if (once_it_waits) std::exchange(once_it_waits, nullptr)();
+  }
+  absl::Status Synchronize() override {
+    sanitizer_->HostSynchronized(index());
+    return absl::OkStatus();
+  }
+
+  std::function<void()> once_it_waits;
+
+ private:
+  Sanitizer* const sanitizer_;
+};
+
+class StreamAwarePoolTest : public ::testing::Test {
+ protected:
+  static constexpr int kGroups = 4;
+
+  StreamAwarePoolTest()
+      : sanitizer_(kGroups, [](const Report& report) {
+          ADD_FAILURE() << ReportAsText(report);
+        }) {
+    for (int i = 0; i < kGroups; ++i) {
+      groups_.push_back(
+          std::make_unique<WatchedGroup>(i, &record_, &sanitizer_));
+    }
+  }
+
+  // All of `limit` at once, unless `options` say otherwise.
+  void MakePool(int64_t limit, StreamAwarePool::Options options = {},
+                int64_t on_gpu = int64_t{1} << 40) {
+    options.limit = limit;
+    std::vector<StreamGroup*> groups;
+    for (const auto& group : groups_) groups.push_back(group.get());
+    pool_ = std::make_unique<StreamAwarePool>(
+        std::make_unique<AddressSpace>(on_gpu, &extensions_), groups, options);
+  }
+
+  // The next pool may get the same addresses.
+  void DropPool() {
+    for (int i = 0; i < kGroups; ++i) sanitizer_.HostSynchronized(i);
+    pool_.reset();
+  }
+
+  char* Get(int group, int64_t bytes) {
+    void* memory = pool_->Allocate(group, bytes, /*retry=*/false);
+    if (memory == nullptr) return nullptr;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 256, 0);
+    EXPECT_TRUE(MemoryOwner::Get()->Owns(memory, pool_->AllocatedSize(memory),
+                                         groups_[group].get()));
+    sanitizer_.Allocate(group, memory, bytes);
+    sanitizer_.Launch(group, "op",
+                      {{memory, static_cast<size_t>(bytes), true, "t"}});
+    return static_cast<char*>(memory);
+  }
+  void Free(void* memory) {
+    sanitizer_.Free(memory);
+    pool_->Free(memory);
+  }
+  // Leaves no fresh memory: all of it is `group`'s, and free.
+  void UseAll(int group, int64_t bytes) {
+    char* all = Get(group, bytes);
+    ASSERT_NE(all, nullptr);
+    Free(all);
+  }
+  using Calls = std::vector<std::string>;
+  // Since they were asked for last.
+  int64_t Waits() { return record_.Take().size(); }
+
+  StreamRecord record_;
+  Sanitizer sanitizer_;
+  std::vector<std::unique_ptr<WatchedGroup>> groups_;
+  std::vector<int64_t> extensions_;
+  std::unique_ptr<StreamAwarePool> pool_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_STREAM_AWARE_POOL_FIXTURE_H_
