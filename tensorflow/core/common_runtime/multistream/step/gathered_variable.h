@@ -24,7 +24,7 @@ limitations under the License.
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GATHERED_VARIABLE_H_
 
 #include "absl/status/status.h"
-#include "tensorflow/core/common_runtime/multistream/step/adopted_inputs.h"
+#include "tensorflow/core/common_runtime/multistream/step/op_input_copies.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/allocator.h"

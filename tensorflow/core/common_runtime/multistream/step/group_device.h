@@ -173,7 +173,7 @@ class GroupDevice : public Base, public GroupMember {
     }
     OpScope scope(gpu_, group_, kernel, context, traits);
     if (scope.must_adopt()) {
-      absl::Status status = scope.AdoptForeignInputs(
+      absl::Status status = scope.CopyForeignInputs(
           this->GetAllocator(AllocatorAttributes()),
           [&](const Tensor& from, Tensor* to) {
             return CopyOnStream(from, to, context->op_device_context());

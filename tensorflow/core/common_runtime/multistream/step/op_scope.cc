@@ -34,14 +34,14 @@ OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
 }
 
 OpScope::~OpScope() {
-  adopted_.Restore(op_.context);
+  copies_.Restore(op_.context);
   state_.End();
   holds_.Enqueued();
 }
 
-absl::Status OpScope::AdoptForeignInputs(Allocator* allocator,
-                                         const CopyOnStream& copy) {
-  return adopted_.Adopt(
+absl::Status OpScope::CopyForeignInputs(Allocator* allocator,
+                                        const CopyOnStream& copy) {
+  return copies_.Copy(
       op_, state_.keeps_inputs() ? holds_.foreign() : holds_.taken_over(),
       allocator, copy);
 }

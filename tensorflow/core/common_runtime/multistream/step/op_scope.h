@@ -17,11 +17,11 @@ limitations under the License.
 // GroupDevice makes an OpScope for each launch. Its parts answer one question
 // each:
 //
-//   op_launch.h       which op, on which group, in which step?
-//   op_holds.h        what memory is held for it, and for later ops?
-//   op_state.h        what variables does it read or change?
-//   adopted_inputs.h  which inputs must be copies in its own group's memory?
-//   launch_log.h      what is the sanitizer told?
+//   op_launch.h        which op, on which group, in which step?
+//   op_holds.h         what memory is held for it, and for later ops?
+//   op_state.h         what variables does it read or change?
+//   op_input_copies.h  which inputs must be copies in its own group's memory?
+//   launch_log.h       what is the sanitizer told?
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_OP_SCOPE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_OP_SCOPE_H_
@@ -30,9 +30,9 @@ limitations under the License.
 #include <optional>
 
 #include "absl/status/status.h"
-#include "tensorflow/core/common_runtime/multistream/step/adopted_inputs.h"
 #include "tensorflow/core/common_runtime/multistream/step/launch_log.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_holds.h"
+#include "tensorflow/core/common_runtime/multistream/step/op_input_copies.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_launch.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_state.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
@@ -64,10 +64,10 @@ class OpScope {
   // may take for the sum, and must begin where it would on one stream. Replaces
   // such inputs by copies in `allocator`'s memory for the time of the scope.
   // Synchronous ops only.
-  absl::Status AdoptForeignInputs(Allocator* allocator,
-                                  const CopyOnStream& copy);
+  absl::Status CopyForeignInputs(Allocator* allocator,
+                                 const CopyOnStream& copy);
 
-  // True if AdoptForeignInputs has something to do.
+  // True if CopyForeignInputs has something to do.
   bool must_adopt() const {
     return (state_.keeps_inputs() && !holds_.foreign().empty()) ||
            !holds_.taken_over().empty();
@@ -94,7 +94,7 @@ class OpScope {
   const OpLaunch op_;
   OpHolds holds_;
   OpState state_;
-  AdoptedInputs adopted_;
+  OpInputCopies copies_;
   std::optional<LaunchLog> log_;
 };
 

@@ -13,7 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-#include "tensorflow/core/common_runtime/multistream/step/adopted_inputs.h"
+#include "tensorflow/core/common_runtime/multistream/step/op_input_copies.h"
 
 #include <utility>
 
@@ -23,14 +23,14 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-absl::Status AdoptedInputs::Adopt(const OpLaunch& op,
-                                  const std::vector<int>& inputs,
-                                  Allocator* allocator,
-                                  const CopyOnStream& copy) {
+absl::Status OpInputCopies::Copy(const OpLaunch& op,
+                                 const std::vector<int>& inputs,
+                                 Allocator* allocator,
+                                 const CopyOnStream& copy) {
   original_inputs_ = op.context->params()->inputs;
-  adopted_inputs_.assign(original_inputs_.begin(), original_inputs_.end());
-  adopted_ = std::make_unique<std::vector<Tensor>>();
-  adopted_->reserve(inputs.size());
+  copied_inputs_.assign(original_inputs_.begin(), original_inputs_.end());
+  copies_ = std::make_unique<std::vector<Tensor>>();
+  copies_->reserve(inputs.size());
   for (int i : inputs) {
     const Tensor& from = *original_inputs_[i].tensor;
     if (!DataTypeCanUseMemcpy(from.dtype())) continue;
@@ -44,10 +44,10 @@ absl::Status AdoptedInputs::Adopt(const OpLaunch& op,
     }
     absl::Status status = copy(from, &to);
     if (!status.ok()) return status;
-    adopted_->push_back(std::move(to));
-    adopted_inputs_[i] = TensorValue(&adopted_->back());
+    copies_->push_back(std::move(to));
+    copied_inputs_[i] = TensorValue(&copies_->back());
   }
-  op.context->params()->inputs = adopted_inputs_;
+  op.context->params()->inputs = copied_inputs_;
   return absl::OkStatus();
 }
 

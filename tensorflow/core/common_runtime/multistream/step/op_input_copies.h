@@ -16,8 +16,8 @@ limitations under the License.
 // How does an op get copies of inputs that it must not have? An OpScope swaps
 // the op's inputs for copies in its own group's memory, and back at its end.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_ADOPTED_INPUTS_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_ADOPTED_INPUTS_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_OP_INPUT_COPIES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_OP_INPUT_COPIES_H_
 
 #include <functional>
 #include <memory>
@@ -37,23 +37,23 @@ namespace multistream {
 using CopyOnStream =
     std::function<absl::Status(const Tensor& from, Tensor* to)>;
 
-class AdoptedInputs {
+class OpInputCopies {
  public:
   // Replaces `inputs` by copies in `allocator`'s memory until Restore.
-  absl::Status Adopt(const OpLaunch& op, const std::vector<int>& inputs,
-                     Allocator* allocator, const CopyOnStream& copy);
-  // Nothing, if none are adopted.
+  absl::Status Copy(const OpLaunch& op, const std::vector<int>& inputs,
+                    Allocator* allocator, const CopyOnStream& copy);
+  // Nothing, if there are none.
   void Restore(OpKernelContext* context) {
-    if (adopted_ != nullptr) context->params()->inputs = original_inputs_;
+    if (copies_ != nullptr) context->params()->inputs = original_inputs_;
   }
 
  private:
-  std::unique_ptr<std::vector<Tensor>> adopted_;
-  std::vector<TensorValue> adopted_inputs_;
+  std::unique_ptr<std::vector<Tensor>> copies_;
+  std::vector<TensorValue> copied_inputs_;
   absl::Span<const TensorValue> original_inputs_;
 };
 
 }  // namespace multistream
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_ADOPTED_INPUTS_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_OP_INPUT_COPIES_H_
