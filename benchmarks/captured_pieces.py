@@ -16,10 +16,10 @@
 
     TF_GPU_STREAM_GROUP_COUNT=8 TF_MULTI_STREAM_CAPTURE=auto python3 captured_pieces.py
 
-Two halves of about 150 small kernels each, and between them the rows of positive sum, which the GPU
-has to tell the host the number of. It is called in three ways: whole; the halves and the middle by
-themselves, by three calls, as a user can who splits the model; and the halves alone, with nothing
-between, which no way of capturing pieces can pass. Prints a line of CSV for each.
+Two halves of 50 small layers each, in 10 branches, and between them the rows of positive sum, which
+the GPU has to tell the host the number of. It is called in three ways: whole; the halves and the
+middle by themselves, by three calls, as a user can who splits the model; and the halves alone, with
+nothing between, which no way of capturing pieces can pass. Prints a line of CSV for each.
 """
 
 from __future__ import annotations

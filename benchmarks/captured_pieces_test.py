@@ -35,7 +35,7 @@ if {spoiled}:
             return call(x) + (len(calls) > 40)
         return wrapped
     captured_pieces.ways = spoiled
-sys.exit(captured_pieces.main(["--threads", "2", "--seconds", "1"]))
+sys.exit(captured_pieces.main(["--threads", "2", "--seconds", "0.4"]))
 """
 
 
@@ -45,12 +45,13 @@ def test_the_halves_alone_are_replayed() -> None:
     rows = {row["way"]: row for row in csv.DictReader(done.stdout.splitlines())}
     assert [float(row["replayed_a_call"]) for row in rows.values()] == [0, 2, 1], done.stdout
     assert [float(row["steps_a_call"]) for row in rows.values()] == [1, 3, 1], done.stdout
-    assert all(row["wrong"] == "0" and int(row["results"]) > 10 for row in rows.values())
+    assert all(row["wrong"] == "0" and int(row["results"]) > 0 for row in rows.values())
 
 
 def test_a_wrong_result_is_found() -> None:
     done = run_on_emulated_gpu(BENCHMARK.format(spoiled=True))
     assert done.returncode == 1, done.stdout + done.stderr
+    assert all(row["wrong"] != "0" for row in csv.DictReader(done.stdout.splitlines()))
 
 
 if __name__ == "__main__":

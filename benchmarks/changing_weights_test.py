@@ -27,12 +27,12 @@ import changing_weights, sys
 if {spoiled}:
     spoil = changing_weights.expected_of
     changing_weights.expected_of = lambda options: spoil(options)[:, ::-1]
-sys.exit(changing_weights.main(["--threads", "3", "--seconds", "3", "--change-ms", "20"]))
+sys.exit(changing_weights.main(["--threads", "3", "--seconds", "{seconds}", "--change-ms", "20"]))
 """
 
 
 def test_replays_while_weights_change_are_right() -> None:
-    done = run_on_emulated_gpu(BENCHMARK.format(spoiled=False))
+    done = run_on_emulated_gpu(BENCHMARK.format(spoiled=False, seconds=3))
     assert done.returncode == 0, done.stdout + done.stderr
     numbers = r"(\d+) results compared, 0 wrong, .* changed (\d+) times[^$]*steps_replayed (\d+)"
     found = re.search(numbers, done.stdout)
@@ -44,7 +44,7 @@ def test_replays_while_weights_change_are_right() -> None:
 
 
 def test_a_wrong_result_is_found() -> None:
-    done = run_on_emulated_gpu(BENCHMARK.format(spoiled=True))
+    done = run_on_emulated_gpu(BENCHMARK.format(spoiled=True, seconds=1))
     assert done.returncode == 1, done.stderr
     assert "wrong: input" in done.stdout
 

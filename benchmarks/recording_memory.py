@@ -16,10 +16,10 @@
 
     TF_GPU_STREAM_GROUP_COUNT=4 TF_MULTI_STREAM_CAPTURE=auto python benchmarks/recording_memory.py
 
-Records graphs of several kinds, each with some batches on each stream group. Compared are what the
-GPU has less free than before, which the driver takes in portions of 2 MiB and of 32 for graphs that
-allocate memory as they run, and what the statistics say that is not in TensorFlow's own memory.
-Prints a line of CSV for each graph, in MiB. Needs a GPU.
+Records graphs of several kinds, each with some batches on each stream group. Compared are what is
+taken, of what the GPU has free and of TensorFlow's own memory, and what the statistics say. The
+driver takes portions of 2 MiB, and of 32 for graphs that allocate memory as they run. Prints a line
+of CSV for each graph, in MiB. Needs a GPU.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def pool_bytes() -> int:
 
 
 def said() -> tuple[int, int, int]:
-    """Recordings, bytes of theirs that the driver has, and of workspaces that it may take."""
+    """Recordings, their bytes, and those of workspaces that CUDA may take for them."""
     groups = tf.cuda.stream_stats()
     return (
         sum(group.recordings for group in groups),

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// Of a driver that was measured, between those that were.
+// Sizes that were measured.
 TEST(GraphMemoryTest, KernelsWithMoreParametersTakeMore) {
   EXPECT_EQ(DriverBytesOfParameters(16), DriverBytesOfParameters(1152));
   EXPECT_LT(DriverBytesOfParameters(1152), DriverBytesOfParameters(1280));
@@ -32,7 +32,7 @@ TEST(GraphMemoryTest, KernelsWithMoreParametersTakeMore) {
   EXPECT_EQ(DriverBytesOfParameters(2304), DriverBytesOfParameters(4096));
 }
 
-TEST(GraphMemoryTest, NothingIsKnownOfTheParametersOfOldDrivers) {
+TEST(GraphMemoryTest, WithoutKnownParametersAKernelTakesWhatACopyDoes) {
   EXPECT_EQ(DriverBytesOfParameters(0), DriverBytesOfCopy());
 }
 

@@ -280,7 +280,9 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
     DropHandles();
   }
   if (!status.ok()) {
-    group_->WhenCompleted([copies = std::move(*copies), call] {});
+    // The call gives its arguments up, to run as always.
+    group_->WhenCompleted([copies = std::move(*copies), call,
+                           arguments = call->inputs().arguments] {});
     return absl::AbortedError(status.message());
   }
   NoteUses(*call, held, copies->outputs);

@@ -30,8 +30,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Collects marks; the enumeration is in the order in which they count, and no
-// mark is less than any.
+// Collects marks; the enumeration is in the order in which they count, and
+// nullopt is less than each.
 class Marks {
  public:
   explicit Marks(const FunctionLibraryDefinition& library)

@@ -172,7 +172,7 @@ class GroupDevice : public Base, public GroupMember {
       }
     }
     OpScope scope(gpu_, group_, kernel, context, traits);
-    if (scope.must_adopt()) {
+    if (scope.must_copy_inputs()) {
       absl::Status status = scope.CopyForeignInputs(
           this->GetAllocator(AllocatorAttributes()),
           [&](const Tensor& from, Tensor* to) {

@@ -68,7 +68,7 @@ class OpScope {
                                  const CopyOnStream& copy);
 
   // True if CopyForeignInputs has something to do.
-  bool must_adopt() const {
+  bool must_copy_inputs() const {
     return (state_.keeps_inputs() && !holds_.foreign().empty()) ||
            !holds_.taken_over().empty();
   }
