@@ -14,7 +14,7 @@
 # ==============================================================================
 """Checks the patches against the stock wheel.
 
-    python3 build/check_patches.py [--python cp312] [--patches patches/2.21.0]
+    python3 build/check_patches.py [--python cp312] [--release 2.20.0] [--patches FOLDER]
 
 Every patch must be in the series and apply exactly, and every changed file must still be Python.
 """
@@ -27,8 +27,9 @@ import zipfile
 import patch_series
 import stock_wheel
 from build_error import BuildError, command_line, run_main
+from releases import BASE
 
-_PATCHES = pathlib.Path(__file__).resolve().parent.parent / "patches" / stock_wheel.VERSION
+PATCHES = pathlib.Path(__file__).resolve().parent.parent / "patches"
 
 
 def check(wheel: pathlib.Path, patches: pathlib.Path) -> list[str]:
@@ -61,11 +62,13 @@ def main() -> None:
     """Runs the command line."""
     parser = command_line(__doc__)
     parser.add_argument("--python", metavar="TAG", default=stock_wheel.default_tag())
-    parser.add_argument("--patches", type=pathlib.Path, default=_PATCHES)
+    parser.add_argument("--release", default=BASE, help=f"of TensorFlow; default: {BASE}")
+    parser.add_argument("--patches", type=pathlib.Path, help="default: those of the release")
     options = parser.parse_args()
-    wheel = stock_wheel.fetch(options.python, stock_wheel.cache_folder())
-    changed = check(wheel, options.patches)
-    count = len(patch_series.read_series(options.patches))
+    wheel = stock_wheel.fetch(options.python, stock_wheel.cache_folder(), options.release)
+    patches = options.patches or PATCHES / options.release
+    changed = check(wheel, patches)
+    count = len(patch_series.read_series(patches))
     print(f"{count} patches apply to {wheel.name} and change {len(changed)} files")
 
 

@@ -14,9 +14,9 @@
 # ==============================================================================
 """Moves patches to the files of another TensorFlow release.
 
-A hunk goes where its lines are. Where they are several times, or nowhere, a person has to look: a
-hook that lands in the wrong place is a wrong hook. What was not moved is shown beside the text of
-the new release that is most like it.
+A hunk goes where its lines are, if they are once in the old release's file and once in the new
+one's. Otherwise a person has to look: a hook that lands in the wrong place is a wrong hook. What
+was not moved is shown beside the text of the new release that is most like it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import dataclasses
 import difflib
 from collections.abc import Callable, Sequence
 
-from patch_series import FilePatch, Hunk
+from patch_series import FilePatch, Hunk, apply_file_patch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Problem:
 
     Args:
       file_patch: the changes that it is one of.
-      hunk: it.
+      hunk: the one that was not moved.
       why: in words.
       line: number, from 1, of the first line of `text`; 0 if there is no such text.
       text: lines of the new release that are most like it.
@@ -80,31 +80,36 @@ def unified(path: str, before: str, after: str) -> str:
     )
 
 
-def move(file_patch: FilePatch, text: str) -> tuple[str, list[Problem]]:
+def move(file_patch: FilePatch, old: str, text: str) -> tuple[str, list[Problem]]:
     """Applies the hunks of a patch to a file of another release.
 
     Args:
       file_patch: the changes.
-      text: the file.
+      old: the file that they were made for.
+      text: the file of the other release.
 
     Returns:
       The file with the hunks that could be applied, and a problem for each other one.
     """
-    lines = text.splitlines(keepends=True)
+    if text == old:
+        return apply_file_patch(file_patch, text), []
+    lines, old_lines = text.splitlines(keepends=True), old.splitlines(keepends=True)
     problems: list[Problem] = []
     changes: list[tuple[int, Hunk]] = []
     after = 0  # hunks keep their order
     for hunk in file_patch.hunks:
-        places = _places(lines, hunk, after)
-        if len(places) == 1:
+        places, old_places = _places(lines, hunk), _places(old_lines, hunk)
+        if len(places) == len(old_places) == 1 and places[0] >= after:
             changes.append((places[0], hunk))
             after = places[0] + len(hunk.old)
             continue
-        if places:
-            shown = ", ".join(str(place + 1) for place in places)
-            why = f"its lines are in several places: at lines {shown}"
-        else:
+        if not places:
             why = "its lines are not in the new release"
+        elif len(places) > 1 or len(old_places) > 1:
+            shown = ", ".join(str(place + 1) for place in places)
+            why = f"its lines are in several places: in the new release at {shown}"
+        else:
+            why = "its lines come before those of an earlier hunk"
         line, like = _most_like(lines, hunk)
         problems.append(Problem(file_patch, hunk, why, line, like))
     for place, hunk in reversed(changes):
@@ -112,52 +117,55 @@ def move(file_patch: FilePatch, text: str) -> tuple[str, list[Problem]]:
     return "".join(lines), problems
 
 
+Read = Callable[[str], str | None]
+
+
 def move_series(
-    patches: Sequence[tuple[str, str, Sequence[FilePatch]]],
-    read: Callable[[str], str | None],
+    patches: Sequence[tuple[str, str, Sequence[FilePatch]]], read_old: Read, read: Read
 ) -> tuple[dict[str, str], list[Problem]]:
     """Moves a series of patches, each on top of those before.
 
     Args:
       patches: name, description and changes of each, in order.
-      read: gives a file of the new release by its path, or None if it has none.
+      read_old: gives a file of the release that they were made for by its path.
+      read: gives a file of the new release, or None if it has none.
 
     Returns:
       The text of each patch for the new release, by its name, without what could not be moved; and
-      what could not.
+      what could not. A patch of which nothing could be moved is not there.
     """
+    old_texts: dict[str, str] = {}
     texts: dict[str, str] = {}
     moved: dict[str, str] = {}
     problems: list[Problem] = []
     for name, description, changes in patches:
-        text = description
+        changed = ""
         for change in changes:
-            before = texts.get(change.path) or read(change.path)
-            if before is None:
+            old = old_texts[change.path] if change.path in old_texts else read_old(change.path)
+            before = texts[change.path] if change.path in texts else read(change.path)
+            if old is None or before is None:
                 problems += [
                     Problem(change, hunk, "the new release has no such file", 0, ())
                     for hunk in change.hunks
                 ]
                 continue
-            after, more = move(change, before)
+            after, more = move(change, old, before)
             problems += more
-            text += unified(change.path, before, after)
+            changed += unified(change.path, before, after)
             texts[change.path] = after
-        moved[name] = text
+            old_texts[change.path] = apply_file_patch(change, old)
+        if changed:
+            moved[name] = description + changed
     return moved, problems
 
 
-def _places(lines: Sequence[str], hunk: Hunk, first: int) -> list[int]:
-    """Where a hunk's lines are, from line `first` on, counted from 0."""
-    expected = hunk.first_line - 1
-    if not hunk.old:
-        return [expected] if expected <= len(lines) else []
-    found = [
+def _places(lines: Sequence[str], hunk: Hunk) -> list[int]:
+    """Where a hunk's lines are, counted from 0; nowhere if it has none."""
+    return [
         at
-        for at in range(first, len(lines) - len(hunk.old) + 1)
-        if tuple(lines[at : at + len(hunk.old)]) == hunk.old
+        for at in range(len(lines) - len(hunk.old) + 1)
+        if hunk.old and tuple(lines[at : at + len(hunk.old)]) == hunk.old
     ]
-    return [expected] if expected in found else found
 
 
 def _most_like(lines: Sequence[str], hunk: Hunk) -> tuple[int, tuple[str, ...]]:

@@ -16,7 +16,7 @@
 
 scripts/patches.py check                                does every patch apply, exactly?
 scripts/patches.py edit PATCH FOLDER                    its files, before and after it, to change
-scripts/patches.py refresh PATCH FOLDER                 the patch made again from them
+scripts/patches.py refresh FOLDER                       the patch made again from them
 scripts/patches.py new PATCH FOLDER FILE... --says TEXT a patch to be, of these files of the wheel
 scripts/patches.py drop PATCH                           without it, if the others still apply
 scripts/patches.py port --to 2.22.0 [--wheel X.whl]     for another release, as far as they apply
@@ -27,6 +27,7 @@ scripts/patches.py check-abi --wheel X.whl              does another wheel have 
 from __future__ import annotations
 
 import argparse
+import json
 import pathlib
 import shutil
 import subprocess
@@ -40,6 +41,7 @@ import patch_series
 import stock_wheel
 import tensorflow_abi
 from build_error import BuildError, command_line, run_main
+from releases import BASE
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEFORE, AFTER = "before", "after"
@@ -80,7 +82,8 @@ def stock_texts(wheel: zipfile.ZipFile, folder: pathlib.Path, before: str) -> di
         if name == before:
             break
         for change in changes:
-            text = texts.get(change.path) or wheel.read(change.path).decode()
+            known = change.path in texts
+            text = texts[change.path] if known else wheel.read(change.path).decode()
             texts[change.path] = patch_series.apply_file_patch(change, text)
     return texts
 
@@ -93,20 +96,18 @@ def write_files(folder: pathlib.Path, texts: dict[str, str]) -> None:
         file.write_text(text)
 
 
-def fetch(tag: str) -> pathlib.Path:
-    """Returns the stock wheel of this release."""
-    return stock_wheel.fetch(tag, stock_wheel.cache_folder())
+def fetch(tag: str, release: str) -> pathlib.Path:
+    """Returns the stock wheel of a release."""
+    return stock_wheel.fetch(tag, stock_wheel.cache_folder(), release)
 
 
 def check(options: argparse.Namespace) -> None:
     """`check`."""
-    wheel = fetch(options.python)
-    for folder in sorted(path.parent for path in (ROOT / "patches").glob("*/series")):
-        if folder.name != stock_wheel.VERSION:
-            raise BuildError(
-                f"{folder} is of a release that has no pinned wheel.\n"
-                f"There is {stock_wheel.VERSION} (build/stock_wheel.py)."
-            )
+    folders = sorted(path.parent for path in (ROOT / "patches").glob("*/series"))
+    if options.release:
+        folders = [folder_of(options.release)]
+    for folder in folders:
+        wheel = fetch(options.python, folder.name)
         changed = check_patches.check(wheel, folder)
         count = len(patch_series.read_series(folder))
         print(f"{folder.name}: {count} patches apply to {wheel.name}: {len(changed)} files change")
@@ -114,7 +115,7 @@ def check(options: argparse.Namespace) -> None:
 
 def edit(options: argparse.Namespace) -> None:
     """`edit`, and `new`, which names the files."""
-    series = folder_of(stock_wheel.VERSION)
+    series = folder_of(options.release or BASE)
     name = options.patch
     known = {each: changes for each, _, changes in series_of(series)}
     files = getattr(options, "files", None)
@@ -127,13 +128,15 @@ def edit(options: argparse.Namespace) -> None:
         )
     if options.folder.exists():
         raise BuildError(f"{options.folder} is there already.\nName a new folder.")
-    with zipfile.ZipFile(fetch(options.python)) as wheel:
+    with zipfile.ZipFile(fetch(options.python, options.release or BASE)) as wheel:
         texts = stock_texts(wheel, series, name)
         changes = known.get(name, [])
         wanted = files if files is not None else [change.path for change in changes]
         if missing := [path for path in wanted if path not in wheel.NameToInfo]:
             raise BuildError(f"The wheel has no {missing[0]}.")
-        before = {path: texts.get(path) or wheel.read(path).decode() for path in wanted}
+        before = {
+            path: texts[path] if path in texts else wheel.read(path).decode() for path in wanted
+        }
     after = dict(before)
     for change in changes:
         after[change.path] = patch_series.apply_file_patch(change, after[change.path])
@@ -144,73 +147,86 @@ def edit(options: argparse.Namespace) -> None:
         if files is not None
         else description_of((series / name).read_text())
     )
+    made_of = {"patch": name, "release": options.release or BASE, "files": list(before)}
+    (options.folder / "made-of.json").write_text(json.dumps(made_of))
     print(
         f"Change the files in {options.folder / AFTER}, then:"
-        f" scripts/patches.py refresh {name} {options.folder}"
+        f" scripts/patches.py refresh {options.folder}"
     )
 
 
 def refresh(options: argparse.Namespace) -> None:
     """`refresh`."""
     before, after = options.folder / BEFORE, options.folder / AFTER
-    if not before.is_dir() or not after.is_dir():
+    if not (options.folder / "made-of.json").is_file():
         raise BuildError(f"{options.folder} is not a folder that `edit` or `new` has made.")
-    text = (options.folder / "says").read_text()
-    changes = ""
-    for file in sorted(path for path in after.rglob("*") if path.is_file()):
-        path = file.relative_to(after)
-        if not (before / path).is_file():
-            raise BuildError(f"{file} is new: a patch changes files, it does not add them.")
-        changes += patch_porting.unified(
-            path.as_posix(), (before / path).read_text(), file.read_text()
+    made_of = json.loads((options.folder / "made-of.json").read_text())
+    name, release, files = made_of["patch"], made_of["release"], made_of["files"]
+    there = {file.relative_to(after).as_posix() for file in after.rglob("*") if file.is_file()}
+    if odd := sorted(there ^ set(files)):
+        raise BuildError(
+            f"{after / odd[0]} is {'new' if odd[0] in there else 'gone'}.\n"
+            "A patch changes files, it does not add or delete them."
         )
+    changes = "".join(
+        patch_porting.unified(path, (before / path).read_text(), (after / path).read_text())
+        for path in files
+    )
     if not changes:
         raise BuildError(f"Nothing differs between {before} and {after}.")
-    series = folder_of(stock_wheel.VERSION)
-    with ChangedSeries(series) as new:
-        (new / options.patch).write_text(text + changes)
-        names = (new / "series").read_text()
-        if options.patch not in names.splitlines():
-            (new / "series").write_text(f"{names}{options.patch}\n")
-        check_patches.check(fetch(options.python), new)
-    print(f"{series / options.patch}: {changes.count('@@ -')} hunks")
+    series, wheel = folder_of(release), fetch(options.python, release)
+    known = patch_series.read_series(series)
+    with ChangedSeries(series, wheel) as new:
+        (new / name).write_text((options.folder / "says").read_text() + changes)
+        if name not in known:
+            names = (new / "series").read_text().rstrip()
+            (new / "series").write_text(f"{names}\n{name}\n")
+    print(f"{series / name}: {changes.count('@@ -')} hunks")
 
 
 def drop(options: argparse.Namespace) -> None:
     """`drop`."""
-    series = folder_of(stock_wheel.VERSION)
+    release = options.release or BASE
+    series, wheel = folder_of(release), fetch(options.python, release)
     names = patch_series.read_series(series)
     if options.patch not in names:
         raise BuildError(f"The series has no {options.patch}.\nIt has {', '.join(names)}.")
-    with ChangedSeries(series) as new:
+    with ChangedSeries(series, wheel) as new:
         (new / options.patch).unlink()
         lines = (new / "series").read_text().splitlines(keepends=True)
-        (new / "series").write_text("".join(x for x in lines if x.strip() != options.patch))
-        check_patches.check(fetch(options.python), new)
+        kept = [line for line in lines if line.split("#")[0].strip() != options.patch]
+        (new / "series").write_text("".join(kept))
     print(f"{options.patch} is dropped; the others apply")
 
 
 class ChangedSeries:
-    """A copy of a series to change, which takes its place only if nothing is wrong with it."""
+    """A copy of a series to change; what differs then is taken over, if it applies to a wheel."""
 
-    def __init__(self, series: pathlib.Path) -> None:
+    def __init__(self, series: pathlib.Path, wheel: pathlib.Path) -> None:
         self._series = series
+        self._wheel = wheel
 
     def __enter__(self) -> pathlib.Path:
         self._copies = tempfile.TemporaryDirectory()
-        self._copy = pathlib.Path(self._copies.name) / "series"
+        self._copy = pathlib.Path(self._copies.name) / self._series.name
         shutil.copytree(self._series, self._copy)
+        self._before = self._texts()
         return self._copy
 
     def __exit__(self, kind: object, *_: object) -> None:
         with self._copies:
             if kind is not None:
                 return
-            for file in self._copy.iterdir():
-                shutil.copy(file, self._series / file.name)
-            for file in self._series.iterdir():
-                if not (self._copy / file.name).exists():
-                    file.unlink()
+            check_patches.check(self._wheel, self._copy)
+            after = self._texts()
+            for name in after.keys() | self._before.keys():
+                if name not in after:
+                    (self._series / name).unlink()
+                elif after[name] != self._before.get(name):
+                    (self._series / name).write_text(after[name])
+
+    def _texts(self) -> dict[str, str]:
+        return {file.name: file.read_text() for file in self._copy.iterdir()}
 
 
 def wheel_of(release: str, tag: str, folder: pathlib.Path) -> pathlib.Path:
@@ -232,23 +248,32 @@ def wheel_of(release: str, tag: str, folder: pathlib.Path) -> pathlib.Path:
     return next(folder.glob("*.whl"))
 
 
+def text_in(wheel: zipfile.ZipFile, path: str) -> str | None:
+    """A file of a wheel, or None if it has none of that path."""
+    return wheel.read(path).decode() if path in wheel.NameToInfo else None
+
+
 def port(options: argparse.Namespace) -> None:
     """`port`."""
     out = options.out or folder_of(options.to)
     if out.exists():
         raise BuildError(f"{out} is there already.\nName another folder: --out.")
-    series = series_of(folder_of(stock_wheel.VERSION))
+    series = series_of(folder_of(options.release or BASE))
     with tempfile.TemporaryDirectory() as folder:
         path = options.wheel or wheel_of(options.to, options.python, pathlib.Path(folder))
-        with zipfile.ZipFile(path) as wheel:
+        try:
+            wheel = zipfile.ZipFile(path)
+        except (OSError, zipfile.BadZipFile) as error:
+            raise BuildError(f"{path} is not a wheel: {error}") from error
+        with wheel, zipfile.ZipFile(fetch(options.python, options.release or BASE)) as old:
             moved, problems = patch_porting.move_series(
-                series,
-                lambda file: wheel.read(file).decode() if file in wheel.NameToInfo else None,
+                series, lambda file: text_in(old, file), lambda file: text_in(wheel, file)
             )
-    out.mkdir(parents=True)
-    for name, text in moved.items():
-        (out / name).write_text(text)
-    (out / "series").write_text("".join(f"{name}\n" for name, text in moved.items()))
+        out.mkdir(parents=True)
+        for name, text in moved.items():
+            (out / name).write_text(text)
+        (out / "series").write_text("".join(f"{name}\n" for name in moved))
+        check_patches.check(path, out)
     hunks = sum(len(change.hunks) for _, _, changes in series for change in changes)
     print(f"{out}: {hunks - len(problems)} of {hunks} hunks apply to {options.to}")
     if problems:
@@ -257,8 +282,8 @@ def port(options: argparse.Namespace) -> None:
 
 def abi(options: argparse.Namespace) -> None:
     """`abi`."""
-    file = tensorflow_abi.abi_file()
-    found = tensorflow_abi.current(options.python)
+    file = folder_of(options.release or BASE) / "abi.txt"
+    found = tensorflow_abi.current(options.python, options.release or BASE)
     if options.write:
         file.write_text(str(found))
     known = tensorflow_abi.read(file)
@@ -278,7 +303,7 @@ def abi(options: argparse.Namespace) -> None:
 
 def check_abi(options: argparse.Namespace) -> None:
     """`check-abi`."""
-    needed = tensorflow_abi.read(tensorflow_abi.abi_file())
+    needed = tensorflow_abi.read(folder_of(options.release or BASE) / "abi.txt")
     difference = tensorflow_abi.compare(
         needed, tensorflow_abi.read_wheel(options.wheel, needed.headers)
     )
@@ -291,6 +316,9 @@ def main() -> None:
     """Runs the command line."""
     parser = command_line(__doc__, prog="patches.py")
     parser.add_argument("--python", metavar="TAG", default=stock_wheel.default_tag())
+    parser.add_argument(
+        "--release", default="", help=f"whose patches; default: {BASE}; for check, each release"
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, run: object) -> argparse.ArgumentParser:
@@ -301,7 +329,8 @@ def main() -> None:
     command("check", check)
     for name, run in (("edit", edit), ("refresh", refresh), ("new", edit)):
         added = command(name, run)
-        added.add_argument("patch")
+        if name != "refresh":
+            added.add_argument("patch")
         added.add_argument("folder", type=pathlib.Path)
         if name == "new":
             added.add_argument("files", nargs="+", metavar="FILE")

@@ -24,8 +24,8 @@ from collections.abc import Callable
 import pytest
 
 import patches
-import stock_wheel
 from build_error import run_main
+from releases import BASE
 
 OLD = "".join(f"x{i} = {i}\n" for i in range(1, 21))
 FIRST = """Adds a line.
@@ -50,7 +50,7 @@ Command = Callable[..., tuple[int, str]]
 def series(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     """A repository with two patches of a wheel of two files."""
     monkeypatch.setattr(patches, "ROOT", tmp_path)
-    folder = tmp_path / "patches" / stock_wheel.VERSION
+    folder = tmp_path / "patches" / BASE
     folder.mkdir(parents=True)
     (folder / "0001-first.patch").write_text(FIRST)
     (folder / "0002-second.patch").write_text(SECOND)
@@ -59,7 +59,7 @@ def series(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("tensorflow/a.py", OLD)
         archive.writestr("tensorflow/b.py", OLD)
-    monkeypatch.setattr(patches, "fetch", lambda tag: wheel)
+    monkeypatch.setattr(patches, "fetch", lambda tag, release: wheel)
     return folder
 
 
@@ -87,7 +87,7 @@ def contents(folder: pathlib.Path) -> dict[str, str]:
 def test_check_counts_and_names_what_does_not_apply(series: pathlib.Path, command: Command) -> None:
     assert command("check") == (
         0,
-        f"{stock_wheel.VERSION}: 2 patches apply to stock.whl: 1 files change\n",
+        f"{BASE}: 2 patches apply to stock.whl: 1 files change\n",
     )
     (series / "0001-first.patch").write_text(FIRST.replace("x10", "y10"))
     status, said = command("check")
@@ -99,7 +99,7 @@ def test_what_was_not_edited_is_made_again_as_it_was(
 ) -> None:
     before = contents(series)
     assert command("edit", "0001-first.patch", tmp_path / "work")[0] == 0
-    assert command("refresh", "0001-first.patch", tmp_path / "work")[0] == 0
+    assert command("refresh", tmp_path / "work")[0] == 0
     assert contents(series) == before
 
 
@@ -111,7 +111,7 @@ def test_an_edit_goes_into_the_patch(
     assert "added = 1" in before.read_text()  # of the first one
     file = tmp_path / "work" / "after" / "tensorflow" / "a.py"
     file.write_text(file.read_text().replace("x20 = 20\n", "x20 = 21\n"))
-    status, said = command("refresh", "0002-second.patch", tmp_path / "work")
+    status, said = command("refresh", tmp_path / "work")
     assert status == 0 and "2 hunks" in said
     text = (series / "0002-second.patch").read_text()
     assert text.startswith("Adds a line.\n\n--- a/") and "+x20 = 21\n" in text and "x18" not in text
@@ -127,7 +127,7 @@ def test_a_series_stays_as_it_is_where_a_change_would_break_it(
     command("edit", "0001-first.patch", tmp_path / "work")
     file = tmp_path / "work" / "after" / "tensorflow" / "a.py"
     file.write_text(file.read_text().replace("added = 1\n", "added = 2\n"))
-    status, said = command("refresh", "0001-first.patch", tmp_path / "work")
+    status, said = command("refresh", tmp_path / "work")
     assert status == 1 and "0002-second.patch does not apply" in said
     assert contents(series) == before
 
@@ -136,10 +136,10 @@ def test_new_and_drop(series: pathlib.Path, command: Command, tmp_path: pathlib.
     before = contents(series)
     work, name = tmp_path / "work", "0003-third.patch"
     assert command("new", name, work, "tensorflow/b.py", "--says", "Changes b.")[0] == 0
-    assert command("refresh", name, work)[0] == 1  # nothing differs
+    assert command("refresh", work)[0] == 1  # nothing differs
     file = work / "after" / "tensorflow" / "b.py"
     file.write_text("x0 = 0\n" + file.read_text())
-    assert command("refresh", name, work)[0] == 0
+    assert command("refresh", work)[0] == 0
     assert (series / name).read_text().startswith("Changes b.\n\n--- a/tensorflow/b.py\n")
     assert (series / "series").read_text().endswith(f"{name}\n")
     assert command("drop", name)[0] == 0
@@ -151,7 +151,7 @@ def test_new_and_drop(series: pathlib.Path, command: Command, tmp_path: pathlib.
     [
         (["edit", "0009-no.patch", "work"], "The series has no 0009-no.patch"),
         (["drop", "0009-no.patch"], "The series has no 0009-no.patch"),
-        (["refresh", "0001-first.patch", "nowhere"], "nowhere is not a folder that"),
+        (["refresh", "nowhere"], "nowhere is not a folder that"),
         (["new", "third", "work", "tensorflow/b.py", "--says", "x"], "third is no name"),
         (["new", "0001-first.patch", "work", "tensorflow/b.py", "--says", "x"], "is no name"),
         (["new", "3.patch", "work", "tensorflow/c.py", "--says", "x"], "has no tensorflow/c.py"),
@@ -171,6 +171,29 @@ def test_what_is_wrong_is_named(
     status, said = command(*arguments)
     assert status == 1 and message in said
     assert contents(series) == before
+
+
+def test_files_that_come_or_go_are_refused(
+    series: pathlib.Path, command: Command, tmp_path: pathlib.Path
+) -> None:
+    before = contents(series)
+    after = tmp_path / "work" / "after" / "tensorflow"
+    command("edit", "0001-first.patch", tmp_path / "work")
+    (after / "c.py").write_text("c = 1\n")
+    assert "c.py is new" in command("refresh", tmp_path / "work")[1]
+    (after / "c.py").unlink()
+    (after / "a.py").unlink()
+    assert "a.py is gone" in command("refresh", tmp_path / "work")[1]
+    assert contents(series) == before
+
+
+def test_what_else_changes_in_the_series_stays(
+    series: pathlib.Path, command: Command, tmp_path: pathlib.Path
+) -> None:
+    command("edit", "0002-second.patch", tmp_path / "work")
+    (series / "abi.txt").write_text("symbol new\n")
+    assert command("refresh", tmp_path / "work")[0] == 0
+    assert (series / "abi.txt").read_text() == "symbol new\n"
 
 
 def test_port_writes_what_applies_and_shows_the_rest(

@@ -14,11 +14,12 @@
 # ==============================================================================
 """Gets a stock TensorFlow wheel and makes the tree that Bazel sees as @tensorflow.
 
-    python3 build/stock_wheel.py fetch --python cp312
+    python3 build/stock_wheel.py fetch --python cp312 [--release 2.20.0]
     python3 build/stock_wheel.py prepare --python cp312 --patches patches/2.21.0 --out DIR
 
-`fetch` downloads the wheel with pip, checks it against the hash pinned here and unpacks its headers
-and libraries, all in a cache (TFMS_CACHE, by default tensorflow-multistream in XDG_CACHE_HOME).
+`fetch` downloads the wheel with pip, checks it against the hash in releases.py and unpacks its
+headers and libraries, all in a cache (TFMS_CACHE, by default tensorflow-multistream in
+XDG_CACHE_HOME).
 `prepare` does so too, then fills DIR with links into the cache and the patched files.
 """
 
@@ -40,17 +41,7 @@ from contextlib import contextmanager
 
 import patch_series
 from build_error import BuildError, command_line, run_main
-
-VERSION = "2.21.0"
-STOCK_PLATFORM = "manylinux_2_27_x86_64"
-
-# SHA-256 of tensorflow-2.21.0-<tag>-<tag>-manylinux_2_27_x86_64.whl.
-SHA256 = {
-    "cp310": "77c6f298e695ea1d283cdd7d30f8d97530cc6e92c1395a9ddbab9771c99233a4",
-    "cp311": "9056fbc9ba04235810b71ae6cbd958a196e8804fb53bbcffbf3e23b56155f124",
-    "cp312": "b3b95643c4e70eb925839938fb35cbe142f317ec84af6844ee61513713bb13c0",
-    "cp313": "e9d8da8dcab9650efb45f032ba70af2f016f907e6e0c6bda29dd101bba945406",
-}
+from releases import BASE, release_named
 
 LIBRARIES = ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")
 
@@ -64,11 +55,12 @@ def default_tag() -> str:
     return f"cp{sys.version_info.major}{sys.version_info.minor}"
 
 
-def check_tag(tag: str) -> str:
+def check_tag(tag: str, release: str = BASE) -> str:
     """Checks that there is a stock wheel for a Python.
 
     Args:
       tag: such as "cp312".
+      release: such as "2.21.0".
 
     Returns:
       The tag.
@@ -76,9 +68,10 @@ def check_tag(tag: str) -> str:
     Raises:
       BuildError: TensorFlow has no wheel for it.
     """
-    if tag not in SHA256:
+    known = release_named(release).sha256
+    if tag not in known:
         raise BuildError(
-            f"TensorFlow {VERSION} has no wheel for Python '{tag}'; allowed: {', '.join(SHA256)}.\n"
+            f"TensorFlow {release} has no wheel for Python '{tag}'; allowed: {', '.join(known)}.\n"
             "Choose one: scripts/build_wheel.sh --python cp312, or "
             "bazel build --repo_env=TFMS_PYTHON=cp312."
         )
@@ -94,9 +87,9 @@ def cache_folder() -> pathlib.Path:
     return pathlib.Path(base) / "tensorflow-multistream"
 
 
-def wheel_name(tag: str) -> str:
-    """Returns the stock wheel's file name for a Python tag."""
-    return f"tensorflow-{VERSION}-{tag}-{tag}-{STOCK_PLATFORM}.whl"
+def wheel_name(tag: str, release: str = BASE) -> str:
+    """Returns the file name of a release's stock wheel for a Python tag."""
+    return f"tensorflow-{release}-{tag}-{tag}-{release_named(release).platform}.whl"
 
 
 def verify_hash(wheel: pathlib.Path, expected: str) -> None:
@@ -121,12 +114,13 @@ def verify_hash(wheel: pathlib.Path, expected: str) -> None:
         )
 
 
-def fetch(tag: str, cache: pathlib.Path) -> pathlib.Path:
+def fetch(tag: str, cache: pathlib.Path, release: str = BASE) -> pathlib.Path:
     """Makes sure that the cache has a verified stock wheel.
 
     Args:
       tag: such as "cp312".
       cache: the cache's folder.
+      release: such as "2.21.0".
 
     Returns:
       The wheel's path in the cache.
@@ -134,13 +128,13 @@ def fetch(tag: str, cache: pathlib.Path) -> pathlib.Path:
     Raises:
       BuildError: no such wheel, no network, no disk or a wrong hash.
     """
-    expected = SHA256[check_tag(tag)]
-    wheel = cache / "wheels" / expected / wheel_name(tag)
+    expected = release_named(release).sha256[check_tag(tag, release)]
+    wheel = cache / "wheels" / expected / wheel_name(tag, release)
     if wheel.is_file():
         return wheel
     wheel.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as folder:
-        downloaded = _download(tag, pathlib.Path(folder))
+        downloaded = _download(tag, release, pathlib.Path(folder))
         verify_hash(downloaded, expected)
         downloaded.replace(wheel)
     return wheel
@@ -180,7 +174,7 @@ def unpack(wheel: pathlib.Path, folder: pathlib.Path) -> None:
             shutil.rmtree(partial, ignore_errors=True)
 
 
-def prepare(tag: str, patches: pathlib.Path, out: pathlib.Path) -> None:
+def prepare(tag: str, patches: pathlib.Path, out: pathlib.Path, release: str = BASE) -> None:
     """Fills a folder with what Bazel needs of a stock wheel.
 
     The folder gets include/ and lib/ (links into the cache), wheel/ (a link to the stock wheel),
@@ -190,14 +184,15 @@ def prepare(tag: str, patches: pathlib.Path, out: pathlib.Path) -> None:
       tag: such as "cp312".
       patches: folder of the series to apply.
       out: the folder to fill.
+      release: such as "2.21.0".
 
     Raises:
       BuildError: see fetch, unpack and patch_series.apply_series.
     """
     cache = cache_folder()
     with _cache_lock(cache):
-        wheel = fetch(tag, cache)
-        unpacked = cache / "unpacked" / SHA256[tag]
+        wheel = fetch(tag, cache, release)
+        unpacked = unpacked_folder(tag, cache, release)
         unpack(wheel, unpacked)
     with zipfile.ZipFile(wheel) as archive:
         changed = patch_series.apply_series(patches, archive)
@@ -210,7 +205,7 @@ def prepare(tag: str, patches: pathlib.Path, out: pathlib.Path) -> None:
         (out / folder).mkdir()
         for file in source.iterdir():
             (out / folder / file.name).symlink_to(file)
-    description = {"version": VERSION, "tag": tag, "wheel": f"wheel/{wheel.name}"}
+    description = {"version": release, "tag": tag, "wheel": f"wheel/{wheel.name}"}
     (out / "stock.json").write_text(json.dumps({**description, "python": sys.executable}))
 
 
@@ -226,21 +221,29 @@ def _wanted_members(archive: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
         yield f"tensorflow/{library}", f"lib/{library}"
 
 
-def _download(tag: str, folder: pathlib.Path) -> pathlib.Path:
+def unpacked_folder(tag: str, cache: pathlib.Path, release: str = BASE) -> pathlib.Path:
+    """Returns where the cache has what a wheel was unpacked to, or will have it."""
+    return cache / "unpacked" / release_named(release).sha256[tag]
+
+
+def _download(tag: str, release: str, folder: pathlib.Path) -> pathlib.Path:
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
     command += ["--disable-pip-version-check", "--no-cache-dir", "--quiet"]
     command += ["--python-version", f"{tag[2]}.{tag[3:]}", "--implementation", "cp"]
-    command += ["--platform", STOCK_PLATFORM, "--dest", str(folder), f"tensorflow=={VERSION}"]
+    for platform in release_named(release).platform.split("."):
+        command += ["--platform", platform]
+    command += ["--dest", str(folder), f"tensorflow=={release}"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode == 0:
-        return folder / wheel_name(tag)
+        return folder / wheel_name(tag, release)
     if "No module named pip" in result.stderr:
         raise BuildError(f"{sys.executable} has no pip.\nInstall it: apt-get install python3-pip.")
     reason = " ".join(result.stderr.strip().splitlines()[-1:])
     raise BuildError(
-        f"pip could not download tensorflow=={VERSION} for {tag}: {reason}\n"
+        f"pip could not download tensorflow=={release} for {tag}: {reason}\n"
         "Check the network and pip's configuration (pip config list), then try again; or put "
-        f"{wheel_name(tag)} into {cache_folder() / 'wheels' / SHA256[tag]}."
+        f"{wheel_name(tag, release)} into "
+        f"{cache_folder() / 'wheels' / release_named(release).sha256[tag]}."
     )
 
 
@@ -265,19 +268,21 @@ def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("command", choices=("fetch", "prepare"))
     parser.add_argument("--python", metavar="TAG", default="", help="default: this Python's")
+    parser.add_argument("--release", default=BASE, help=f"of TensorFlow; default: {BASE}")
     parser.add_argument("--patches", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path)
     options = parser.parse_args()
-    tag = check_tag(options.python or default_tag())
+    release = options.release or BASE
+    tag = check_tag(options.python or default_tag(), release)
     try:
         if options.command == "fetch":
             cache = cache_folder()
             with _cache_lock(cache):
-                wheel = fetch(tag, cache)
-                unpack(wheel, cache / "unpacked" / SHA256[tag])
+                wheel = fetch(tag, cache, release)
+                unpack(wheel, unpacked_folder(tag, cache, release))
             print(wheel)
         else:
-            prepare(tag, options.patches, options.out)
+            prepare(tag, options.patches, options.out, release)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise BuildError(

@@ -27,6 +27,7 @@ import pytest
 import fakes
 import stock_wheel
 from build_error import BuildError
+from releases import BASE, RELEASES
 
 SCRIPT = pathlib.Path(stock_wheel.__file__)
 
@@ -38,7 +39,7 @@ def cache(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pa
     expected = hashlib.sha256(fakes.make_wheel(tmp_path).read_bytes()).hexdigest()
     (folder / "wheels" / expected).mkdir(parents=True)
     (tmp_path / fakes.STOCK_NAME).rename(folder / "wheels" / expected / fakes.STOCK_NAME)
-    monkeypatch.setitem(stock_wheel.SHA256, "cp311", expected)
+    monkeypatch.setitem(RELEASES[BASE].sha256, "cp311", expected)
     monkeypatch.setenv("TFMS_CACHE", str(folder))
     return folder
 
@@ -66,8 +67,10 @@ def test_wrong_hash_names_both_and_what_to_do(tmp_path: pathlib.Path) -> None:
 def test_a_downloaded_wheel_with_the_wrong_hash_stays_out_of_the_cache(
     cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(stock_wheel.SHA256, "cp312", "1" * 64)
-    monkeypatch.setattr(stock_wheel, "_download", lambda tag, folder: fakes.make_wheel(folder))
+    monkeypatch.setitem(RELEASES[BASE].sha256, "cp312", "1" * 64)
+    monkeypatch.setattr(
+        stock_wheel, "_download", lambda tag, release, folder: fakes.make_wheel(folder)
+    )
     with pytest.raises(BuildError, match="SHA-256"):
         stock_wheel.fetch("cp312", cache)
     assert not list((cache / "wheels" / ("1" * 64)).iterdir())

@@ -63,6 +63,8 @@ def _headers(precompiled = _PRECOMPILED):
 # named stays, whether or not the linker sees a use of it.
 _KEEP_ALL = ["-Wl,--no-as-needed"]
 
+_MISSING_SYMBOLS = ["//tensorflow/core/common_runtime/multistream/util:missing_symbols"]
+
 _TENSORFLOW_LIBRARIES = [
     "@tensorflow//:cc",
     "@tensorflow//:framework",
@@ -114,7 +116,7 @@ def tfms_cc_runtime(name, deps, exported_symbols, hdrs = [], **kwargs):
             "-Wl,-z,defs",
         ],
         linkshared = True,
-        deps = deps,
+        deps = deps + _MISSING_SYMBOLS,
         **kwargs
     )
     native.cc_import(
@@ -176,4 +178,4 @@ def tfms_cc_test(name, srcs = None, size = "small", deps = [], runtime = None, c
 
 def _linked(deps, runtime, precompiled = _PRECOMPILED):
     before = [runtime] if runtime else []
-    return deps + before + _TENSORFLOW_LIBRARIES + _headers(precompiled)
+    return deps + _MISSING_SYMBOLS + before + _TENSORFLOW_LIBRARIES + _headers(precompiled)

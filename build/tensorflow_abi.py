@@ -19,7 +19,8 @@ it was built against, and writes patches/2.21.0/abi.txt, which is checked in:
 
     symbol NAME       of TensorFlow's libraries, which the runtime calls
     replaced NAME     which the runtime defines, too, so that TensorFlow calls its own
-    header HASH PATH  which a source includes; HASH is of its code, without comments and spaces
+    header HASH PATH  which a source includes, or which a header does that defines no type itself;
+                      HASH is of its code, without comments and spaces
 
 `scripts/patches.py check-abi --wheel X.whl` says for any wheel what of that is missing or has
 changed, before anyone compiles. A changed header may be harmless; a header or a symbol that is not
@@ -50,6 +51,9 @@ _INCLUDE = "tensorflow/include/"
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 # Abseil's releases, which are part of the names of all that takes a type of Abseil's.
 _ABSEIL = re.compile(r"lts_\d{8}")
+# What a header defines; one that defines nothing only includes others.
+_DEFINES = re.compile(r"\b(class|struct|enum|union)\b[^;{}()=]*\{")
+_FOLLOWED = ("tensorflow/", "tsl/", "xla/")
 _INCLUDED = re.compile(r'^\s*#include\s+["<]([^">]+)[">]', re.MULTILINE)
 
 
@@ -60,7 +64,7 @@ class Abi:
     Args:
       symbols: mangled names that it calls.
       replaced: mangled names that it defines in TensorFlow's place.
-      headers: a hash of each header that it includes, by its path.
+      headers: a hash of each header that it needs, by its path.
     """
 
     symbols: frozenset[str]
@@ -166,7 +170,8 @@ class Wheel:
 
     Args:
       symbols: that its libraries define.
-      headers: a hash of each header that was asked for and is there, by its path.
+      headers: a hash of each header that was asked for, or that such a header leads to, and that is
+        there, by its path.
     """
 
     symbols: frozenset[str]
@@ -199,10 +204,16 @@ def read_wheel(wheel: pathlib.Path, headers: Iterable[str]) -> Wheel:
                     f"{wheel} has no {member}.\nIt takes a Linux wheel of TensorFlow itself."
                 )
             symbols |= dynamic_symbols(pathlib.Path(archive.extract(member, folder)))[0]
-        there = {path for path in headers if _INCLUDE + path in archive.NameToInfo}
-        hashes = {
-            path: hash_of(archive.read(_INCLUDE + path).decode(errors="replace")) for path in there
-        }
+        hashes: dict[str, str] = {}
+        wanted = list(headers)
+        while wanted:
+            path = wanted.pop()
+            if path in hashes or _INCLUDE + path not in archive.NameToInfo:
+                continue
+            text = archive.read(_INCLUDE + path).decode(errors="replace")
+            hashes[path] = hash_of(text)
+            if not _DEFINES.search(_COMMENTS.sub(" ", text)):
+                wanted += [to for to in _INCLUDED.findall(text) if to.startswith(_FOLLOWED)]
     return Wheel(frozenset(symbols), hashes)
 
 
@@ -220,7 +231,9 @@ def needed_of(library: pathlib.Path, sources: pathlib.Path, wheel: pathlib.Path)
     files = [
         path
         for path in sources.rglob("*")
-        if path.suffix in (".cc", ".h") and not path.stem.endswith(("_test", "_fixture"))
+        if path.suffix in (".cc", ".h")
+        and path.parent.name != "testing"
+        and not path.stem.endswith(("_test", "_fixture", "_benchmark"))
     ]
     has = read_wheel(wheel, included(files))
     defined, needed = dynamic_symbols(library)
@@ -315,11 +328,6 @@ def describe(difference: Difference) -> str:
     return "\n".join(lines)
 
 
-def abi_file(release: str = stock_wheel.VERSION) -> pathlib.Path:
-    """Returns the file that has a release's list."""
-    return ROOT / "patches" / release / "abi.txt"
-
-
 def built_library() -> pathlib.Path:
     """Returns the runtime that Bazel built.
 
@@ -332,7 +340,7 @@ def built_library() -> pathlib.Path:
     return library
 
 
-def current(tag: str) -> Abi:
-    """Finds what the built runtime needs of the stock wheel of a Python tag."""
-    wheel = stock_wheel.fetch(tag, stock_wheel.cache_folder())
+def current(tag: str, release: str) -> Abi:
+    """Finds what the built runtime needs of a release's stock wheel for a Python tag."""
+    wheel = stock_wheel.fetch(tag, stock_wheel.cache_folder(), release)
     return needed_of(built_library(), ROOT / _RUNTIME, wheel)

@@ -126,6 +126,19 @@ def test_names_what_is_missing_and_what_has_changed(
     )
 
 
+def test_follows_headers_that_define_nothing(
+    needed: tensorflow_abi.Abi, tmp_path: pathlib.Path
+) -> None:
+    headers = {
+        "tensorflow/core/used.h": '#include "xla/real.h"\nnamespace tensorflow { using xla::A; }\n',
+        "xla/real.h": '#include "xla/deeper.h"\nclass A : public B { };\n',
+        "xla/deeper.h": "class B {};\n",
+    }
+    path = wheel(tmp_path / "other", TENSORFLOW, headers)
+    found = tensorflow_abi.read_wheel(path, needed.headers).headers
+    assert sorted(found) == ["tensorflow/core/used.h", "xla/real.h"]
+
+
 def test_what_is_no_wheel_of_tensorflow_is_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / "no.whl").write_text("no")
     with pytest.raises(BuildError, match=r"no\.whl is not a wheel"):

@@ -23,19 +23,27 @@
     @tensorflow//:stock.bzl    STOCK: the wheel's version and tag, and a Python to run build tools
 """
 
-_TOOLS = ["build_error.py", "interface_library.py", "patch_series.py", "stock_wheel.py"]
+_TOOLS = [
+    "build_error.py",
+    "interface_library.py",
+    "patch_series.py",
+    "releases.py",
+    "stock_wheel.py",
+]
 
 _LIBRARIES = ["libtensorflow_cc", "libtensorflow_framework"]
 
 def _tensorflow_repository_impl(repository_ctx):
     # Asking for a label's path makes the repository depend on the file, so ask
     # for all of them before the long work: Bazel starts over after each.
-    series = repository_ctx.path(repository_ctx.attr.patches)
+    release = repository_ctx.os.environ.get("TFMS_RELEASE", "") or repository_ctx.attr.release
+    patches = Label("//patches/%s:series" % release)
+    series = repository_ctx.path(patches)
     tools = [repository_ctx.path(Label("//build:" + tool)) for tool in _TOOLS]
     for line in repository_ctx.read(series).splitlines():
         name = line.split("#")[0].strip()
         if name and series.dirname.get_child(name).exists:
-            repository_ctx.path(repository_ctx.attr.patches.relative(":" + name))
+            repository_ctx.path(patches.relative(":" + name))
 
     python = repository_ctx.which("python3")
     if not python:
@@ -45,7 +53,7 @@ def _tensorflow_repository_impl(repository_ctx):
     tag = repository_ctx.os.environ.get("TFMS_PYTHON", "")
     result = repository_ctx.execute(
         [python, tools[-1], "prepare"] +
-        ["--python=" + tag, "--patches=%s" % series.dirname, "--out=."],
+        ["--python=" + tag, "--release=" + release, "--patches=%s" % series.dirname, "--out=."],
         timeout = 3600,
     )
     if result.return_code:
@@ -69,10 +77,9 @@ def _tensorflow_repository_impl(repository_ctx):
 tensorflow_repository = repository_rule(
     implementation = _tensorflow_repository_impl,
     attrs = {
-        "patches": attr.label(
+        "release": attr.string(
             mandatory = True,
-            allow_single_file = True,
-            doc = "The `series` file of the patches to apply.",
+            doc = "The release to build from, unless TFMS_RELEASE names another.",
         ),
         "_build_file": attr.label(default = "//third_party:tensorflow.BUILD"),
     },
@@ -81,6 +88,7 @@ tensorflow_repository = repository_rule(
         "PATH",
         "TFMS_CACHE",
         "TFMS_PYTHON",
+        "TFMS_RELEASE",
         "XDG_CACHE_HOME",
     ],
     doc = "TensorFlow's stock wheel, verified, unpacked and patched.",

@@ -15,9 +15,10 @@
 # ==============================================================================
 # Builds the multi-stream wheel.
 #
-#   scripts/build_wheel.sh [--python TAG] [--out FOLDER]
+#   scripts/build_wheel.sh [--python TAG] [--release RELEASE] [--out FOLDER]
 #
 #   --python TAG   for that Python: cp310, cp311, cp312 or cp313 [that of python3]
+#   --release R    from that release of TensorFlow: 2.21.0 or 2.20.0 [2.21.0]
 #   --out FOLDER   gets the wheel [dist]
 #
 # The last line printed is the wheel's path. Exit status: 0; 1 if it fails; 2 for
@@ -26,11 +27,15 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 python=""
+release="2.21.0"
+of_release=()
 out="${ROOT}/dist"
 while (($#)); do
   case "$1" in
     --python) needs_value "$@" && python="$2" && shift 2 ;;
     --python=*) python="${1#*=}" && shift ;;
+    --release) needs_value "$@" && release="$2" && shift 2 ;;
+    --release=*) release="${1#*=}" && shift ;;
     --out) needs_value "$@" && out="$2" && shift 2 ;;
     --out=*) out="${1#*=}" && shift ;;
     -h | --help) show_help ;;
@@ -44,12 +49,14 @@ python="${python:-$(python_tag)}"
 
 # Bazel does both by itself, but repeats an error in its own words.
 stage "stock wheel and patches" "The error above says what is missing or wrong."
-python3 "${ROOT}/build/stock_wheel.py" fetch --python "${python}"
-python3 "${ROOT}/build/check_patches.py" --python "${python}"
+python3 "${ROOT}/build/stock_wheel.py" fetch --python "${python}" --release "${release}"
+python3 "${ROOT}/build/check_patches.py" --python "${python}" --release "${release}"
 
-stage "wheel for ${python}" "The first error above names the file. Correct it and run this again."
+stage "wheel of ${release} for ${python}" "The first error above names the file. Correct it and run this again."
+# Bazel makes @tensorflow anew where this differs from what other scripts say.
+if [[ "${release}" != 2.21.0 ]]; then of_release+=(--repo_env="TFMS_RELEASE=${release}"); fi
 run_bazel build --curses=no --show_progress_rate_limit=15 \
-  --repo_env="TFMS_PYTHON=${python}" //build:wheel
+  --repo_env="TFMS_PYTHON=${python}" "${of_release[@]}" //build:wheel
 
 stage "copy to ${out}" "Choose another folder with --out."
 built=("${ROOT}"/bazel-bin/build/wheel/*.whl)

@@ -17,6 +17,7 @@ limitations under the License.
 
 #include <utility>
 
+#include "tensorflow/core/common_runtime/multistream/util/compat.h"
 #include "tensorflow/core/platform/logging.h"
 #include "xla/stream_executor/event_based_timer.h"
 

@@ -19,12 +19,47 @@ limitations under the License.
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_UTIL_COMPAT_H_
 
 #include "tensorflow/core/public/version.h"
+#include "xla/stream_executor/stream_executor.h"
+
+#ifndef TF_MINOR_VERSION
+#error "It is not known which release of TensorFlow this is."
+#endif
 
 // Executor's virtual was RunAsync itself before RunAsyncInternal wrapped it.
 #if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 15
 #define TFMS_RUN_ASYNC RunAsync
 #else
 #define TFMS_RUN_ASYNC RunAsyncInternal
+#endif
+
+// Names of memory on a GPU.
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 21
+namespace stream_executor {
+using DeviceAddressBase = DeviceMemoryBase;
+using MemorySpace = MemoryType;
+}  // namespace stream_executor
+#endif
+
+// What TensorFlow's libraries lack of what its headers say that they have, for
+// missing_symbols.cc.
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION == 20
+#define TFMS_MISSING_SYMBOLS                                                \
+  namespace absl {                                                          \
+  ABSL_NAMESPACE_BEGIN                                                      \
+  namespace log_internal {                                                  \
+  template LogMessage& LogMessage::operator<<(const int& v);                \
+  template LogMessage& LogMessage::operator<<(const unsigned int& v);       \
+  template LogMessage& LogMessage::operator<<(const long& v);               \
+  template LogMessage& LogMessage::operator<<(const unsigned long& v);      \
+  template LogMessage& LogMessage::operator<<(const long long& v);          \
+  template LogMessage& LogMessage::operator<<(const unsigned long long& v); \
+  template LogMessage& LogMessage::operator<<(const double& v);             \
+  template LogMessage& LogMessage::operator<<(const bool& v);               \
+  }                                                                         \
+  ABSL_NAMESPACE_END                                                        \
+  }
+#else
+#define TFMS_MISSING_SYMBOLS
 #endif
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_UTIL_COMPAT_H_

@@ -1,0 +1,82 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""The releases of TensorFlow that the wheel can be built from, and their stock wheels."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from build_error import BuildError
+
+
+@dataclasses.dataclass(frozen=True)
+class Release:
+    """A release's wheels for Linux on x86-64.
+
+    Args:
+      platform: tag of their platform.
+      sha256: of each wheel, by the tag of its Python.
+    """
+
+    platform: str
+    sha256: dict[str, str]
+
+
+# The one that is built where none is named, and that the patches of others are ported from.
+BASE = "2.21.0"
+
+_MANYLINUX_2014 = "manylinux_2_17_x86_64.manylinux2014_x86_64"
+
+RELEASES = {
+    "2.21.0": Release(
+        "manylinux_2_27_x86_64",
+        {
+            "cp310": "77c6f298e695ea1d283cdd7d30f8d97530cc6e92c1395a9ddbab9771c99233a4",
+            "cp311": "9056fbc9ba04235810b71ae6cbd958a196e8804fb53bbcffbf3e23b56155f124",
+            "cp312": "b3b95643c4e70eb925839938fb35cbe142f317ec84af6844ee61513713bb13c0",
+            "cp313": "e9d8da8dcab9650efb45f032ba70af2f016f907e6e0c6bda29dd101bba945406",
+        },
+    ),
+    "2.20.0": Release(
+        _MANYLINUX_2014,
+        {
+            "cp310": "7abd7f3a010e0d354dc804182372779a722d474c4d8a3db8f4a3f5baef2a591e",
+            "cp311": "481499fd0f824583de8945be61d5e827898cdaa4f5ea1bc2cc28ca2ccff8229e",
+            "cp312": "25265b0bc527e0d54b1e9cc60c44a24f44a809fe27666b905f0466471f9c52ec",
+            "cp313": "5fa3729b0126f75a99882b89fb7d536515721eda8014a63e259e780ba0a37372",
+        },
+    ),
+}
+
+
+def release_named(name: str) -> Release:
+    """Finds a release.
+
+    Args:
+      name: such as "2.20.0"; "" for the one that is built where none is named.
+
+    Returns:
+      The release.
+
+    Raises:
+      BuildError: the wheel is not built from it.
+    """
+    if (name or BASE) not in RELEASES:
+        raise BuildError(
+            f"The wheel is not built from TensorFlow '{name}'; allowed: {', '.join(RELEASES)}.\n"
+            "Choose one: scripts/build_wheel.sh --release 2.21.0, or "
+            "bazel build --repo_env=TFMS_RELEASE=2.21.0."
+        )
+    return RELEASES[name or BASE]
