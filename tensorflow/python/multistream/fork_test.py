@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("fresh_processes")
 FORKS = int(os.environ.get("TFMS_TEST_FORKS", "40"))
 
 HELPERS = f"""
-import faulthandler, gc, multiprocessing, signal, subprocess, sys
+import faulthandler, gc, multiprocessing, shutil, signal, subprocess, sys
 
 # What children collect is what this test makes: to look at all of TensorFlow's modules, too, takes
 # each of them a second.
@@ -75,8 +75,11 @@ def expect_ends(pid, what):
             check(status == 0, f"{{what}}: status {{status}}")
             return
         time.sleep(0.002)
-    os.kill(pid, signal.SIGUSR1)  # shows its stack
+    os.kill(pid, signal.SIGUSR1)  # shows its stack, of Python
     time.sleep(2)
+    if shutil.which("gdb"):  # and of C++
+        debugger = ["gdb", "-p", str(pid), "-batch", "-ex", "bt 40"]
+        subprocess.run(debugger, stdout=sys.stderr, stderr=sys.stderr, timeout=90)
     with open(f"/proc/{{pid}}/wchan") as wchan:
         print(what, "stands still in", wchan.read(), file=sys.stderr)
     os.kill(pid, signal.SIGKILL)
