@@ -30,8 +30,6 @@ import argparse
 import json
 import pathlib
 import shutil
-import subprocess
-import sys
 import tempfile
 import zipfile
 
@@ -41,7 +39,7 @@ import patch_series
 import stock_wheel
 import tensorflow_abi
 from build_error import BuildError, command_line, run_main
-from releases import BASE
+from releases import BASE, RELEASES
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEFORE, AFTER = "before", "after"
@@ -229,25 +227,6 @@ class ChangedSeries:
         return {file.name: file.read_text() for file in self._copy.iterdir()}
 
 
-def wheel_of(release: str, tag: str, folder: pathlib.Path) -> pathlib.Path:
-    """Downloads a wheel of another release, which has no pinned hash yet."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-    command += ["--only-binary=:all:", "--disable-pip-version-check", "--implementation", "cp"]
-    command += ["--python-version", f"{tag[2]}.{tag[3:]}", "--dest", str(folder)]
-    for platform in ("manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"):
-        command += ["--platform", platform]
-    done = subprocess.run(
-        [*command, f"tensorflow=={release}"], capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        reason = " ".join(done.stderr.strip().splitlines()[-1:])
-        raise BuildError(
-            f"pip could not download tensorflow=={release} for {tag}: {reason}\n"
-            "Name a wheel that you have: --wheel."
-        )
-    return next(folder.glob("*.whl"))
-
-
 def text_in(wheel: zipfile.ZipFile, path: str) -> str | None:
     """A file of a wheel, or None if it has none of that path."""
     return wheel.read(path).decode() if path in wheel.NameToInfo else None
@@ -260,7 +239,13 @@ def port(options: argparse.Namespace) -> None:
         raise BuildError(f"{out} is there already.\nName another folder: --out.")
     series = series_of(folder_of(options.release or BASE))
     with tempfile.TemporaryDirectory() as folder:
-        path = options.wheel or wheel_of(options.to, options.python, pathlib.Path(folder))
+        path = options.wheel or stock_wheel.download(
+            options.python,
+            options.to,
+            sorted({tag for known in RELEASES.values() for tag in known.platform.split(".")}),
+            pathlib.Path(folder),
+            "name a wheel that you have: --wheel",
+        )
         try:
             wheel = zipfile.ZipFile(path)
         except (OSError, zipfile.BadZipFile) as error:

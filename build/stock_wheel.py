@@ -36,7 +36,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import patch_series
@@ -226,25 +226,48 @@ def unpacked_folder(tag: str, cache: pathlib.Path, release: str = BASE) -> pathl
     return cache / "unpacked" / release_named(release).sha256[tag]
 
 
-def _download(tag: str, release: str, folder: pathlib.Path) -> pathlib.Path:
+def download(
+    tag: str, release: str, platforms: Iterable[str], folder: pathlib.Path, otherwise: str
+) -> pathlib.Path:
+    """Gets a wheel of TensorFlow with pip, and does not look at its hash.
+
+    Args:
+      tag: such as "cp312".
+      release: such as "2.21.0"; any that pip finds.
+      platforms: the tags of which the wheel's platform may have any.
+      folder: gets the wheel, and has no other one.
+      otherwise: what else one can do, for the error.
+
+    Returns:
+      The wheel's path.
+
+    Raises:
+      BuildError: there is no pip, no such wheel or no network.
+    """
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
     command += ["--disable-pip-version-check", "--no-cache-dir", "--quiet"]
     command += ["--python-version", f"{tag[2]}.{tag[3:]}", "--implementation", "cp"]
-    for platform in release_named(release).platform.split("."):
+    for platform in platforms:
         command += ["--platform", platform]
     command += ["--dest", str(folder), f"tensorflow=={release}"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode == 0:
-        return folder / wheel_name(tag, release)
+        return next(folder.glob("*.whl"))
     if "No module named pip" in result.stderr:
         raise BuildError(f"{sys.executable} has no pip.\nInstall it: apt-get install python3-pip.")
     reason = " ".join(result.stderr.strip().splitlines()[-1:])
     raise BuildError(
         f"pip could not download tensorflow=={release} for {tag}: {reason}\n"
-        "Check the network and pip's configuration (pip config list), then try again; or put "
-        f"{wheel_name(tag, release)} into "
-        f"{cache_folder() / 'wheels' / release_named(release).sha256[tag]}."
+        f"Check the network and pip's configuration (pip config list), then try again; or "
+        f"{otherwise}."
     )
+
+
+def _download(tag: str, release: str, folder: pathlib.Path) -> pathlib.Path:
+    known = release_named(release)
+    place = cache_folder() / "wheels" / known.sha256[tag]
+    otherwise = f"put {wheel_name(tag, release)} into {place}"
+    return download(tag, release, known.platform.split("."), folder, otherwise)
 
 
 def _no_disk(folder: pathlib.Path, needed: int, free: int) -> str:

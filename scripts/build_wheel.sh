@@ -27,15 +27,19 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 python=""
-release="2.21.0"
-of_release=()
+release=()         # arguments of our programs
+of_release=()      # and of Bazel
 out="${ROOT}/dist"
 while (($#)); do
   case "$1" in
     --python) needs_value "$@" && python="$2" && shift 2 ;;
     --python=*) python="${1#*=}" && shift ;;
-    --release) needs_value "$@" && release="$2" && shift 2 ;;
-    --release=*) release="${1#*=}" && shift ;;
+    --release) needs_value "$@" && set -- "--release=$2" "${@:3}" ;;
+    --release=*)
+      release=("$1")
+      of_release=(--repo_env="TFMS_RELEASE=${1#*=}")
+      shift
+      ;;
     --out) needs_value "$@" && out="$2" && shift 2 ;;
     --out=*) out="${1#*=}" && shift ;;
     -h | --help) show_help ;;
@@ -49,12 +53,10 @@ python="${python:-$(python_tag)}"
 
 # Bazel does both by itself, but repeats an error in its own words.
 stage "stock wheel and patches" "The error above says what is missing or wrong."
-python3 "${ROOT}/build/stock_wheel.py" fetch --python "${python}" --release "${release}"
-python3 "${ROOT}/build/check_patches.py" --python "${python}" --release "${release}"
+python3 "${ROOT}/build/stock_wheel.py" fetch --python "${python}" "${release[@]}"
+python3 "${ROOT}/build/check_patches.py" --python "${python}" "${release[@]}"
 
-stage "wheel of ${release} for ${python}" "The first error above names the file. Correct it and run this again."
-# Bazel makes @tensorflow anew where this differs from what other scripts say.
-if [[ "${release}" != 2.21.0 ]]; then of_release+=(--repo_env="TFMS_RELEASE=${release}"); fi
+stage "wheel for ${python}" "The first error above names the file. Correct it and run this again."
 run_bazel build --curses=no --show_progress_rate_limit=15 \
   --repo_env="TFMS_PYTHON=${python}" "${of_release[@]}" //build:wheel
 
