@@ -12,9 +12,9 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-"""Checks the patches against the stock wheel.
+"""Checks the patches against the stock wheels.
 
-    python3 build/check_patches.py [--python cp312] [--release 2.20.0] [--patches FOLDER]
+    python3 build/check_patches.py [--python cp312] [--release 2.20.0 | --all]
 
 Every patch must be in the series and apply exactly, and every changed file must still be Python.
 """
@@ -25,18 +25,19 @@ import pathlib
 import zipfile
 
 import patch_series
+import remote_wheel
 import stock_wheel
 from build_error import BuildError, command_line, run_main
-from releases import BASE
+from releases import BASE, release_named
 
 PATCHES = pathlib.Path(__file__).resolve().parent.parent / "patches"
 
 
-def check(wheel: pathlib.Path, patches: pathlib.Path) -> list[str]:
+def check(wheel: zipfile.ZipFile, patches: pathlib.Path) -> list[str]:
     """Applies a series to a wheel's files, in memory.
 
     Args:
-      wheel: the stock wheel.
+      wheel: the stock wheel, open.
       patches: folder of the series.
 
     Returns:
@@ -45,8 +46,7 @@ def check(wheel: pathlib.Path, patches: pathlib.Path) -> list[str]:
     Raises:
       BuildError: a patch is wrong; names it, the file and the hunk.
     """
-    with zipfile.ZipFile(wheel) as archive:
-        changed = patch_series.apply_series(patches, archive)
+    changed = patch_series.apply_series(patches, wheel)
     for path, text in changed.items():
         try:
             compile(text, path, "exec")
@@ -58,18 +58,35 @@ def check(wheel: pathlib.Path, patches: pathlib.Path) -> list[str]:
     return list(changed)
 
 
+def check_releases(tag: str, release: str = "") -> None:
+    """Checks the patches of one release, or of all, and prints a line for each.
+
+    Args:
+      tag: the Python of the wheels, such as "cp312".
+      release: such as "2.20.0"; "" for all.
+
+    Raises:
+      BuildError: see check, and remote_wheel.opened.
+    """
+    for folder in sorted(path.parent for path in PATCHES.glob(f"{release or '*'}/series")):
+        if folder.name == BASE:  # of which the rest is needed, too
+            stock_wheel.fetch(tag, stock_wheel.cache_folder(), folder.name)
+        with remote_wheel.opened(tag, folder.name) as wheel:
+            changed = check(wheel, folder)
+        count = len(patch_series.read_series(folder))
+        name = stock_wheel.wheel_name(tag, folder.name)
+        print(f"{count} patches apply to {name} and change {len(changed)} files")
+
+
 def main() -> None:
     """Runs the command line."""
     parser = command_line(__doc__)
     parser.add_argument("--python", metavar="TAG", default=stock_wheel.default_tag())
     parser.add_argument("--release", default=BASE, help=f"of TensorFlow; default: {BASE}")
-    parser.add_argument("--patches", type=pathlib.Path, help="default: those of the release")
+    parser.add_argument("--all", action="store_true", help="each release that has patches")
     options = parser.parse_args()
-    wheel = stock_wheel.fetch(options.python, stock_wheel.cache_folder(), options.release)
-    patches = options.patches or PATCHES / options.release
-    changed = check(wheel, patches)
-    count = len(patch_series.read_series(patches))
-    print(f"{count} patches apply to {wheel.name} and change {len(changed)} files")
+    release_named(options.release)
+    check_releases(options.python, "" if options.all else options.release)
 
 
 if __name__ == "__main__":

@@ -148,7 +148,8 @@ def test_broken_patch_is_named(text: str) -> None:
 def test_check_rejects_a_change_that_is_not_python(
     patches: pathlib.Path, wheel: pathlib.Path
 ) -> None:
-    assert check_patches.check(wheel, patches) == ["tensorflow/__init__.py"]
-    (patches / "0001-load.patch").write_text(GOOD.replace("+import loader", "+import"))
-    with pytest.raises(BuildError, match="line 4, is not Python"):
-        check_patches.check(wheel, patches)
+    with zipfile.ZipFile(wheel) as stock:
+        assert check_patches.check(stock, patches) == ["tensorflow/__init__.py"]
+        (patches / "0001-load.patch").write_text(GOOD.replace("+import loader", "+import"))
+        with pytest.raises(BuildError, match="line 4, is not Python"):
+            check_patches.check(stock, patches)

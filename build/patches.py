@@ -101,14 +101,7 @@ def fetch(tag: str, release: str) -> pathlib.Path:
 
 def check(options: argparse.Namespace) -> None:
     """`check`."""
-    folders = sorted(path.parent for path in (ROOT / "patches").glob("*/series"))
-    if options.release:
-        folders = [folder_of(options.release)]
-    for folder in folders:
-        wheel = fetch(options.python, folder.name)
-        changed = check_patches.check(wheel, folder)
-        count = len(patch_series.read_series(folder))
-        print(f"{folder.name}: {count} patches apply to {wheel.name}: {len(changed)} files change")
+    check_patches.check_releases(options.python, options.release)
 
 
 def edit(options: argparse.Namespace) -> None:
@@ -215,7 +208,8 @@ class ChangedSeries:
         with self._copies:
             if kind is not None:
                 return
-            check_patches.check(self._wheel, self._copy)
+            with zipfile.ZipFile(self._wheel) as wheel:
+                check_patches.check(wheel, self._copy)
             after = self._texts()
             for name in after.keys() | self._before.keys():
                 if name not in after:
@@ -258,7 +252,8 @@ def port(options: argparse.Namespace) -> None:
         for name, text in moved.items():
             (out / name).write_text(text)
         (out / "series").write_text("".join(f"{name}\n" for name in moved))
-        check_patches.check(path, out)
+        with zipfile.ZipFile(path) as wheel:
+            check_patches.check(wheel, out)
     hunks = sum(len(change.hunks) for _, _, changes in series for change in changes)
     print(f"{out}: {hunks - len(problems)} of {hunks} hunks apply to {options.to}")
     if problems:

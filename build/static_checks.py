@@ -90,8 +90,8 @@ CHECKS = (
     ),
     Check(
         "patches",
-        (sys.executable, "build/check_patches.py"),
-        r"patches/.*|build/(check_patches|patch_series|stock_wheel)\.py",
+        (sys.executable, "build/check_patches.py", "--all"),
+        r"patches/.*|build/(check_patches|patch_series|remote_wheel|stock_wheel)\.py",
         False,
         "The error above names patch, file and hunk.",
     ),

@@ -69,7 +69,7 @@ def test_without_files_all_of_the_repository_are_checked() -> None:
 
 def test_patches_of_the_python_that_is_asked_for_are_checked() -> None:
     ((_, command),) = static_checks.commands(CHECKS, ["patches/2.21.0/series"], [], "cp313")
-    assert command == [sys.executable, "build/check_patches.py", "--python=cp313"]
+    assert command == [sys.executable, "build/check_patches.py", "--all", "--python=cp313"]
 
 
 @pytest.mark.parametrize(

@@ -178,12 +178,15 @@ class Wheel:
     headers: dict[str, str]
 
 
-def read_wheel(wheel: pathlib.Path, headers: Iterable[str]) -> Wheel:
+def read_wheel(
+    wheel: pathlib.Path, headers: Iterable[str], unpacked: pathlib.Path | None = None
+) -> Wheel:
     """Reads a wheel of TensorFlow's.
 
     Args:
       wheel: the file.
       headers: the headers of interest, relative to its folder of headers.
+      unpacked: where `stock_wheel.unpack` has unpacked it, if it has: the libraries are large.
 
     Returns:
       What it has.
@@ -203,7 +206,8 @@ def read_wheel(wheel: pathlib.Path, headers: Iterable[str]) -> Wheel:
                 raise BuildError(
                     f"{wheel} has no {member}.\nIt takes a Linux wheel of TensorFlow itself."
                 )
-            symbols |= dynamic_symbols(pathlib.Path(archive.extract(member, folder)))[0]
+            path = unpacked / "lib" / library if unpacked else archive.extract(member, folder)
+            symbols |= dynamic_symbols(pathlib.Path(path))[0]
         hashes: dict[str, str] = {}
         wanted = list(headers)
         while wanted:
@@ -217,13 +221,19 @@ def read_wheel(wheel: pathlib.Path, headers: Iterable[str]) -> Wheel:
     return Wheel(frozenset(symbols), hashes)
 
 
-def needed_of(library: pathlib.Path, sources: pathlib.Path, wheel: pathlib.Path) -> Abi:
+def needed_of(
+    library: pathlib.Path,
+    sources: pathlib.Path,
+    wheel: pathlib.Path,
+    unpacked: pathlib.Path | None = None,
+) -> Abi:
     """Finds what the runtime needs.
 
     Args:
       library: the built runtime.
       sources: folder of its sources, with exports.lds.
       wheel: the stock wheel that it was built against.
+      unpacked: as for read_wheel.
 
     Returns:
       What of that wheel it needs.
@@ -235,7 +245,7 @@ def needed_of(library: pathlib.Path, sources: pathlib.Path, wheel: pathlib.Path)
         and path.parent.name != "testing"
         and not path.stem.endswith(("_test", "_fixture", "_benchmark"))
     ]
-    has = read_wheel(wheel, included(files))
+    has = read_wheel(wheel, included(files), unpacked)
     defined, needed = dynamic_symbols(library)
     patterns = check_replacements.read_patterns(sources / "exports.lds")
     replaced = {
@@ -342,5 +352,8 @@ def built_library() -> pathlib.Path:
 
 def current(tag: str, release: str) -> Abi:
     """Finds what the built runtime needs of a release's stock wheel for a Python tag."""
-    wheel = stock_wheel.fetch(tag, stock_wheel.cache_folder(), release)
-    return needed_of(built_library(), ROOT / _RUNTIME, wheel)
+    cache = stock_wheel.cache_folder()
+    wheel = stock_wheel.fetch(tag, cache, release)
+    unpacked = stock_wheel.unpacked_folder(tag, cache, release)
+    stock_wheel.unpack(wheel, unpacked)
+    return needed_of(built_library(), ROOT / _RUNTIME, wheel, unpacked)

@@ -89,6 +89,14 @@ def test_what_is_called_replaced_and_included(needed: tensorflow_abi.Abi) -> Non
     assert list(needed.headers) == ["tensorflow/core/used.h"]
 
 
+def test_an_unpacked_wheel_has_the_same(needed: tensorflow_abi.Abi, tmp_path: pathlib.Path) -> None:
+    path = wheel(tmp_path / "again", TENSORFLOW, HEADERS)
+    stock_wheel.unpack(path, tmp_path / "unpacked")
+    packed = tensorflow_abi.read_wheel(path, needed.headers)
+    assert tensorflow_abi.read_wheel(path, needed.headers, tmp_path / "unpacked") == packed
+    assert "_Z5Otherv" in packed.symbols
+
+
 def test_is_read_as_it_was_written(needed: tensorflow_abi.Abi, tmp_path: pathlib.Path) -> None:
     (tmp_path / "abi.txt").write_text(str(needed))
     assert tensorflow_abi.read(tmp_path / "abi.txt") == needed

@@ -61,8 +61,13 @@ cd "${ROOT}"
 stage "tools" "Install the packages named above by hand, then try again."
 install_system_packages --test
 python="${python:-$(python_tag)}"
+if [[ -z "${changed}" ]]; then
+  # Downloads at the same time. If it fails, the stage that needs the wheel says why.
+  python3 build/stock_wheel.py fetch --python "${python}" >/dev/null 2>&1 &
+fi
 make_venv "${python}"
 pip_install -r build/requirements-dev.txt
+wait || true
 
 if [[ -n "${changed}" ]]; then
   stage "checks and tests of what changed" "The message above says what to do."

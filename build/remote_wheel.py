@@ -1,0 +1,108 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Opens a release's stock wheel where it lies, to read a few files of the 600 MB.
+
+For checks. What a wheel is built from is downloaded whole, so that its hash can be verified
+(stock_wheel.py); here it is the index that has to say that the file has this hash.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import stock_wheel
+from build_error import BuildError
+from releases import BASE, release_named
+
+
+def index_url() -> str:
+    """Returns the package index that pip uses; empty for PyPI."""
+    if from_environment := os.environ.get("PIP_INDEX_URL"):
+        return from_environment
+    for section in ("download", "global"):
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", "config", "get", f"{section}.index-url"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode == 0:
+            return done.stdout.strip()
+    return ""
+
+
+@contextmanager
+def opened(tag: str, release: str = BASE, index: str | None = None) -> Iterator[zipfile.ZipFile]:
+    """Opens a stock wheel: that of the cache or, if it is not there, the index's.
+
+    Args:
+      tag: such as "cp312".
+      release: such as "2.20.0".
+      index: URL of the index; by default pip's.
+
+    Yields:
+      The wheel, to be read.
+
+    Raises:
+      BuildError: there is no such wheel, the index says that it has another hash, or there is no
+        network.
+    """
+    expected = release_named(release).sha256[stock_wheel.check_tag(tag, release)]
+    name = stock_wheel.wheel_name(tag, release)
+    cached = stock_wheel.cache_folder() / "wheels" / expected / name
+    if cached.is_file():
+        with zipfile.ZipFile(cached) as wheel:
+            yield wheel
+        return
+    try:
+        # Only the checks need them, which run in .venv.
+        import pypi_simple  # noqa: PLC0415
+        import remotezip  # noqa: PLC0415
+        import requests  # noqa: PLC0415
+    except ImportError as error:
+        raise BuildError(
+            f"{sys.executable} has no {error.name}, which reads wheels on an index.\n"
+            "Run scripts/test.sh once, which makes .venv, and use .venv/bin/python; or download "
+            f"all of the wheel: python3 build/stock_wheel.py fetch --release {release}."
+        ) from error
+    index = index_url() if index is None else index
+    try:
+        with pypi_simple.PyPISimple(index or pypi_simple.PYPI_SIMPLE_ENDPOINT) as client:
+            packages = client.get_project_page("tensorflow").packages
+        url = next((each for each in packages if each.filename == name), None)
+        if url is None:
+            raise BuildError(f"The package index has no {name}.")
+        if url.digests.get("sha256") != expected:
+            raise BuildError(
+                f"The package index says that {name} has SHA-256 {url.digests.get('sha256')}, but "
+                f"{expected} is pinned in build/releases.py."
+            )
+        with remotezip.RemoteZip(url.url) as wheel:
+            yield wheel
+    except (
+        pypi_simple.NoSuchProjectError,
+        remotezip.RemoteZipError,
+        requests.RequestException,
+    ) as error:
+        raise BuildError(
+            f"{name} cannot be read on the package index: {error}\n"
+            "Check the network and pip's configuration (pip config list), or download all of the "
+            f"wheel: python3 build/stock_wheel.py fetch --release {release}."
+        ) from error
