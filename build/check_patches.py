@@ -21,6 +21,7 @@ Every patch must be in the series and apply exactly, and every changed file must
 
 from __future__ import annotations
 
+import concurrent.futures
 import pathlib
 import zipfile
 
@@ -68,14 +69,20 @@ def check_releases(tag: str, release: str = "") -> None:
     Raises:
       BuildError: see check, and remote_wheel.opened.
     """
-    for folder in sorted(path.parent for path in PATCHES.glob(f"{release or '*'}/series")):
+    folders = sorted(path.parent for path in PATCHES.glob(f"{release or '*'}/series"))
+
+    def checked(folder: pathlib.Path) -> str:
         if folder.name == BASE:  # of which the rest is needed, too
             stock_wheel.fetch(tag, stock_wheel.cache_folder(), folder.name)
         with remote_wheel.opened(tag, folder.name) as wheel:
             changed = check(wheel, folder)
         count = len(patch_series.read_series(folder))
         name = stock_wheel.wheel_name(tag, folder.name)
-        print(f"{count} patches apply to {name} and change {len(changed)} files")
+        return f"{count} patches apply to {name} and change {len(changed)} files"
+
+    with concurrent.futures.ThreadPoolExecutor() as threads:  # most of it is waiting
+        for line in threads.map(checked, folders):
+            print(line)
 
 
 def main() -> None:

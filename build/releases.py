@@ -58,6 +58,22 @@ RELEASES = {
             "cp313": "5fa3729b0126f75a99882b89fb7d536515721eda8014a63e259e780ba0a37372",
         },
     ),
+    "2.19.1": Release(
+        _MANYLINUX_2014,
+        {
+            "cp310": "11377d4cecdc665515e370524b650a8ceb80b461f40f5e63993ed27d0ef931da",
+            "cp311": "8e5524eb492160576e5eeea9bb472ddc653123503f2290f83123d5ac9545750e",
+            "cp312": "35a6950f3fee0ad2d1668241d31684676f2e6eceb613cbeef960ea22014ef8fb",
+        },
+    ),
+    "2.18.1": Release(
+        _MANYLINUX_2014,
+        {
+            "cp310": "1f929842999d60e7da67743ae5204b477259f3b771c02e5e437d232267e49f18",
+            "cp311": "c9f87e5d2a680a4595f5dc30daf6bbaec9d4129b46d7ef1b2af63c46ac7d2828",
+            "cp312": "442d2a774811789a8ad948e7286cb950fe3d87d3754e8cc6449d53b03dbfdaa6",
+        },
+    ),
 }
 
 

@@ -55,6 +55,14 @@ def f(a):
         return tf.tanh(a @ a)
 
 a = tf.constant(x0 @ x0.T)
+# TensorFlow draws an id for each eager call, graph and device under a lock of its own, which stays
+# locked in a child that is made then, with stock TensorFlow, too: a child that makes a graph or a
+# device is made while no eager call runs.
+eager_calls = threading.Lock()
+def call_eagerly():
+    with eager_calls:
+        f(a)
+
 stop = threading.Event()
 def until_stopped(step):
     while not stop.is_set():
@@ -64,7 +72,7 @@ for _ in range(8):
     step_at_rest()
 busy_session, busy_step = new_session()
 busy = [threading.Thread(target=until_stopped, args=(step,))
-        for step in [busy_step] * 4 + [lambda: f(a), tf.cuda.stream_stats]]
+        for step in [busy_step] * 4 + [call_eagerly, tf.cuda.stream_stats]]
 for thread in busy: thread.start()
 
 def expect_ends(pid, what):
@@ -179,7 +187,7 @@ def test_a_child_that_builds_a_graph() -> None:
             with tf.Graph().as_default(), tf.cuda.stream_scope():
                 tf.constant(1.0)
 
-        with streams._turns_lock:
+        with streams._turns_lock, eager_calls:
             in_children("a scope", build, 4)
     """)
 
@@ -204,16 +212,23 @@ def test_a_child_that_lets_go_of_what_the_parent_has() -> None:
 def test_a_child_is_told_that_it_has_no_gpu() -> None:
     """A session that does not say that it needs none is an error, which says what to do."""
     run("""
-        def make_session():
+        graph = tf.Graph()
+
+        def is_told():
             try:
-                tf1.Session(graph=tf.Graph())
+                tf1.Session(graph=graph)
             except tf.errors.FailedPreconditionError as e:
                 assert "fork()ed child" in str(e) and "device_count" in str(e), e
             else:
                 raise AssertionError("no error")
+
+        in_children("a session", is_told)
+
+        def makes_one_without():
             tf1.Session(graph=tf.Graph(), config=tf1.ConfigProto(device_count={"GPU": 0}))
 
-        in_children("a session", make_session)
+        with eager_calls:
+            in_children("a session without a GPU", makes_one_without, FORKS // 4)
     """)
 
 

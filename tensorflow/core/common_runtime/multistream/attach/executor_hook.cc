@@ -37,6 +37,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/gpu/gpu_process_state.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
 #include "tensorflow/core/common_runtime/multistream/attach/replaced_symbols.h"
+#include "tensorflow/core/common_runtime/multistream/config/group_sizes.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/config/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/config/session_config.h"
@@ -239,8 +240,12 @@ void TryToPrepareForCapture(const SessionConfig* streams) {
 absl::Status AddDevices(const SessionOptions& options,
                         const std::function<absl::Status()>& stock) {
   makes_devices.store(true, std::memory_order_relaxed);
-  // Another thread of the parent may have had the lock.
-  if (GroupsAreOfParent()) return stock();
+  // A thread of the parent may have had our lock, or one of those that
+  // TensorFlow takes to make the CPU's device, which comes first: refuse
+  // before.
+  if (GroupsAreOfParent()) {
+    return WantsGpus(options.config) ? GroupsAreOfParentError() : stock();
+  }
   const MakingGroups making;
   auto asked = ReadSessionConfig(options.config);
   if (!asked.ok()) return asked.status();
