@@ -70,6 +70,21 @@ _TENSORFLOW_LIBRARIES = [
     "@tensorflow//:framework",
 ]
 
+# What eager/context.h needs beside TensorFlow's headers.
+TFMS_EAGER_CONTEXT = "//third_party/farmhash"
+
+def tfms_attached(symbols, hooks):
+    """How the runtime gets into TensorFlow: a list of targets.
+
+    Args:
+      symbols: the target that defines functions in TensorFlow's place.
+      hooks: the target for a TensorFlow that asks the runtime itself (--config=source).
+    """
+    return select({
+        "//build:source": [hooks],
+        "//conditions:default": [symbols],
+    })
+
 def tfms_cc_library(name, deps = [], copts = [], **kwargs):
     """A static library. Its users, not it, link TensorFlow.
 

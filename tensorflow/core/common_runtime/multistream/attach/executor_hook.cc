@@ -13,21 +13,20 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// How is the runtime attached to TensorFlow? Here, by two means that a library
-// has which TensorFlow's process loads first: functions that this file defines
-// in TensorFlow's place, and a device factory of higher priority.
+// How is the runtime attached to TensorFlow? By a device factory of higher
+// priority, and by what TensorFlow calls in the place of its own functions:
+// replaced_functions.cc says how in a library that its process loads first,
+// source_hooks.cc how where both are built from source.
 
 #include "tensorflow/core/common_runtime/multistream/attach/executor_hook.h"
 
-#include <dlfcn.h>
-
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
@@ -235,10 +234,28 @@ void TryToPrepareForCapture(const SessionConfig* streams) {
       << status.message();
 }
 
-// In the place of DeviceFactory::AddDevices, which is `stock`: a session begins
-// with its devices.
+}  // namespace
+
+absl::Status CaptureFunctions(bool has_devices) {
+  absl::MutexLock lock(&requests_mu);
+  return PrepareForCapture(has_devices);
+}
+
+absl::Status LookAtEnvironmentAgain() {
+  // Where they do not reach us, what is to be done then is done already.
+  TF_RETURN_IF_ERROR(CheckReplacedSymbols());
+  if (makes_devices.load(std::memory_order_relaxed) || HasMadeGpus()) {
+    return absl::FailedPreconditionError(
+        "This process has made devices. Look at the environment before the "
+        "first session, and before the first op that runs eagerly.");
+  }
+  TF_RETURN_IF_ERROR(ReadEnvironmentAgain());
+  LookAtEnvironment();
+  return absl::OkStatus();
+}
+
 absl::Status AddDevices(const SessionOptions& options,
-                        const std::function<absl::Status()>& stock) {
+                        absl::FunctionRef<absl::Status()> stock) {
   makes_devices.store(true, std::memory_order_relaxed);
   // A thread of the parent may have had our lock, or one of those that
   // TensorFlow takes to make the CPU's device, which comes first: refuse
@@ -266,35 +283,14 @@ absl::Status AddDevices(const SessionOptions& options,
   return status;
 }
 
-}  // namespace
-
-absl::Status CaptureFunctions(bool has_devices) {
-  absl::MutexLock lock(&requests_mu);
-  return PrepareForCapture(has_devices);
-}
-
-absl::Status LookAtEnvironmentAgain() {
-  // Where they do not reach us, what is to be done then is done already.
-  TF_RETURN_IF_ERROR(CheckReplacedSymbols());
-  if (makes_devices.load(std::memory_order_relaxed) || HasMadeGpus()) {
-    return absl::FailedPreconditionError(
-        "This process has made devices. Look at the environment before the "
-        "first session, and before the first op that runs eagerly.");
-  }
-  TF_RETURN_IF_ERROR(ReadEnvironmentAgain());
-  LookAtEnvironment();
-  return absl::OkStatus();
-}
-
-}  // namespace multistream
-
-absl::Status NewExecutor(const std::string& executor_type,
-                         const LocalExecutorParams& params, const Graph& graph,
-                         std::unique_ptr<Executor>* out_executor) {
+absl::Status NewExecutorOnGroups(const std::string& executor_type,
+                                 const LocalExecutorParams& params,
+                                 const Graph& graph,
+                                 std::unique_ptr<Executor>* out_executor) {
   ExecutorFactory* factory = nullptr;
   TF_RETURN_IF_ERROR(ExecutorFactory::GetFactory(executor_type, &factory));
-  if (multistream::registered.load(std::memory_order_acquire)) {
-    auto* leader = dynamic_cast<multistream::GroupMember*>(params.device);
+  if (registered.load(std::memory_order_acquire)) {
+    auto* leader = dynamic_cast<GroupMember*>(params.device);
     const int groups = leader == nullptr ? 0 : leader->session_streams().groups;
     const bool captures = groups == 1 && leader->recorder(0) != nullptr;
     if (groups > 1 || captures) {
@@ -303,58 +299,29 @@ absl::Status NewExecutor(const std::string& executor_type,
                                         std::unique_ptr<Executor>* out) {
         return factory->NewExecutor(p, g, out);
       };
-      const multistream::Options& options = *multistream::ProcessOptions();
+      const Options& options = *ProcessOptions();
       if (captures || !leader->session_streams().node_level) {
-        return multistream::NewGraphLevelExecutor(
-            params, graph, leader, options, make_stock, out_executor);
+        return NewGraphLevelExecutor(params, graph, leader, options, make_stock,
+                                     out_executor);
       }
-      if (multistream::CaptureMarkOf(graph) ==
-          multistream::CaptureMode::kRequire) {
+      if (CaptureMarkOf(graph) == CaptureMode::kRequire) {
         return absl::FailedPreconditionError(
             "tf.cuda.captured(mode=\"require\"), and steps whose nodes have "
             "stream groups are not captured");
       }
-      return multistream::NewNodeLevelExecutor(params, graph, leader, options,
-                                               make_stock, out_executor);
+      return NewNodeLevelExecutor(params, graph, leader, options, make_stock,
+                                  out_executor);
     }
     TF_RETURN_IF_ERROR(factory->NewExecutor(params, graph, out_executor));
-    *out_executor = multistream::KeepPinnedGroup(std::move(*out_executor));
+    *out_executor = KeepPinnedGroup(std::move(*out_executor));
     return absl::OkStatus();
   }
   return factory->NewExecutor(params, graph, out_executor);
 }
 
-// In TensorFlow's place.
-absl::Status DeviceFactory::AddDevices(
-    const SessionOptions& options, const std::string& name_prefix,
-    std::vector<std::unique_ptr<Device>>* devices) {
-  static const auto stock = reinterpret_cast<decltype(&AddDevices)>(
-      dlsym(RTLD_NEXT,
-            "_ZN10tensorflow13DeviceFactory10AddDevicesERKNS_14SessionOptionsER"
-            "KNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEPSt6vectorISt"
-            "10unique_ptrINS_6DeviceESt14default_deleteISE_EESaISH_EE"));
-  return multistream::AddDevices(
-      options, [&] { return stock(options, name_prefix, devices); });
+bool RunsEagerOpsAsFunctions(absl::FunctionRef<bool()> stock) {
+  return !registered.load(std::memory_order_acquire) && stock();
 }
 
-class EagerContext;
-
-// EagerContext::RunEagerOpAsFunction() const. (Its header needs one that the
-// wheel does not have.)
-//
-// TensorFlow runs an eager op as a function of one op. All such functions share
-// one rendezvous, in which the calls of two threads can take each other's
-// inputs, and each would be a step on some group. With groups, an eager op is
-// what it was before: a kernel on the visible device, on the leader's stream.
-bool RunEagerOpAsFunction(const EagerContext* context) asm(
-    "_ZNK10tensorflow12EagerContext20RunEagerOpAsFunctionEv");
-
-bool RunEagerOpAsFunction(const EagerContext* context) {
-  if (multistream::registered.load(std::memory_order_acquire)) return false;
-  static const auto stock =
-      reinterpret_cast<bool (*)(const EagerContext*)>(dlsym(
-          RTLD_NEXT, "_ZNK10tensorflow12EagerContext20RunEagerOpAsFunctionEv"));
-  return stock != nullptr && stock(context);
-}
-
+}  // namespace multistream
 }  // namespace tensorflow

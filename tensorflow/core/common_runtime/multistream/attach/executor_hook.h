@@ -13,12 +13,23 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What can change after TensorFlow has been loaded?
+// What is called in the place of TensorFlow's functions? And what can change
+// after TensorFlow has been loaded?
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_EXECUTOR_HOOK_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_EXECUTOR_HOOK_H_
 
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/public/session_options.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -37,6 +48,25 @@ absl::Status CaptureFunctions(bool has_devices);
 // here, but of CheckEnvironment (multistream.h), as where it is there from the
 // start.
 absl::Status LookAtEnvironmentAgain();
+
+// In the place of NewExecutor.
+absl::Status NewExecutorOnGroups(const std::string& executor_type,
+                                 const LocalExecutorParams& params,
+                                 const Graph& graph,
+                                 std::unique_ptr<Executor>* out_executor);
+
+// In the place of DeviceFactory::AddDevices, which is `stock`: a session begins
+// with its devices.
+absl::Status AddDevices(const SessionOptions& options,
+                        absl::FunctionRef<absl::Status()> stock);
+
+// In the place of EagerContext::RunEagerOpAsFunction, which is `stock`.
+//
+// TensorFlow runs an eager op as a function of one op. All such functions share
+// one rendezvous, in which the calls of two threads can take each other's
+// inputs, and each would be a step on some group. With groups, an eager op is
+// what it was before: a kernel on the visible device, on the leader's stream.
+bool RunsEagerOpsAsFunctions(absl::FunctionRef<bool()> stock);
 
 }  // namespace multistream
 }  // namespace tensorflow

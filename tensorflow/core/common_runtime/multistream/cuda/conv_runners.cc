@@ -15,8 +15,6 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/cuda/conv_runners.h"
 
-#include <dlfcn.h>
-
 #include <memory>
 #include <utility>
 
@@ -86,21 +84,6 @@ class EntriesOfGroups {
   Entries old_ ABSL_GUARDED_BY(mu_);
 };
 
-template <typename Parameters, typename Op>
-bool FindForGroup(const char* stock_name,
-                  const AutotuneTable<Parameters, Op>* table,
-                  const Parameters& parameters, AutotuneEntry<Op>* entry) {
-  using Find = bool (*)(const AutotuneTable<Parameters, Op>*, const Parameters&,
-                        AutotuneEntry<Op>*);
-  static const auto stock =
-      reinterpret_cast<Find>(dlsym(RTLD_NEXT, stock_name));
-  if (!stock(table, parameters, entry)) return false;
-  if (IsEnabled() && !entry->is_algorithm_config()) {
-    *entry = EntriesOfGroups<Op>::Get()->Of(*entry);
-  }
-  return true;
-}
-
 }  // namespace
 
 size_t ConvRunnersKept() {
@@ -109,40 +92,16 @@ size_t ConvRunnersKept() {
          EntriesOfGroups<se::dnn::FusedMatmulOp>::Get()->size();
 }
 
+template <typename Op>
+void UseRunnerOfGroup(AutotuneEntry<Op>* entry) {
+  if (IsEnabled() && !entry->is_algorithm_config()) {
+    *entry = EntriesOfGroups<Op>::Get()->Of(*entry);
+  }
+}
+
+template void UseRunnerOfGroup(AutotuneEntry<se::dnn::ConvOp>*);
+template void UseRunnerOfGroup(AutotuneEntry<se::dnn::FusedConvOp>*);
+template void UseRunnerOfGroup(AutotuneEntry<se::dnn::FusedMatmulOp>*);
+
 }  // namespace multistream
-
-// In TensorFlow's place.
-template <>
-bool multistream::AutotuneTable<ConvParameters, se::dnn::ConvOp>::Find(
-    const ConvParameters& params,
-    AutotuneEntry<se::dnn::ConvOp>* config) const {
-  return multistream::FindForGroup(
-      "_ZNK10tensorflow11AutotuneMapINS_14ConvParametersENS_13AutotuneEntryIN15"
-      "stream_executor3dnn6ConvOpEEENS_8internal17AutotuneMapHasherIS1_EEE4Find"
-      "ERKS1_PS6_",
-      this, params, config);
-}
-
-template <>
-bool multistream::AutotuneTable<ConvParameters, se::dnn::FusedConvOp>::Find(
-    const ConvParameters& params,
-    AutotuneEntry<se::dnn::FusedConvOp>* config) const {
-  return multistream::FindForGroup(
-      "_ZNK10tensorflow11AutotuneMapINS_14ConvParametersENS_13AutotuneEntryIN15"
-      "stream_executor3dnn11FusedConvOpEEENS_8internal17AutotuneMapHasherIS1_EE"
-      "E4FindERKS1_PS6_",
-      this, params, config);
-}
-
-template <>
-bool multistream::AutotuneTable<MatmulParameters, se::dnn::FusedMatmulOp>::Find(
-    const MatmulParameters& params,
-    AutotuneEntry<se::dnn::FusedMatmulOp>* config) const {
-  return multistream::FindForGroup(
-      "_ZNK10tensorflow11AutotuneMapINS_16MatmulParametersENS_13AutotuneEntryIN"
-      "15stream_executor3dnn13FusedMatmulOpEEENS_8internal17AutotuneMapHasherIS"
-      "1_EEE4FindERKS1_PS6_",
-      this, params, config);
-}
-
 }  // namespace tensorflow

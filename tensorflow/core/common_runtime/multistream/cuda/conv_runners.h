@@ -13,7 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Which runner of a convolution does a group use? TensorFlow's kernels ask.
+// Which runner of a convolution does a group use? `attach` asks, in the place
+// of AutotuneMap::Find, where TensorFlow's kernels look.
 //
 // TensorFlow keeps what it has found out about a convolution, and the runner
 // that cuDNN made for it, in tables of the process. A runner belongs to one
@@ -30,14 +31,9 @@ limitations under the License.
 #include <cstddef>
 
 #include "tensorflow/core/kernels/gpu_utils.h"
-#include "tensorflow/core/util/autotune_maps/conv_parameters.h"
 
 namespace tensorflow {
 namespace multistream {
-
-template <typename Parameters, typename Op>
-using AutotuneTable = AutotuneMap<Parameters, AutotuneEntry<Op>,
-                                  internal::AutotuneMapHasher<Parameters>>;
 
 // Of each kind of operation, for all groups together, at most so many entries
 // are kept, and half as many for certain: 2,048 shapes on 16 groups. Beyond
@@ -47,21 +43,12 @@ inline constexpr size_t kMostConvRunners = 65536;
 // Entries that are kept, of all kinds.
 size_t ConvRunnersKept();
 
+// Makes an entry that TensorFlow has found in its table one of this thread's
+// group. Op: se::dnn::ConvOp, FusedConvOp or FusedMatmulOp.
+template <typename Op>
+void UseRunnerOfGroup(AutotuneEntry<Op>* entry);
+
 }  // namespace multistream
-
-// In TensorFlow's place.
-template <>
-bool multistream::AutotuneTable<ConvParameters, se::dnn::ConvOp>::Find(
-    const ConvParameters& params, AutotuneEntry<se::dnn::ConvOp>* config) const;
-template <>
-bool multistream::AutotuneTable<ConvParameters, se::dnn::FusedConvOp>::Find(
-    const ConvParameters& params,
-    AutotuneEntry<se::dnn::FusedConvOp>* config) const;
-template <>
-bool multistream::AutotuneTable<MatmulParameters, se::dnn::FusedMatmulOp>::Find(
-    const MatmulParameters& params,
-    AutotuneEntry<se::dnn::FusedMatmulOp>* config) const;
-
 }  // namespace tensorflow
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CONV_RUNNERS_H_

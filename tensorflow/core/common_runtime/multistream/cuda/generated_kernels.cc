@@ -15,8 +15,6 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/cuda/generated_kernels.h"
 
-#include <dlfcn.h>
-
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -37,6 +35,39 @@ limitations under the License.
 
 namespace tensorflow {
 namespace multistream {
+namespace {
+
+void LaunchGenerated(OpKernelContext* context, int number, void* module,
+                     const char* name, const unsigned (&grid)[3],
+                     const unsigned (&block)[3], void** params) {
+  ResourceMgr* resources = context->resource_manager();
+  GeneratedKernels* kernels = nullptr;
+  OP_REQUIRES_OK(context,
+                 resources->LookupOrCreate<GeneratedKernels>(
+                     resources->default_container(),
+                     absl::StrCat("multistream-kernels-of-context-", number),
+                     &kernels, [](GeneratedKernels** made) {
+                       *made = new GeneratedKernels;
+                       return absl::OkStatus();
+                     }));
+  core::ScopedUnref unref(kernels);
+  auto kernel = kernels->Get(module, name);
+  OP_REQUIRES_OK(context, kernel.status());
+  auto stream = static_cast<CUstream>(context->op_device_context()
+                                          ->stream()
+                                          ->platform_specific_handle()
+                                          .stream);
+  OP_REQUIRES_OK(
+      context,
+      se::cuda::ToStatus(
+          cuLaunchKernel(*kernel, grid[0], grid[1], grid[2], block[0], block[1],
+                         block[2], /*sharedMemBytes=*/0, stream, params,
+                         /*extra=*/nullptr),
+          "cuLaunchKernel failed"));
+}
+
+}  // namespace
+
 GeneratedKernels::~GeneratedKernels() {
   for (const auto& [data, module] : modules_) cuModuleUnload(module.loaded);
 }
@@ -68,60 +99,22 @@ std::string GeneratedKernels::DebugString() const {
   return "generated kernels of a CUDA context";
 }
 
-// Not in the anonymous namespace: for the function below.
-void LaunchGenerated(OpKernelContext* context, int number, void* module,
-                     const char* name, const unsigned (&grid)[3],
-                     const unsigned (&block)[3], void** params) {
-  ResourceMgr* resources = context->resource_manager();
-  GeneratedKernels* kernels = nullptr;
-  OP_REQUIRES_OK(context,
-                 resources->LookupOrCreate<GeneratedKernels>(
-                     resources->default_container(),
-                     absl::StrCat("multistream-kernels-of-context-", number),
-                     &kernels, [](GeneratedKernels** made) {
-                       *made = new GeneratedKernels;
-                       return absl::OkStatus();
-                     }));
-  core::ScopedUnref unref(kernels);
-  auto kernel = kernels->Get(module, name);
-  OP_REQUIRES_OK(context, kernel.status());
-  auto stream = static_cast<CUstream>(context->op_device_context()
-                                          ->stream()
-                                          ->platform_specific_handle()
-                                          .stream);
-  OP_REQUIRES_OK(
-      context,
-      se::cuda::ToStatus(
-          cuLaunchKernel(*kernel, grid[0], grid[1], grid[2], block[0], block[1],
-                         block[2], /*sharedMemBytes=*/0, stream, params,
-                         /*extra=*/nullptr),
-          "cuLaunchKernel failed"));
-}
-
-}  // namespace multistream
-}  // namespace tensorflow
-
-// In TensorFlow's place.
-extern "C" void _mlir_ciface_tf_launch_kernel(void* context, void* module,
-                                              char* name, intptr_t grid_x,
-                                              intptr_t grid_y, intptr_t grid_z,
-                                              intptr_t block_x,
-                                              intptr_t block_y,
-                                              intptr_t block_z, void** params) {
-  auto* op = static_cast<tensorflow::OpKernelContext*>(context);
+void LaunchKernel(void* context, void* module, char* name, intptr_t grid_x,
+                  intptr_t grid_y, intptr_t grid_z, intptr_t block_x,
+                  intptr_t block_y, intptr_t block_z, void** params,
+                  LaunchKernelFunction* stock) {
+  auto* op = static_cast<OpKernelContext*>(context);
   const auto* info = op->device()->tensorflow_accelerator_device_info();
-  const int number =
-      info == nullptr ? 0 : tensorflow::multistream::ContextOf(info->gpu_id);
+  const int number = info == nullptr ? 0 : ContextOf(info->gpu_id);
   if (number == 0) {
-    static const auto stock =
-        reinterpret_cast<decltype(&_mlir_ciface_tf_launch_kernel)>(
-            dlsym(RTLD_NEXT, "_mlir_ciface_tf_launch_kernel"));
     return stock(context, module, name, grid_x, grid_y, grid_z, block_x,
                  block_y, block_z, params);
   }
   if (grid_x == 0 || grid_y == 0 || grid_z == 0) return;
   const auto u = [](intptr_t size) { return static_cast<unsigned>(size); };
-  tensorflow::multistream::LaunchGenerated(
-      op, number, module, name, {u(grid_x), u(grid_y), u(grid_z)},
-      {u(block_x), u(block_y), u(block_z)}, params);
+  LaunchGenerated(op, number, module, name, {u(grid_x), u(grid_y), u(grid_z)},
+                  {u(block_x), u(block_y), u(block_z)}, params);
 }
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -17,13 +17,14 @@ limitations under the License.
 // made? The generated code calls.
 //
 // A loaded kernel belongs to one context, and TensorFlow keeps one for all
-// groups of a GPU. Its generated code calls _mlir_ciface_tf_launch_kernel,
-// which this file's source defines in its place: a group whose context is not
-// the first has kernels of its own context.
+// groups of a GPU. Its generated code calls _mlir_ciface_tf_launch_kernel, in
+// whose place `attach` calls LaunchKernel: a group whose context is not the
+// first has kernels of its own context.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GENERATED_KERNELS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GENERATED_KERNELS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -58,6 +59,18 @@ class GeneratedKernels : public ResourceBase {
   absl::Mutex mu_;
   absl::flat_hash_map<void*, Module> modules_ ABSL_GUARDED_BY(mu_);
 };
+
+using LaunchKernelFunction = void(void* context, void* module, char* name,
+                                  intptr_t grid_x, intptr_t grid_y,
+                                  intptr_t grid_z, intptr_t block_x,
+                                  intptr_t block_y, intptr_t block_z,
+                                  void** params);
+
+// In the place of _mlir_ciface_tf_launch_kernel, which is `stock`.
+void LaunchKernel(void* context, void* module, char* name, intptr_t grid_x,
+                  intptr_t grid_y, intptr_t grid_z, intptr_t block_x,
+                  intptr_t block_y, intptr_t block_z, void** params,
+                  LaunchKernelFunction* stock);
 
 }  // namespace multistream
 }  // namespace tensorflow

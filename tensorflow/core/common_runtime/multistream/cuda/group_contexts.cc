@@ -14,8 +14,6 @@ limitations under the License.
 ==============================================================================*/
 #include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
 
-#include <dlfcn.h>
-
 #include <map>
 #include <utility>
 
@@ -95,28 +93,17 @@ std::optional<bool> ContextsRunSideBySide(int gpu) {
   return enabled != 0;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
-
-namespace stream_executor::gpu {
-
-// In TensorFlow's place.
-absl::StatusOr<CudaContext*> CudaContext::Create(int device_ordinal,
-                                                 CUdevice device) {
-  const int number = tensorflow::multistream::context_on_thread;
-  if (number == 0) {
-    static const auto stock =
-        reinterpret_cast<absl::StatusOr<CudaContext*> (*)(int, CUdevice)>(dlsym(
-            RTLD_NEXT, "_ZN15stream_executor3gpu11CudaContext6CreateEii"));
-    return stock(device_ordinal, device);
-  }
-  auto context =
-      tensorflow::multistream::CudaContextOf(device_ordinal, number, device);
+absl::StatusOr<se::gpu::CudaContext*> CreateContext(
+    int gpu, int device,
+    absl::FunctionRef<absl::StatusOr<se::gpu::CudaContext*>()> stock) {
+  const int number = context_on_thread;
+  if (number == 0) return stock();
+  auto context = CudaContextOf(gpu, number, device);
   if (!context.ok()) return context.status();
   // Where scopes are nested, TensorFlow switches only if this number differs.
-  return GetContextMap()->Add(
-      *context,
-      tensorflow::multistream::NumberOfContext(device_ordinal, number));
+  return se::gpu::CudaContext::GetContextMap()->Add(
+      *context, NumberOfContext(gpu, number));
 }
 
-}  // namespace stream_executor::gpu
+}  // namespace multistream
+}  // namespace tensorflow

@@ -18,12 +18,20 @@ limitations under the License.
 // same process use the same memory, events and pinned memory of the host: a
 // stream of one may read what was allocated in another, and wait for its
 // events. An event is recorded only on streams of its own context. TensorFlow
-// asks CudaContext::Create, which this file's source defines in its place.
+// asks CudaContext::Create, in whose place `attach` asks CreateContext.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_CONTEXTS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_CONTEXTS_H_
 
 #include <optional>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "tensorflow/core/platform/stream_executor.h"
+
+namespace stream_executor::gpu {
+class CudaContext;
+}  // namespace stream_executor::gpu
 
 namespace tensorflow {
 namespace multistream {
@@ -50,6 +58,12 @@ int ContextOf(int number);
 // Whether the driver runs kernels of several contexts side by side, as under
 // NVIDIA's Multi-Process Service; nullopt if it does not say.
 std::optional<bool> ContextsRunSideBySide(int gpu);
+
+// In the place of CudaContext::Create, which is `stock`; `device` is CUDA's for
+// the GPU of number `gpu`.
+absl::StatusOr<se::gpu::CudaContext*> CreateContext(
+    int gpu, int device,
+    absl::FunctionRef<absl::StatusOr<se::gpu::CudaContext*>()> stock);
 
 }  // namespace multistream
 }  // namespace tensorflow

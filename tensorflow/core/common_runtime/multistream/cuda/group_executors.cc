@@ -15,8 +15,6 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/cuda/group_executors.h"
 
-#include <dlfcn.h>
-
 #include <atomic>
 #include <functional>
 #include <map>
@@ -37,10 +35,6 @@ limitations under the License.
 #include "xla/stream_executor/gpu/gpu_init.h"
 #include "xla/stream_executor/stream.h"
 #include "xla/stream_executor/stream_executor.h"
-
-#define TFMS_THEN_EXECUTE                                             \
-  "_ZN10tensorflow8EventMgr11ThenExecuteEPN15stream_executor6StreamE" \
-  "St8functionIFvvEE"
 
 namespace tensorflow {
 namespace multistream {
@@ -77,29 +71,6 @@ GroupExecutors* All() {
   return all;
 }
 
-}  // namespace
-
-void ChooseExecutor(int gpu, int group, int context) {
-  chosen = Chosen();
-  if (group == 0) return;
-  chosen.learn = true;
-  auto stock = se::GPUMachineManager()->ExecutorForDevice(gpu);
-  chosen.learn = false;
-  // Whoever asks next is told.
-  if (!stock.ok()) return;
-  chosen.group = std::make_pair(gpu, group);
-  chosen.context = context;
-  if (context != 0) All()->contexts.store(true, std::memory_order_release);
-  auto own = se::GPUMachineManager()->ExecutorForDevice(gpu);
-  if (!own.ok()) return;
-  GroupExecutors* all = All();
-  absl::MutexLock lock(&all->mu);
-  auto first = all->first_of_context.try_emplace({gpu, context},
-                                                 context == 0 ? *stock : *own);
-  all->events_of[*own] = first.first->second;
-}
-
-// Not in the anonymous namespace: for the functions below.
 absl::StatusOr<se::StreamExecutor*> ExecutorOfGroup(
     const se::ExecutorCache* cache, int ordinal,
     const se::ExecutorCache::ExecutorFactory& factory, bool* is_ours) {
@@ -154,58 +125,53 @@ EventMgr* EventsOf(se::Stream* stream, EventMgr* asked) {
   return events == all->events.end() ? asked : events->second;
 }
 
-// In TensorFlow's place; the function is inline there, so that it has this name
-// for the linker only. TensorFlow asks the manager of the visible device, whose
-// events cannot be recorded on a stream of another context, and takes an event
-// that was not recorded for one that has happened.
-void ThenExecute(EventMgr* events, se::Stream* stream,
-                 std::function<void()> f) __asm__(TFMS_THEN_EXECUTE);
-void ThenExecute(EventMgr* events, se::Stream* stream,
-                 std::function<void()> f) {
-  static const auto stock = reinterpret_cast<decltype(&ThenExecute)>(
-      dlsym(RTLD_NEXT, TFMS_THEN_EXECUTE));
-  if (KeptCallback(stream, &f)) return;
-  stock(EventsOf(stream, events), stream, std::move(f));
+}  // namespace
+
+void ChooseExecutor(int gpu, int group, int context) {
+  chosen = Chosen();
+  if (group == 0) return;
+  chosen.learn = true;
+  auto stock = se::GPUMachineManager()->ExecutorForDevice(gpu);
+  chosen.learn = false;
+  // Whoever asks next is told.
+  if (!stock.ok()) return;
+  chosen.group = std::make_pair(gpu, group);
+  chosen.context = context;
+  if (context != 0) All()->contexts.store(true, std::memory_order_release);
+  auto own = se::GPUMachineManager()->ExecutorForDevice(gpu);
+  if (!own.ok()) return;
+  GroupExecutors* all = All();
+  absl::MutexLock lock(&all->mu);
+  auto first = all->first_of_context.try_emplace({gpu, context},
+                                                 context == 0 ? *stock : *own);
+  all->events_of[*own] = first.first->second;
 }
 
-}  // namespace multistream
+absl::StatusOr<se::StreamExecutor*> GetOrCreateExecutor(
+    const se::ExecutorCache* cache, int ordinal,
+    const se::ExecutorCache::ExecutorFactory& factory,
+    absl::FunctionRef<absl::StatusOr<se::StreamExecutor*>()> stock) {
+  bool is_ours;
+  absl::StatusOr<se::StreamExecutor*> own =
+      ExecutorOfGroup(cache, ordinal, factory, &is_ours);
+  return is_ours ? own : stock();
+}
 
-// In TensorFlow's place. Each event manager polls in a thread of its own, and
-// one is enough for all groups of a context.
-EventMgr* EventMgrFactory::GetEventMgr(se::StreamExecutor* executor,
-                                       const GPUOptions& options) {
-  static const auto stock = reinterpret_cast<
-      EventMgr* (*)(EventMgrFactory*, se::StreamExecutor*, const GPUOptions&)>(
-      dlsym(
-          RTLD_NEXT,
-          "_ZN10tensorflow15EventMgrFactory11GetEventMgrEPN15stream_executor14"
-          "StreamExecutorERKNS_10GPUOptionsE"));
-  executor = multistream::ExecutorOfEvents(executor);
-  EventMgr* events = stock(this, executor, options);
-  multistream::SetEventsOf(executor, events);
+EventMgr* GetEventManager(
+    se::StreamExecutor* executor,
+    absl::FunctionRef<EventMgr*(se::StreamExecutor*)> stock) {
+  executor = ExecutorOfEvents(executor);
+  EventMgr* events = stock(executor);
+  SetEventsOf(executor, events);
   return events;
 }
 
-}  // namespace tensorflow
-
-namespace stream_executor {
-
-// In TensorFlow's place.
-absl::StatusOr<StreamExecutor*> ExecutorCache::GetOrCreate(
-    int ordinal, const ExecutorFactory& factory) {
-  bool is_ours;
-  absl::StatusOr<StreamExecutor*> own =
-      tensorflow::multistream::ExecutorOfGroup(this, ordinal, factory,
-                                               &is_ours);
-  if (is_ours) return own;
-  static const auto stock =
-      reinterpret_cast<absl::StatusOr<StreamExecutor*> (*)(
-          ExecutorCache*, int, const ExecutorFactory&)>(
-          dlsym(RTLD_NEXT,
-                "_ZN15stream_executor13ExecutorCache11GetOrCreateEiRKSt8functi"
-                "onIFN4absl12lts_202508148StatusOrISt10unique_ptrINS_14StreamEx"
-                "ecutorESt14default_deleteIS6_EEEEvEE"));
-  return stock(this, ordinal, factory);
+void ThenExecute(
+    EventMgr* events, se::Stream* stream, std::function<void()> f,
+    absl::FunctionRef<void(EventMgr*, std::function<void()>)> stock) {
+  if (KeptCallback(stream, &f)) return;
+  stock(EventsOf(stream, events), std::move(f));
 }
 
-}  // namespace stream_executor
+}  // namespace multistream
+}  // namespace tensorflow

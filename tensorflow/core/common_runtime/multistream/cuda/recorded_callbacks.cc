@@ -15,8 +15,6 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
 
-#include <dlfcn.h>
-
 #include <atomic>
 #include <functional>
 #include <utility>
@@ -77,21 +75,12 @@ bool KeptCallback(se::Stream* stream, std::function<void()>* callback) {
               [callback] { return std::exchange(*callback, nullptr); });
 }
 
+bool KeptCallback(void* stream, void (*callback)(void*, int, void*),
+                  void* data) {
+  return Keep(stream, [=] {
+    return [=] { callback(stream, /*cudaSuccess=*/0, data); };
+  });
+}
+
 }  // namespace multistream
 }  // namespace tensorflow
-
-// In TensorFlow's place, with the types of CUDA's header: handle, callback of
-// handle and result, its argument, and flags.
-extern "C" int cudaStreamAddCallback(void* stream,
-                                     void (*callback)(void*, int, void*),
-                                     void* data, unsigned int flags) {
-  if (tensorflow::multistream::Keep(stream, [=] {
-        return [=] { callback(stream, /*cudaSuccess=*/0, data); };
-      })) {
-    return 0;
-  }
-  static const auto stock = reinterpret_cast<decltype(&cudaStreamAddCallback)>(
-      dlsym(RTLD_NEXT, "cudaStreamAddCallback"));
-  // cudaErrorInitializationError, where there is none.
-  return stock == nullptr ? 3 : stock(stream, callback, data, flags);
-}

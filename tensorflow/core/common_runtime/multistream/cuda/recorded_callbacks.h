@@ -15,10 +15,10 @@ limitations under the License.
 
 // What becomes of host callbacks that a kernel asks for while its step is
 // recorded? Nothing completes then: they are kept, and run when the recording
-// ends. They free what a recorded copy reads. group_executors.cc asks for each
-// callback, in TensorFlow's place. So does cudaStreamAddCallback, in the place
-// of the one that TensorFlow's libraries have: Eigen's device frees scratch
-// memory with it, and would end the process where the driver refuses.
+// ends. They free what a recorded copy reads. `attach` asks for each callback
+// of an event manager, and for each of cudaStreamAddCallback: Eigen's device
+// frees scratch memory with it, and would end the process where the driver
+// refuses.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_RECORDED_CALLBACKS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_RECORDED_CALLBACKS_H_
@@ -45,6 +45,10 @@ class KeepCallbacks {
 
 // True if `callback` was kept, and is empty now.
 bool KeptCallback(se::Stream* stream, std::function<void()>* callback);
+// The same for what cudaStreamAddCallback was given: a stream's handle, a
+// callback of handle and result, and its argument.
+bool KeptCallback(void* stream, void (*callback)(void*, int, void*),
+                  void* data);
 
 }  // namespace multistream
 }  // namespace tensorflow

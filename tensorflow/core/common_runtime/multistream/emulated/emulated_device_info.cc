@@ -13,34 +13,24 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What the graph optimizer is told about an emulated GPU: nothing, as of any
-// device that it does not know, and without an error in the log.
-
-#include <dlfcn.h>
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_device_info.h"
 
 #include "tensorflow/core/common_runtime/multistream/config/process_options.h"
 #include "tensorflow/core/framework/types.h"
-#include "tensorflow/core/protobuf/device_properties.pb.h"
-#include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow {
-namespace grappler {
+namespace multistream {
 
-// In TensorFlow's place, which looks for the CUDA device of that number.
-DeviceProperties GetDeviceInfo(const DeviceNameUtils::ParsedName& device) {
-  const auto& options = multistream::ProcessOptions();
+DeviceProperties DeviceInfo(const DeviceNameUtils::ParsedName& device,
+                            absl::FunctionRef<DeviceProperties()> stock) {
+  const auto& options = ProcessOptions();
   if (device.type == DEVICE_GPU && options.ok() && options->emulated_gpus > 0) {
     DeviceProperties unknown;
     unknown.set_type("UNKNOWN");
     return unknown;
   }
-  using Stock = DeviceProperties (*)(const DeviceNameUtils::ParsedName&);
-  static const auto stock = reinterpret_cast<Stock>(
-      dlsym(RTLD_NEXT,
-            "_ZN10tensorflow8grappler13GetDeviceInfoERKN3tsl15DeviceNameUtils"
-            "10ParsedNameE"));
-  return stock(device);
+  return stock();
 }
 
-}  // namespace grappler
+}  // namespace multistream
 }  // namespace tensorflow

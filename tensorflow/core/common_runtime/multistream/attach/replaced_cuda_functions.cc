@@ -1,0 +1,181 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+// Which functions of TensorFlow's CUDA code does a library define in their
+// place, if TensorFlow's process loads it first? exports.lds has their names.
+
+#include "tensorflow/core/common_runtime/multistream/attach/replaced_cuda_functions.h"
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/device/device_event_mgr.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/conv_runners.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/generated_kernels.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/group_executors.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
+#include "tensorflow/core/platform/stream_executor.h"
+#include "third_party/gpus/cuda/include/cuda.h"
+#include "xla/stream_executor/cuda/cuda_context.h"
+#include "xla/stream_executor/executor_cache.h"
+
+#define TFMS_THEN_EXECUTE                                             \
+  "_ZN10tensorflow8EventMgr11ThenExecuteEPN15stream_executor6StreamE" \
+  "St8functionIFvvEE"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+template <typename Parameters, typename Op>
+bool FindForGroup(const char* stock_name,
+                  const AutotuneTable<Parameters, Op>* table,
+                  const Parameters& parameters, AutotuneEntry<Op>* entry) {
+  using Find = bool (*)(const AutotuneTable<Parameters, Op>*, const Parameters&,
+                        AutotuneEntry<Op>*);
+  static const auto stock =
+      reinterpret_cast<Find>(dlsym(RTLD_NEXT, stock_name));
+  if (!stock(table, parameters, entry)) return false;
+  UseRunnerOfGroup(entry);
+  return true;
+}
+
+}  // namespace
+
+// EventMgr::ThenExecute is inline there, so that it has this name for the
+// linker only.
+void ThenExecuteInItsPlace(EventMgr* events, se::Stream* stream,
+                           std::function<void()> f) __asm__(TFMS_THEN_EXECUTE);
+void ThenExecuteInItsPlace(EventMgr* events, se::Stream* stream,
+                           std::function<void()> f) {
+  static const auto stock = reinterpret_cast<decltype(&ThenExecuteInItsPlace)>(
+      dlsym(RTLD_NEXT, TFMS_THEN_EXECUTE));
+  ThenExecute(events, stream, std::move(f),
+              [stream](EventMgr* manager, std::function<void()> callback) {
+                stock(manager, stream, std::move(callback));
+              });
+}
+
+}  // namespace multistream
+
+EventMgr* EventMgrFactory::GetEventMgr(se::StreamExecutor* executor,
+                                       const GPUOptions& options) {
+  static const auto stock = reinterpret_cast<
+      EventMgr* (*)(EventMgrFactory*, se::StreamExecutor*, const GPUOptions&)>(
+      dlsym(
+          RTLD_NEXT,
+          "_ZN10tensorflow15EventMgrFactory11GetEventMgrEPN15stream_executor14"
+          "StreamExecutorERKNS_10GPUOptionsE"));
+  return multistream::GetEventManager(executor, [&](se::StreamExecutor* of) {
+    return stock(this, of, options);
+  });
+}
+
+template <>
+bool multistream::AutotuneTable<ConvParameters, se::dnn::ConvOp>::Find(
+    const ConvParameters& params,
+    AutotuneEntry<se::dnn::ConvOp>* config) const {
+  return multistream::FindForGroup(
+      "_ZNK10tensorflow11AutotuneMapINS_14ConvParametersENS_13AutotuneEntryIN15"
+      "stream_executor3dnn6ConvOpEEENS_8internal17AutotuneMapHasherIS1_EEE4Find"
+      "ERKS1_PS6_",
+      this, params, config);
+}
+
+template <>
+bool multistream::AutotuneTable<ConvParameters, se::dnn::FusedConvOp>::Find(
+    const ConvParameters& params,
+    AutotuneEntry<se::dnn::FusedConvOp>* config) const {
+  return multistream::FindForGroup(
+      "_ZNK10tensorflow11AutotuneMapINS_14ConvParametersENS_13AutotuneEntryIN15"
+      "stream_executor3dnn11FusedConvOpEEENS_8internal17AutotuneMapHasherIS1_EE"
+      "E4FindERKS1_PS6_",
+      this, params, config);
+}
+
+template <>
+bool multistream::AutotuneTable<MatmulParameters, se::dnn::FusedMatmulOp>::Find(
+    const MatmulParameters& params,
+    AutotuneEntry<se::dnn::FusedMatmulOp>* config) const {
+  return multistream::FindForGroup(
+      "_ZNK10tensorflow11AutotuneMapINS_16MatmulParametersENS_13AutotuneEntryIN"
+      "15stream_executor3dnn13FusedMatmulOpEEENS_8internal17AutotuneMapHasherIS"
+      "1_EEE4FindERKS1_PS6_",
+      this, params, config);
+}
+
+}  // namespace tensorflow
+
+namespace stream_executor {
+
+absl::StatusOr<StreamExecutor*> ExecutorCache::GetOrCreate(
+    int ordinal, const ExecutorFactory& factory) {
+  return tensorflow::multistream::GetOrCreateExecutor(
+      this, ordinal, factory, [&] {
+        static const auto stock = reinterpret_cast<absl::StatusOr<
+            StreamExecutor*> (*)(ExecutorCache*, int, const ExecutorFactory&)>(
+            dlsym(
+                RTLD_NEXT,
+                "_ZN15stream_executor13ExecutorCache11GetOrCreateEiRKSt8functi"
+                "onIFN4absl12lts_202508148StatusOrISt10unique_ptrINS_14StreamEx"
+                "ecutorESt14default_deleteIS6_EEEEvEE"));
+        return stock(this, ordinal, factory);
+      });
+}
+
+namespace gpu {
+
+absl::StatusOr<CudaContext*> CudaContext::Create(int device_ordinal,
+                                                 CUdevice device) {
+  return tensorflow::multistream::CreateContext(device_ordinal, device, [&] {
+    static const auto stock =
+        reinterpret_cast<absl::StatusOr<CudaContext*> (*)(int, CUdevice)>(dlsym(
+            RTLD_NEXT, "_ZN15stream_executor3gpu11CudaContext6CreateEii"));
+    return stock(device_ordinal, device);
+  });
+}
+
+}  // namespace gpu
+}  // namespace stream_executor
+
+extern "C" void _mlir_ciface_tf_launch_kernel(void* context, void* module,
+                                              char* name, intptr_t grid_x,
+                                              intptr_t grid_y, intptr_t grid_z,
+                                              intptr_t block_x,
+                                              intptr_t block_y,
+                                              intptr_t block_z, void** params) {
+  static const auto stock =
+      reinterpret_cast<decltype(&_mlir_ciface_tf_launch_kernel)>(
+          dlsym(RTLD_NEXT, "_mlir_ciface_tf_launch_kernel"));
+  tensorflow::multistream::LaunchKernel(context, module, name, grid_x, grid_y,
+                                        grid_z, block_x, block_y, block_z,
+                                        params, stock);
+}
+
+// With the types of CUDA's header: handle, callback of handle and result, its
+// argument, and flags.
+extern "C" int cudaStreamAddCallback(void* stream,
+                                     void (*callback)(void*, int, void*),
+                                     void* data, unsigned int flags) {
+  if (tensorflow::multistream::KeptCallback(stream, callback, data)) return 0;
+  static const auto stock = reinterpret_cast<decltype(&cudaStreamAddCallback)>(
+      dlsym(RTLD_NEXT, "cudaStreamAddCallback"));
+  // cudaErrorInitializationError, where there is none.
+  return stock == nullptr ? 3 : stock(stream, callback, data, flags);
+}

@@ -1,0 +1,85 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+// Which functions of TensorFlow's does a library define in their place, if
+// TensorFlow's process loads it first? Here and in replaced_cuda_functions.cc;
+// exports.lds has their names.
+
+#include <dlfcn.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/device_factory.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/executor_factory.h"
+#include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/common_runtime/multistream/attach/executor_hook.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_device_info.h"
+#include "tensorflow/core/public/session_options.h"
+
+namespace tensorflow {
+
+absl::Status NewExecutor(const std::string& executor_type,
+                         const LocalExecutorParams& params, const Graph& graph,
+                         std::unique_ptr<Executor>* out_executor) {
+  return multistream::NewExecutorOnGroups(executor_type, params, graph,
+                                          out_executor);
+}
+
+absl::Status DeviceFactory::AddDevices(
+    const SessionOptions& options, const std::string& name_prefix,
+    std::vector<std::unique_ptr<Device>>* devices) {
+  static const auto stock = reinterpret_cast<decltype(&AddDevices)>(
+      dlsym(RTLD_NEXT,
+            "_ZN10tensorflow13DeviceFactory10AddDevicesERKNS_14SessionOptionsER"
+            "KNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEPSt6vectorISt"
+            "10unique_ptrINS_6DeviceESt14default_deleteISE_EESaISH_EE"));
+  return multistream::AddDevices(
+      options, [&] { return stock(options, name_prefix, devices); });
+}
+
+class EagerContext;
+
+// EagerContext::RunEagerOpAsFunction() const. (Its header needs one that the
+// wheel does not have.)
+bool RunEagerOpAsFunction(const EagerContext* context) asm(
+    "_ZNK10tensorflow12EagerContext20RunEagerOpAsFunctionEv");
+
+bool RunEagerOpAsFunction(const EagerContext* context) {
+  return multistream::RunsEagerOpsAsFunctions([context] {
+    static const auto stock = reinterpret_cast<bool (*)(const EagerContext*)>(
+        dlsym(RTLD_NEXT,
+              "_ZNK10tensorflow12EagerContext20RunEagerOpAsFunctionEv"));
+    return stock != nullptr && stock(context);
+  });
+}
+
+namespace grappler {
+
+DeviceProperties GetDeviceInfo(const DeviceNameUtils::ParsedName& device) {
+  return multistream::DeviceInfo(device, [&device] {
+    using Stock = DeviceProperties (*)(const DeviceNameUtils::ParsedName&);
+    static const auto stock = reinterpret_cast<Stock>(
+        dlsym(RTLD_NEXT,
+              "_ZN10tensorflow8grappler13GetDeviceInfoERKN3tsl15DeviceNameUtils"
+              "10ParsedNameE"));
+    return stock(device);
+  });
+}
+
+}  // namespace grappler
+}  // namespace tensorflow
