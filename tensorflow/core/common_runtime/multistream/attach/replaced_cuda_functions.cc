@@ -25,6 +25,7 @@ limitations under the License.
 
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/device/device_event_mgr.h"
+#include "tensorflow/core/common_runtime/multistream/attach/stock_function.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/conv_runners.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/generated_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
@@ -44,14 +45,10 @@ namespace multistream {
 namespace {
 
 template <typename Parameters, typename Op>
-bool FindForGroup(const char* stock_name,
-                  const AutotuneTable<Parameters, Op>* table,
+bool FindForGroup(const AutotuneTable<Parameters, Op>* table,
                   const Parameters& parameters, AutotuneEntry<Op>* entry) {
-  using Find = bool (*)(const AutotuneTable<Parameters, Op>*, const Parameters&,
-                        AutotuneEntry<Op>*);
-  static const auto stock =
-      reinterpret_cast<Find>(dlsym(RTLD_NEXT, stock_name));
-  if (!stock(table, parameters, entry)) return false;
+  static const auto stock = StockFunction(&AutotuneTable<Parameters, Op>::Find);
+  if (!(table->*stock)(parameters, entry)) return false;
   UseRunnerOfGroup(entry);
   return true;
 }
@@ -64,8 +61,7 @@ void ThenExecuteInItsPlace(EventMgr* events, se::Stream* stream,
                            std::function<void()> f) __asm__(TFMS_THEN_EXECUTE);
 void ThenExecuteInItsPlace(EventMgr* events, se::Stream* stream,
                            std::function<void()> f) {
-  static const auto stock = reinterpret_cast<decltype(&ThenExecuteInItsPlace)>(
-      dlsym(RTLD_NEXT, TFMS_THEN_EXECUTE));
+  static const auto stock = StockFunction(&ThenExecuteInItsPlace);
   ThenExecute(events, stream, std::move(f),
               [stream](EventMgr* manager, std::function<void()> callback) {
                 stock(manager, stream, std::move(callback));
@@ -76,14 +72,10 @@ void ThenExecuteInItsPlace(EventMgr* events, se::Stream* stream,
 
 EventMgr* EventMgrFactory::GetEventMgr(se::StreamExecutor* executor,
                                        const GPUOptions& options) {
-  static const auto stock = reinterpret_cast<
-      EventMgr* (*)(EventMgrFactory*, se::StreamExecutor*, const GPUOptions&)>(
-      dlsym(
-          RTLD_NEXT,
-          "_ZN10tensorflow15EventMgrFactory11GetEventMgrEPN15stream_executor14"
-          "StreamExecutorERKNS_10GPUOptionsE"));
+  static const auto stock =
+      multistream::StockFunction(&EventMgrFactory::GetEventMgr);
   return multistream::GetEventManager(executor, [&](se::StreamExecutor* of) {
-    return stock(this, of, options);
+    return (this->*stock)(of, options);
   });
 }
 
@@ -91,33 +83,21 @@ template <>
 bool multistream::AutotuneTable<ConvParameters, se::dnn::ConvOp>::Find(
     const ConvParameters& params,
     AutotuneEntry<se::dnn::ConvOp>* config) const {
-  return multistream::FindForGroup(
-      "_ZNK10tensorflow11AutotuneMapINS_14ConvParametersENS_13AutotuneEntryIN15"
-      "stream_executor3dnn6ConvOpEEENS_8internal17AutotuneMapHasherIS1_EEE4Find"
-      "ERKS1_PS6_",
-      this, params, config);
+  return multistream::FindForGroup(this, params, config);
 }
 
 template <>
 bool multistream::AutotuneTable<ConvParameters, se::dnn::FusedConvOp>::Find(
     const ConvParameters& params,
     AutotuneEntry<se::dnn::FusedConvOp>* config) const {
-  return multistream::FindForGroup(
-      "_ZNK10tensorflow11AutotuneMapINS_14ConvParametersENS_13AutotuneEntryIN15"
-      "stream_executor3dnn11FusedConvOpEEENS_8internal17AutotuneMapHasherIS1_EE"
-      "E4FindERKS1_PS6_",
-      this, params, config);
+  return multistream::FindForGroup(this, params, config);
 }
 
 template <>
 bool multistream::AutotuneTable<MatmulParameters, se::dnn::FusedMatmulOp>::Find(
     const MatmulParameters& params,
     AutotuneEntry<se::dnn::FusedMatmulOp>* config) const {
-  return multistream::FindForGroup(
-      "_ZNK10tensorflow11AutotuneMapINS_16MatmulParametersENS_13AutotuneEntryIN"
-      "15stream_executor3dnn13FusedMatmulOpEEENS_8internal17AutotuneMapHasherIS"
-      "1_EEE4FindERKS1_PS6_",
-      this, params, config);
+  return multistream::FindForGroup(this, params, config);
 }
 
 }  // namespace tensorflow
@@ -128,14 +108,9 @@ absl::StatusOr<StreamExecutor*> ExecutorCache::GetOrCreate(
     int ordinal, const ExecutorFactory& factory) {
   return tensorflow::multistream::GetOrCreateExecutor(
       this, ordinal, factory, [&] {
-        static const auto stock = reinterpret_cast<absl::StatusOr<
-            StreamExecutor*> (*)(ExecutorCache*, int, const ExecutorFactory&)>(
-            dlsym(
-                RTLD_NEXT,
-                "_ZN15stream_executor13ExecutorCache11GetOrCreateEiRKSt8functi"
-                "onIFN4absl12lts_202508148StatusOrISt10unique_ptrINS_14StreamEx"
-                "ecutorESt14default_deleteIS6_EEEEvEE"));
-        return stock(this, ordinal, factory);
+        static const auto stock =
+            tensorflow::multistream::StockFunction(&ExecutorCache::GetOrCreate);
+        return (this->*stock)(ordinal, factory);
       });
 }
 
@@ -145,8 +120,7 @@ absl::StatusOr<CudaContext*> CudaContext::Create(int device_ordinal,
                                                  CUdevice device) {
   return tensorflow::multistream::CreateContext(device_ordinal, device, [&] {
     static const auto stock =
-        reinterpret_cast<absl::StatusOr<CudaContext*> (*)(int, CUdevice)>(dlsym(
-            RTLD_NEXT, "_ZN15stream_executor3gpu11CudaContext6CreateEii"));
+        tensorflow::multistream::StockFunction(&CudaContext::Create);
     return stock(device_ordinal, device);
   });
 }
@@ -161,8 +135,7 @@ extern "C" void _mlir_ciface_tf_launch_kernel(void* context, void* module,
                                               intptr_t block_y,
                                               intptr_t block_z, void** params) {
   static const auto stock =
-      reinterpret_cast<decltype(&_mlir_ciface_tf_launch_kernel)>(
-          dlsym(RTLD_NEXT, "_mlir_ciface_tf_launch_kernel"));
+      tensorflow::multistream::StockFunction(&_mlir_ciface_tf_launch_kernel);
   tensorflow::multistream::LaunchKernel(context, module, name, grid_x, grid_y,
                                         grid_z, block_x, block_y, block_z,
                                         params, stock);

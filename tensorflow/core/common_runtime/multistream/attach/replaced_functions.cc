@@ -16,8 +16,6 @@ limitations under the License.
 // TensorFlow's process loads it first? Here and in replaced_cuda_functions.cc;
 // exports.lds has their names.
 
-#include <dlfcn.h>
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +26,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
 #include "tensorflow/core/common_runtime/multistream/attach/executor_hook.h"
+#include "tensorflow/core/common_runtime/multistream/attach/stock_function.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_device_info.h"
 #include "tensorflow/core/public/session_options.h"
 
@@ -43,11 +42,7 @@ absl::Status NewExecutor(const std::string& executor_type,
 absl::Status DeviceFactory::AddDevices(
     const SessionOptions& options, const std::string& name_prefix,
     std::vector<std::unique_ptr<Device>>* devices) {
-  static const auto stock = reinterpret_cast<decltype(&AddDevices)>(
-      dlsym(RTLD_NEXT,
-            "_ZN10tensorflow13DeviceFactory10AddDevicesERKNS_14SessionOptionsER"
-            "KNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEPSt6vectorISt"
-            "10unique_ptrINS_6DeviceESt14default_deleteISE_EESaISH_EE"));
+  static const auto stock = multistream::StockFunction(&AddDevices);
   return multistream::AddDevices(
       options, [&] { return stock(options, name_prefix, devices); });
 }
@@ -61,10 +56,8 @@ bool RunEagerOpAsFunction(const EagerContext* context) asm(
 
 bool RunEagerOpAsFunction(const EagerContext* context) {
   return multistream::RunsEagerOpsAsFunctions([context] {
-    static const auto stock = reinterpret_cast<bool (*)(const EagerContext*)>(
-        dlsym(RTLD_NEXT,
-              "_ZNK10tensorflow12EagerContext20RunEagerOpAsFunctionEv"));
-    return stock != nullptr && stock(context);
+    static const auto stock = multistream::StockFunction(&RunEagerOpAsFunction);
+    return stock(context);
   });
 }
 
@@ -72,11 +65,7 @@ namespace grappler {
 
 DeviceProperties GetDeviceInfo(const DeviceNameUtils::ParsedName& device) {
   return multistream::DeviceInfo(device, [&device] {
-    using Stock = DeviceProperties (*)(const DeviceNameUtils::ParsedName&);
-    static const auto stock = reinterpret_cast<Stock>(
-        dlsym(RTLD_NEXT,
-              "_ZN10tensorflow8grappler13GetDeviceInfoERKN3tsl15DeviceNameUtils"
-              "10ParsedNameE"));
+    static const auto stock = multistream::StockFunction(&GetDeviceInfo);
     return stock(device);
   });
 }

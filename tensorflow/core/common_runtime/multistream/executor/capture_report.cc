@@ -18,7 +18,6 @@ limitations under the License.
 #include <map>
 #include <utility>
 
-#include "absl/base/no_destructor.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -37,7 +36,7 @@ struct Counters {
 };
 
 Counters& AllCounters() {
-  static absl::NoDestructor<Counters> counters;
+  static auto* counters = new Counters;
   return *counters;
 }
 

@@ -18,7 +18,6 @@ limitations under the License.
 #include <algorithm>
 #include <utility>
 
-#include "absl/base/no_destructor.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
@@ -48,7 +47,7 @@ struct Homes {
 };
 
 Homes& AllHomes() {
-  static absl::NoDestructor<Homes> homes;
+  static auto* homes = new Homes;
   return *homes;
 }
 
