@@ -18,6 +18,9 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_UTIL_COMPAT_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_UTIL_COMPAT_H_
 
+#include <string>
+
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/public/version.h"
 #include "xla/stream_executor/stream_executor.h"
 
@@ -40,9 +43,24 @@ using MemorySpace = MemoryType;
 }  // namespace stream_executor
 #endif
 
+// What protobuf's parsers tell of an error.
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 20
+#define TFMS_RECORD_ERROR AddError
+#define TFMS_RECORD_WARNING AddWarning
+namespace tensorflow::multistream {
+using ParserMessage = const std::string&;
+}
+#else
+#define TFMS_RECORD_ERROR RecordError
+#define TFMS_RECORD_WARNING RecordWarning
+namespace tensorflow::multistream {
+using ParserMessage = absl::string_view;
+}
+#endif
+
 // What TensorFlow's libraries lack of what its headers say that they have, for
 // missing_symbols.cc.
-#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION == 20
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 21
 #define TFMS_MISSING_SYMBOLS                                                \
   namespace absl {                                                          \
   ABSL_NAMESPACE_BEGIN                                                      \

@@ -21,10 +21,10 @@ limitations under the License.
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/text_format.h"
+#include "tensorflow/core/common_runtime/multistream/util/compat.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -32,15 +32,15 @@ namespace multistream {
 // Keeps the first error, with its place, instead of logging it.
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
-  void RecordError(int line, google::protobuf::io::ColumnNumber column,
-                   absl::string_view message) override {
+  void TFMS_RECORD_ERROR(int line, google::protobuf::io::ColumnNumber column,
+                         ParserMessage message) override {
     if (message_.empty()) {
       message_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ",
                               message);
     }
   }
-  void RecordWarning(int, google::protobuf::io::ColumnNumber,
-                     absl::string_view) override {}
+  void TFMS_RECORD_WARNING(int, google::protobuf::io::ColumnNumber,
+                           ParserMessage) override {}
 
   const std::string& message() const { return message_; }
 
