@@ -30,6 +30,7 @@ PROGRAMS = [
         if "\n    run_main(main)\n" in program.read_text()
     ),
     ROOT / "benchmarks" / "soak" / "soak.py",
+    ROOT / "scripts" / "run_examples.py",
 ]
 
 

@@ -89,6 +89,13 @@ CHECKS = (
         "Run .venv/bin/clang-format -i on the files named above.",
     ),
     Check(
+        "dockerfile",
+        (str(_BIN / "hadolint"), "--failure-threshold", "info"),
+        r"(.*/)?Dockerfile",
+        True,
+        "Correct the lines named above, or say in a comment why a rule is ignored.",
+    ),
+    Check(
         "patches",
         (sys.executable, "build/check_patches.py", "--all"),
         r"patches/.*|build/(check_patches|patch_series|remote_wheel|stock_wheel)\.py",

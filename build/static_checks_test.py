@@ -79,6 +79,7 @@ def test_patches_of_the_python_that_is_asked_for_are_checked() -> None:
         ("ruff-format", "examples/serve_saved_model.py"),
         ("mypy", "pyproject.toml"),
         ("clang-format", "tensorflow/core/common_runtime/multistream/util/compat.h"),
+        ("dockerfile", "build/Dockerfile"),
         ("patches", "patches/2.21.0/series"),
         ("links", "docs/memory.md"),
     ],

@@ -1,0 +1,162 @@
+#!/bin/bash
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+# Builds the images of build/Dockerfile with docker, podman or buildah: the first
+# of them that is there, docker only if its daemon answers.
+#
+#   scripts/docker_build.sh [--target build|runtime|all] [--tag NAME]
+#   scripts/docker_build.sh [--base IMAGE | --python TAG] [--extra and-cuda|none]
+#   scripts/docker_build.sh [--engine docker|podman|buildah] [-- ARGUMENT ...]
+#
+#   --target T     runtime, which has the wheel installed; build, which tests it;
+#                  or all, both of them [runtime]
+#   --tag NAME     of the image; that of build is NAME-build [tensorflow-multistream]
+#   --base IMAGE   with Debian's or Ubuntu's packages [debian:12]
+#   --python TAG   the base whose own Python is that: ubuntu:22.04 for cp310,
+#                  debian:12 for cp311, ubuntu:24.04 for cp312, debian:13 for cp313
+#   --extra E      and-cuda: with NVIDIA's libraries; none: for machines without
+#                  a GPU [and-cuda]
+#   --engine E     that one
+#   -- ARGUMENT    the engine's own arguments of `build`, such as --volume
+#
+# Exit status: 0; 1 if it fails; 2 for a wrong argument.
+
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+INSTALL="Install one: apt-get install podman (or buildah), or Docker as \
+https://docs.docker.com/engine/install/ says."
+
+# has COMMAND: whether it is on the PATH.
+has() { command -v "$1" >/dev/null; }
+
+# docker_answers: whether its daemon does; prints what docker says if not.
+docker_answers() {
+  # The client alone waits for a remote daemon for as long as TCP does.
+  { timeout 30 docker version --format '{{.Server.Version}}' >/dev/null; } 2>&1
+}
+
+# no_daemon MESSAGE [WHAT TO DO]: ends the script.
+no_daemon() {
+  fail "docker is on the PATH, but its daemon does not answer: ${1:-nothing in 30 s}" \
+    "Start it (systemctl start docker), or get the right to use it (group docker)${2:-}."
+}
+
+# choose_engine: sets engine to docker, podman or buildah.
+choose_engine() {
+  local said=""
+  if has docker && said="$(docker_answers)"; then
+    engine=docker
+  elif has podman; then
+    engine=podman
+  elif has buildah; then
+    engine=buildah
+  elif has docker; then
+    no_daemon "${said}" "; or install podman or buildah"
+  else
+    fail "none of docker, podman and buildah is on the PATH" "${INSTALL}"
+  fi
+}
+
+# check_engine NAME: ends the script if it cannot be used.
+check_engine() {
+  local said
+  if ! has "$1"; then fail "--engine $1: $1 is not on the PATH" "${INSTALL}"; fi
+  if [[ "$1" == docker ]]; then said="$(docker_answers)" || no_daemon "${said}"; fi
+}
+
+# base_of TAG: sets base to the image whose own Python is that.
+base_of() {
+  case "$1" in
+    cp310) base=ubuntu:22.04 ;;
+    cp311) base=debian:12 ;;
+    cp312) base=ubuntu:24.04 ;;
+    cp313) base=debian:13 ;;
+    *) wrong_argument "--python '$1'" \
+      "Allowed: cp310, cp311, cp312, cp313; --base takes any image." ;;
+  esac
+  # podman and buildah may know no registry to look for a short name.
+  base="docker.io/library/${base}"
+}
+
+target=runtime
+tag=tensorflow-multistream
+chosen_base=""
+python=""
+extra=and-cuda
+engine=""
+while (($#)); do
+  case "$1" in
+    --target) needs_value "$@" && target="$2" && shift 2 ;;
+    --target=*) target="${1#*=}" && shift ;;
+    --tag) needs_value "$@" && tag="$2" && shift 2 ;;
+    --tag=*) tag="${1#*=}" && shift ;;
+    --base) needs_value "$@" && chosen_base="$2" && shift 2 ;;
+    --base=*) chosen_base="${1#*=}" && shift ;;
+    --python) needs_value "$@" && python="$2" && shift 2 ;;
+    --python=*) python="${1#*=}" && shift ;;
+    --extra) needs_value "$@" && extra="$2" && shift 2 ;;
+    --extra=*) extra="${1#*=}" && shift ;;
+    --engine) needs_value "$@" && engine="$2" && shift 2 ;;
+    --engine=*) engine="${1#*=}" && shift ;;
+    --) shift && break ;;
+    -h | --help) show_help ;;
+    *) wrong_argument "unknown argument '$1'" "What is the engine's own comes after --." ;;
+  esac
+done
+case "${target}" in
+  build | runtime) targets=("${target}") ;;
+  all) targets=(build runtime) ;;
+  *) wrong_argument "--target '${target}'" "Allowed: build, runtime, all." ;;
+esac
+case "${extra}" in
+  and-cuda) ;;
+  none) extra="" ;;
+  *) wrong_argument "--extra '${extra}'" "Allowed: and-cuda, none." ;;
+esac
+case "${engine}" in
+  "" | docker | podman | buildah) ;;
+  *) wrong_argument "--engine '${engine}'" "Allowed: docker, podman, buildah." ;;
+esac
+if [[ -z "${tag}" ]]; then wrong_argument "--tag is empty" "It is the image's name."; fi
+if [[ -n "${python}" && -n "${chosen_base}" ]]; then
+  wrong_argument "--python and --base" "Give one: the base's own Python is used."
+fi
+base="${chosen_base}"
+if [[ -z "${base}" ]]; then base_of "${python:-cp311}"; fi
+
+stage "engine" "The error above says what is missing."
+if [[ -n "${engine}" ]]; then check_engine "${engine}"; else choose_engine; fi
+echo "${engine}: $(command -v "${engine}")"
+
+# Without --layers buildah would build again, for one image, what it has just built for another.
+command=("${engine}" build)
+if [[ "${engine}" == buildah ]]; then command=(buildah bud --layers); fi
+options=(--build-arg "BASE=${base}" --build-arg "EXTRA=${extra}")
+if revision="$(git -C "${ROOT}" rev-parse HEAD 2>/dev/null)"; then
+  options+=(--label "org.opencontainers.image.revision=${revision}")
+fi
+
+built=()
+for target in "${targets[@]}"; do
+  name="${tag}"
+  if [[ "${target}" == build ]]; then name="${tag}-build"; fi
+  stage "image ${name} (${target}), on ${base}" \
+    "The error above is ${engine}'s, or that of the step before it."
+  "${command[@]}" --file "${ROOT}/build/Dockerfile" --target "${target}" --tag "${name}" \
+    "${options[@]}" "$@" "${ROOT}"
+  built+=("${name}")
+done
+
+stage "built ${built[*]}" ""

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Runs the examples one after the other, on the machine's GPUs or, without one, on emulated ones.
+
+    python scripts/run_examples.py [EXAMPLE ...]
+
+It runs them with the Python that runs it, in which the wheel is installed. What an example
+prints is shown; what it and TensorFlow log is shown if it fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples"
+EMULATED = "TF_MULTI_STREAM_EMULATED_GPUS"
+COUNT_GPUS = "import tensorflow as tf; print(len(tf.config.list_physical_devices('GPU')))"
+
+
+def examples(folder: pathlib.Path) -> list[str]:
+    """Lists the examples of a folder.
+
+    Args:
+      folder: has them, and maybe their tests.
+
+    Returns:
+      Their names, without ".py".
+    """
+    return sorted(path.stem for path in folder.glob("*.py") if not path.stem.endswith("_test"))
+
+
+def count_gpus() -> int:
+    """Counts the GPUs that TensorFlow sees.
+
+    Returns:
+      Their number.
+
+    Raises:
+      RuntimeError: TensorFlow cannot be imported; the message is what it said.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT_GPUS], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"TensorFlow cannot be imported:\n{done.stderr.strip()}")
+    return int(done.stdout)
+
+
+def emulated_gpus(example: pathlib.Path) -> str:
+    """Finds how many GPUs an example wants where there are none.
+
+    Args:
+      example: whose docstring has the command for it.
+
+    Returns:
+      A number.
+    """
+    found = re.search(rf"{EMULATED}=(\d+) ", example.read_text())
+    return found[1] if found else "1"
+
+
+def main() -> int:
+    """Runs what the command line says.
+
+    Returns:
+      The exit status.
+    """
+    known = examples(EXAMPLES)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        epilog="Exit status: 0; 1 if an example fails; 2 for a wrong argument.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "examples", metavar="EXAMPLE", nargs="*", help=f"of {', '.join(known)} [all]"
+    )
+    wanted = parser.parse_args().examples or known
+    for name in wanted:
+        if name not in known:
+            parser.error(f"unknown example '{name}'. Allowed: {', '.join(known)}.")
+    emulated = False
+    if EMULATED not in os.environ:
+        try:
+            emulated = count_gpus() == 0
+        except RuntimeError as error:
+            print(f"error: {error}\nInstall the wheel for {sys.executable}.", file=sys.stderr)
+            return 1
+    if emulated:
+        print(
+            "TensorFlow sees no GPU: on emulated ones, whose results count and whose times do not"
+        )
+    failed = []
+    for name in wanted:
+        print(f"\n{name}", flush=True)
+        example = EXAMPLES / f"{name}.py"
+        done = subprocess.run(
+            [sys.executable, str(example)],
+            env={**os.environ, EMULATED: emulated_gpus(example)} if emulated else None,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            print(done.stderr, file=sys.stderr)
+            failed.append(f"{name} (status {done.returncode})")
+    print(f"\n{len(wanted) - len(failed)} of {len(wanted)} examples passed")
+    if failed:
+        print(f"error: failed: {', '.join(failed)}. What each said is above.", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
