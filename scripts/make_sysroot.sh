@@ -1,0 +1,65 @@
+#!/bin/bash
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+# Makes a folder with the compiler and libraries of an old Debian. A wheel that is
+# compiled with them runs on systems as old: scripts/build_wheel.sh --sysroot FOLDER.
+#
+#   scripts/make_sysroot.sh [--suite NAME] [--mirror URL] FOLDER
+#
+#   --suite NAME   of Debian [bullseye]
+#   --mirror URL   that has it [http://deb.debian.org/debian]
+#   FOLDER         that is not there yet
+#
+# The packages are verified by Debian's signatures and unpacked; nothing of them
+# is run. Exit status: 0; 1 if it fails; 2 for a wrong argument.
+
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+suite=bullseye
+mirror=http://deb.debian.org/debian
+folder=""
+while (($#)); do
+  case "$1" in
+    --suite) needs_value "$@" && suite="$2" && shift 2 ;;
+    --suite=*) suite="${1#*=}" && shift ;;
+    --mirror) needs_value "$@" && mirror="$2" && shift 2 ;;
+    --mirror=*) mirror="${1#*=}" && shift ;;
+    -h | --help) show_help ;;
+    -*) wrong_argument "unknown argument '$1'" ;;
+    *)
+      if [[ -n "${folder}" ]]; then wrong_argument "a second folder '$1'" "Give one."; fi
+      folder="$1"
+      shift
+      ;;
+  esac
+done
+if [[ -z "${folder}" ]]; then wrong_argument "no folder" "Name one that is not there yet."; fi
+if [[ -e "${folder}" ]]; then fail "${folder} is there already" "Remove it, or name another."; fi
+if ! command -v mmdebstrap >/dev/null; then
+  fail "mmdebstrap is not on the PATH" "Install it: apt-get install mmdebstrap."
+fi
+
+stage "packages of ${suite}" "The error above is mmdebstrap's. Remove ${folder} before the next try."
+quietly mmdebstrap --variant=extract --include=g++ "${suite}" "${folder}" "${mirror}"
+
+stage "links" "The error above is ln's."
+# The compiler would call them, and they do not find their own libraries: this system's do.
+rm -f "${folder}"/usr/bin/{as,ld,ld.*}
+# Those to absolute paths would lead out of the folder, to the libraries of this system.
+find "${folder}" -type l -lname '/*' -print0 |
+  while IFS= read -r -d '' link; do
+    ln -srfn "${folder}$(readlink "${link}")" "${link}"
+  done
+"${folder}/usr/bin/g++" --version | sed -n 1p
