@@ -17,6 +17,8 @@
     python3 build/check_patches.py [--python cp312] [--release 2.20.0 | --all]
 
 Every patch must be in the series and apply exactly, and every changed file must still be Python.
+Of the patches of TensorFlow's sources, where a release has such, only those of files that the wheel
+has too can be checked without the sources (scripts/patches.py check --source FOLDER).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import zipfile
 
 import patch_series
 import remote_wheel
+import source_tree
 import stock_wheel
 from build_error import BuildError, command_line, run_main
 from releases import BASE, release_named
@@ -48,6 +51,37 @@ def check(wheel: zipfile.ZipFile, patches: pathlib.Path) -> list[str]:
       BuildError: a patch is wrong; names it, the file and the hunk.
     """
     changed = patch_series.apply_series(patches, wheel)
+    _check_python(patches, changed)
+    return list(changed)
+
+
+def check_source(wheel: zipfile.ZipFile, series: pathlib.Path, name: str) -> source_tree.Applied:
+    """Applies a series of source patches to those of the files that a wheel has, in memory.
+
+    Args:
+      wheel: the stock wheel, open.
+      series: folder of the series.
+      name: the wheel's, for errors.
+
+    Returns:
+      What changes; `absent` are the files that the wheel does not have.
+
+    Raises:
+      BuildError: a patch is wrong, or was made of another text than the wheel's.
+    """
+    read = source_tree.read_from_wheel(wheel)
+    applied = source_tree.apply_series(series, read)
+    other = source_tree.check_texts(series, read)
+    if applied.moved or other:
+        raise BuildError(
+            f"{series}: {(other or applied.moved)[0]} is not {name}'s text.\n"
+            "Make the patch and its row of checked.csv of that."
+        )
+    _check_python(series, {path: t for path, t in applied.changed.items() if path.endswith(".py")})
+    return applied
+
+
+def _check_python(patches: pathlib.Path, changed: dict[str, str]) -> None:
     for path, text in changed.items():
         try:
             compile(text, path, "exec")
@@ -56,7 +90,14 @@ def check(wheel: zipfile.ZipFile, patches: pathlib.Path) -> list[str]:
                 f"With the patches in {patches} applied, {path}, line {error.lineno}, is not "
                 f"Python: {error.msg}."
             ) from error
-    return list(changed)
+
+
+def describe_source(applied: source_tree.Applied, what: str) -> str:
+    """Says what a series of source patches did to a wheel's files, or to a tree."""
+    return (
+        f"source patches apply to {len(applied.changed)} files of {what}"
+        f" ({len(applied.moved)} hunks moved); it does not have {len(applied.absent)}"
+    )
 
 
 def check_releases(tag: str, release: str = "") -> None:
@@ -71,18 +112,21 @@ def check_releases(tag: str, release: str = "") -> None:
     """
     folders = sorted(path.parent for path in PATCHES.glob(f"{release or '*'}/series"))
 
-    def checked(folder: pathlib.Path) -> str:
+    def checked(folder: pathlib.Path) -> list[str]:
         if folder.name == BASE:  # of which the rest is needed, too
             stock_wheel.fetch(tag, stock_wheel.cache_folder(), folder.name)
+        name = stock_wheel.wheel_name(tag, folder.name)
+        count = len(patch_series.read_series(folder))
         with remote_wheel.opened(tag, folder.name) as wheel:
             changed = check(wheel, folder)
-        count = len(patch_series.read_series(folder))
-        name = stock_wheel.wheel_name(tag, folder.name)
-        return f"{count} patches apply to {name} and change {len(changed)} files"
+            lines = [f"{count} patches apply to {name} and change {len(changed)} files"]
+            if (folder / "source").is_dir():
+                lines.append(describe_source(check_source(wheel, folder / "source", name), name))
+        return lines
 
     with concurrent.futures.ThreadPoolExecutor() as threads:  # most of it is waiting
-        for line in threads.map(checked, folders):
-            print(line)
+        for lines in threads.map(checked, folders):
+            print(*lines, sep="\n")
 
 
 def main() -> None:

@@ -14,7 +14,7 @@
 # ==============================================================================
 """Keeps the patches of TensorFlow's files, and what the runtime needs of its libraries.
 
-scripts/patches.py check                                does every patch apply, exactly?
+scripts/patches.py check [--source FOLDER]              does every patch apply, exactly?
 scripts/patches.py edit PATCH FOLDER                    its files, before and after it, to change
 scripts/patches.py refresh FOLDER                       the patch made again from them
 scripts/patches.py new PATCH FOLDER FILE... --says TEXT a patch to be, of these files of the wheel
@@ -36,6 +36,7 @@ import zipfile
 import check_patches
 import patch_porting
 import patch_series
+import source_tree
 import stock_wheel
 import tensorflow_abi
 from build_error import BuildError, command_line, run_main
@@ -102,6 +103,27 @@ def fetch(tag: str, release: str) -> pathlib.Path:
 def check(options: argparse.Namespace) -> None:
     """`check`."""
     check_patches.check_releases(options.python, options.release)
+    if options.source:
+        check_tree(options.source, options.release or BASE)
+
+
+def check_tree(tree: pathlib.Path, release: str) -> None:
+    """Applies a release's source patches to its sources, in memory.
+
+    Args:
+      tree: TensorFlow's sources.
+      release: theirs.
+
+    Raises:
+      BuildError: they are not of that release, or a patch does not apply.
+    """
+    source_tree.check_release(tree, release)
+    applied = source_tree.apply_to(tree, release)
+    for line in applied.moved:
+        print(f"moved: {line}")
+    for path in source_tree.check_texts(folder_of(release) / "source", source_tree.read_from(tree)):
+        print(f"not the text that the patches were made with: {path}")
+    print(f"{release}: {check_patches.describe_source(applied, str(tree))}")
 
 
 def edit(options: argparse.Namespace) -> None:
@@ -306,7 +328,9 @@ def main() -> None:
         added.set_defaults(run=run)
         return added
 
-    command("check", check)
+    command("check", check).add_argument(
+        "--source", type=pathlib.Path, metavar="FOLDER", help="TensorFlow's sources, to check, too"
+    )
     for name, run in (("edit", edit), ("refresh", refresh), ("new", edit)):
         added = command(name, run)
         if name != "refresh":

@@ -98,7 +98,7 @@ CHECKS = (
     Check(
         "patches",
         (sys.executable, "build/check_patches.py", "--all"),
-        r"patches/.*|build/(check_patches|patch_series|remote_wheel|stock_wheel)\.py",
+        r"patches/.*|build/(check_patches|patch_series|remote_wheel|source_tree|stock_wheel)\.py",
         False,
         "The error above names patch, file and hunk.",
     ),

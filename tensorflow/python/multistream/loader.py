@@ -22,7 +22,9 @@ one.
 import ctypes
 from pathlib import Path
 
-_LIBRARY = Path(__file__).resolve().parents[2] / "libtensorflow_multistream.so"
+from tensorflow.python.multistream import runtime_library
+
+_LIBRARY = Path(__file__).resolve().parents[2] / runtime_library.NAME
 
 # The runtime library, from `load` on.
 library: ctypes.CDLL

@@ -37,6 +37,19 @@ using google::protobuf::FieldDescriptorProto;
 using google::protobuf::FileDescriptor;
 using google::protobuf::FileDescriptorProto;
 
+// Whether TensorFlow's messages have the fields, as they do where it is built
+// from source.
+bool HasFields() {
+  return RewriterConfig::descriptor()->FindFieldByNumber(kUseMultiStream) !=
+         nullptr;
+}
+
+// Fields that were added by their numbers become those of the message, if it
+// has them.
+void MakeKnown(google::protobuf::Message* message) {
+  if (HasFields()) message->ParseFromString(message->SerializeAsString());
+}
+
 void AddField(const char* name, int number, FieldDescriptorProto::Type type,
               const char* type_name, DescriptorProto* message) {
   FieldDescriptorProto* field = message->add_field();
@@ -102,8 +115,12 @@ void AddFile(const FileDescriptor* file, DescriptorPool* pool) {
   }
   FileDescriptorProto copy;
   file->CopyTo(&copy);
-  if (file == RewriterConfig::descriptor()->file()) AddFields(&copy);
-  if (file == GPUOptions::descriptor()->file()) AddGpuFields(&copy);
+  if (file == RewriterConfig::descriptor()->file() && !HasFields()) {
+    AddFields(&copy);
+  }
+  if (file == GPUOptions::descriptor()->file() && !HasFields()) {
+    AddGpuFields(&copy);
+  }
   pool->BuildFile(copy);
 }
 
@@ -148,6 +165,7 @@ void SetMultiStream(int streams, MultiStreamPartitionPolicy policy,
   fields->DeleteByNumber(kMultiStreamOpts);
   fields->AddVarint(kUseMultiStream, RewriterConfig::ON);
   fields->AddLengthDelimited(kMultiStreamOpts, serialized);
+  MakeKnown(rewriter);
 }
 
 void SetCudaGraph(bool enable, ConfigProto* config) {
@@ -156,6 +174,7 @@ void SetCudaGraph(bool enable, ConfigProto* config) {
       options->GetReflection()->MutableUnknownFields(options);
   fields->DeleteByNumber(kCudaGraphEnableJit);
   fields->AddVarint(kCudaGraphEnableJit, enable ? 1 : 0);
+  MakeKnown(options);
 }
 
 }  // namespace multistream

@@ -66,11 +66,15 @@ std::optional<Policy> PolicyOfValue(int64_t value) {
 
 }  // namespace
 
+void ReadFields(const google::protobuf::Message& message,
+                UnknownFieldSet* fields) {
+  fields->ParseFromString(message.SerializeAsString());
+}
+
 absl::StatusOr<std::optional<SessionConfig>> ReadSessionConfig(
     const ConfigProto& config) {
-  const RewriterConfig& rewriter = config.graph_options().rewrite_options();
-  const UnknownFieldSet& fields =
-      rewriter.GetReflection()->GetUnknownFields(rewriter);
+  UnknownFieldSet fields;
+  ReadFields(config.graph_options().rewrite_options(), &fields);
   const int64_t use = Number(fields, kUseMultiStream).value_or(0);
   SessionConfig asked;
   switch (use) {
@@ -116,10 +120,9 @@ absl::StatusOr<std::optional<SessionConfig>> ReadSessionConfig(
 }
 
 bool AsksForCapture(const ConfigProto& config) {
-  const GPUOptions& options = config.gpu_options();
-  return Number(options.GetReflection()->GetUnknownFields(options),
-                kCudaGraphEnableJit)
-             .value_or(0) != 0;
+  UnknownFieldSet fields;
+  ReadFields(config.gpu_options(), &fields);
+  return Number(fields, kCudaGraphEnableJit).value_or(0) != 0;
 }
 
 absl::StatusOr<SessionStreams> StreamsOfSession(const ConfigProto& config,

@@ -25,6 +25,8 @@ limitations under the License.
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 
@@ -39,6 +41,11 @@ struct SessionConfig {
   // partition_policy.
   Policy policy = Policy::kNone;
 };
+
+// A message's fields by their numbers, whether TensorFlow's message knows them,
+// as it does ours where it is built from source, or only keeps them.
+void ReadFields(const google::protobuf::Message& message,
+                google::protobuf::UnknownFieldSet* fields);
 
 // nullopt if the session's configuration does not say. InvalidArgument names
 // the field, its value and what is allowed.

@@ -49,6 +49,18 @@ void ExpectError(const ConfigProto& config, const std::string& part) {
       << asked.status();
 }
 
+TEST(ReadFieldsTest, AreKnownOnesAndUnknownOnesAlike) {
+  GPUOptions options;
+  options.set_allow_growth(true);
+  options.GetReflection()->MutableUnknownFields(&options)->AddVarint(
+      kCudaGraphEnableJit, 1);
+  google::protobuf::UnknownFieldSet fields;
+  ReadFields(options, &fields);
+  ASSERT_EQ(fields.field_count(), 2);
+  EXPECT_EQ(fields.field(0).number(), GPUOptions::kAllowGrowthFieldNumber);
+  EXPECT_EQ(fields.field(1).number(), kCudaGraphEnableJit);
+}
+
 TEST(SessionConfigTest, AConfigThatDoesNotSaySaysNothing) {
   for (const char* text :
        {"", "use_multi_stream: DEFAULT", "min_graph_nodes: 1",

@@ -1,0 +1,63 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""What TensorFlow's API generator makes tf.cuda and tf.stream of.
+
+`tensorflow/_api` lists the same names for the wheel build, which generates nothing.
+"""
+
+from tensorflow.python.multistream.auto_stream import auto_stream
+from tensorflow.python.multistream.capture_report import capture_report
+from tensorflow.python.multistream.captured import captured
+from tensorflow.python.multistream.cuda import (
+    multi_stream_is_enabled,
+    stream_group_count,
+    stream_stats,
+)
+from tensorflow.python.multistream.pinned import stream_group
+from tensorflow.python.multistream.plan_file import save_plan
+from tensorflow.python.multistream.serving import serving_callable
+from tensorflow.python.multistream.stream_setter import LeastLoadedStreamSetter
+from tensorflow.python.multistream.stream_table import stream_groups_of
+from tensorflow.python.multistream.streams import (
+    Stream,
+    StreamSetter,
+    get_stream,
+    stream,
+    stream_scope,
+)
+from tensorflow.python.multistream.synchronize import synchronize
+from tensorflow.python.multistream.tune import TunedPolicy, Tuning, tune
+from tensorflow.python.util.tf_export import tf_export
+
+tf_export("cuda.auto_stream")(auto_stream)
+tf_export("cuda.capture_report")(capture_report)
+tf_export("cuda.captured")(captured)
+tf_export("cuda.get_stream")(get_stream)
+tf_export("cuda.LeastLoadedStreamSetter")(LeastLoadedStreamSetter)
+tf_export("cuda.multi_stream_is_enabled")(multi_stream_is_enabled)
+tf_export("cuda.save_plan")(save_plan)
+tf_export("cuda.serving_callable")(serving_callable)
+tf_export("cuda.Stream")(Stream)
+tf_export("cuda.stream_group")(stream_group)
+tf_export("cuda.stream_group_count")(stream_group_count)
+tf_export("cuda.stream_groups_of")(stream_groups_of)
+tf_export("cuda.stream_scope")(stream_scope)
+tf_export("cuda.stream_stats")(stream_stats)
+tf_export("cuda.StreamSetter")(StreamSetter)
+tf_export("cuda.synchronize")(synchronize)
+tf_export("cuda.tune")(tune)
+tf_export("cuda.TunedPolicy")(TunedPolicy)
+tf_export("cuda.Tuning")(Tuning)
+tf_export("stream")(stream)
