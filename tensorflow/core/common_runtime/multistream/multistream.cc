@@ -72,6 +72,7 @@ static absl::Status CheckIfEnabled() {
 }
 
 std::string CheckEnvironment() {
+  LookAtEnvironmentOnce();
   const auto& options = ProcessOptions();
   if (!options.ok()) return std::string(options.status().message());
   const absl::Status reached = CheckIfEnabled();

@@ -148,8 +148,6 @@ bool LookAtEnvironment() {
   return true;
 }
 
-const bool looked_at_environment = LookAtEnvironment();
-
 bool HasGpu() {
   DeviceFactory* factory = DeviceFactory::GetFactory("GPU");
   std::vector<std::string> gpus;
@@ -236,12 +234,18 @@ void TryToPrepareForCapture(const SessionConfig* streams) {
 
 }  // namespace
 
+void LookAtEnvironmentOnce() {
+  static const bool looked = LookAtEnvironment();
+  (void)looked;
+}
+
 absl::Status CaptureFunctions(bool has_devices) {
   absl::MutexLock lock(&requests_mu);
   return PrepareForCapture(has_devices);
 }
 
 absl::Status LookAtEnvironmentAgain() {
+  LookAtEnvironmentOnce();
   // Where they do not reach us, what is to be done then is done already.
   TF_RETURN_IF_ERROR(CheckReplacedSymbols());
   if (makes_devices.load(std::memory_order_relaxed) || HasMadeGpus()) {

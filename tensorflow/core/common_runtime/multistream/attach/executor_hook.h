@@ -34,6 +34,12 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
+// Does what the environment asks for, the first time: before this process lists
+// or makes devices. A library that TensorFlow's process loads first does so
+// while it is loaded. What is a part of TensorFlow has to wait until TensorFlow
+// can read files.
+void LookAtEnvironmentOnce();
+
 // For tf.cuda.captured: devices that are made from now on can capture steps.
 // `has_devices`: those that functions run on have been made already.
 // FailedPrecondition says why functions cannot be captured.

@@ -31,6 +31,14 @@ limitations under the License.
 #include "tensorflow/core/public/session_options.h"
 
 namespace tensorflow {
+namespace {
+
+const bool looked_at_environment = [] {
+  multistream::LookAtEnvironmentOnce();
+  return true;
+}();
+
+}  // namespace
 
 absl::Status NewExecutor(const std::string& executor_type,
                          const LocalExecutorParams& params, const Graph& graph,

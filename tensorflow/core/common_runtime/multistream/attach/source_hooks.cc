@@ -82,6 +82,7 @@ void SetExecutorHooks() {
   AddDevicesHook::Set([](const SessionOptions& options,
                          const std::string& name_prefix,
                          std::vector<std::unique_ptr<Device>>* devices) {
+    LookAtEnvironmentOnce();
     return AddDevices(options, [&] {
       return AddDevicesHook::Stock(options, name_prefix, devices);
     });
