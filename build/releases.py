@@ -12,13 +12,18 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-"""The releases of TensorFlow that the wheel can be built from, and their stock wheels."""
+"""The releases of TensorFlow that the wheel can be built from, and their stock wheels.
+
+    python3 build/releases.py [RELEASE]
+
+prints the tags of the Pythons that a release has wheels for, a line each.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 
-from build_error import BuildError
+from build_error import BuildError, command_line, run_main
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,3 +101,14 @@ def release_named(name: str) -> Release:
             "bazel build --repo_env=TFMS_RELEASE=2.21.0."
         )
     return RELEASES[name or BASE]
+
+
+def main() -> None:
+    """Runs the command line."""
+    parser = command_line(__doc__)
+    parser.add_argument("release", nargs="?", default=BASE, help=f"default: {BASE}")
+    print(*release_named(parser.parse_args().release).sha256, sep="\n")
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -92,6 +92,15 @@ def wheel_name(tag: str, release: str = BASE) -> str:
     return f"tensorflow-{release}-{tag}-{tag}-{release_named(release).platform}.whl"
 
 
+def sha256_of(path: pathlib.Path) -> str:
+    """Returns the SHA-256 of a file in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
 def verify_hash(wheel: pathlib.Path, expected: str) -> None:
     """Checks a wheel's content.
 
@@ -102,13 +111,10 @@ def verify_hash(wheel: pathlib.Path, expected: str) -> None:
     Raises:
       BuildError: the content has another hash.
     """
-    digest = hashlib.sha256()
-    with wheel.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    if digest.hexdigest() != expected:
+    found = sha256_of(wheel)
+    if found != expected:
         raise BuildError(
-            f"{wheel} has SHA-256 {digest.hexdigest()}, but {expected} is pinned.\n"
+            f"{wheel} has SHA-256 {found}, but {expected} is pinned.\n"
             "The file is damaged, or is not the wheel that TensorFlow released. Delete it and try "
             "again; if that does not help, find out where pip gets it from (pip config list)."
         )

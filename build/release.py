@@ -1,0 +1,305 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Checks wheels that are to be released, and writes what goes with them.
+
+    python3 build/release.py --out FOLDER [--since REVISION] WHEEL...
+
+FOLDER gets beside the wheels
+
+    WHEEL.cdx.json     what the wheel is made of (CycloneDX): the stock wheel that it changes, with
+                       each patch, the runtime library, and what it needs of the package index
+    SHA256SUMS         of all of them; sha256sum --check SHA256SUMS verifies a download
+    RELEASE_NOTES.md   the changes since a revision, from the log
+
+All are the same whenever and wherever they are made from the same wheels and revision.
+"""
+
+from __future__ import annotations
+
+import datetime
+import email.parser
+import hashlib
+import pathlib
+import re
+import subprocess
+import sys
+import uuid
+import zipfile
+from collections.abc import Sequence
+
+from cyclonedx.model import AttachedText, HashAlgorithm, HashType, Property
+from cyclonedx.model.bom import Bom
+from cyclonedx.model.component import (
+    Component,
+    ComponentScope,
+    ComponentType,
+    Diff,
+    Patch,
+    PatchClassification,
+    Pedigree,
+)
+from cyclonedx.output import OutputFormat, make_outputter
+from cyclonedx.schema import SchemaVersion
+from packageurl import PackageURL
+from packaging.requirements import Requirement
+
+import patch_series
+from assemble_wheel import LOCAL_VERSION
+from build_error import BuildError, command_line, run_main
+from releases import release_named
+from stock_wheel import sha256_of
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+_NAME = re.compile(
+    r"tensorflow-(?P<release>[\d.]+)\+(?P<local>[\w.]+)-(?P<tag>cp\d+)-cp\d+-\w+\.whl"
+)
+_RUNTIME = "tensorflow/libtensorflow_multistream.so"
+
+
+def parse_name(wheel: pathlib.Path) -> tuple[str, str]:
+    """Reads a wheel's file name.
+
+    Args:
+      wheel: the file.
+
+    Returns:
+      The release of TensorFlow, such as "2.21.0", and the tag of the Python, such as "cp312".
+
+    Raises:
+      BuildError: it is not the name of a wheel of this version of ours.
+    """
+    name = _NAME.fullmatch(wheel.name)
+    if name is None or name["local"] != LOCAL_VERSION:
+        raise BuildError(
+            f"{wheel.name} is not a wheel of version {LOCAL_VERSION}.\n"
+            "Take those that scripts/build_wheel.sh has made."
+        )
+    return name["release"], name["tag"]
+
+
+def check(wheel: pathlib.Path) -> None:
+    """Checks a wheel as those do who publish it.
+
+    Args:
+      wheel: the file.
+
+    Raises:
+      BuildError: twine would refuse its description, or auditwheel finds that it needs newer
+        libraries than its name says.
+    """
+    for command in (("twine", "check", "--strict"), ("auditwheel", "show")):
+        done = subprocess.run(
+            [sys.executable, "-m", *command, str(wheel)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        said = " ".join((done.stdout + done.stderr).split())
+        if done.returncode:
+            raise BuildError(f"{command[0]} refuses {wheel.name}: {said}")
+        if command[0] == "auditwheel":
+            found = re.search(r'platform tag: "(\w+)"', said)
+            if found is None or found[1] not in wheel.name:
+                raise BuildError(f"The tag of {wheel.name} is not the one of its libraries: {said}")
+
+
+def _hash(digest: str) -> HashType:
+    return HashType(alg=HashAlgorithm.SHA_256, content=digest)
+
+
+def _needed(requirement: str) -> Component:
+    parsed = Requirement(requirement)
+    properties = [Property(name="python:requirement", value=requirement)]
+    return Component(
+        name=parsed.name,
+        bom_ref=requirement,
+        purl=PackageURL("pypi", name=parsed.name.lower().replace("_", "-")),
+        scope=ComponentScope.OPTIONAL if "extra" in str(parsed.marker) else ComponentScope.REQUIRED,
+        properties=properties,
+    )
+
+
+def bill_of_materials(wheel: pathlib.Path, patches: pathlib.Path, made: datetime.datetime) -> str:
+    """Says what a wheel is made of.
+
+    Args:
+      wheel: the file.
+      patches: folder of the series that it was made with.
+      made: the time to say.
+
+    Returns:
+      CycloneDX 1.6, as JSON.
+
+    Raises:
+      BuildError: the wheel has no runtime, or no metadata.
+    """
+    release, tag = parse_name(wheel)
+    stock = release_named(release)
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        if len(names) != 1 or _RUNTIME not in archive.NameToInfo:
+            raise BuildError(f"{wheel.name} has no metadata, or no {_RUNTIME}.")
+        metadata = email.parser.BytesParser().parsebytes(archive.read(names[0]), headersonly=True)
+        runtime = hashlib.sha256(archive.read(_RUNTIME)).hexdigest()
+    digest = sha256_of(wheel)
+    version = str(metadata["Version"])
+    pedigree = Pedigree(
+        ancestors=[
+            Component(
+                name="tensorflow",
+                version=release,
+                bom_ref=f"tensorflow-{release}-{tag}",
+                purl=PackageURL("pypi", name="tensorflow", version=release),
+                hashes=[_hash(stock.sha256[tag])],
+            )
+        ],
+        patches=[
+            Patch(
+                type=PatchClassification.UNOFFICIAL,
+                diff=Diff(text=AttachedText(content=(patches / name).read_text())),
+            )
+            for name in patch_series.read_series(patches)
+        ],
+        notes="The runtime library is added, with the Python files that MODIFICATIONS lists.",
+    )
+    bom = Bom(
+        serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"sha256:{digest}"),
+        components=[
+            Component(
+                name=pathlib.PurePosixPath(_RUNTIME).name,
+                version=version,
+                type=ComponentType.LIBRARY,
+                bom_ref=_RUNTIME,
+                hashes=[_hash(runtime)],
+            ),
+            *map(_needed, sorted(metadata.get_all("Requires-Dist", []))),
+        ],
+    )
+    bom.metadata.timestamp = made
+    bom.metadata.component = Component(
+        name="tensorflow",
+        version=version,
+        bom_ref=wheel.name,
+        type=ComponentType.LIBRARY,
+        hashes=[_hash(digest)],
+        pedigree=pedigree,
+    )
+    bom.register_dependency(bom.metadata.component, bom.components)
+    text: str = make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(
+        indent=2
+    )
+    return text + "\n"
+
+
+def git(*arguments: str) -> str:
+    """Runs Git in the repository.
+
+    Args:
+      *arguments: Git's.
+
+    Returns:
+      What it prints.
+
+    Raises:
+      BuildError: it fails; says why.
+    """
+    done = subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise BuildError(f"git {arguments[0]}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def release_notes(wheels: Sequence[pathlib.Path], since: str) -> str:
+    """Says what is new.
+
+    Args:
+      wheels: those that are released.
+      since: a revision; "" for the last tag, or the beginning if there is none.
+
+    Returns:
+      Markdown: the wheels with their hashes, and the subject of each change, newest first.
+
+    Raises:
+      BuildError: there is no such revision.
+    """
+    if not since:
+        tags = git("tag", "--merged", "HEAD", "--sort=-creatordate").splitlines()
+        since = tags[0] if tags else ""
+    subjects = git("log", "--format=- %s", f"{since}..HEAD" if since else "HEAD", "--")
+    pythons = [f"| `{wheel.name}` | `{sha256_of(wheel)}` |" for wheel in wheels]
+    revision = git("rev-parse", "HEAD")
+    return "\n".join(
+        [
+            f"# Multi-stream TensorFlow {LOCAL_VERSION}",
+            "",
+            f"Made from {revision}.",
+            "",
+            "| wheel | SHA-256 |",
+            "| --- | --- |",
+            *pythons,
+            "",
+            f"## Changes since {since}" if since else "## Changes",
+            "",
+            subjects or "None.",
+            "",
+        ]
+    )
+
+
+def write(wheels: Sequence[pathlib.Path], out: pathlib.Path, since: str) -> None:
+    """Writes what goes with wheels into a folder.
+
+    Args:
+      wheels: files in that folder.
+      out: the folder.
+      since: as for release_notes.
+
+    Raises:
+      BuildError: see bill_of_materials and release_notes.
+    """
+    made = datetime.datetime.fromisoformat(git("log", "-1", "--format=%cI"))
+    files = list(wheels)
+    for wheel in wheels:
+        patches = ROOT / "patches" / parse_name(wheel)[0]
+        files.append(out / f"{wheel.name}.cdx.json")
+        files[-1].write_text(bill_of_materials(wheel, patches, made))
+    files.append(out / "RELEASE_NOTES.md")
+    files[-1].write_text(release_notes(wheels, since))
+    sums = [f"{sha256_of(file)}  {file.name}\n" for file in sorted(files)]
+    (out / "SHA256SUMS").write_text("".join(sums))
+
+
+def main() -> None:
+    """Runs the command line."""
+    parser = command_line(__doc__)
+    parser.add_argument("wheels", nargs="+", type=pathlib.Path, metavar="WHEEL")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder that has them")
+    parser.add_argument("--since", default="", help="revision; default: the last tag")
+    options = parser.parse_args()
+    for wheel in options.wheels:
+        if not wheel.is_file() or wheel.resolve().parent != options.out.resolve():
+            raise BuildError(f"There is no {wheel} in {options.out}.")
+        parse_name(wheel)
+        print(f"{wheel.name} ...", flush=True)
+        check(wheel)
+    write(options.wheels, options.out, options.since)
+    for file in sorted(options.out.iterdir()):
+        print(file)
+
+
+if __name__ == "__main__":
+    run_main(main)

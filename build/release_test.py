@@ -1,0 +1,148 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""What goes with wheels that are released says what they are, and wrong wheels are refused."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import pathlib
+import subprocess
+import zipfile
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+import release
+from assemble_wheel import LOCAL_VERSION
+from build_error import BuildError
+from releases import BASE, RELEASES
+from stock_wheel import sha256_of
+
+METADATA = f"""Metadata-Version: 2.1
+Name: tensorflow
+Version: {BASE}+{LOCAL_VERSION}
+Requires-Dist: numpy>=1.26.0
+Requires-Dist: nvidia-nccl-cu12<3.0; extra == "and-cuda"
+Description-Content-Type: text/markdown
+
+# TensorFlow
+"""
+RUNTIME = "tensorflow/libtensorflow_multistream.so"
+MADE = datetime.datetime(2026, 1, 2, tzinfo=datetime.timezone.utc)
+
+
+# A call that every libc has, and one that the first manylinux levels' does not.
+OLD_CALL, NEWER_CALL = 'puts("")', "getrandom(nullptr, 0, 0)"
+
+
+def make_wheel(
+    folder: pathlib.Path, call: str = OLD_CALL, metadata: str = METADATA
+) -> pathlib.Path:
+    """A wheel whose runtime makes a call; the same bytes each time."""
+    folder.mkdir(exist_ok=True)
+    library = folder / "a.so"
+    source = f"#include <cstdio>\n#include <sys/random.h>\nvoid f() {{ {call}; }}\n"
+    command = ["g++", "-shared", "-fPIC", "-xc++", "-", "-o", str(library)]
+    subprocess.run(command, input=source, text=True, check=True)
+    path = folder / f"tensorflow-{BASE}+{LOCAL_VERSION}-cp311-cp311-manylinux_2_5_x86_64.whl"
+    info = f"tensorflow-{BASE}+{LOCAL_VERSION}.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (
+            (RUNTIME, library.read_bytes()),
+            (f"{info}/METADATA", metadata.encode()),
+            (f"{info}/WHEEL", b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\n"),
+            (f"{info}/RECORD", f"{RUNTIME},,\n".encode()),  # where auditwheel looks for files
+        ):
+            archive.writestr(zipfile.ZipInfo(name), content)
+    library.unlink()
+    return path
+
+
+def test_a_wheel_whose_tag_is_true_passes(tmp_path: pathlib.Path) -> None:
+    release.check(make_wheel(tmp_path))
+
+
+def test_a_tag_that_promises_more_is_refused(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(BuildError, match="is not the one of its libraries"):
+        release.check(make_wheel(tmp_path, NEWER_CALL))
+
+
+def test_metadata_that_an_index_would_not_take(tmp_path: pathlib.Path) -> None:
+    wheel = make_wheel(tmp_path, metadata=METADATA.partition("Description")[0])
+    with pytest.raises(BuildError, match="twine refuses"):
+        release.check(wheel)
+
+
+def test_the_bill_names_stock_wheel_patches_runtime_and_needs(tmp_path: pathlib.Path) -> None:
+    wheel = make_wheel(tmp_path)
+    text = release.bill_of_materials(wheel, release.ROOT / "patches" / BASE, MADE)
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    bill = json.loads(text)
+    itself = bill["metadata"]["component"]
+    assert itself["hashes"][0]["content"] == sha256_of(wheel)
+    (ancestor,) = itself["pedigree"]["ancestors"]
+    assert ancestor["hashes"][0]["content"] == RELEASES[BASE].sha256["cp311"]
+    series = (release.ROOT / "patches" / BASE / "series").read_text().split()
+    assert len(itself["pedigree"]["patches"]) == len(series)
+    parts = {part["name"]: part for part in bill["components"]}
+    with zipfile.ZipFile(wheel) as archive:
+        digest = hashlib.sha256(archive.read(RUNTIME)).hexdigest()
+    assert parts["libtensorflow_multistream.so"]["hashes"][0]["content"] == digest
+    assert parts["numpy"]["scope"] == "required"
+    assert parts["nvidia-nccl-cu12"]["scope"] == "optional"
+
+
+def test_all_that_is_written_is_the_same_each_time(tmp_path: pathlib.Path) -> None:
+    written = []
+    for name in ("a", "b"):
+        wheel = make_wheel(tmp_path / name)
+        release.write([wheel], wheel.parent, "HEAD")
+        written.append({file.name: file.read_bytes() for file in wheel.parent.iterdir()})
+        done = subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=wheel.parent, check=False)
+        assert done.returncode == 0
+    assert written[0] == written[1]
+    names = {wheel.name, f"{wheel.name}.cdx.json", "RELEASE_NOTES.md", "SHA256SUMS"}
+    assert written[0].keys() == names
+
+
+def test_the_notes_have_each_change_since_the_revision(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    release.git("init", "--quiet")
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for subject in ("first", "second", "third"):
+        release.git(*identity, "commit", "--quiet", "--allow-empty", "-m", subject)
+    release.git("tag", "v1", "HEAD~1")
+    assert "## Changes since v1\n\n- third\n" in release.release_notes([], "")
+    assert "- third\n- second\n" in release.release_notes([], "HEAD~2")
+    with pytest.raises(BuildError, match="no-such"):
+        release.release_notes([], "no-such")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a.whl",
+        f"tensorflow-{BASE}-cp311-cp311-any.whl",
+        "tensorflow-2.21.0+other-cp311-cp311-a.whl",
+    ],
+)
+def test_another_wheel_is_named(name: str, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(BuildError, match="is not a wheel of version"):
+        release.parse_name(tmp_path / name)

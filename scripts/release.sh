@@ -1,0 +1,79 @@
+#!/bin/bash
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+# Makes a release: wheels, checked by twine and auditwheel, with a bill of materials,
+# checksums and release notes.
+#
+#   scripts/release.sh [--python TAG ...] [--release RELEASE] [--out FOLDER]
+#                      [--sysroot FOLDER] [--since REVISION]
+#
+#   --python TAG      for that Python; may be given again [each that TensorFlow has]
+#   --release R       of TensorFlow [2.21.0]
+#   --out FOLDER      gets all of it, and is new or empty [dist/release]
+#   --sysroot FOLDER  of scripts/make_sysroot.sh, so that the wheels run on systems
+#                     as old as stock's do [this system]
+#   --since REVISION  where the release notes begin [the last tag]
+#
+# The wheels have the same bytes wherever they are made with the same compiler.
+# Exit status: 0; 1 if it fails; 2 for a wrong argument.
+
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+pythons=()
+release=""
+out="${ROOT}/dist/release"
+since=""
+build=()
+while (($#)); do
+  case "$1" in
+    --python) needs_value "$@" && pythons+=("$2") && shift 2 ;;
+    --python=*) pythons+=("${1#*=}") && shift ;;
+    --release) needs_value "$@" && release="$2" && shift 2 ;;
+    --release=*) release="${1#*=}" && shift ;;
+    --out) needs_value "$@" && out="$2" && shift 2 ;;
+    --out=*) out="${1#*=}" && shift ;;
+    --sysroot) needs_value "$@" && build+=("--sysroot=$2") && shift 2 ;;
+    --sysroot=*) build+=("$1") && shift ;;
+    --since) needs_value "$@" && since="$2" && shift 2 ;;
+    --since=*) since="${1#*=}" && shift ;;
+    -h | --help) show_help ;;
+    *) wrong_argument "unknown argument '$1'" ;;
+  esac
+done
+if [[ -n "$(ls -A "${out}" 2>/dev/null)" ]]; then
+  fail "${out} is not empty" "Remove it, or name another folder with --out."
+fi
+if [[ -n "$(git -C "${ROOT}" status --porcelain)" ]]; then
+  fail "there are changes that are not committed" "Commit or remove them: git status."
+fi
+
+stage "tools" "Install the packages named above by hand, then try again."
+install_system_packages --test
+make_venv "$(python_tag)"
+pip_install -r "${ROOT}/build/requirements-dev.txt"
+if [[ -n "${release}" ]]; then build+=("--release=${release}"); fi
+if ((${#pythons[@]} == 0)); then
+  mapfile -t pythons < <(python3 "${ROOT}/build/releases.py" "${release}")
+fi
+
+wheels=()
+for tag in "${pythons[@]}"; do
+  stage "wheel for ${tag}" "The error above says why."
+  built="$("${ROOT}/scripts/build_wheel.sh" --python "${tag}" --out "${out}" "${build[@]}" | tee /dev/stderr | tail -n 1)"
+  wheels+=("${built}")
+done
+
+stage "checks, bill of materials, checksums, notes" "The error above names the wheel."
+"${VENV}/bin/python" "${ROOT}/build/release.py" --out "${out}" --since "${since}" "${wheels[@]}"
