@@ -243,7 +243,8 @@ def needed_of(
         for path in sources.rglob("*")
         if path.suffix in (".cc", ".h")
         and path.parent.name != "testing"
-        and not path.stem.endswith(("_test", "_fixture", "_benchmark"))
+        # The last is only for a TensorFlow that is built from source.
+        and not path.stem.endswith(("_test", "_fixture", "_benchmark", "source_hooks"))
     ]
     has = read_wheel(wheel, included(files), unpacked)
     defined, needed = dynamic_symbols(library)
