@@ -141,10 +141,12 @@ class GroupAllocator : public AllocatorWrapper {
       owner->Add(begin, size, group_);
     }
     if (Sanitizer* sanitizer = group_->sanitizer()) {
-      // What nobody launches an op for is copied from the host, or from another
-      // GPU, to the visible device: TensorFlow waits for the end of the copy.
+      // What no op of the group asks for is copied from the host, or from
+      // another GPU, to the visible device: TensorFlow waits for the end of the
+      // copy. A thread that launches an op of another group may do so meanwhile,
+      // as when that op is a call, whose results it copies.
       const bool for_copy =
-          group_->is_leader() && GroupOnThread::Get() == nullptr;
+          group_->is_leader() && GroupOnThread::Get() != group_;
       if (moves) sanitizer->Forget(address, bytes);
       sanitizer->Allocate(group_->index(), address, bytes, for_copy);
       NoteFreshMemory(address);
