@@ -368,7 +368,10 @@ def _context_of(capsule: Any) -> int:
 def _handle_of(captured: Any) -> int:
     """The TFE_TensorHandle* of an eager tensor, for which TensorFlow has no function in Python."""
     folder = pathlib.Path(ops.__file__).resolve().parents[1]
-    library = ctypes.PyDLL(str(folder / "lib_pywrap_tensorflow_common.so"))
+    # In releases before 2.20 in the second.
+    names = ("lib_pywrap_tensorflow_common.so", "_pywrap_tensorflow_internal.so")
+    path = next(folder / name for name in names if (folder / name).exists())
+    library = ctypes.PyDLL(str(path))
     get = library["_Z18EagerTensor_HandlePK7_object"]
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object]
     return int(get(captured))

@@ -195,6 +195,9 @@ def main() -> None:
     sys.argv = ["-c"]
     sys.path[0] = ""
     module = sys.modules["__main__"] = types.ModuleType("__main__")
+    # Python empties the modules that are still there as it ends. One that was gone by then would
+    # leave its names to the garbage collector, which not each Python runs to the end.
+    vars(sys)["module_of_job"] = module
     exec(compile(code, "<string>", "exec", dont_inherit=True), vars(module))
 
 

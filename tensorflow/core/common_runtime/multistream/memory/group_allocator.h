@@ -143,8 +143,8 @@ class GroupAllocator : public AllocatorWrapper {
     if (Sanitizer* sanitizer = group_->sanitizer()) {
       // What no op of the group asks for is copied from the host, or from
       // another GPU, to the visible device: TensorFlow waits for the end of the
-      // copy. A thread that launches an op of another group may do so meanwhile,
-      // as when that op is a call, whose results it copies.
+      // copy. A thread that launches an op of another group may do so
+      // meanwhile, as when that op is a call, whose results it copies.
       const bool for_copy =
           group_->is_leader() && GroupOnThread::Get() != group_;
       if (moves) sanitizer->Forget(address, bytes);

@@ -331,6 +331,40 @@ TEST_F(GroupAllocatorTest, AnAllocationMakesItsWholeRegionTheGroups) {
   EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_ + 4095), &a_);
 }
 
+// The reports of a sanitizer when a thread that launches an op of group
+// `on_thread` allocates memory of the leader's, which the leader has used and
+// freed, and group 1 then reads it without having waited.
+int64_t ReportsOfAllocation(int on_thread) {
+  static constexpr int kGpu = 7;  // no other test's
+  StreamRecord record;
+  std::vector<std::unique_ptr<StreamGroup>> fakes;
+  for (int i = 0; i < 2; ++i) {
+    fakes.push_back(std::make_unique<FakeStreamGroup>(kGpu, i, &record));
+  }
+  GpuGroups groups(std::move(fakes), SanitizerMode::kLog);
+  Sanitizer* log = groups.leader()->sanitizer();
+  RegionAllocator region;
+  GroupAllocator allocator(&region, groups.leader(), [&](const void*, size_t) {
+    return std::make_pair(static_cast<const void*>(region.memory_),
+                          size_t{RegionAllocator::kBytes});
+  });
+  void* address = allocator.AllocateRaw(64, 16);
+  log->Launch(0, "before", {{address, 16, true, "output 0"}});
+  allocator.DeallocateRaw(address);
+  {
+    GroupOnThread thread(groups.group(on_thread));
+    address = allocator.AllocateRaw(64, 16);
+  }
+  log->Launch(1, "reader", {{address, 16, false, "input 0"}});
+  MemoryOwner::Get()->Add(region.memory_, RegionAllocator::kBytes, nullptr);
+  return log->report_count();
+}
+
+TEST_F(GroupAllocatorTest, WhatNoOpOfTheLeaderAsksForIsCopiedThere) {
+  EXPECT_EQ(ReportsOfAllocation(/*on_thread=*/1), 0);
+  EXPECT_EQ(ReportsOfAllocation(/*on_thread=*/0), 1);
+}
+
 TEST_F(GroupAllocatorTest, AllocationsWithAttributesCountToo) {
   GroupAllocator allocator(&region_, &a_, WholeRegion());
   ASSERT_NE(allocator.AllocateRaw(64, 16, AllocationAttributes()), nullptr);
