@@ -18,7 +18,7 @@
 them (https://github.com/DeepRec-AI/DeepRec, rewriter_config.proto) and other numbers, since
 TensorFlow uses DeepRec's for other fields; `GPUOptions` gets `cuda_graph_enable_jit` likewise. The
 runtime finds them among the fields that the C++ messages of TensorFlow do not know and keep;
-`config_fields.h` has the same numbers.
+`message_fields.h` has the same numbers.
 
 `rewriter_config_pb2` and `config_pb2` import this module in the place of
 `google.protobuf.descriptor_pool`.

@@ -20,7 +20,7 @@ limitations under the License.
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/unknown_field_set.h"
-#include "tensorflow/core/common_runtime/multistream/config/config_fields.h"
+#include "tensorflow/core/common_runtime/multistream/config/message_fields.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"
 
 namespace tensorflow {

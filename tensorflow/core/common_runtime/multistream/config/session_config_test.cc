@@ -20,7 +20,7 @@ limitations under the License.
 #include <string>
 
 #include "absl/strings/match.h"
-#include "tensorflow/core/common_runtime/multistream/config/config_fields.h"
+#include "tensorflow/core/common_runtime/multistream/config/message_fields.h"
 
 namespace tensorflow {
 namespace multistream {

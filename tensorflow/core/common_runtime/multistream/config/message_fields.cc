@@ -13,7 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-#include "tensorflow/core/common_runtime/multistream/config/config_fields.h"
+#include "tensorflow/core/common_runtime/multistream/config/message_fields.h"
 
 #include <memory>
 #include <string>

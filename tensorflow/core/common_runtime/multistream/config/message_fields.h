@@ -17,8 +17,8 @@ limitations under the License.
 // C++, and the functions with which programs use them (by way of
 // multistream.h); message_fields.py has the same for Python.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CONFIG_CONFIG_FIELDS_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CONFIG_CONFIG_FIELDS_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CONFIG_MESSAGE_FIELDS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CONFIG_MESSAGE_FIELDS_H_
 
 #include <string>
 
@@ -70,4 +70,4 @@ std::string ParseConfigText(const std::string& text, ConfigProto* config);
 }  // namespace multistream
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CONFIG_CONFIG_FIELDS_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CONFIG_MESSAGE_FIELDS_H_
