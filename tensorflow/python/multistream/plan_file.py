@@ -68,13 +68,13 @@ def save_plan(path: str | PathLike[str]) -> Iterator[None]:
     if not _lock.acquire(blocking=False):
         raise RuntimeError("tf.cuda.save_plan: another one has not come to its end")
     try:
-        library.TFMS_StartPlanCapture()
+        library.TFMS_StartSavedPlan()
         try:
             yield
         finally:
-            length = library.TFMS_StopPlanCapture(None, 0)
+            length = library.TFMS_StopSavedPlan(None, 0)
             buffer = ctypes.create_string_buffer(abs(length) + 1)
-            length = library.TFMS_StopPlanCapture(buffer, len(buffer))
+            length = library.TFMS_StopSavedPlan(buffer, len(buffer))
     finally:
         _lock.release()
     text = buffer.value.decode()

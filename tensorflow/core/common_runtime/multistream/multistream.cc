@@ -18,15 +18,15 @@ limitations under the License.
 #include <algorithm>
 #include <cstring>
 
-#include "tensorflow/core/common_runtime/multistream/attach/executor_hook.h"
+#include "tensorflow/core/common_runtime/multistream/attach/device_factories.h"
 #include "tensorflow/core/common_runtime/multistream/attach/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/config/process_options.h"
-#include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 #include "tensorflow/core/common_runtime/multistream/executor/capture_report.h"
 #include "tensorflow/core/common_runtime/multistream/executor/node_level_executor.h"
-#include "tensorflow/core/common_runtime/multistream/plan/plan_capture.h"
 #include "tensorflow/core/common_runtime/multistream/plan/plan_table.h"
+#include "tensorflow/core/common_runtime/multistream/plan/saved_plan.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
@@ -178,14 +178,14 @@ int TFMS_PlanTable(const char* graph, int bytes, const char* function,
 }
 
 // Groups of nodes are noted from now on, as steps run.
-void TFMS_StartPlanCapture() { tensorflow::multistream::PlanCapture::Start(); }
+void TFMS_StartSavedPlan() { tensorflow::multistream::SavedPlan::Start(); }
 
 // Until now: CopyText of a line "GROUP NAME" for each node, or -1 - that of an
 // error message. With `size` 0, goes on.
-int TFMS_StopPlanCapture(char* plan, int size) {
+int TFMS_StopSavedPlan(char* plan, int size) {
   const absl::StatusOr<std::string> made =
-      tensorflow::multistream::PlanCapture::Lines();
-  if (size > 0) tensorflow::multistream::PlanCapture::Stop();
+      tensorflow::multistream::SavedPlan::Lines();
+  if (size > 0) tensorflow::multistream::SavedPlan::Stop();
   if (!made.ok()) {
     return -1 - CopyText(std::string(made.status().message()), plan, size);
   }
@@ -195,7 +195,7 @@ int TFMS_StopPlanCapture(char* plan, int size) {
 // Whether steps may be captured in this process.
 int TFMS_Captures() { return tensorflow::multistream::MayCapture() ? 1 : 0; }
 
-// CaptureFunctions (executor_hook.h): CopyText of an error message.
+// CaptureFunctions (device_factories.h): CopyText of an error message.
 int TFMS_CaptureFunctions(int has_devices, char* message, int size) {
   const absl::Status status =
       tensorflow::multistream::CaptureFunctions(has_devices != 0);
@@ -222,7 +222,7 @@ int TFMS_InjectTestFault(int fault, int times) {
              : 0;
 }
 
-// For tests: LookAtEnvironmentAgain (executor_hook.h). CopyText of an error
+// For tests: LookAtEnvironmentAgain (device_factories.h). CopyText of an error
 // message.
 int TFMS_LookAtEnvironmentAgain(char* message, int size) {
   const absl::Status status = tensorflow::multistream::LookAtEnvironmentAgain();
@@ -230,7 +230,7 @@ int TFMS_LookAtEnvironmentAgain(char* message, int size) {
 }
 
 int64_t TFMS_EmulatedMemoryViolations() {
-  return tensorflow::multistream::EmulatedMemoryViolations();
+  return tensorflow::multistream::MemoryInUse::Get()->violations();
 }
 
 }  // extern "C"

@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<SubAllocator>> NewCudaMemory(int gpu,
 
 // Pinned memory of the host for the copies of one group, up to
 // TF_GPU_HOST_MEM_LIMIT_IN_MB as TensorFlow's own allocator of it. To be called
-// while the group's executor is chosen (group_executors.h).
+// while the group's executor is chosen (stream_executors.h).
 absl::StatusOr<std::unique_ptr<Allocator>> NewPinnedMemory(
     const StreamGroup& group);
 

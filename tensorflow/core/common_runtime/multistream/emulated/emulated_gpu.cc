@@ -34,12 +34,13 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/config/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/config/session_config.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/memory/pool_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/step/recording.h"
 #include "tensorflow/core/common_runtime/multistream/step/recording_device.h"
-#include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+#include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/threadpool_device.h"
@@ -93,7 +94,7 @@ class CheckedAllocator : public GroupAllocator {
   void DeallocateRaw(void* memory) override {
     if (GroupsAreOfParent()) return;
     const size_t bytes = RequestedSize(memory);
-    CheckEmulatedFree(group(), memory, bytes);
+    MemoryInUse::Get()->CheckFree(group(), memory, bytes);
     // A large tensor's ends show as well as all of it, and cost less.
     constexpr size_t kSpoiled = 4096;
     char* begin = static_cast<char*>(memory);

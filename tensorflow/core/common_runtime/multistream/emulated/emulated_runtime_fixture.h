@@ -33,6 +33,7 @@ limitations under the License.
 #include "tensorflow/cc/ops/math_ops.h"
 #include "tensorflow/cc/ops/resource_variable_ops.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
@@ -103,14 +104,14 @@ class EmulatedRuntimeTest : public ::testing::Test {
                     ->Run({{"x", Input(0)}}, {"y:0"}, {}, &outputs)
                     .ok());
     ASSERT_EQ(StreamStats().size(), kGroups);
-    violations_before_ = EmulatedMemoryViolations();
+    violations_before_ = MemoryInUse::Get()->violations();
   }
 
   // Whatever a test does, every step ends, and no memory was reused early.
   void TearDown() override {
     EXPECT_TRUE(Eventually(
         [] { return Total(&StreamGroupStats::steps_running) == 0; }));
-    EXPECT_EQ(EmulatedMemoryViolations(), violations_before_);
+    EXPECT_EQ(MemoryInUse::Get()->violations(), violations_before_);
   }
 
   static EmulatedStreamGroup* Group(int i) {

@@ -15,93 +15,21 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <deque>
-#include <map>
 #include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
-#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
 
-// What is enqueued on a stream of each group's uses of foreign memory, by
-// itself or through waits: the last one's number.
-using Known = std::array<int64_t, kMaxGroupCount>;
-
-// Uses of memory by groups that do not own it and whose streams have yet to
-// complete them, and which of them the streams wait for.
-class ForeignUses {
- public:
-  static ForeignUses* Get() {
-    static ForeignUses* uses = new ForeignUses;
-    return uses;
-  }
-  // Returns the use's number.
-  int64_t Add(const EmulatedStreamGroup* group, const void* address) {
-    absl::MutexLock lock(&mu_);
-    const int64_t number = ++last_;
-    pending_[address][number] = group->index();
-    known_[group][group->index()] = number;
-    return number;
-  }
-  void Remove(const void* address, int64_t number) {
-    absl::MutexLock lock(&mu_);
-    auto found = pending_.find(address);
-    found->second.erase(number);
-    if (found->second.empty()) pending_.erase(found);
-  }
-  void CheckFree(const StreamGroup* owner, const void* begin, size_t bytes) {
-    absl::MutexLock lock(&mu_);
-    const Known& known = known_[owner];
-    for (auto it = pending_.lower_bound(begin);
-         it != pending_.end() &&
-         it->first < static_cast<const char*>(begin) + bytes;
-         ++it) {
-      for (const auto& [number, group] : it->second) {
-        if (number <= known[group]) continue;
-        ++violations_;
-        LOG(ERROR) << "Memory at " << begin << " (" << bytes
-                   << " bytes) was freed while another stream group may still "
-                      "use it.";
-        return;
-      }
-    }
-  }
-  Known Tail(const StreamGroup* group) {
-    absl::MutexLock lock(&mu_);
-    return known_[group];
-  }
-  void Wait(const StreamGroup* group, const Known& other) {
-    absl::MutexLock lock(&mu_);
-    Known& known = known_[group];
-    for (int i = 0; i < kMaxGroupCount; ++i) {
-      known[i] = std::max(known[i], other[i]);
-    }
-  }
-  int64_t violations() {
-    absl::MutexLock lock(&mu_);
-    return violations_;
-  }
-
- private:
-  absl::Mutex mu_;
-  int64_t last_ ABSL_GUARDED_BY(mu_) = 0;
-  // By address and number: the group.
-  std::map<const void*, std::map<int64_t, int>> pending_ ABSL_GUARDED_BY(mu_);
-  std::map<const StreamGroup*, Known> known_ ABSL_GUARDED_BY(mu_);
-  int64_t violations_ ABSL_GUARDED_BY(mu_) = 0;
-};
-
 struct EmulatedEvent : public StreamEvent {
-  Known known = {};
+  MemoryInUse::Known known = {};
 };
 
 }  // namespace
@@ -153,7 +81,7 @@ EmulatedStreamGroup::~EmulatedStreamGroup() {
 // Ops run when they are launched, on the host, so order needs no waits. What is
 // waited for only says which memory may be freed.
 void EmulatedStreamGroup::WaitFor(StreamGroup* other) {
-  ForeignUses::Get()->Wait(this, ForeignUses::Get()->Tail(other));
+  MemoryInUse::Get()->Wait(this, MemoryInUse::Get()->Tail(other));
 }
 void EmulatedStreamGroup::RecordOwnEvent() { Record(&impl_->own_event); }
 void EmulatedStreamGroup::WaitForOwnEventOf(StreamGroup* other) {
@@ -164,10 +92,10 @@ std::unique_ptr<StreamEvent> EmulatedStreamGroup::NewEvent() {
   return std::make_unique<EmulatedEvent>();
 }
 void EmulatedStreamGroup::Record(StreamEvent* event) {
-  static_cast<EmulatedEvent*>(event)->known = ForeignUses::Get()->Tail(this);
+  static_cast<EmulatedEvent*>(event)->known = MemoryInUse::Get()->Tail(this);
 }
 void EmulatedStreamGroup::WaitForEvent(StreamGroup*, StreamEvent* event) {
-  ForeignUses::Get()->Wait(this, static_cast<EmulatedEvent*>(event)->known);
+  MemoryInUse::Get()->Wait(this, static_cast<EmulatedEvent*>(event)->known);
 }
 
 void EmulatedStreamGroup::ThenExecute(std::function<void()> f) {
@@ -206,9 +134,9 @@ absl::Status EmulatedStreamGroup::Synchronize() {
 }
 
 void EmulatedStreamGroup::NoteForeignUse(const void* address) {
-  const int64_t number = ForeignUses::Get()->Add(this, address);
+  const int64_t number = MemoryInUse::Get()->Add(this, address);
   ThenExecute(
-      [address, number] { ForeignUses::Get()->Remove(address, number); });
+      [address, number] { MemoryInUse::Get()->Remove(address, number); });
 }
 
 void EmulatedStreamGroup::Pause() {
@@ -221,13 +149,6 @@ void EmulatedStreamGroup::Resume() {
   impl_->paused = false;
   impl_->changed.SignalAll();
 }
-
-void CheckEmulatedFree(const StreamGroup* owner, const void* begin,
-                       size_t bytes) {
-  ForeignUses::Get()->CheckFree(owner, begin, bytes);
-}
-
-int64_t EmulatedMemoryViolations() { return ForeignUses::Get()->violations(); }
 
 }  // namespace multistream
 }  // namespace tensorflow

@@ -13,9 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What does a stream of an emulated GPU do, and which memory may its ops yet
-// use? The emulated GPU has a group of each, and tells it what is freed; tests
-// stop its stream, and ask for violations.
+// What does a stream of an emulated GPU do? The emulated GPU has one for each
+// group; tests stop it. memory_in_use.h knows what its ops have yet to use.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_STREAM_GROUP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_STREAM_GROUP_H_
@@ -59,15 +58,6 @@ class EmulatedStreamGroup : public StreamGroup {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// To be called before `owner` frees its memory, which it may hand out at once,
-// to ops on its own stream. A violation if another group may still use it.
-void CheckEmulatedFree(const StreamGroup* owner, const void* begin,
-                       size_t bytes);
-
-// How often memory was freed while an emulated stream of another group had yet
-// to complete an op that uses it. Anything but 0 is a bug in the runtime.
-int64_t EmulatedMemoryViolations();
 
 }  // namespace multistream
 }  // namespace tensorflow

@@ -33,7 +33,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/step/shared_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/step/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/step_threads.h"
-#include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+#include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/common_runtime/multistream/util/compat.h"
 #include "tensorflow/core/platform/logging.h"
 
@@ -256,13 +256,14 @@ class GraphLevelExecutor : public Executor {
           const absl::Status status = gpu->WithMemoryOfGroups(result, failures);
           step->Finish();
           if (complete_on_stream) {
-            step->ReleaseWhenCompleted(group, [gpu, group, status, done] {
-              gpu->EndStep(group, status.ok());
-              done(status);
-            });
+            step->holds().ReleaseWhenCompleted(
+                group, [gpu, group, status, done] {
+                  gpu->EndStep(group, status.ok());
+                  done(status);
+                });
             return;
           }
-          step->ReleaseWhenCompleted(group);
+          step->holds().ReleaseWhenCompleted(group);
           gpu->EndStep(group, status.ok());
           done(status);
         });

@@ -22,8 +22,8 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/executor/expensive_kernel.h"
 #include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/plan/node_policy.h"
-#include "tensorflow/core/common_runtime/multistream/plan/plan_capture.h"
 #include "tensorflow/core/common_runtime/multistream/plan/process_stream_file.h"
+#include "tensorflow/core/common_runtime/multistream/plan/saved_plan.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {
@@ -105,11 +105,11 @@ absl::StatusOr<std::shared_ptr<const Launches>> LaunchPlanner::Plan(
   return launches;
 }
 
-void LaunchPlanner::CapturePlan(const Launches& launches) const {
+void LaunchPlanner::AddToSavedPlan(const Launches& launches) const {
   for (const auto& [name, kernel] : kernels_) {
     auto launch = launches.by_kernel.find(kernel);
     if (launch != launches.by_kernel.end()) {
-      PlanCapture::Add(name, launch->second.group);
+      SavedPlan::Add(name, launch->second.group);
     }
   }
 }

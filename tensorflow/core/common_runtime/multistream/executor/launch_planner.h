@@ -15,7 +15,7 @@ limitations under the License.
 
 // Which group launches each kernel of a graph, and what does it wait for? Plans
 // the graph's nodes (node_plan.h) and says it of their kernels, as a run of the
-// graph needs it (group_run.h). The node-level executor has one.
+// graph needs it (node_level_run.h). The node-level executor has one.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_LAUNCH_PLANNER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_LAUNCH_PLANNER_H_
@@ -31,7 +31,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/plan/stream_file.h"
 #include "tensorflow/core/common_runtime/multistream/policy/policy.h"
 #include "tensorflow/core/common_runtime/multistream/policy/stream_policy.h"
-#include "tensorflow/core/common_runtime/multistream/step/group_run.h"
+#include "tensorflow/core/common_runtime/multistream/step/node_level_run.h"
 #include "tensorflow/core/common_runtime/multistream/step/step_profile.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -78,8 +78,8 @@ class LaunchPlanner {
   absl::StatusOr<std::shared_ptr<const Launches>> Plan(
       int caller_group, const PlanGuess& guess) const;
 
-  // Adds the groups of `launches`' nodes to what PlanCapture shows.
-  void CapturePlan(const Launches& launches) const;
+  // Adds the groups of `launches`' nodes to what SavedPlan shows.
+  void AddToSavedPlan(const Launches& launches) const;
 
  private:
   NodePlanOptions PlanOptions(int caller_group) const;

@@ -28,16 +28,16 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/executor/launch_planner.h"
 #include "tensorflow/core/common_runtime/multistream/executor/plan_variants.h"
 #include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
-#include "tensorflow/core/common_runtime/multistream/plan/plan_capture.h"
 #include "tensorflow/core/common_runtime/multistream/plan/plan_tuner.h"
 #include "tensorflow/core/common_runtime/multistream/plan/process_stream_file.h"
+#include "tensorflow/core/common_runtime/multistream/plan/saved_plan.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
-#include "tensorflow/core/common_runtime/multistream/step/group_run.h"
+#include "tensorflow/core/common_runtime/multistream/step/node_level_run.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/step/shared_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/step/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/step_threads.h"
-#include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+#include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
 #include "tensorflow/core/common_runtime/multistream/util/compat.h"
 #include "tensorflow/core/lib/core/refcount.h"
@@ -160,14 +160,14 @@ class NodeLevelExecutor : public Executor {
       done(launches.status());
       return;
     }
-    if (PlanCapture::IsOn()) planner_.CapturePlan(**launches);
+    if (SavedPlan::IsOn()) planner_.AddToSavedPlan(**launches);
     for (int i : (*launches)->groups) used_[i].store(true);
     auto step =
         nested ? outer->step
                : std::make_shared<Step>(gpu_, caller_group,
                                         /*changes_state=*/true, shared_->order);
     if (shared_->kernels->traits().has_references) step->NoteReferences();
-    auto run = std::make_shared<GroupRun>(
+    auto run = std::make_shared<NodeLevelRun>(
         shared_, *launches, caller_group, step,
         nested ? outer->run
                : StepThreads::RunnerFor(
@@ -195,7 +195,7 @@ class NodeLevelExecutor : public Executor {
           if (!nested) {
             step->Finish();
             for (int i = 0; i < groups; ++i) {
-              step->ReleaseWhenCompleted(gpu->group(i));
+              step->holds().ReleaseWhenCompleted(gpu->group(i));
             }
             gpu->NoteLeaderWork();
             gpu->EndStep(caller_group, status.ok());

@@ -35,6 +35,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/plan/function_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
@@ -111,7 +112,7 @@ class NodeLevelTest : public ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(MultiStreamIsEnabled()) << CheckEnvironment();
     reports_ = SanitizerReports();
-    violations_ = EmulatedMemoryViolations();
+    violations_ = MemoryInUse::Get()->violations();
   }
   void TearDown() override {
     for (int i = 0; i < kTestFaults; ++i) {
@@ -120,7 +121,7 @@ class NodeLevelTest : public ::testing::Test {
   }
   int64_t NewReports() const { return SanitizerReports() - reports_; }
   int64_t NewViolations() const {
-    return EmulatedMemoryViolations() - violations_;
+    return MemoryInUse::Get()->violations() - violations_;
   }
 
   int64_t reports_ = 0;

@@ -31,7 +31,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/multistream/executor/launch_planner.h"
 #include "tensorflow/core/common_runtime/multistream/plan/plan_tuner.h"
-#include "tensorflow/core/common_runtime/multistream/step/group_run.h"
+#include "tensorflow/core/common_runtime/multistream/step/node_level_run.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
 namespace tensorflow {

@@ -31,7 +31,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/memory/fresh_memory.h"
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
-#include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+#include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"

@@ -28,7 +28,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/step/holds.h"
 #include "tensorflow/core/common_runtime/multistream/step/step.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_device.h"
-#include "tensorflow/core/common_runtime/multistream/testing/slow_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/testing/manual_stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/op.h"
@@ -167,7 +167,7 @@ REGISTER_KERNEL_BUILDER(Name("MultiStreamTestAsyncOp").Device(DEVICE_CPU),
 class ForeignMemoryTest : public ::testing::Test {
  protected:
   ForeignMemoryTest()
-      : groups_(NewSlowGroups(2, &record_, &slow_)),
+      : groups_(NewManualGroups(2, &record_, &streams_)),
         leader_(std::make_unique<Member>(groups_.get(), groups_->group(0),
                                          &contexts_[0])),
         step_(std::make_shared<Step>(groups_.get(), groups_->group(1),
@@ -184,7 +184,7 @@ class ForeignMemoryTest : public ::testing::Test {
   }
 
   Member* Device() { return static_cast<Member*>(leader_->group_device(1)); }
-  SlowStreamGroup* stream() { return slow_[1]; }
+  ManualStreamGroup* stream() { return streams_[1]; }
 
   // An op of the step with x_ for its input.
   void Make(const std::string& op) {
@@ -232,11 +232,11 @@ class ForeignMemoryTest : public ::testing::Test {
   // Another thread of the step passes the byte limit.
   void LaunchMany() {
     Holds holds(step_->group(), step_.get());
-    holds.Add(Tensor(DT_UINT8, TensorShape({Step::kMostBytesKept + 1})));
+    holds.Add(Tensor(DT_UINT8, TensorShape({StepHolds::kMostBytes + 1})));
   }
   void EndStep() {
     step_->Finish();
-    step_->ReleaseWhenCompleted(step_->group());
+    step_->holds().ReleaseWhenCompleted(step_->group());
     stream()->Complete();
     EXPECT_EQ(stream()->used_too_late(), 0);
     EXPECT_FALSE(memory_.IsInUse(data_));
@@ -245,7 +245,7 @@ class ForeignMemoryTest : public ::testing::Test {
   WatchedMemory memory_;
   FakeContext contexts_[2];
   StreamRecord record_;
-  std::vector<SlowStreamGroup*> slow_;
+  std::vector<ManualStreamGroup*> streams_;
   std::unique_ptr<GpuGroups> groups_;
   std::unique_ptr<Member> leader_;
   std::shared_ptr<Step> step_;

@@ -87,7 +87,7 @@ void GroupRendezvous::CopyToGroup(const ParsedKey& key, const Args& send_args,
                                   const Args& args, const Tensor& value,
                                   DoneCallback done) {
   // A list: its elements are used by ops that do not have it for an input.
-  if (value.dtype() == DT_VARIANT) step_->HoldToEnd(group_, value);
+  if (value.dtype() == DT_VARIANT) step_->holds().HoldToEnd(group_, value);
   const bool memcpyable = DataTypeCanUseMemcpy(value.dtype());
   auto copy = std::make_shared<Tensor>();
   if (memcpyable) {

@@ -27,7 +27,7 @@ limitations under the License.
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
-#include "tensorflow/core/common_runtime/multistream/testing/slow_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/testing/manual_stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/device_attributes.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -144,7 +144,7 @@ class GroupRendezvousTest : public ::testing::Test {
     GroupRendezvous rendezvous(
         &wrapped, &step_, gpu_->group(2), &leader_, &device_,
         [this](se::Stream*, const void* from, void*, size_t) {
-          slow_[2]->Use(&device_.host, from);
+          streams_[2]->Use(&device_.host, from);
           return absl::OkStatus();
         });
     return Receive(&rendezvous, kCpu, kGpu, /*on_host=*/false);
@@ -153,8 +153,8 @@ class GroupRendezvousTest : public ::testing::Test {
   FakeDevice leader_;
   FakeDevice device_;  // of group 2
   StreamRecord record_;
-  std::vector<SlowStreamGroup*> slow_;
-  std::unique_ptr<GpuGroups> gpu_ = NewSlowGroups(4, &record_, &slow_);
+  std::vector<ManualStreamGroup*> streams_;
+  std::unique_ptr<GpuGroups> gpu_ = NewManualGroups(4, &record_, &streams_);
   Step step_{gpu_.get(), gpu_->group(2), /*changes_state=*/false};
   Tensor sent_ = Tensor(7.0f);
   OneTensor wrapped_{&leader_, sent_};
@@ -200,28 +200,28 @@ TEST_F(GroupRendezvousTest, ToTheHostAsItIs) {
 }
 
 // More than the step keeps to its end.
-constexpr int64_t kMany = Step::kMostBytesKept / sizeof(float) + 1;
+constexpr int64_t kMany = StepHolds::kMostBytes / sizeof(float) + 1;
 
 TEST_F(GroupRendezvousTest, PinnedMemoryIsHeldUntilTheStreamHasCopiedIt) {
   for (int i = 1; i <= 2; ++i) {
     Received received = ReceiveOnStream(Tensor(DT_FLOAT, TensorShape({kMany})));
     EXPECT_TRUE(received.status.ok());
-    EXPECT_EQ(slow_[2]->callbacks(), i);
+    EXPECT_EQ(streams_[2]->callbacks(), i);
   }
   EXPECT_EQ(device_.host.in_use(), 2);
-  slow_[2]->Complete();
-  EXPECT_EQ(slow_[2]->used_too_late(), 0);
+  streams_[2]->Complete();
+  EXPECT_EQ(streams_[2]->used_too_late(), 0);
   EXPECT_EQ(device_.host.in_use(), 0);
 }
 
 TEST_F(GroupRendezvousTest, PinnedMemoryOfSmallCopiesIsHeldToTheStepsEnd) {
   for (int i = 0; i < 3; ++i) ReceiveOnStream(sent_);
-  slow_[2]->Complete();
+  streams_[2]->Complete();
   EXPECT_EQ(device_.host.in_use(), 3);
-  EXPECT_EQ(slow_[2]->callbacks(), 0);
-  step_.ReleaseWhenCompleted(gpu_->group(2));
-  slow_[2]->Complete();
-  EXPECT_EQ(slow_[2]->callbacks(), 1);
+  EXPECT_EQ(streams_[2]->callbacks(), 0);
+  step_.holds().ReleaseWhenCompleted(gpu_->group(2));
+  streams_[2]->Complete();
+  EXPECT_EQ(streams_[2]->callbacks(), 1);
   EXPECT_EQ(device_.host.in_use(), 0);
 }
 
@@ -237,12 +237,12 @@ TEST_F(GroupRendezvousTest, AListIsHeldToTheStepsEnd) {
     ASSERT_TRUE(ReceiveOnStream(std::move(list)).status.ok());
   }
   ReceiveOnStream(Tensor(DT_FLOAT, TensorShape({kMany})));
-  EXPECT_EQ(slow_[2]->callbacks(), 1);
-  slow_[2]->Complete();
-  slow_[2]->Use(&memory, data);
-  step_.ReleaseWhenCompleted(gpu_->group(2));
-  slow_[2]->Complete();
-  EXPECT_EQ(slow_[2]->used_too_late(), 0);
+  EXPECT_EQ(streams_[2]->callbacks(), 1);
+  streams_[2]->Complete();
+  streams_[2]->Use(&memory, data);
+  step_.holds().ReleaseWhenCompleted(gpu_->group(2));
+  streams_[2]->Complete();
+  EXPECT_EQ(streams_[2]->used_too_late(), 0);
   EXPECT_EQ(memory.in_use(), 0);
 }
 

@@ -14,7 +14,8 @@ limitations under the License.
 ==============================================================================*/
 
 // How is memory kept until a stream has completed the work that uses it?
-// OpScopes, copies on a device and the rendezvous add holds; steps keep them.
+// OpScopes, copies on a device and the rendezvous add holds; a step has a
+// StepHolds, which keeps them.
 //
 // A hold is a reference. A host callback drops it, and a callback runs when the
 // stream has completed what was enqueued before it. So a hold has two lives:
@@ -35,13 +36,21 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_HOLDS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_HOLDS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace tensorflow {
@@ -72,7 +81,7 @@ class EnqueuedHold {
   int64_t bytes() const { return tensor_.TotalBytes(); }
 
   int64_t position = 0;  // in the step's StreamOrder, of the last work
-  int64_t counted = 0;   // of the bytes, toward Step::kMostBytesKept
+  int64_t counted = 0;   // of the bytes, toward StepHolds::kMostBytes
 
  private:
   StreamGroup* group_ = nullptr;
@@ -88,7 +97,7 @@ class Holds {
   // this.
   //
   // `counts`: what is dropped is free then, so it counts toward
-  // Step::kMostBytesKept.
+  // StepHolds::kMostBytes.
   Holds(StreamGroup* group, Step* step, bool counts = true)
       : group_(group), step_(step), counts_(counts) {}
   Holds(Holds&& other)
@@ -116,6 +125,60 @@ class Holds {
   Step* const step_;
   const bool counts_;
   absl::InlinedVector<Tensor, 2> tensors_;
+};
+
+// What is held for the groups of one step. Thread-safe.
+class StepHolds {
+ public:
+  // `order`: of a step whose ops have groups of their own, or nullptr.
+  // `finished`: whether all ops of the step are done on the host.
+  StepHolds(GpuGroups* gpu, StreamOrder* order,
+            const std::atomic<bool>* finished)
+      : gpu_(gpu), order_(order), finished_(finished), held_by_(gpu->size()) {}
+  ~StepHolds();
+
+  // Keeps `tensor` until the step's end: what later ops of the step, on
+  // `group`, use without having it for an input.
+  void HoldToEnd(StreamGroup* group, const Tensor& tensor);
+  // The leader is about to change the variable whose memory `data` is: makes
+  // its stream wait for what other groups hold it for, and drops those holds,
+  // or the change would have to make a copy. Only if the step has a
+  // StreamOrder.
+  void Release(const void* data);
+  // How many groups `data` is held for, by work that has been enqueued.
+  int HoldsOf(const void* data);
+  bool HasHolds(StreamGroup* group);
+  // At the step's end: a host callback releases what is held for `group`, once
+  // its stream has completed all that is enqueued. No callback if nothing is.
+  void ReleaseWhenCompleted(StreamGroup* group);
+  // The same, and then runs `then`, which uses what the stream made.
+  void ReleaseWhenCompleted(StreamGroup* group, std::function<void()> then);
+
+  // Beyond this, all holds whose work is enqueued are dropped as soon as the
+  // group's stream has completed it, before the step's end.
+  static constexpr int64_t kMostBytes = int64_t{64} << 20;
+
+ private:
+  friend class Holds;
+
+  using ByData = absl::flat_hash_map<const void*, EnqueuedHold>;
+  struct Held {
+    ByData by_data;
+    ByData to_end;
+    int64_t bytes = 0;  // that count toward kMostBytes
+
+    bool empty() const { return by_data.empty() && to_end.empty(); }
+  };
+
+  // Takes over `tensors`: all work on `group` that uses them has been enqueued.
+  void Keep(StreamGroup* group, absl::Span<Tensor> tensors, bool counts);
+  Held TakeHeld(StreamGroup* group);
+
+  GpuGroups* const gpu_;
+  StreamOrder* const order_;
+  const std::atomic<bool>* const finished_;
+  absl::Mutex mu_;
+  std::vector<Held> held_by_ ABSL_GUARDED_BY(mu_);  // groups
 };
 
 // Drops `holds`, which has EnqueuedHolds in it, once `group`'s stream has

@@ -32,25 +32,26 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/step/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
-#include "tensorflow/core/common_runtime/multistream/testing/slow_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/testing/manual_stream_group.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
 
-constexpr int64_t kMost = Step::kMostBytesKept;
+constexpr int64_t kMost = StepHolds::kMostBytes;
 
 class HoldsTest : public ::testing::Test {
  protected:
-  HoldsTest() : gpu_(NewSlowGroups(2, &record_, &slow_)), step_(NewStep()) {}
+  HoldsTest()
+      : gpu_(NewManualGroups(2, &record_, &streams_)), step_(NewStep()) {}
 
   std::unique_ptr<Step> NewStep() {
     return std::make_unique<Step>(gpu_.get(), group(),
                                   /*changes_state=*/false);
   }
   StreamGroup* group() { return gpu_->group(1); }
-  SlowStreamGroup* stream() { return slow_[1]; }
+  ManualStreamGroup* stream() { return streams_[1]; }
   Tensor Bytes(int64_t bytes) {
     return Tensor(&memory_, DT_UINT8, TensorShape({bytes}));
   }
@@ -64,7 +65,7 @@ class HoldsTest : public ::testing::Test {
 
   WatchedMemory memory_;
   StreamRecord record_;
-  std::vector<SlowStreamGroup*> slow_;
+  std::vector<ManualStreamGroup*> streams_;
   std::unique_ptr<GpuGroups> gpu_;
   std::unique_ptr<Step> step_;
 };
@@ -108,7 +109,7 @@ TEST_F(HoldsTest, TheByteLimitLeavesAPendingHoldOfWhatItReleases) {
   EXPECT_TRUE(memory_.IsInUse(data));
   stream()->Use(&memory_, data);
   holds.Enqueued();
-  step_->ReleaseWhenCompleted(group());
+  step_->holds().ReleaseWhenCompleted(group());
   stream()->Complete();
   EXPECT_EQ(stream()->used_too_late(), 0);
   EXPECT_EQ(memory_.in_use(), 0);
@@ -119,7 +120,7 @@ TEST_F(HoldsTest, TheByteLimitLeavesAPendingHoldOfWhatItReleases) {
 TEST_F(HoldsTest, TheEndOfAStepReleasesNothingThatComesLater) {
   Launch(step_.get(), 8);
   step_->Finish();
-  step_->ReleaseWhenCompleted(group());
+  step_->holds().ReleaseWhenCompleted(group());
   Tensor tensor = Bytes(8);
   const void* data = tensor.data();
   Holds holds(group(), step_.get());
@@ -158,14 +159,14 @@ TEST_F(HoldsTest, WithoutAStepTheStreamReleasesBehindTheWork) {
 TEST_F(HoldsTest, WhatIsHeldToTheEndOutlivesTheByteLimit) {
   Tensor list = Bytes(8);
   const void* data = list.data();
-  step_->HoldToEnd(group(), list);
+  step_->holds().HoldToEnd(group(), list);
   list = Tensor();
   Launch(step_.get(), kMost + 1);
   stream()->Complete();
   EXPECT_TRUE(memory_.IsInUse(data));
-  EXPECT_TRUE(step_->HasHolds(group()));
+  EXPECT_TRUE(step_->holds().HasHolds(group()));
   stream()->Use(&memory_, data);
-  step_->ReleaseWhenCompleted(group());
+  step_->holds().ReleaseWhenCompleted(group());
   stream()->Complete();
   EXPECT_EQ(stream()->used_too_late(), 0);
   EXPECT_EQ(memory_.in_use(), 0);
@@ -238,7 +239,7 @@ TEST_F(HoldsTest, ThreadsThatLaunchNeverFreeEachOthersMemory) {
     for (std::thread& thread : threads) thread.join();
     for (auto& step : steps) {
       step->Finish();
-      step->ReleaseWhenCompleted(group());
+      step->holds().ReleaseWhenCompleted(group());
     }
     stream()->Complete();
     ASSERT_EQ(stream()->used_too_late(), 0);

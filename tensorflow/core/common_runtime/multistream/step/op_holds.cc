@@ -64,7 +64,8 @@ void OpHolds::HoldHandles() {
 void OpHolds::DropVariables() {
   for (int i = 0; i < op_.context->num_inputs(); ++i) {
     if (op_.context->has_input(i) && IsRefType(op_.context->input_dtype(i))) {
-      op_.step->Release(op_.context->params()->inputs[i].tensor->data());
+      op_.step->holds().Release(
+          op_.context->params()->inputs[i].tensor->data());
     }
   }
   ForEachVariable(op_.context, [this](Var* var) {
@@ -73,7 +74,7 @@ void OpHolds::DropVariables() {
       tf_shared_lock lock(*var->mu());
       data = var->tensor()->data();
     }
-    op_.step->Release(data);
+    op_.step->holds().Release(data);
   });
 }
 
@@ -101,7 +102,7 @@ void OpHolds::HoldForLaterOps(bool reads) {
 
 void OpHolds::HoldToEnd(const Tensor& tensor) {
   if (!TakeTestFault(TestFault::kDropHold)) {
-    op_.step->HoldToEnd(op_.group, tensor);
+    op_.step->holds().HoldToEnd(op_.group, tensor);
   }
 }
 
@@ -126,7 +127,7 @@ void OpHolds::FindForeignInputs() {
     const bool is_foreign = IsForeign(op_.group, tensor);
     if (adds) {
       const int holds =
-          op_.step == nullptr ? 0 : op_.step->HoldsOf(tensor.data());
+          op_.step == nullptr ? 0 : op_.step->holds().HoldsOf(tensor.data());
       if (ReferencesTo(tensor) <= 1 + holds && (is_foreign || holds > 0)) {
         taken_over_.push_back(i);
       }

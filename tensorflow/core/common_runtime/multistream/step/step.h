@@ -24,13 +24,8 @@ limitations under the License.
 #include <functional>
 #include <memory>
 #include <utility>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/step/holds.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
@@ -61,9 +56,7 @@ class Step {
       : gpu_(gpu),
         group_(group),
         changes_state_(changes_state),
-        order_(order),
-        held_by_(gpu->size()) {}
-  ~Step();
+        holds_(gpu, order, &finished_) {}
 
   GpuGroups* gpu() const { return gpu_; }
   StreamGroup* group() const { return group_; }
@@ -83,51 +76,16 @@ class Step {
   void Finish() { finished_.store(true, std::memory_order_release); }
   bool finished() const { return finished_.load(std::memory_order_acquire); }
 
-  // Keeps `tensor` until the step's end: what later ops of the step, on
-  // `group`, use without having it for an input.
-  void HoldToEnd(StreamGroup* group, const Tensor& tensor);
-  // The leader is about to change the variable whose memory `data` is: makes
-  // its stream wait for what other groups hold it for, and drops those holds,
-  // or the change would have to make a copy. Only if the step has a
-  // StreamOrder.
-  void Release(const void* data);
-  // How many groups `data` is held for, by work that has been enqueued.
-  int HoldsOf(const void* data);
-  bool HasHolds(StreamGroup* group);
-  // At the step's end: a host callback releases what is held for `group`, once
-  // its stream has completed all that is enqueued. No callback if nothing is.
-  void ReleaseWhenCompleted(StreamGroup* group);
-  // The same, and then runs `then`, which uses what the stream made.
-  void ReleaseWhenCompleted(StreamGroup* group, std::function<void()> then);
-
-  // Beyond this, all holds whose work is enqueued are dropped as soon as the
-  // group's stream has completed it, before the step's end.
-  static constexpr int64_t kMostBytesKept = int64_t{64} << 20;
+  // What is held for the step's groups.
+  StepHolds& holds() { return holds_; }
 
  private:
-  friend class Holds;
-
-  using ByData = absl::flat_hash_map<const void*, EnqueuedHold>;
-  struct Held {
-    ByData by_data;
-    ByData to_end;
-    int64_t bytes = 0;  // that count toward kMostBytesKept
-
-    bool empty() const { return by_data.empty() && to_end.empty(); }
-  };
-
-  // Takes over `tensors`: all work on `group` that uses them has been enqueued.
-  void Keep(StreamGroup* group, absl::Span<Tensor> tensors, bool counts);
-  Held TakeHeld(StreamGroup* group);
-
   GpuGroups* const gpu_;
   StreamGroup* const group_;
   const bool changes_state_;
-  StreamOrder* const order_;
   std::atomic<bool> has_references_{false};
   std::atomic<bool> finished_{false};
-  absl::Mutex mu_;
-  std::vector<Held> held_by_ ABSL_GUARDED_BY(mu_);  // groups
+  StepHolds holds_;
 };
 
 class NodeRun;

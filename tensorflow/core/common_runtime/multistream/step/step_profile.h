@@ -13,8 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// How long does each op of a graph keep its stream group busy? A GroupRun
-// measures it in some steps, op by op, and the LaunchPlanner plans with it.
+// How long does each op of a graph keep its stream group busy? A
+// NodeLevelRun measures it in some steps, op by op, and the LaunchPlanner
+// plans with it.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_PROFILE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_PROFILE_H_

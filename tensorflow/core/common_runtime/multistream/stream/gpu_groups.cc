@@ -22,7 +22,7 @@ limitations under the License.
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+#include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {

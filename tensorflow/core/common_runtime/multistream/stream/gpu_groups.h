@@ -101,7 +101,7 @@ class GpuGroups {
 };
 
 // The groups of /physical_device:GPU:`gpu`, or nullptr if there are none yet or
-// they are another process's (fork_state.h).
+// they are another process's (forked_process.h).
 GpuGroups* FindGpuGroups(int gpu);
 // Registers the groups of /physical_device:GPU:`gpu`. Returns those that are
 // already there, if any, and drops `groups`.

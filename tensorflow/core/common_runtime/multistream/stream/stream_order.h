@@ -14,7 +14,7 @@ limitations under the License.
 ==============================================================================*/
 
 // Which waits between the streams of one GPU's groups are needed, and which are
-// implied by earlier ones? A run of a graph whose nodes have groups (group_run)
+// implied by earlier ones? A run of a graph whose nodes have groups (node_level_run)
 // asks for each wait, and a step for what it holds.
 //
 // Each group counts its launches. A group "knows" another one up to the

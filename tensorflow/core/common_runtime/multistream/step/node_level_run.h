@@ -17,8 +17,8 @@ limitations under the License.
 // whose stream first waits for what the op needs? The node-level executor makes
 // one for each step, and the leader's device hands it the ops.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_RUN_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_RUN_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_NODE_LEVEL_RUN_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_NODE_LEVEL_RUN_H_
 
 #include <atomic>
 #include <memory>
@@ -68,15 +68,16 @@ struct RunShared {
   std::shared_ptr<SharedKernels> kernels;
 };
 
-class GroupRun : public NodeRun, public std::enable_shared_from_this<GroupRun> {
+class NodeLevelRun : public NodeRun,
+                     public std::enable_shared_from_this<NodeLevelRun> {
  public:
   // `caller_group`: the caller's group. `profile`: nullptr, or where to note
   // how long each op takes. The ops then run one by one.
-  GroupRun(std::shared_ptr<const RunShared> shared,
-           std::shared_ptr<const Launches> launches, StreamGroup* caller_group,
-           std::shared_ptr<Step> step, Executor::Args::Runner run,
-           StepProfile* profile);
-  ~GroupRun() override;
+  NodeLevelRun(std::shared_ptr<const RunShared> shared,
+               std::shared_ptr<const Launches> launches,
+               StreamGroup* caller_group, std::shared_ptr<Step> step,
+               Executor::Args::Runner run, StepProfile* profile);
+  ~NodeLevelRun() override;
 
   // Runs closures of the step for an op on `group`.
   Executor::Args::Runner Runner(StreamGroup* group);
@@ -123,4 +124,4 @@ class GroupRun : public NodeRun, public std::enable_shared_from_this<GroupRun> {
 }  // namespace multistream
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_RUN_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_NODE_LEVEL_RUN_H_

@@ -13,7 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-#include "tensorflow/core/common_runtime/multistream/step/group_run.h"
+#include "tensorflow/core/common_runtime/multistream/step/node_level_run.h"
 
 #include <algorithm>
 #include <utility>
@@ -24,10 +24,11 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-GroupRun::GroupRun(std::shared_ptr<const RunShared> shared,
-                   std::shared_ptr<const Launches> launches,
-                   StreamGroup* caller_group, std::shared_ptr<Step> step,
-                   Executor::Args::Runner run, StepProfile* profile)
+NodeLevelRun::NodeLevelRun(std::shared_ptr<const RunShared> shared,
+                           std::shared_ptr<const Launches> launches,
+                           StreamGroup* caller_group,
+                           std::shared_ptr<Step> step,
+                           Executor::Args::Runner run, StepProfile* profile)
     : shared_(std::move(shared)),
       launches_(std::move(launches)),
       caller_group_(caller_group),
@@ -37,16 +38,16 @@ GroupRun::GroupRun(std::shared_ptr<const RunShared> shared,
       slots_(launches_->slot_groups.size()),
       runners_(shared_->gpu->size()) {}
 
-GroupRun::~GroupRun() {
+NodeLevelRun::~NodeLevelRun() {
   for (Slot& slot : slots_) shared_->order->Recycle(std::move(slot.recorded));
 }
 
-Executor::Args::Runner GroupRun::Runner(StreamGroup* group) {
+Executor::Args::Runner NodeLevelRun::Runner(StreamGroup* group) {
   return StepRunner{step_, &shared_->kernels->traits(), run_,
                     shared_from_this(), group};
 }
 
-void GroupRun::Compute(OpKernel* kernel, OpKernelContext* context) {
+void NodeLevelRun::Compute(OpKernel* kernel, OpKernelContext* context) {
   const Launch& launch = LaunchOf(kernel);
   Order(launch);
   GroupMember* member = shared_->members[launch.group];
@@ -73,8 +74,8 @@ void GroupRun::Compute(OpKernel* kernel, OpKernelContext* context) {
   Note(launch);
 }
 
-void GroupRun::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
-                            AsyncOpKernel::DoneCallback done) {
+void NodeLevelRun::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
+                                AsyncOpKernel::DoneCallback done) {
   const Launch& launch = LaunchOf(kernel);
   Order(launch);
   GroupMember* member = shared_->members[launch.group];
@@ -93,13 +94,13 @@ void GroupRun::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
       });
 }
 
-void GroupRun::Join() {
+void NodeLevelRun::Join() {
   for (int group : launches_->groups) {
     shared_->order->WaitForAll(caller_group_->index(), group);
   }
 }
 
-const Launch& GroupRun::LaunchOf(const OpKernel* kernel) const {
+const Launch& NodeLevelRun::LaunchOf(const OpKernel* kernel) const {
   static const auto* unknown = new std::vector<Launch>([] {
     std::vector<Launch> all(kMaxGroupCount);
     for (int i = 0; i < kMaxGroupCount; ++i) all[i].group = i;
@@ -111,7 +112,7 @@ const Launch& GroupRun::LaunchOf(const OpKernel* kernel) const {
              : found->second;
 }
 
-void GroupRun::Order(const Launch& launch) {
+void NodeLevelRun::Order(const Launch& launch) {
   if (launch.events.empty() && launch.tails.empty() && !launch.after_all) {
     return;
   }
@@ -147,7 +148,7 @@ void GroupRun::Order(const Launch& launch) {
   }
 }
 
-absl::Status GroupRun::Move(int group, OpKernelContext* context) {
+absl::Status NodeLevelRun::Move(int group, OpKernelContext* context) {
   OpKernelContext::Params* params = context->params();
   params->runner = RunnerOf(group);
   if (group == 0) return absl::OkStatus();
@@ -160,7 +161,7 @@ absl::Status GroupRun::Move(int group, OpKernelContext* context) {
       device->GetAllocator(AllocatorAttributes()));
 }
 
-Executor::Args::Runner* GroupRun::RunnerOf(int group) {
+Executor::Args::Runner* NodeLevelRun::RunnerOf(int group) {
   RunnerSlot& slot = runners_[group];
   if (Executor::Args::Runner* made =
           slot.made.load(std::memory_order_acquire)) {
@@ -178,7 +179,7 @@ Executor::Args::Runner* GroupRun::RunnerOf(int group) {
   return slot.runner.get();
 }
 
-void GroupRun::Note(const Launch& launch) {
+void NodeLevelRun::Note(const Launch& launch) {
   if (launch.slot < 0) return;
   Slot& slot = slots_[launch.slot];
   const int64_t position = shared_->order->Launched(launch.group);

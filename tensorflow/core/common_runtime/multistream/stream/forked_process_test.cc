@@ -13,7 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-#include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+#include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

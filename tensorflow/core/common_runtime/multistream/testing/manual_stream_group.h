@@ -16,8 +16,8 @@ limitations under the License.
 // For tests: a stream that completes its work when the test says so, and then
 // looks whether memory that its work uses is still there.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SLOW_STREAM_GROUP_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SLOW_STREAM_GROUP_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_MANUAL_STREAM_GROUP_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_MANUAL_STREAM_GROUP_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -83,7 +83,7 @@ class WatchedMemory : public AllocatorWrapper {
 };
 
 // Thread-safe, but for `before_waiting`.
-class SlowStreamGroup : public FakeStreamGroup {
+class ManualStreamGroup : public FakeStreamGroup {
  public:
   using FakeStreamGroup::FakeStreamGroup;
 
@@ -141,11 +141,11 @@ class SlowStreamGroup : public FakeStreamGroup {
 };
 
 // The groups of GPU 0. `slow`: set to each of them.
-inline std::unique_ptr<GpuGroups> NewSlowGroups(
-    int count, StreamRecord* record, std::vector<SlowStreamGroup*>* slow) {
+inline std::unique_ptr<GpuGroups> NewManualGroups(
+    int count, StreamRecord* record, std::vector<ManualStreamGroup*>* slow) {
   std::vector<std::unique_ptr<StreamGroup>> groups;
   for (int i = 0; i < count; ++i) {
-    auto group = std::make_unique<SlowStreamGroup>(0, i, record);
+    auto group = std::make_unique<ManualStreamGroup>(0, i, record);
     slow->push_back(group.get());
     groups.push_back(std::move(group));
   }
@@ -155,4 +155,4 @@ inline std::unique_ptr<GpuGroups> NewSlowGroups(
 }  // namespace multistream
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SLOW_STREAM_GROUP_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_MANUAL_STREAM_GROUP_H_

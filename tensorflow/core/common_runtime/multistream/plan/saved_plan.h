@@ -17,8 +17,8 @@ limitations under the License.
 // program? tf.cuda.save_plan starts, stops and reads it; the node-level
 // executor adds each step's.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_PLAN_CAPTURE_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_PLAN_CAPTURE_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_SAVED_PLAN_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_SAVED_PLAN_H_
 
 #include <string>
 
@@ -28,7 +28,7 @@ namespace tensorflow {
 namespace multistream {
 
 // Of the whole process. Thread-safe.
-class PlanCapture {
+class SavedPlan {
  public:
   // Forgets what it knows.
   static void Start();
@@ -46,4 +46,4 @@ class PlanCapture {
 }  // namespace multistream
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_PLAN_CAPTURE_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_SAVED_PLAN_H_

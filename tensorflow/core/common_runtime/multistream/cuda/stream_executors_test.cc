@@ -17,7 +17,7 @@ limitations under the License.
 // host. That streams, cuBLAS handles and the like of CUDA's executors work side
 // by side on one GPU, only a run on a GPU shows.
 
-#include "tensorflow/core/common_runtime/multistream/cuda/group_executors.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

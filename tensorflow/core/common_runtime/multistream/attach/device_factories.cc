@@ -13,12 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// How is the runtime attached to TensorFlow? By a device factory of higher
-// priority, and by what TensorFlow calls in the place of its own functions:
-// replaced_functions.cc says how in a library that its process loads first,
-// source_hooks.cc how where both are built from source.
-
-#include "tensorflow/core/common_runtime/multistream/attach/executor_hook.h"
+#include "tensorflow/core/common_runtime/multistream/attach/device_factories.h"
 
 #include <atomic>
 #include <memory>
@@ -31,10 +26,7 @@ limitations under the License.
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/device_factory.h"
-#include "tensorflow/core/common_runtime/executor.h"
-#include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/gpu/gpu_process_state.h"
-#include "tensorflow/core/common_runtime/local_executor_params.h"
 #include "tensorflow/core/common_runtime/multistream/attach/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/config/group_sizes.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
@@ -43,12 +35,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_gpu_factory.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_placement.h"
-#include "tensorflow/core/common_runtime/multistream/executor/graph_level_executor.h"
-#include "tensorflow/core/common_runtime/multistream/executor/node_level_executor.h"
-#include "tensorflow/core/common_runtime/multistream/plan/capture_mark.h"
-#include "tensorflow/core/common_runtime/multistream/step/group_device.h"
-#include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
-#include "tensorflow/core/common_runtime/multistream/stream/fork_state.h"
+#include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
 #include "tensorflow/core/platform/errors.h"
@@ -234,6 +221,10 @@ void TryToPrepareForCapture(const SessionConfig* streams) {
 
 }  // namespace
 
+bool GroupsAreRegistered() {
+  return registered.load(std::memory_order_acquire);
+}
+
 void LookAtEnvironmentOnce() {
   static const bool looked = LookAtEnvironment();
   (void)looked;
@@ -285,46 +276,6 @@ absl::Status AddDevices(const SessionOptions& options,
     RestoreOptions(before);
   }
   return status;
-}
-
-absl::Status NewExecutorOnGroups(const std::string& executor_type,
-                                 const LocalExecutorParams& params,
-                                 const Graph& graph,
-                                 std::unique_ptr<Executor>* out_executor) {
-  ExecutorFactory* factory = nullptr;
-  TF_RETURN_IF_ERROR(ExecutorFactory::GetFactory(executor_type, &factory));
-  if (registered.load(std::memory_order_acquire)) {
-    auto* leader = dynamic_cast<GroupMember*>(params.device);
-    const int groups = leader == nullptr ? 0 : leader->session_streams().groups;
-    const bool captures = groups == 1 && leader->recorder(0) != nullptr;
-    if (groups > 1 || captures) {
-      const auto make_stock = [factory](const LocalExecutorParams& p,
-                                        const Graph& g,
-                                        std::unique_ptr<Executor>* out) {
-        return factory->NewExecutor(p, g, out);
-      };
-      const Options& options = *ProcessOptions();
-      if (captures || !leader->session_streams().node_level) {
-        return NewGraphLevelExecutor(params, graph, leader, options, make_stock,
-                                     out_executor);
-      }
-      if (CaptureMarkOf(graph) == CaptureMode::kRequire) {
-        return absl::FailedPreconditionError(
-            "tf.cuda.captured(mode=\"require\"), and steps whose nodes have "
-            "stream groups are not captured");
-      }
-      return NewNodeLevelExecutor(params, graph, leader, options, make_stock,
-                                  out_executor);
-    }
-    TF_RETURN_IF_ERROR(factory->NewExecutor(params, graph, out_executor));
-    *out_executor = KeepPinnedGroup(std::move(*out_executor));
-    return absl::OkStatus();
-  }
-  return factory->NewExecutor(params, graph, out_executor);
-}
-
-bool RunsEagerOpsAsFunctions(absl::FunctionRef<bool()> stock) {
-  return !registered.load(std::memory_order_acquire) && stock();
 }
 
 }  // namespace multistream

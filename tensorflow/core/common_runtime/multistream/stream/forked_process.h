@@ -23,8 +23,8 @@ limitations under the License.
 // for no stream, takes no lock of theirs, and frees no memory. It ends, or
 // execs, soon after.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_FORK_STATE_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_FORK_STATE_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_FORKED_PROCESS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_FORKED_PROCESS_H_
 
 #include <atomic>
 
@@ -60,4 +60,4 @@ class MakingGroups {
 }  // namespace multistream
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_FORK_STATE_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_FORKED_PROCESS_H_

@@ -13,22 +13,16 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What is called in the place of TensorFlow's functions? And what can change
-// after TensorFlow has been loaded?
+// Who makes the GPU devices of this process, with stream groups or without? The
+// environment says so when TensorFlow is loaded, and a session may ask for
+// groups as long as there are no devices. replaced_functions.cc and
+// source_hooks.cc, by which TensorFlow calls us, and multistream.cc call this.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_EXECUTOR_HOOK_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_EXECUTOR_HOOK_H_
-
-#include <memory>
-#include <string>
-#include <vector>
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_DEVICE_FACTORIES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_DEVICE_FACTORIES_H_
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "tensorflow/core/common_runtime/device.h"
-#include "tensorflow/core/common_runtime/executor.h"
-#include "tensorflow/core/common_runtime/local_executor_params.h"
-#include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/public/session_options.h"
 
 namespace tensorflow {
@@ -55,26 +49,15 @@ absl::Status CaptureFunctions(bool has_devices);
 // start.
 absl::Status LookAtEnvironmentAgain();
 
-// In the place of NewExecutor.
-absl::Status NewExecutorOnGroups(const std::string& executor_type,
-                                 const LocalExecutorParams& params,
-                                 const Graph& graph,
-                                 std::unique_ptr<Executor>* out_executor);
+// Whether GPU devices that are made from now on may have groups.
+bool GroupsAreRegistered();
 
 // In the place of DeviceFactory::AddDevices, which is `stock`: a session begins
 // with its devices.
 absl::Status AddDevices(const SessionOptions& options,
                         absl::FunctionRef<absl::Status()> stock);
 
-// In the place of EagerContext::RunEagerOpAsFunction, which is `stock`.
-//
-// TensorFlow runs an eager op as a function of one op. All such functions share
-// one rendezvous, in which the calls of two threads can take each other's
-// inputs, and each would be a step on some group. With groups, an eager op is
-// what it was before: a kernel on the visible device, on the leader's stream.
-bool RunsEagerOpsAsFunctions(absl::FunctionRef<bool()> stock);
-
 }  // namespace multistream
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_EXECUTOR_HOOK_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_DEVICE_FACTORIES_H_

@@ -13,7 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-#include "tensorflow/core/common_runtime/multistream/plan/plan_capture.h"
+#include "tensorflow/core/common_runtime/multistream/plan/saved_plan.h"
 
 #include <atomic>
 #include <map>
@@ -42,23 +42,23 @@ Captured* Get() {
 
 }  // namespace
 
-void PlanCapture::Start() {
+void SavedPlan::Start() {
   Captured* captured = Get();
   absl::MutexLock lock(&captured->mu);
   captured->groups.clear();
   captured->on.store(true, std::memory_order_release);
 }
 
-void PlanCapture::Stop() {
+void SavedPlan::Stop() {
   Captured* captured = Get();
   absl::MutexLock lock(&captured->mu);
   captured->on.store(false, std::memory_order_release);
   captured->groups.clear();
 }
 
-bool PlanCapture::IsOn() { return Get()->on.load(std::memory_order_acquire); }
+bool SavedPlan::IsOn() { return Get()->on.load(std::memory_order_acquire); }
 
-void PlanCapture::Add(const std::string& node, int group) {
+void SavedPlan::Add(const std::string& node, int group) {
   Captured* captured = Get();
   absl::MutexLock lock(&captured->mu);
   // A step that began before the end.
@@ -66,7 +66,7 @@ void PlanCapture::Add(const std::string& node, int group) {
   captured->groups[node].insert(group);
 }
 
-absl::StatusOr<std::string> PlanCapture::Lines() {
+absl::StatusOr<std::string> SavedPlan::Lines() {
   Captured* captured = Get();
   absl::MutexLock lock(&captured->mu);
   std::map<int, std::set<std::string>> by_group;

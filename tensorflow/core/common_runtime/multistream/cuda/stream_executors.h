@@ -22,8 +22,8 @@ limitations under the License.
 // (group_contexts.h). TensorFlow asks a cache for the executor; `attach` asks
 // here in its place.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_EXECUTORS_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_EXECUTORS_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_STREAM_EXECUTORS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_STREAM_EXECUTORS_H_
 
 #include <functional>
 
@@ -66,4 +66,4 @@ void ThenExecute(
 }  // namespace multistream
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_EXECUTORS_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_STREAM_EXECUTORS_H_

@@ -13,7 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-#include "tensorflow/core/common_runtime/multistream/cuda/group_executors.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
 
 #include <atomic>
 #include <functional>

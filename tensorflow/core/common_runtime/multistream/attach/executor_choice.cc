@@ -1,0 +1,71 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/attach/executor_choice.h"
+
+#include <utility>
+
+#include "tensorflow/core/common_runtime/executor_factory.h"
+#include "tensorflow/core/common_runtime/multistream/attach/device_factories.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/config/process_options.h"
+#include "tensorflow/core/common_runtime/multistream/executor/graph_level_executor.h"
+#include "tensorflow/core/common_runtime/multistream/executor/node_level_executor.h"
+#include "tensorflow/core/common_runtime/multistream/plan/capture_mark.h"
+#include "tensorflow/core/common_runtime/multistream/step/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace tensorflow {
+namespace multistream {
+
+absl::Status NewExecutorOnGroups(const std::string& executor_type,
+                                 const LocalExecutorParams& params,
+                                 const Graph& graph,
+                                 std::unique_ptr<Executor>* out_executor) {
+  ExecutorFactory* factory = nullptr;
+  TF_RETURN_IF_ERROR(ExecutorFactory::GetFactory(executor_type, &factory));
+  if (GroupsAreRegistered()) {
+    auto* leader = dynamic_cast<GroupMember*>(params.device);
+    const int groups = leader == nullptr ? 0 : leader->session_streams().groups;
+    const bool captures = groups == 1 && leader->recorder(0) != nullptr;
+    if (groups > 1 || captures) {
+      const auto make_stock = [factory](const LocalExecutorParams& p,
+                                        const Graph& g,
+                                        std::unique_ptr<Executor>* out) {
+        return factory->NewExecutor(p, g, out);
+      };
+      const Options& options = *ProcessOptions();
+      if (captures || !leader->session_streams().node_level) {
+        return NewGraphLevelExecutor(params, graph, leader, options, make_stock,
+                                     out_executor);
+      }
+      if (CaptureMarkOf(graph) == CaptureMode::kRequire) {
+        return absl::FailedPreconditionError(
+            "tf.cuda.captured(mode=\"require\"), and steps whose nodes have "
+            "stream groups are not captured");
+      }
+      return NewNodeLevelExecutor(params, graph, leader, options, make_stock,
+                                  out_executor);
+    }
+    TF_RETURN_IF_ERROR(factory->NewExecutor(params, graph, out_executor));
+    *out_executor = KeepPinnedGroup(std::move(*out_executor));
+    return absl::OkStatus();
+  }
+  return factory->NewExecutor(params, graph, out_executor);
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,83 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
+
+#include <algorithm>
+
+#include "tensorflow/core/platform/logging.h"
+
+namespace tensorflow {
+namespace multistream {
+
+MemoryInUse* MemoryInUse::Get() {
+  static MemoryInUse* in_use = new MemoryInUse;
+  return in_use;
+}
+
+int64_t MemoryInUse::Add(const StreamGroup* group, const void* address) {
+  absl::MutexLock lock(&mu_);
+  const int64_t number = ++last_;
+  pending_[address][number] = group->index();
+  known_[group][group->index()] = number;
+  return number;
+}
+
+void MemoryInUse::Remove(const void* address, int64_t number) {
+  absl::MutexLock lock(&mu_);
+  auto found = pending_.find(address);
+  found->second.erase(number);
+  if (found->second.empty()) pending_.erase(found);
+}
+
+void MemoryInUse::CheckFree(const StreamGroup* owner, const void* begin,
+                            size_t bytes) {
+  absl::MutexLock lock(&mu_);
+  const Known& known = known_[owner];
+  for (auto it = pending_.lower_bound(begin);
+       it != pending_.end() &&
+       it->first < static_cast<const char*>(begin) + bytes;
+       ++it) {
+    for (const auto& [number, group] : it->second) {
+      if (number <= known[group]) continue;
+      ++violations_;
+      LOG(ERROR) << "Memory at " << begin << " (" << bytes
+                 << " bytes) was freed while another stream group may still "
+                    "use it.";
+      return;
+    }
+  }
+}
+
+MemoryInUse::Known MemoryInUse::Tail(const StreamGroup* group) {
+  absl::MutexLock lock(&mu_);
+  return known_[group];
+}
+
+void MemoryInUse::Wait(const StreamGroup* group, const Known& other) {
+  absl::MutexLock lock(&mu_);
+  Known& known = known_[group];
+  for (int i = 0; i < kMaxGroupCount; ++i) {
+    known[i] = std::max(known[i], other[i]);
+  }
+}
+
+int64_t MemoryInUse::violations() {
+  absl::MutexLock lock(&mu_);
+  return violations_;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

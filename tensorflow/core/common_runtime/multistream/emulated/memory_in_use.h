@@ -1,0 +1,79 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// On an emulated GPU: is memory freed while an op of another group, enqueued
+// and not completed, may still use it? Emulated streams say what they use, what
+// they have completed and what they wait for, and the emulated GPU what it
+// frees. A CPU would hide such a mistake: its ops run when they are launched.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_MEMORY_IN_USE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_MEMORY_IN_USE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Uses of memory by groups that do not own it and whose streams have yet to
+// complete them, and which of them the streams wait for. Thread-safe.
+class MemoryInUse {
+ public:
+  // What is enqueued on a stream of each group's uses of foreign memory, by
+  // itself or through waits: the last one's number.
+  using Known = std::array<int64_t, kMaxGroupCount>;
+
+  static MemoryInUse* Get();
+
+  // `group` has enqueued an op that uses `address`. Returns the use's number.
+  int64_t Add(const StreamGroup* group, const void* address);
+  // The op is completed.
+  void Remove(const void* address, int64_t number);
+  // To be called before `owner` frees its memory, which it may hand out at
+  // once, to ops on its own stream. A violation, if another group may still use
+  // it.
+  void CheckFree(const StreamGroup* owner, const void* begin, size_t bytes);
+
+  // What an event has that is recorded now on `group`'s stream.
+  Known Tail(const StreamGroup* group);
+  // `group`'s stream waits for an event that has `other`.
+  void Wait(const StreamGroup* group, const Known& other);
+
+  // How often memory was freed while an emulated stream of another group had
+  // yet to complete an op that uses it. Anything but 0 is a bug in the runtime.
+  int64_t violations();
+
+ private:
+  MemoryInUse() = default;
+
+  absl::Mutex mu_;
+  int64_t last_ ABSL_GUARDED_BY(mu_) = 0;
+  // By address and number: the group.
+  std::map<const void*, std::map<int64_t, int>> pending_ ABSL_GUARDED_BY(mu_);
+  std::map<const StreamGroup*, Known> known_ ABSL_GUARDED_BY(mu_);
+  int64_t violations_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_MEMORY_IN_USE_H_
