@@ -14,8 +14,8 @@ limitations under the License.
 ==============================================================================*/
 
 // Which waits between the streams of one GPU's groups are needed, and which are
-// implied by earlier ones? A run of a graph whose nodes have groups (node_level_run)
-// asks for each wait, and a step for what it holds.
+// implied by earlier ones? A run of a graph whose nodes have groups
+// (node_level_run) asks for each wait, and a step for what it holds.
 //
 // Each group counts its launches. A group "knows" another one up to the
 // position that its stream has waited for, directly or through others: a vector
