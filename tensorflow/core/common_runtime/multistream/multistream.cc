@@ -18,7 +18,7 @@ limitations under the License.
 #include <algorithm>
 #include <cstring>
 
-#include "tensorflow/core/common_runtime/multistream/attach/device_factories.h"
+#include "tensorflow/core/common_runtime/multistream/attach/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/attach/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/config/process_options.h"
@@ -195,7 +195,7 @@ int TFMS_StopSavedPlan(char* plan, int size) {
 // Whether steps may be captured in this process.
 int TFMS_Captures() { return tensorflow::multistream::MayCapture() ? 1 : 0; }
 
-// CaptureFunctions (device_factories.h): CopyText of an error message.
+// CaptureFunctions (group_requests.h): CopyText of an error message.
 int TFMS_CaptureFunctions(int has_devices, char* message, int size) {
   const absl::Status status =
       tensorflow::multistream::CaptureFunctions(has_devices != 0);
@@ -222,7 +222,7 @@ int TFMS_InjectTestFault(int fault, int times) {
              : 0;
 }
 
-// For tests: LookAtEnvironmentAgain (device_factories.h). CopyText of an error
+// For tests: LookAtEnvironmentAgain (group_requests.h). CopyText of an error
 // message.
 int TFMS_LookAtEnvironmentAgain(char* message, int size) {
   const absl::Status status = tensorflow::multistream::LookAtEnvironmentAgain();

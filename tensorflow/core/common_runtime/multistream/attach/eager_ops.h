@@ -20,7 +20,7 @@ limitations under the License.
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_EAGER_OPS_H_
 
 #include "absl/functional/function_ref.h"
-#include "tensorflow/core/common_runtime/multistream/attach/device_factories.h"
+#include "tensorflow/core/common_runtime/multistream/attach/group_requests.h"
 
 namespace tensorflow {
 namespace multistream {

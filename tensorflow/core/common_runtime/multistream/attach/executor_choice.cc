@@ -18,7 +18,7 @@ limitations under the License.
 #include <utility>
 
 #include "tensorflow/core/common_runtime/executor_factory.h"
-#include "tensorflow/core/common_runtime/multistream/attach/device_factories.h"
+#include "tensorflow/core/common_runtime/multistream/attach/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/config/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/executor/graph_level_executor.h"
@@ -31,40 +31,80 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
+namespace {
+
+// Whether this thread makes an executor of TensorFlow's own: it then comes to
+// NewLocalExecutor, and wants that.
+thread_local bool makes_stock = false;
+
+// An executor on groups, if `params.device` has them, that wraps those of
+// `make_stock`; otherwise one of those.
+absl::Status MakeExecutor(const LocalExecutorParams& params, const Graph& graph,
+                          MakeStockExecutor make_stock,
+                          std::unique_ptr<Executor>* out_executor) {
+  if (!GroupsAreRegistered()) return make_stock(params, graph, out_executor);
+  auto* leader = dynamic_cast<GroupMember*>(params.device);
+  const int groups = leader == nullptr ? 0 : leader->session_streams().groups;
+  const bool captures = groups == 1 && leader->recorder(0) != nullptr;
+  if (groups <= 1 && !captures) {
+    TF_RETURN_IF_ERROR(make_stock(params, graph, out_executor));
+    *out_executor = KeepPinnedGroup(std::move(*out_executor));
+    return absl::OkStatus();
+  }
+  const Options& options = *ProcessOptions();
+  if (captures || !leader->session_streams().node_level) {
+    return NewGraphLevelExecutor(params, graph, leader, options, make_stock,
+                                 out_executor);
+  }
+  if (CaptureMarkOf(graph) == CaptureMode::kRequire) {
+    return absl::FailedPreconditionError(
+        "tf.cuda.captured(mode=\"require\"), and steps whose nodes have stream "
+        "groups are not captured");
+  }
+  return NewNodeLevelExecutor(params, graph, leader, options, make_stock,
+                              out_executor);
+}
+
+}  // namespace
+
 absl::Status NewExecutorOnGroups(const std::string& executor_type,
                                  const LocalExecutorParams& params,
                                  const Graph& graph,
                                  std::unique_ptr<Executor>* out_executor) {
   ExecutorFactory* factory = nullptr;
   TF_RETURN_IF_ERROR(ExecutorFactory::GetFactory(executor_type, &factory));
-  if (GroupsAreRegistered()) {
-    auto* leader = dynamic_cast<GroupMember*>(params.device);
-    const int groups = leader == nullptr ? 0 : leader->session_streams().groups;
-    const bool captures = groups == 1 && leader->recorder(0) != nullptr;
-    if (groups > 1 || captures) {
-      const auto make_stock = [factory](const LocalExecutorParams& p,
-                                        const Graph& g,
-                                        std::unique_ptr<Executor>* out) {
-        return factory->NewExecutor(p, g, out);
-      };
-      const Options& options = *ProcessOptions();
-      if (captures || !leader->session_streams().node_level) {
-        return NewGraphLevelExecutor(params, graph, leader, options, make_stock,
-                                     out_executor);
-      }
-      if (CaptureMarkOf(graph) == CaptureMode::kRequire) {
-        return absl::FailedPreconditionError(
-            "tf.cuda.captured(mode=\"require\"), and steps whose nodes have "
-            "stream groups are not captured");
-      }
-      return NewNodeLevelExecutor(params, graph, leader, options, make_stock,
-                                  out_executor);
-    }
-    TF_RETURN_IF_ERROR(factory->NewExecutor(params, graph, out_executor));
-    *out_executor = KeepPinnedGroup(std::move(*out_executor));
-    return absl::OkStatus();
-  }
-  return factory->NewExecutor(params, graph, out_executor);
+  return MakeExecutor(
+      params, graph,
+      [factory](const LocalExecutorParams& p, const Graph& g,
+                std::unique_ptr<Executor>* out) {
+        const bool before = std::exchange(makes_stock, true);
+        absl::Status status = factory->NewExecutor(p, g, out);
+        makes_stock = before;
+        return status;
+      },
+      out_executor);
+}
+
+absl::Status NewLocalExecutorOnGroups(
+    const LocalExecutorParams& params, const Graph& graph,
+    Executor** out_executor,
+    absl::FunctionRef<absl::Status(const LocalExecutorParams&, const Graph&,
+                                   Executor**)>
+        stock) {
+  if (makes_stock) return stock(params, graph, out_executor);
+  std::unique_ptr<Executor> executor;
+  TF_RETURN_IF_ERROR(MakeExecutor(
+      params, graph,
+      [stock](const LocalExecutorParams& p, const Graph& g,
+              std::unique_ptr<Executor>* out) {
+        Executor* made = nullptr;
+        absl::Status status = stock(p, g, &made);
+        out->reset(made);
+        return status;
+      },
+      &executor));
+  *out_executor = executor.release();
+  return absl::OkStatus();
 }
 
 }  // namespace multistream

@@ -23,6 +23,7 @@ limitations under the License.
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
@@ -31,11 +32,21 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-// In the place of NewExecutor.
+// In the place of NewExecutor, by which sessions and functions make theirs.
 absl::Status NewExecutorOnGroups(const std::string& executor_type,
                                  const LocalExecutorParams& params,
                                  const Graph& graph,
                                  std::unique_ptr<Executor>* out_executor);
+
+// In the place of NewLocalExecutor, which is `stock`. By it a worker of
+// TensorFlow's distributed runtime makes the executors of a session's graph
+// (GraphMgr), and ExecutorFactory those of the usual type.
+absl::Status NewLocalExecutorOnGroups(
+    const LocalExecutorParams& params, const Graph& graph,
+    Executor** out_executor,
+    absl::FunctionRef<absl::Status(const LocalExecutorParams&, const Graph&,
+                                   Executor**)>
+        stock);
 
 }  // namespace multistream
 }  // namespace tensorflow

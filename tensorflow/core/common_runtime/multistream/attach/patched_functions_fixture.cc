@@ -24,6 +24,7 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/device_factory.h"
 #include "tensorflow/core/common_runtime/eager/context.h"
+#include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/multistream/attach/hook.h"
 #include "tensorflow/core/grappler/clusters/utils.h"
@@ -49,6 +50,17 @@ absl::Status NewExecutor(const std::string& executor_type,
   ExecutorFactory* factory = nullptr;
   TF_RETURN_IF_ERROR(ExecutorFactory::GetFactory(executor_type, &factory));
   return factory->NewExecutor(params, graph, out_executor);
+}
+
+absl::Status NewLocalExecutor(const LocalExecutorParams& params,
+                              const Graph& graph, Executor** executor) {
+  if (auto* ours = multistream::Hook<&NewLocalExecutor>::Take()) {
+    return ours(params, graph, executor);
+  }
+  static auto* const next = Next<decltype(NewLocalExecutor)>(
+      "_ZN10tensorflow16NewLocalExecutorERKNS_19LocalExecutorParamsERKNS_5Graph"
+      "EPPNS_8ExecutorE");
+  return next(params, graph, executor);
 }
 
 absl::Status DeviceFactory::AddDevices(

@@ -25,9 +25,9 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
-#include "tensorflow/core/common_runtime/multistream/attach/device_factories.h"
 #include "tensorflow/core/common_runtime/multistream/attach/eager_ops.h"
 #include "tensorflow/core/common_runtime/multistream/attach/executor_choice.h"
+#include "tensorflow/core/common_runtime/multistream/attach/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/attach/stock_function.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_device_info.h"
 #include "tensorflow/core/public/session_options.h"
@@ -47,6 +47,12 @@ absl::Status NewExecutor(const std::string& executor_type,
                          std::unique_ptr<Executor>* out_executor) {
   return multistream::NewExecutorOnGroups(executor_type, params, graph,
                                           out_executor);
+}
+
+absl::Status NewLocalExecutor(const LocalExecutorParams& params,
+                              const Graph& graph, Executor** executor) {
+  static const auto stock = multistream::StockFunction(&NewLocalExecutor);
+  return multistream::NewLocalExecutorOnGroups(params, graph, executor, stock);
 }
 
 absl::Status DeviceFactory::AddDevices(

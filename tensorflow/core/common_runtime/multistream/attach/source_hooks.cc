@@ -28,11 +28,12 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/device/device_event_mgr.h"
 #include "tensorflow/core/common_runtime/device_factory.h"
 #include "tensorflow/core/common_runtime/eager/context.h"
+#include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/multistream/attach/autotune_tables.h"
-#include "tensorflow/core/common_runtime/multistream/attach/device_factories.h"
 #include "tensorflow/core/common_runtime/multistream/attach/eager_ops.h"
 #include "tensorflow/core/common_runtime/multistream/attach/executor_choice.h"
+#include "tensorflow/core/common_runtime/multistream/attach/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/attach/hook.h"
 #include "tensorflow/core/common_runtime/multistream/attach/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/conv_runners.h"
@@ -68,6 +69,7 @@ const absl::Status& CheckReplacedSymbols() {
 
 namespace {
 
+using LocalExecutorHook = Hook<&NewLocalExecutor>;
 using AddDevicesHook = Hook<&DeviceFactory::AddDevices>;
 using DeviceInfoHook = Hook<&grappler::GetDeviceInfo>;
 using EagerOpsHook = Hook<&EagerContext::RunEagerOpAsFunction>;
@@ -81,6 +83,11 @@ using CallbackHook = Hook<&cudaStreamAddCallback>;
 
 void SetExecutorHooks() {
   Hook<&NewExecutor>::Set(&NewExecutorOnGroups);
+  LocalExecutorHook::Set([](const LocalExecutorParams& params,
+                            const Graph& graph, Executor** executor) {
+    return NewLocalExecutorOnGroups(params, graph, executor,
+                                    &LocalExecutorHook::Stock);
+  });
   AddDevicesHook::Set([](const SessionOptions& options,
                          const std::string& name_prefix,
                          std::vector<std::unique_ptr<Device>>* devices) {

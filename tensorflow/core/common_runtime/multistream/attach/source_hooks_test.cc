@@ -23,6 +23,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/device/device_event_mgr.h"
 #include "tensorflow/core/common_runtime/device_factory.h"
 #include "tensorflow/core/common_runtime/eager/context.h"
+#include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/multistream/attach/autotune_tables.h"
 #include "tensorflow/core/common_runtime/multistream/attach/hook.h"
@@ -39,6 +40,7 @@ namespace {
 
 TEST(SourceHooksTest, AllAreSet) {
   EXPECT_NE(Hook<&NewExecutor>::Take(), nullptr);
+  EXPECT_NE(Hook<&NewLocalExecutor>::Take(), nullptr);
   EXPECT_NE(Hook<&DeviceFactory::AddDevices>::Take(), nullptr);
   EXPECT_NE(Hook<&EagerContext::RunEagerOpAsFunction>::Take(), nullptr);
   EXPECT_NE(Hook<&grappler::GetDeviceInfo>::Take(), nullptr);

@@ -14,7 +14,7 @@ limitations under the License.
 ==============================================================================*/
 
 // Which memory has been allocated on this thread since an op began? Group
-// allocators add to it and LaunchLog reads it, for the sanitizer: an output in
+// allocators add to it and OpAccesses reads it, for the sanitizer: an output in
 // such memory is one that the op writes.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_FRESH_MEMORY_H_

@@ -21,7 +21,7 @@ limitations under the License.
 //   op_holds.h         what memory is held for it, and for later ops?
 //   op_state.h         what variables does it read or change?
 //   op_input_copies.h  which inputs must be copies in its own group's memory?
-//   launch_log.h       what is the sanitizer told?
+//   op_accesses.h       what is the sanitizer told?
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_OP_SCOPE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_OP_SCOPE_H_
@@ -30,7 +30,7 @@ limitations under the License.
 #include <optional>
 
 #include "absl/status/status.h"
-#include "tensorflow/core/common_runtime/multistream/step/launch_log.h"
+#include "tensorflow/core/common_runtime/multistream/step/op_accesses.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_holds.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_input_copies.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_launch.h"
@@ -81,7 +81,7 @@ class OpScope {
 
   // What to tell the sanitizer, if there is one, when an asynchronous op is
   // done.
-  const std::optional<LaunchLog>& log() const { return log_; }
+  const std::optional<OpAccesses>& log() const { return log_; }
 
   // For an asynchronous op, after Enter: a function to be called when the op is
   // done, which has enqueued its last work by then and perhaps not before. What
@@ -95,7 +95,7 @@ class OpScope {
   OpHolds holds_;
   OpState state_;
   OpInputCopies copies_;
-  std::optional<LaunchLog> log_;
+  std::optional<OpAccesses> log_;
 };
 
 }  // namespace multistream

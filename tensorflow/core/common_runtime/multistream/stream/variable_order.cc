@@ -47,7 +47,7 @@ void VariableOrder::OrderAfterLeader(StreamGroup* group) {
 }
 
 void VariableOrder::BeginRead(StreamGroup* group, Keys state) {
-  state_locks_.Enter(TwoSidedLocks::kReaders, state);
+  state_locks_.Enter(SidedLocks::kReaders, state);
   OrderAfterLeader(group);
 }
 
@@ -56,10 +56,10 @@ void VariableOrder::EndRead(StreamGroup* group, Keys state) {
   if (!group->is_leader()) {
     readers_[group->index()].has_read.store(true, std::memory_order_release);
   }
-  state_locks_.Leave(TwoSidedLocks::kReaders, state);
+  state_locks_.Leave(SidedLocks::kReaders, state);
 }
 
-void VariableOrder::Begin(TwoSidedLocks::Side side, Keys state) {
+void VariableOrder::Begin(SidedLocks::Side side, Keys state) {
   state_locks_.Enter(side, state);
   for (Key key : state) writes_[key % kWriteCounts].begun.fetch_add(1);
   // Whoever sees that nobody has read launches after the waits. Reads of other
@@ -73,7 +73,7 @@ void VariableOrder::Begin(TwoSidedLocks::Side side, Keys state) {
   }
 }
 
-void VariableOrder::End(TwoSidedLocks::Side side, Keys state) {
+void VariableOrder::End(SidedLocks::Side side, Keys state) {
   NoteLeaderWork();
   for (Key key : state) writes_[key % kWriteCounts].ended.fetch_add(1);
   state_locks_.Leave(side, state);

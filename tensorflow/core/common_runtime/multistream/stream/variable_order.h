@@ -40,8 +40,8 @@ limitations under the License.
 
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/multistream/stream/sided_locks.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
-#include "tensorflow/core/common_runtime/multistream/stream/two_sided_locks.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -58,7 +58,7 @@ class VariableOrder {
   void OrderAfterLeader(StreamGroup* group);
 
   // A variable, or other state: the same one always has the same key.
-  using Key = TwoSidedLocks::Key;
+  using Key = SidedLocks::Key;
   using Keys = absl::Span<const Key>;
 
   // Around launching an op that reads `state` on a group. On the leader there
@@ -67,14 +67,14 @@ class VariableOrder {
   void EndRead(StreamGroup* group, Keys state);
 
   // Around launching an op that may change `state`, on the leader.
-  void BeginWrite(Keys state) { Begin(TwoSidedLocks::kWriters, state); }
-  void EndWrite(Keys state) { End(TwoSidedLocks::kWriters, state); }
+  void BeginWrite(Keys state) { Begin(SidedLocks::kWriters, state); }
+  void EndWrite(Keys state) { End(SidedLocks::kWriters, state); }
 
   // The same for what puts a variable's memory in another's place. It keeps
   // out writers, too: kernels may find a variable's memory under its mutex and
   // write there without it.
-  void BeginMove(Keys state) { Begin(TwoSidedLocks::kMovers, state); }
-  void EndMove(Keys state) { End(TwoSidedLocks::kMovers, state); }
+  void BeginMove(Keys state) { Begin(SidedLocks::kMovers, state); }
+  void EndMove(Keys state) { End(SidedLocks::kMovers, state); }
 
   // Another number as soon as somebody has begun to change one of `state`; none
   // while somebody does. So two steps for which it is the same, before the
@@ -100,8 +100,8 @@ class VariableOrder {
   };
 
   StreamGroup* leader() const { return groups_[0]; }
-  void Begin(TwoSidedLocks::Side side, Keys state);
-  void End(TwoSidedLocks::Side side, Keys state);
+  void Begin(SidedLocks::Side side, Keys state);
+  void End(SidedLocks::Side side, Keys state);
 
   const std::vector<StreamGroup*> groups_;
   std::vector<Reader> readers_;
@@ -116,7 +116,7 @@ class VariableOrder {
   // it keeps out may be the ones that would free some. So it keeps out no
   // more than a variable's own mutex does, which kernels hold while they
   // allocate, in stock TensorFlow too: who uses other variables goes on.
-  TwoSidedLocks state_locks_;
+  SidedLocks state_locks_;
   std::array<Writes, kWriteCounts> writes_;
   absl::Mutex waits_mu_;  // while the leader's waits for readers are enqueued
 };

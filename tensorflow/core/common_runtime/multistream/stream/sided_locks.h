@@ -17,8 +17,8 @@ limitations under the License.
 // but never two kinds? VariableOrder locks variables so, for those who read
 // them, change them, and move them.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_TWO_SIDED_LOCKS_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_TWO_SIDED_LOCKS_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_SIDED_LOCKS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_SIDED_LOCKS_H_
 
 #include <cstdint>
 #include <vector>
@@ -32,11 +32,11 @@ namespace tensorflow {
 namespace multistream {
 
 // A lock for each key. Any number of threads of one side may be inside, and
-// none of the other one. Whoever enters takes all its locks at once: while it
-// waits it keeps nobody out who came before. Fair: nobody overtakes one of the
-// other side that came before for the same key. Not recursive. A lock that
+// none of another side. Whoever enters takes all its locks at once: while it
+// waits it keeps nobody out who came before. Fair: nobody overtakes one of
+// another side that came before for the same key. Not recursive. A lock that
 // nobody is in or waits for takes no memory.
-class TwoSidedLocks {
+class SidedLocks {
  public:
   enum Side { kReaders, kWriters, kMovers };
   using Key = uint64_t;
@@ -80,4 +80,4 @@ class TwoSidedLocks {
 }  // namespace multistream
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_TWO_SIDED_LOCKS_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_SIDED_LOCKS_H_

@@ -13,7 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-#include "tensorflow/core/common_runtime/multistream/stream/two_sided_locks.h"
+#include "tensorflow/core/common_runtime/multistream/stream/sided_locks.h"
 
 #include <gtest/gtest.h>
 
@@ -33,23 +33,23 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-using Keys = std::vector<TwoSidedLocks::Key>;
+using Keys = std::vector<SidedLocks::Key>;
 
-constexpr TwoSidedLocks::Key kKey[] = {7};
+constexpr SidedLocks::Key kKey[] = {7};
 
 // One side and another.
-using Sides = std::pair<TwoSidedLocks::Side, TwoSidedLocks::Side>;
+using Sides = std::pair<SidedLocks::Side, SidedLocks::Side>;
 
 // Threads on both sides of a lock.
-class TwoSidedLocksTest : public ::testing::TestWithParam<Sides> {
+class SidedLocksTest : public ::testing::TestWithParam<Sides> {
  protected:
-  static TwoSidedLocks::Side Ours() { return GetParam().first; }
-  static TwoSidedLocks::Side Theirs() { return GetParam().second; }
+  static SidedLocks::Side Ours() { return GetParam().first; }
+  static SidedLocks::Side Theirs() { return GetParam().second; }
   static void PauseBriefly() {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   // Starts threads of one side that leave once `count` of them are inside.
-  void StartTogether(TwoSidedLocks::Side side, int count) {
+  void StartTogether(SidedLocks::Side side, int count) {
     all_inside_ = std::make_unique<absl::BlockingCounter>(count);
     for (int i = 0; i < count; ++i) {
       threads_.emplace_back([this, side] {
@@ -65,20 +65,20 @@ class TwoSidedLocksTest : public ::testing::TestWithParam<Sides> {
     threads_.clear();
   }
 
-  TwoSidedLocks lock_;
+  SidedLocks lock_;
   std::unique_ptr<absl::BlockingCounter> all_inside_;
   absl::Notification released_;
   std::vector<std::thread> threads_;
 };
 
-TEST_P(TwoSidedLocksTest, ManyOfOneSideAreInsideAtOnce) {
+TEST_P(SidedLocksTest, ManyOfOneSideAreInsideAtOnce) {
   StartTogether(Ours(), 4);
   all_inside_->Wait();  // none has left
   released_.Notify();
   JoinAll();
 }
 
-TEST_P(TwoSidedLocksTest, AllWhoWaitedAreInsideAtOnce) {
+TEST_P(SidedLocksTest, AllWhoWaitedAreInsideAtOnce) {
   lock_.Enter(Theirs(), kKey);
   StartTogether(Ours(), 4);
   PauseBriefly();
@@ -88,7 +88,7 @@ TEST_P(TwoSidedLocksTest, AllWhoWaitedAreInsideAtOnce) {
   JoinAll();
 }
 
-TEST_P(TwoSidedLocksTest, TheOtherSideComesInWhenTheLastHasLeft) {
+TEST_P(SidedLocksTest, TheOtherSideComesInWhenTheLastHasLeft) {
   lock_.Enter(Ours(), kKey);
   lock_.Enter(Ours(), kKey);
   std::atomic<bool> inside{false};
@@ -107,7 +107,7 @@ TEST_P(TwoSidedLocksTest, TheOtherSideComesInWhenTheLastHasLeft) {
 
 // One of ours is always inside, unless those that come let the other side go
 // first.
-TEST_P(TwoSidedLocksTest, WhoWaitsGetsInThoughTheOtherSideKeepsComing) {
+TEST_P(SidedLocksTest, WhoWaitsGetsInThoughTheOtherSideKeepsComing) {
   constexpr int kTimes = 20;
   std::atomic<bool> stop{false};
   for (int i = 0; i < 4; ++i) {
@@ -144,25 +144,25 @@ std::string NameOf(const ::testing::TestParamInfo<Sides>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    AllPairs, TwoSidedLocksTest,
-    ::testing::Values(Sides(TwoSidedLocks::kReaders, TwoSidedLocks::kWriters),
-                      Sides(TwoSidedLocks::kReaders, TwoSidedLocks::kMovers),
-                      Sides(TwoSidedLocks::kWriters, TwoSidedLocks::kReaders),
-                      Sides(TwoSidedLocks::kWriters, TwoSidedLocks::kMovers),
-                      Sides(TwoSidedLocks::kMovers, TwoSidedLocks::kReaders),
-                      Sides(TwoSidedLocks::kMovers, TwoSidedLocks::kWriters)),
+    AllPairs, SidedLocksTest,
+    ::testing::Values(Sides(SidedLocks::kReaders, SidedLocks::kWriters),
+                      Sides(SidedLocks::kReaders, SidedLocks::kMovers),
+                      Sides(SidedLocks::kWriters, SidedLocks::kReaders),
+                      Sides(SidedLocks::kWriters, SidedLocks::kMovers),
+                      Sides(SidedLocks::kMovers, SidedLocks::kReaders),
+                      Sides(SidedLocks::kMovers, SidedLocks::kWriters)),
     NameOf);
 
 // It hangs if a thread that waits is forgotten.
-TEST(TwoSidedLocksThreadsTest, NeverAreBothSidesInside) {
+TEST(SidedLocksThreadsTest, NeverAreBothSidesInside) {
   constexpr int kThreads = 4;  // of each side
   constexpr int kRounds = 100000;
-  TwoSidedLocks lock;
+  SidedLocks lock;
   std::atomic<int> inside[2] = {};
   std::atomic<int> both{0}, together{0}, rounds{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 2 * kThreads; ++t) {
-    const auto side = static_cast<TwoSidedLocks::Side>(t % 2);
+    const auto side = static_cast<SidedLocks::Side>(t % 2);
     threads.emplace_back([&, side] {
       while (rounds++ < kRounds) {
         lock.Enter(side, kKey);
@@ -181,13 +181,12 @@ TEST(TwoSidedLocksThreadsTest, NeverAreBothSidesInside) {
 }
 
 // Each side's only thread has to be woken in most of the rounds.
-TEST(TwoSidedLocksThreadsTest, NobodyIsForgotten) {
+TEST(SidedLocksThreadsTest, NobodyIsForgotten) {
   constexpr int kRounds = 100000;
-  TwoSidedLocks lock;
+  SidedLocks lock;
   int changes = 0;  // guarded by the lock, as each side is one thread
   std::vector<std::thread> threads;
-  for (TwoSidedLocks::Side side :
-       {TwoSidedLocks::kReaders, TwoSidedLocks::kWriters}) {
+  for (SidedLocks::Side side : {SidedLocks::kReaders, SidedLocks::kWriters}) {
     threads.emplace_back([&, side] {
       for (int i = 0; i < kRounds; ++i) {
         lock.Enter(side, kKey);
@@ -202,11 +201,11 @@ TEST(TwoSidedLocksThreadsTest, NobodyIsForgotten) {
 
 // Several keys. Those that wait do so for ever unless the lock lets them in.
 
-constexpr TwoSidedLocks::Side kOne = TwoSidedLocks::kReaders;
-constexpr TwoSidedLocks::Side kOther = TwoSidedLocks::kWriters;
+constexpr SidedLocks::Side kOne = SidedLocks::kReaders;
+constexpr SidedLocks::Side kOther = SidedLocks::kWriters;
 
-TEST(ManyTwoSidedLocksTest, OneKeyKeepsNobodyOutOfAnother) {
-  TwoSidedLocks locks;
+TEST(ManySidedLocksTest, OneKeyKeepsNobodyOutOfAnother) {
+  SidedLocks locks;
   locks.Enter(kOne, {1});
   locks.Enter(kOther, {2});
   locks.Enter(kOther, {});
@@ -215,8 +214,8 @@ TEST(ManyTwoSidedLocksTest, OneKeyKeepsNobodyOutOfAnother) {
   locks.Leave(kOne, {1});
 }
 
-TEST(ManyTwoSidedLocksTest, WhoWaitsForOneKeyKeepsNobodyOutWhoCameBefore) {
-  TwoSidedLocks locks;
+TEST(ManySidedLocksTest, WhoWaitsForOneKeyKeepsNobodyOutWhoCameBefore) {
+  SidedLocks locks;
   locks.Enter(kOne, {1});
   locks.Enter(kOne, {2});
   absl::Notification entered;
@@ -238,8 +237,8 @@ TEST(ManyTwoSidedLocksTest, WhoWaitsForOneKeyKeepsNobodyOutWhoCameBefore) {
   EXPECT_EQ(locks.size(), 0);
 }
 
-TEST(ManyTwoSidedLocksTest, AKeyThatIsThereTwiceCountsAsOne) {
-  TwoSidedLocks locks;
+TEST(ManySidedLocksTest, AKeyThatIsThereTwiceCountsAsOne) {
+  SidedLocks locks;
   locks.Enter(kOne, {1, 2, 1});
   std::thread other([&] {
     locks.Enter(kOther, {1, 1});
@@ -255,17 +254,17 @@ TEST(ManyTwoSidedLocksTest, AKeyThatIsThereTwiceCountsAsOne) {
 
 // Of any two that have a key in common and are of different sides, one is
 // inside at a time, and none waits for ever.
-TEST(ManyTwoSidedLocksTest, ThreadsWithManyKeysAllGetIn) {
+TEST(ManySidedLocksTest, ThreadsWithManyKeysAllGetIn) {
   constexpr int kThreads = 8;
   constexpr int kRounds = 20000;
   constexpr int kKeys = 5;
-  TwoSidedLocks locks;
+  SidedLocks locks;
   std::atomic<int> inside[kKeys][2] = {};
   std::atomic<int> both{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      const auto side = static_cast<TwoSidedLocks::Side>(t % 2);
+      const auto side = static_cast<SidedLocks::Side>(t % 2);
       unsigned random = t + 1;
       for (int i = 0; i < kRounds; ++i) {
         random = random * 1664525 + 1013904223;

@@ -13,7 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-#include "tensorflow/core/common_runtime/multistream/stream/two_sided_locks.h"
+#include "tensorflow/core/common_runtime/multistream/stream/sided_locks.h"
 
 #include <algorithm>
 #include <vector>
@@ -21,8 +21,8 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-bool TwoSidedLocks::MayEnter(Side side, absl::Span<const Key> keys,
-                             const Request* request) {
+bool SidedLocks::MayEnter(Side side, absl::Span<const Key> keys,
+                          const Request* request) {
   for (Key key : keys) {
     auto found = locks_.find(key);
     if (found == locks_.end()) continue;
@@ -36,7 +36,7 @@ bool TwoSidedLocks::MayEnter(Side side, absl::Span<const Key> keys,
   return true;
 }
 
-void TwoSidedLocks::Enter(Side side, absl::Span<const Key> keys) {
+void SidedLocks::Enter(Side side, absl::Span<const Key> keys) {
   absl::MutexLock lock(&mu_);
   if (MayEnter(side, keys, nullptr)) {
     for (Key key : keys) ++locks_[key].inside[side];
@@ -47,7 +47,7 @@ void TwoSidedLocks::Enter(Side side, absl::Span<const Key> keys) {
   while (!request.admitted) request.changed.Wait(&mu_);
 }
 
-void TwoSidedLocks::Leave(Side side, absl::Span<const Key> keys) {
+void SidedLocks::Leave(Side side, absl::Span<const Key> keys) {
   absl::MutexLock lock(&mu_);
   for (Key key : keys) --locks_[key].inside[side];
   for (Key key : keys) Admit(key);
@@ -55,7 +55,7 @@ void TwoSidedLocks::Leave(Side side, absl::Span<const Key> keys) {
 
 // Only a lock that the last one has left lets anybody in. Who is let in keeps
 // out no fewer than when it waited, so nobody else may enter for that.
-void TwoSidedLocks::Admit(Key key) {
+void SidedLocks::Admit(Key key) {
   auto found = locks_.find(key);
   if (found == locks_.end()) return;  // one of the keys that are there twice
   if (found->second.waiting.empty()) {
@@ -78,7 +78,7 @@ void TwoSidedLocks::Admit(Key key) {
   }
 }
 
-int64_t TwoSidedLocks::size() {
+int64_t SidedLocks::size() {
   absl::MutexLock lock(&mu_);
   return locks_.size();
 }

@@ -13,7 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-#include "tensorflow/core/common_runtime/multistream/step/launch_log.h"
+#include "tensorflow/core/common_runtime/multistream/step/op_accesses.h"
 
 #include <algorithm>
 
@@ -36,9 +36,9 @@ const char* DataOf(const Tensor& tensor) {
 
 }  // namespace
 
-LaunchLog::LaunchLog(StreamGroup* group, const OpKernel* kernel,
-                     OpKernelContext* context, const KernelTraits* traits,
-                     bool changes_state)
+OpAccesses::OpAccesses(StreamGroup* group, const OpKernel* kernel,
+                       OpKernelContext* context, const KernelTraits* traits,
+                       bool changes_state)
     : group_(group),
       sanitizer_(group->sanitizer()),
       kernel_(kernel),
@@ -59,7 +59,7 @@ LaunchLog::LaunchLog(StreamGroup* group, const OpKernel* kernel,
 
 // Memory of no group, or that was complete before any op could use it. Strings
 // and lists are the host's, and their bytes are not all in one place.
-bool LaunchLog::Skips(const Tensor& tensor) const {
+bool OpAccesses::Skips(const Tensor& tensor) const {
   const void* data = tensor.data();
   return data == nullptr || !DataTypeCanUseMemcpy(tensor.dtype()) ||
          tensor.TotalBytes() == 0 ||
@@ -67,7 +67,7 @@ bool LaunchLog::Skips(const Tensor& tensor) const {
          (traits_ != nullptr && traits_->constants.contains(data));
 }
 
-void LaunchLog::Launched() {
+void OpAccesses::Launched() {
   if (!context_->status().ok()) return;
   std::vector<Access> accesses;
   for (int i = 0; i < static_cast<int>(inputs_.size()); ++i) {
@@ -101,11 +101,11 @@ void LaunchLog::Launched() {
   LogVariables();
 }
 
-void LaunchLog::Renew(const void* address, size_t bytes) const {
+void OpAccesses::Renew(const void* address, size_t bytes) const {
   sanitizer_->Renew(group_->index(), address, bytes);
 }
 
-void LaunchLog::LogVariables() const {
+void OpAccesses::LogVariables() const {
   // Others only hand the variable on. The leader's stream orders its own reads
   // with its changes, whatever the host does at the same time.
   if (!changes_state_ && (group_->is_leader() || traits_ == nullptr ||

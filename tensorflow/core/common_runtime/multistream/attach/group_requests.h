@@ -13,13 +13,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Who makes the GPU devices of this process, with stream groups or without? The
-// environment says so when TensorFlow is loaded, and a session may ask for
-// groups as long as there are no devices. replaced_functions.cc and
-// source_hooks.cc, by which TensorFlow calls us, and multistream.cc call this.
+// Do the GPUs of this process have stream groups, and may steps be captured?
+// The environment asks for both when TensorFlow is loaded. A session or
+// tf.cuda.captured may ask as long as there are no devices, and is refused
+// after that. replaced_functions.cc and source_hooks.cc, by which TensorFlow
+// calls us, and multistream.cc call this.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_DEVICE_FACTORIES_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_DEVICE_FACTORIES_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_GROUP_REQUESTS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_GROUP_REQUESTS_H_
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -60,4 +61,4 @@ absl::Status AddDevices(const SessionOptions& options,
 }  // namespace multistream
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_DEVICE_FACTORIES_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_ATTACH_GROUP_REQUESTS_H_

@@ -16,8 +16,8 @@ limitations under the License.
 // Which memory does an op that is launched read and write? An OpScope tells the
 // sanitizer, if there is one.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_LAUNCH_LOG_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_LAUNCH_LOG_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_OP_ACCESSES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_OP_ACCESSES_H_
 
 #include <string>
 #include <utility>
@@ -33,12 +33,12 @@ namespace tensorflow {
 namespace multistream {
 
 // Alive while an op is launched on `group`, which has a sanitizer.
-class LaunchLog {
+class OpAccesses {
  public:
   // `changes_state`: the op may change the variables that it takes.
-  LaunchLog(StreamGroup* group, const OpKernel* kernel,
-            OpKernelContext* context, const KernelTraits* traits,
-            bool changes_state);
+  OpAccesses(StreamGroup* group, const OpKernel* kernel,
+             OpKernelContext* context, const KernelTraits* traits,
+             bool changes_state);
 
   // To be called when the op has been launched, or is done if asynchronous, and
   // before anybody else gets its outputs.
@@ -68,4 +68,4 @@ class LaunchLog {
 }  // namespace multistream
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_LAUNCH_LOG_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_OP_ACCESSES_H_

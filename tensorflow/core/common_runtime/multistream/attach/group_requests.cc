@@ -13,7 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-#include "tensorflow/core/common_runtime/multistream/attach/device_factories.h"
+#include "tensorflow/core/common_runtime/multistream/attach/group_requests.h"
 
 #include <atomic>
 #include <memory>

@@ -1,0 +1,85 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""For tests of TensorFlow's distributed runtime: processes on this machine that make up a cluster."""
+
+import concurrent.futures
+import contextlib
+import socket
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from multistream.testing import kit
+
+Spec = dict[str, list[str]]
+# A job and its arguments, with variables of its process.
+Task = tuple[Callable[..., None], tuple[object, ...], dict[str, str]]
+
+
+def make_spec(**tasks: int) -> Spec:
+    """Addresses for that many tasks of each job."""
+    with contextlib.ExitStack() as stack:
+        # All at once, so that all differ.
+        sockets = {
+            job: [stack.enter_context(socket.socket()) for _ in range(count)]
+            for job, count in tasks.items()
+        }
+        for each in sockets.values():
+            for one in each:
+                one.bind(("127.0.0.1", 0))
+        return {
+            job: [f"127.0.0.1:{one.getsockname()[1]}" for one in each]
+            for job, each in sockets.items()
+        }
+
+
+def run_all(tasks: Sequence[Task], folder: Path) -> list[str]:
+    """Runs each task in a process of its own, all at the same time; returns what they print.
+
+    When the last one, which is the client, has ended, `serve` ends in the others.
+    """
+    with concurrent.futures.ThreadPoolExecutor(len(tasks)) as pool:
+        running = [
+            pool.submit(kit.run_job, job, *arguments, **variables)
+            for job, arguments, variables in tasks
+        ]
+        try:
+            running[-1].result()
+        finally:
+            (folder / "ended").touch()
+        return [done.result().stdout for done in running]
+
+
+def make_server(spec: Spec, job: str, task: int, config: Any = None) -> Any:
+    """A server of the cluster, in this process, for as long as it lives."""
+    cluster = tf.train.ClusterSpec(spec)
+    return tf.train.Server(cluster, job_name=job, task_index=task, config=config)
+
+
+def serve(spec: Spec, job: str, task: int, folder: str) -> None:
+    """A task that only serves, until the client has ended."""
+    make_server(spec, job, task)
+    until(lambda: (Path(folder) / "ended").exists())
+
+
+def until(condition: Callable[[], bool], seconds: float = 300) -> None:
+    """Waits for something that another process does."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)

@@ -1,0 +1,233 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Steps that reach a worker through TensorFlow's distributed runtime run on its stream groups.
+
+They give what they give on a worker without groups. A test names jobs, each of which runs in a
+process of its own; together they are a cluster on this machine.
+"""
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from multistream.testing import kit
+from multistream.testing.cluster import Spec, Task, make_server, make_spec, run_all, serve, until
+from multistream.testing.kit import groups_used, run_job, run_threads, same
+
+GRAPH_LEVEL = {"TF_NODE_LEVEL_MULTISTREAM": "false"}
+NODE_LEVEL = {"TF_NODE_LEVEL_MULTISTREAM": "true"}
+# As stock TensorFlow runs on an emulated GPU.
+ONE_STREAM = {**GRAPH_LEVEL, "TF_GPU_STREAM_GROUP_COUNT": "1"}
+
+
+def numbers(seed: int, *shape: int) -> Any:
+    return np.random.RandomState(seed).randn(*shape).astype(np.float32) / 8
+
+
+def stream(number: int, scoped: bool = True) -> Any:
+    return tf.stream(number) if scoped else contextlib.nullcontext()
+
+
+def steps_that_work() -> list[int]:
+    """Steps that each group has run without an error."""
+    return [s.steps_started for s in tf.cuda.stream_stats()]
+
+
+# One worker, and sessions of its own process.
+
+
+class Layers:
+    """Some layers, with the loss and its training step, in a graph of their own."""
+
+    def __init__(self, scoped: bool = False, device: str = "/GPU:0") -> None:
+        self.graph = tf.Graph()
+        with self.graph.as_default(), tf.device(device):
+            self.x = tf.placeholder(tf.float32, [None, 32], "x")
+            weights = [
+                tf.get_variable(f"w{i}", initializer=numbers(i, 32, 32), use_resource=True)
+                for i in range(4)
+            ]
+            branches = []
+            for i in range(2):
+                with stream(i + 1, scoped):
+                    y = tf.tanh(self.x @ weights[2 * i])
+                    branches.append(tf.sin(y @ weights[2 * i + 1]))
+            self.y = tf.reduce_sum(branches[0] * branches[1], axis=1)
+            self.loss = tf.reduce_mean(tf.square(self.y - 1.0))
+            self.train = tf.train.MomentumOptimizer(0.05, 0.9).minimize(self.loss)
+            self.start = tf.global_variables_initializer()
+            self.weights = weights
+
+
+FEEDS = [numbers(100 + i, 8 + i, 32) for i in range(8)]
+
+
+def queries_of_a_server() -> None:
+    layers = Layers()
+    server = tf.train.Server.create_local_server()
+    with tf.Session(server.target, graph=layers.graph) as session:
+        session.run(layers.start)
+        expected = [session.run(layers.y, {layers.x: feed}) for feed in FEEDS]
+
+        def client(k: int) -> None:
+            for i in range(40):
+                j = (k + i) % len(FEEDS)
+                assert same([session.run(layers.y, {layers.x: FEEDS[j]})], [expected[j]])
+
+        before = steps_that_work()
+        run_threads([lambda k=k: client(k) for k in range(8)])
+        ran = [a - b for a, b in zip(steps_that_work(), before, strict=True)]
+        assert sum(ran) >= 8 * 40 and min(ran) > 0, ran
+
+
+def test_queries_of_a_server_run_on_every_group() -> None:
+    run_job(queries_of_a_server, **GRAPH_LEVEL)
+
+
+def training_on_a_server(scoped: bool) -> None:
+    results = []
+    for marked in (scoped, False):
+        layers = Layers(marked)
+        server = tf.train.Server.create_local_server()
+        with tf.Session(server.target, graph=layers.graph) as session:
+            session.run(layers.start)
+            feeds = {layers.x: FEEDS[0]}
+            losses = [session.run([layers.loss, layers.train], feeds)[0] for _ in range(10)]
+            assert losses[-1] < losses[0]
+            results.append([*losses, *session.run(layers.weights)])
+    assert same(*results)
+    assert not scoped or {1, 2} <= groups_used()
+
+
+@pytest.mark.parametrize("policy", ["", "cost", "full_graph"])
+def test_training_on_a_server_gives_what_one_stream_gives(policy: str) -> None:
+    run_job(training_on_a_server, not policy, **NODE_LEVEL, TF_MULTI_STREAM_POLICY=policy)
+
+
+def training_asked_for_in_the_servers_config() -> None:
+    text = """graph_options { rewrite_options { use_multi_stream: ON
+        multi_stream_opts { multi_stream_num: 3 partition_policy: USER_DEFINED_PARTITION } } }"""
+    from google.protobuf import text_format
+
+    layers = Layers(scoped=True)
+    server = tf.train.Server.create_local_server(text_format.Parse(text, tf.ConfigProto()))
+    with tf.Session(server.target, graph=layers.graph) as session:
+        session.run(layers.start)
+        session.run(layers.train, {layers.x: FEEDS[0]})
+    assert {1, 2} <= groups_used()
+
+
+def test_the_config_of_a_server_asks_for_streams() -> None:
+    unset = dict.fromkeys(("TF_GPU_STREAM_GROUP_COUNT", "TF_NODE_LEVEL_MULTISTREAM"))
+    run_job(training_asked_for_in_the_servers_config, **unset)
+
+
+# Workers and a parameter server.
+
+STEPS = 6
+
+
+def train_in_turn(spec: Spec, task: int, folder: str, scoped: bool) -> None:
+    """A worker that makes STEPS steps after those of the worker before it."""
+    server = make_server(spec, "worker", task)
+    device = tf.train.replica_device_setter(
+        cluster=tf.train.ClusterSpec(spec),
+        worker_device=f"/job:worker/task:{task}/device:GPU:0",
+        ps_device="/job:ps/device:CPU:0",
+    )
+    layers = Layers(scoped, device)
+    with layers.graph.as_default(), tf.device(device):
+        step = tf.train.get_or_create_global_step()
+        with tf.device("/job:ps/device:CPU:0"):
+            advance = tf.assign_add(step, 1)
+    feeds = {layers.x: FEEDS[task]}
+    workers = len(spec["worker"])
+    with (
+        layers.graph.as_default(),
+        tf.train.MonitoredTrainingSession(server.target, is_chief=task == 0) as session,
+    ):
+        until(lambda: session.run(step) >= STEPS * task)
+        for _ in range(STEPS):
+            session.run([layers.loss, layers.train], feeds)
+            session.run(advance)
+        until(lambda: session.run(step) >= STEPS * workers)
+        if task == 0:
+            print("weights", *(w.tobytes().hex() for w in session.run(layers.weights)))
+        (Path(folder) / f"worker{task}").touch()
+        # A worker that went would take its part of the cluster with it.
+        until(lambda: all((Path(folder) / f"worker{i}").exists() for i in range(workers)))
+    assert not scoped or {1, 2} <= groups_used()
+
+
+def weights_trained(folder: Path, scoped: bool, **variables: str) -> list[str]:
+    """What a parameter server and two workers, chief last, have trained."""
+    folder.mkdir()
+    spec = make_spec(ps=1, worker=2)
+    tasks: list[Task] = [(serve, (spec, "ps", 0, str(folder)), variables)]
+    tasks += [(train_in_turn, (spec, i, str(folder), scoped), variables) for i in (1, 0)]
+    (line,) = (x for x in run_all(tasks, folder)[-1].splitlines() if x.startswith("weights"))
+    return line.split()
+
+
+def test_a_parameter_server_and_workers_train_what_they_train_without_groups(
+    tmp_path: Path,
+) -> None:
+    expected = weights_trained(tmp_path / "one", False, **ONE_STREAM)
+    assert len(expected) == 5
+    assert weights_trained(tmp_path / "nodes", True, **NODE_LEVEL) == expected
+    assert weights_trained(tmp_path / "graph", False, **GRAPH_LEVEL) == expected
+
+
+def across_workers(spec: Spec, folder: str) -> None:
+    """Tensors go from the groups of one worker's GPU to those of another's, and come back."""
+    server = make_server(spec, "worker", 0)
+    graph = tf.Graph()
+    with graph.as_default():
+        with tf.device("/job:worker/task:0/device:GPU:0"):
+            x = tf.placeholder(tf.float32, [None, 32])
+            w = tf.get_variable("w", initializer=numbers(1, 32, 32), use_resource=True)
+            here = tf.tanh(x @ w)
+        with tf.device("/job:worker/task:1/device:GPU:0"):
+            v = tf.get_variable("v", initializer=numbers(2, 32, 32), use_resource=True)
+            there = tf.sin(here @ v)
+            rows = tf.shape(there)[0]
+        with tf.device("/job:worker/task:0/device:GPU:0"):
+            back = tf.reduce_sum(there * here, 1) + tf.cast(rows, tf.float32)
+        start = tf.global_variables_initializer()
+    with tf.Session(server.target, graph=graph) as session:
+        session.run(start)
+        expected = [session.run(back, {x: feed}) for feed in FEEDS]
+        for feed, result in zip(FEEDS, expected, strict=True):
+            a = np.tanh(feed @ numbers(1, 32, 32))
+            right = (np.sin(a @ numbers(2, 32, 32)) * a).sum(1) + len(feed)
+            np.testing.assert_allclose(result, right, rtol=1e-4)
+
+        def client(k: int) -> None:
+            for i in range(20):
+                j = (k + i) % len(FEEDS)
+                assert same([session.run(back, {x: FEEDS[j]})], [expected[j]])
+
+        run_threads([lambda k=k: client(k) for k in range(6)])
+    assert len(groups_used()) == kit.GROUPS
+
+
+def test_tensors_between_the_groups_of_two_workers(tmp_path: Path) -> None:
+    spec = make_spec(worker=2)
+    other: Task = (serve, (spec, "worker", 1, str(tmp_path)), GRAPH_LEVEL)
+    run_all([other, (across_workers, (spec, str(tmp_path)), GRAPH_LEVEL)], tmp_path)
