@@ -26,8 +26,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from multistream.testing import kit
-from multistream.testing.cluster import Spec, Task, make_server, make_spec, run_all, serve, until
+from multistream.testing import cluster, kit
+from multistream.testing.cluster import Spec, Task, make_server, make_spec, run_all, until
 from multistream.testing.kit import groups_used, run_job, run_threads, same
 
 GRAPH_LEVEL = {"TF_NODE_LEVEL_MULTISTREAM": "false"}
@@ -139,6 +139,11 @@ def test_the_config_of_a_server_asks_for_streams() -> None:
 
 
 # Workers and a parameter server.
+
+
+def serve(spec: Spec, job: str, task: int, folder: str) -> None:
+    cluster.serve_until_the_client_ends(spec, job, task, folder)
+
 
 STEPS = 6
 

@@ -51,18 +51,22 @@ def make_spec(**tasks: int) -> Spec:
 def run_all(tasks: Sequence[Task], folder: Path) -> list[str]:
     """Runs each task in a process of its own, all at the same time; returns what they print.
 
-    When the last one, which is the client, has ended, `serve` ends in the others.
+    The last one is the client. Once it has ended, or any of them has failed, those end that serve.
     """
     with concurrent.futures.ThreadPoolExecutor(len(tasks)) as pool:
         running = [
             pool.submit(kit.run_job, job, *arguments, **variables)
             for job, arguments, variables in tasks
         ]
-        try:
-            running[-1].result()
-        finally:
-            (folder / "ended").touch()
-        return [done.result().stdout for done in running]
+        others = set(running)
+        while not running[-1].done():
+            done, others = concurrent.futures.wait(
+                others, return_when=concurrent.futures.FIRST_COMPLETED
+            )
+            if any(task.exception() for task in done):
+                break
+        (folder / "ended").touch()
+        return [task.result().stdout for task in running]
 
 
 def make_server(spec: Spec, job: str, task: int, config: Any = None) -> Any:
@@ -71,10 +75,11 @@ def make_server(spec: Spec, job: str, task: int, config: Any = None) -> Any:
     return tf.train.Server(cluster, job_name=job, task_index=task, config=config)
 
 
-def serve(spec: Spec, job: str, task: int, folder: str) -> None:
-    """A task that only serves, until the client has ended."""
-    make_server(spec, job, task)
+def serve_until_the_client_ends(spec: Spec, job: str, task: int, folder: str) -> None:
+    """A task that only serves."""
+    server = make_server(spec, job, task)
     until(lambda: (Path(folder) / "ended").exists())
+    del server
 
 
 def until(condition: Callable[[], bool], seconds: float = 300) -> None:
