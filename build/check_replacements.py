@@ -14,8 +14,8 @@
 # ==============================================================================
 """Checks that each function that the runtime exports takes the place of one of TensorFlow's.
 
-    python3 build/check_replacements.py --runtime LIBRARY --exports exports.lds --stamp FILE
-        LIBRARY_OF_TENSORFLOW ...
+    python3 build/check_replacements.py --runtime LIBRARY --exports exports.lds --release 2.20.0
+        --stamp FILE LIBRARY_OF_TENSORFLOW ...
 
 A function replaces another only if it has exactly its name and if TensorFlow calls that one through
 a table that the dynamic linker fills. Otherwise it is never called, and nobody would notice.
@@ -34,6 +34,8 @@ from build_error import BuildError, command_line, run_main
 
 # What is the runtime library's own interface, in exports.lds too.
 _OWN_INTERFACE = re.compile(r"TFMS_|_ZNK?10tensorflow11multistream")
+# After a line of exports.lds: which releases of TensorFlow have the function.
+_RELEASES = re.compile(r"/\* (before|from) (\d+)\.(\d+) \*/")
 # Entries that the dynamic linker fills with the first function of that name.
 _FILLED_BY_NAME = frozenset(("R_X86_64_JUMP_SLOT", "R_X86_64_GLOB_DAT", "R_X86_64_64"))
 
@@ -55,11 +57,12 @@ class Library:
     own_first: bool
 
 
-def read_patterns(exports: pathlib.Path) -> list[str]:
+def read_patterns(exports: pathlib.Path, release: str | None = None) -> list[str]:
     """Reads what a version script makes global.
 
     Args:
       exports: the version script, with one list of global patterns.
+      release: such as "2.20.0"; without it, patterns for all releases are read.
 
     Returns:
       The patterns, in the order of the file.
@@ -67,11 +70,26 @@ def read_patterns(exports: pathlib.Path) -> list[str]:
     Raises:
       BuildError: there is no such list.
     """
-    text = re.sub(r"/\*.*?\*/", "", exports.read_text(), flags=re.DOTALL)
+    text = _RELEASES.sub(r"\1 \2.\3;", exports.read_text())
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = re.search(r"global:(.*?)(local:|\})", text, flags=re.DOTALL)
     if found is None:
         raise BuildError(f"{exports} has no list of global symbols.")
-    return [pattern.strip() for pattern in found.group(1).split(";") if pattern.strip()]
+    patterns: list[str] = []
+    for entry in found.group(1).split(";"):
+        match entry.split():
+            case [pattern]:
+                patterns.append(pattern)
+            case [when, border] if release and (when == "from") == (
+                _version(release) < _version(border)
+            ):
+                patterns.pop()
+    return patterns
+
+
+def _version(release: str) -> tuple[int, int]:
+    major, minor = release.split(".")[:2]
+    return int(major), int(minor)
 
 
 def read_library(path: pathlib.Path, patterns: list[str]) -> Library:
@@ -177,10 +195,11 @@ def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--runtime", type=pathlib.Path, required=True)
     parser.add_argument("--exports", type=pathlib.Path, required=True)
+    parser.add_argument("--release", required=True, help="of TensorFlow")
     parser.add_argument("--stamp", type=pathlib.Path, required=True, help="written if all is well")
     parser.add_argument("tensorflow", type=pathlib.Path, nargs="+")
     options = parser.parse_args()
-    patterns = read_patterns(options.exports)
+    patterns = read_patterns(options.exports, options.release)
     check(
         patterns,
         read_library(options.runtime, ["*"]),

@@ -46,7 +46,11 @@ class Build:
         return path
 
     def check(
-        self, *tensorflow: pathlib.Path, runtime: str = OURS, exports: str = EXPORTS
+        self,
+        *tensorflow: pathlib.Path,
+        runtime: str = OURS,
+        exports: str = EXPORTS,
+        release: str = "2.20.0",
     ) -> pathlib.Path:
         """Runs the program; returns the stamp, which is there if all is well."""
         script = self.folder / "exports.lds"
@@ -54,6 +58,7 @@ class Build:
         ours = self.library("multistream", runtime, f"-Wl,--version-script={script}")
         stamp = self.folder / "stamp"
         arguments = ["--runtime", str(ours), "--exports", str(script), "--stamp", str(stamp)]
+        arguments += ["--release", release]
         sys.argv = ["check_replacements.py", *arguments, *map(str, tensorflow)]
         check_replacements.main()
         return stamp
@@ -113,6 +118,15 @@ def test_a_function_that_tensorflow_does_not_have_is_named_with_those_it_has(bui
     said = refused(build, build.library("a", other))
     assert "NewExecutor is exported and replaces nothing" in said
     assert "It has NewExecutorOfTwo." in said
+
+
+def test_a_line_is_only_for_the_releases_that_it_names(build: Build) -> None:
+    libraries = build.library("a", EXECUTOR), build.library("b", SESSION)
+    for when, others in (("before 2.20", "2.19.1"), ("from 2.21", "2.21.0")):
+        exports = EXPORTS.replace("TFMS_*", f"Ru*;  /* {when} */ TFMS_*")
+        build.check(*libraries, exports=exports).unlink()
+        said = refused(build, *libraries, exports=exports, release=others)
+        assert "Ru* matches no function" in said
 
 
 def test_a_line_that_matches_nothing_is_named(build: Build) -> None:

@@ -71,6 +71,14 @@ RELEASES = {
             "cp312": "35a6950f3fee0ad2d1668241d31684676f2e6eceb613cbeef960ea22014ef8fb",
         },
     ),
+    "2.18.1": Release(
+        _MANYLINUX_2014,
+        {
+            "cp310": "1f929842999d60e7da67743ae5204b477259f3b771c02e5e437d232267e49f18",
+            "cp311": "c9f87e5d2a680a4595f5dc30daf6bbaec9d4129b46d7ef1b2af63c46ac7d2828",
+            "cp312": "442d2a774811789a8ad948e7286cb950fe3d87d3754e8cc6449d53b03dbfdaa6",
+        },
+    ),
 }
 
 

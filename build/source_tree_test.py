@@ -295,7 +295,7 @@ def test_the_rules_are_those_of_the_wheel_build() -> None:
 
 def test_each_replaced_function_of_the_wheel_build_has_a_hook() -> None:
     patterns = check_replacements.read_patterns(
-        ROOT / "tensorflow/core/common_runtime/multistream/exports.lds"
+        ROOT / "tensorflow/core/common_runtime/multistream/exports.lds", BASE
     )
     replaced = [name for name in patterns if not re.search("TFMS_|11multistream", name)]
     hooks = "".join(added(name) for name in patch_series.read_series(SERIES) if "hook" in name)

@@ -50,7 +50,7 @@ def _checked(ctx):
     stamp = ctx.actions.declare_file(ctx.label.name + ".checked")
     arguments = ctx.actions.args()
     arguments.add_all(["--runtime", ctx.file.runtime, "--exports", ctx.file.exported_symbols])
-    arguments.add_all(["--stamp", stamp])
+    arguments.add_all(["--release", STOCK["version"], "--stamp", stamp])
     arguments.add_all(ctx.files.libraries)
     ctx.actions.run(
         executable = STOCK["python"],

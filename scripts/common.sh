@@ -101,7 +101,7 @@ quietly() {
 NOISE='/^WARNING: All log messages before absl::InitializeLog\(\) is called/d
 /^I[0-9]{4} [0-9:.]+ +[0-9]+ [a-z0-9_]+\.cc:[0-9]+\] /d
 /^[EW][0-9]{4} .* computation_placer\.cc:[0-9]+\] computation placer already registered/d
-/^[EW][0-9]{4} .*\] Unable to register cu[A-Z]+ factory: .* already been registered/d'
+/^([EW][0-9]{4} |[0-9-]+ [0-9:.]+: E ).*\] Unable to register cu[A-Z]+ factory: .* already been registered/d'
 
 # readable COMMAND...: shows what it prints without those lines, unless
 # TF_CPP_MIN_LOG_LEVEL=0 asks for them. LOG has all of it.

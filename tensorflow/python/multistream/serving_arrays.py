@@ -101,7 +101,15 @@ def parameters_of(concrete: Any, function: str) -> list[Parameter]:
             is_tensor=isinstance(structure, tensor.TensorSpec),
             fixed=not specs and not any(_is_of_tensors(x) for x in leaves),
         )
-    order = [p.name for p in concrete.function_type._sorted_parameters]
+    # TensorFlow's order: keyword-only ones come last, by name. Releases before 2.19 do not say it,
+    # and do not have the parameters of signatures of TensorFlow 1, which come by name, too.
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    declared = sorted(
+        concrete.function_type.parameters.values(),
+        key=lambda p: (True, p.name) if p.kind is by_name else (False, ""),
+    )
+    order = [p.name for p in declared]
+    order += sorted(found.keys() - set(order))
     return [found[name] for name in order if name in found]
 
 

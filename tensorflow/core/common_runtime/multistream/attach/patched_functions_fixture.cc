@@ -27,6 +27,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/multistream/attach/hook.h"
+#include "tensorflow/core/common_runtime/multistream/attach/stock_function.h"
 #include "tensorflow/core/grappler/clusters/utils.h"
 #include "xla/stream_executor/executor_cache.h"
 
@@ -109,12 +110,9 @@ absl::StatusOr<StreamExecutor*> ExecutorCache::GetOrCreate(
           tensorflow::multistream::Hook<&ExecutorCache::GetOrCreate>::Take()) {
     return ours(this, ordinal, factory);
   }
-  static auto* const next = tensorflow::Next<absl::StatusOr<StreamExecutor*>(
-      ExecutorCache*, int, const ExecutorFactory&)>(
-      "_ZN15stream_executor13ExecutorCache11GetOrCreateEiRKSt8functionIFN4a"
-      "bsl12lts_202508148StatusOrISt10unique_ptrINS_14StreamExecutorESt14de"
-      "fault_deleteIS6_EEEEvEE");
-  return next(this, ordinal, factory);
+  static const auto next =
+      tensorflow::multistream::StockFunction(&ExecutorCache::GetOrCreate);
+  return (this->*next)(ordinal, factory);
 }
 
 }  // namespace stream_executor

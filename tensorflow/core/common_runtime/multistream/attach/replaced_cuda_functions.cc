@@ -31,9 +31,9 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
+#include "tensorflow/core/common_runtime/multistream/util/executor_compat.h"
 #include "tensorflow/core/platform/stream_executor.h"
 #include "third_party/gpus/cuda/include/cuda.h"
-#include "xla/stream_executor/cuda/cuda_context.h"
 #include "xla/stream_executor/executor_cache.h"
 
 #define TFMS_THEN_EXECUTE                                             \
@@ -66,6 +66,14 @@ void ThenExecuteInItsPlace(EventMgr* events, se::Stream* stream,
               [stream](EventMgr* manager, std::function<void()> callback) {
                 stock(manager, stream, std::move(callback));
               });
+}
+
+absl::StatusOr<se::gpu::CudaContext*> CreateContextInItsPlace(int gpu,
+                                                              CUdevice device) {
+  return CreateContext(gpu, device, [gpu, device] {
+    static const auto stock = StockFunction(kCreateContext);
+    return CallCreateContext(stock, gpu, device);
+  });
 }
 
 }  // namespace multistream
@@ -114,19 +122,10 @@ absl::StatusOr<StreamExecutor*> ExecutorCache::GetOrCreate(
       });
 }
 
-namespace gpu {
-
-absl::StatusOr<CudaContext*> CudaContext::Create(int device_ordinal,
-                                                 CUdevice device) {
-  return tensorflow::multistream::CreateContext(device_ordinal, device, [&] {
-    static const auto stock =
-        tensorflow::multistream::StockFunction(&CudaContext::Create);
-    return stock(device_ordinal, device);
-  });
-}
-
-}  // namespace gpu
 }  // namespace stream_executor
+
+TFMS_REPLACED_CONTEXT_FUNCTIONS(
+    &tensorflow::multistream::CreateContextInItsPlace)
 
 extern "C" void _mlir_ciface_tf_launch_kernel(void* context, void* module,
                                               char* name, intptr_t grid_x,

@@ -42,10 +42,10 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_device_info.h"
+#include "tensorflow/core/common_runtime/multistream/util/executor_compat.h"
 #include "tensorflow/core/grappler/clusters/utils.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 #include "third_party/gpus/cuda/include/cuda_runtime_api.h"
-#include "xla/stream_executor/cuda/cuda_context.h"
 #include "xla/stream_executor/executor_cache.h"
 
 // As its own header has it, which needs MLIR's.
@@ -76,10 +76,17 @@ using EagerOpsHook = Hook<&EagerContext::RunEagerOpAsFunction>;
 using EventManagerHook = Hook<&EventMgrFactory::GetEventMgr>;
 using ThenExecuteHook = Hook<&EventMgr::ThenExecute>;
 using ExecutorHook = Hook<&se::ExecutorCache::GetOrCreate>;
-using ContextHook = Hook<&se::gpu::CudaContext::Create>;
+using ContextHook = Hook<kCreateContext>;
 using LaunchHook =
     Hook<&mlir::kernel_gen::tf_framework::_mlir_ciface_tf_launch_kernel>;
 using CallbackHook = Hook<&cudaStreamAddCallback>;
+
+absl::StatusOr<se::gpu::CudaContext*> CreateContextForHook(int gpu,
+                                                           CUdevice device) {
+  return CreateContext(gpu, device, [gpu, device] {
+    return CallCreateContext(&ContextHook::Stock, gpu, device);
+  });
+}
 
 void SetExecutorHooks() {
   Hook<&NewExecutor>::Set(&NewExecutorOnGroups);
@@ -127,10 +134,7 @@ void SetStreamHooks() {
       return ExecutorHook::Stock(cache, ordinal, factory);
     });
   });
-  ContextHook::Set([](int gpu, CUdevice device) {
-    return CreateContext(gpu, device,
-                         [&] { return ContextHook::Stock(gpu, device); });
-  });
+  ContextHook::Set(&AsCreateContext<&CreateContextForHook>);
   LaunchHook::Set([](void* context, void* module, char* name, intptr_t grid_x,
                      intptr_t grid_y, intptr_t grid_z, intptr_t block_x,
                      intptr_t block_y, intptr_t block_z, void** params) {

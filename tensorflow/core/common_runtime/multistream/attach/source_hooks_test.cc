@@ -28,9 +28,9 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/attach/autotune_tables.h"
 #include "tensorflow/core/common_runtime/multistream/attach/hook.h"
 #include "tensorflow/core/common_runtime/multistream/attach/replaced_symbols.h"
+#include "tensorflow/core/common_runtime/multistream/util/executor_compat.h"
 #include "tensorflow/core/grappler/clusters/utils.h"
 #include "third_party/gpus/cuda/include/cuda_runtime_api.h"
-#include "xla/stream_executor/cuda/cuda_context.h"
 #include "xla/stream_executor/executor_cache.h"
 #include "xla/stream_executor/host/host_executor.h"
 
@@ -47,7 +47,7 @@ TEST(SourceHooksTest, AllAreSet) {
   EXPECT_NE(Hook<&EventMgrFactory::GetEventMgr>::Take(), nullptr);
   EXPECT_NE(Hook<&EventMgr::ThenExecute>::Take(), nullptr);
   EXPECT_NE(Hook<&se::ExecutorCache::GetOrCreate>::Take(), nullptr);
-  EXPECT_NE(Hook<&se::gpu::CudaContext::Create>::Take(), nullptr);
+  EXPECT_NE(Hook<kCreateContext>::Take(), nullptr);
   EXPECT_NE(Hook<&cudaStreamAddCallback>::Take(), nullptr);
   using se::dnn::ConvOp;
   using se::dnn::FusedConvOp;

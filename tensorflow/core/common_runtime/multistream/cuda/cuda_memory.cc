@@ -23,12 +23,10 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
-#include "tensorflow/core/common_runtime/multistream/util/compat.h"
+#include "tensorflow/core/common_runtime/multistream/util/executor_compat.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/stream_executor.h"
 #include "xla/stream_executor/gpu/gpu_init.h"
-#include "xla/stream_executor/integrations/device_mem_allocator.h"
-#include "xla/stream_executor/integrations/stream_executor_allocator.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -40,15 +38,11 @@ constexpr int64_t kHandlesMegabytes = 28;
 // loaded into it.
 constexpr int64_t kContextMegabytes = 800;
 
-absl::StatusOr<std::unique_ptr<SubAllocator>> NewMemory(int gpu,
-                                                        se::MemorySpace space) {
+absl::StatusOr<std::unique_ptr<SubAllocator>> MemoryOf(int gpu,
+                                                       se::MemorySpace space) {
   auto executor = se::GPUMachineManager()->ExecutorForDevice(gpu);
   if (!executor.ok()) return executor.status();
-  auto memory = (*executor)->CreateMemoryAllocator(space);
-  if (!memory.ok()) return memory.status();
-  return std::make_unique<se::StreamExecutorAllocator>(
-      *std::move(memory), space, gpu, std::vector<SubAllocator::Visitor>(),
-      std::vector<SubAllocator::Visitor>());
+  return NewMemory(*executor, gpu, space);
 }
 
 }  // namespace
@@ -85,8 +79,8 @@ std::pair<const void*, size_t> CudaRegionOf(int gpu, const void* address,
                                             size_t bytes) {
   auto executor = se::GPUMachineManager()->ExecutorForDevice(gpu);
   if (executor.ok()) {
-    auto range = (*executor)->GetMemoryRange(
-        se::DeviceAddressBase(const_cast<void*>(address), bytes));
+    auto range = MemoryRange(
+        *executor, se::DeviceAddressBase(const_cast<void*>(address), bytes));
     if (range.ok()) return {range->opaque(), range->size()};
   }
   return {address, bytes};
@@ -94,16 +88,13 @@ std::pair<const void*, size_t> CudaRegionOf(int gpu, const void* address,
 
 absl::StatusOr<std::unique_ptr<SubAllocator>> NewCudaMemory(int gpu,
                                                             bool unified) {
-  if (unified) return NewMemory(gpu, se::MemorySpace::kUnified);
-  auto executor = se::GPUMachineManager()->ExecutorForDevice(gpu);
-  if (!executor.ok()) return executor.status();
-  return std::make_unique<se::DeviceMemAllocator>(*executor,
-                                                  tsl::PlatformDeviceId(gpu));
+  return MemoryOf(
+      gpu, unified ? se::MemorySpace::kUnified : se::MemorySpace::kDevice);
 }
 
 absl::StatusOr<std::unique_ptr<Allocator>> NewPinnedMemory(
     const StreamGroup& group) {
-  auto memory = NewMemory(group.gpu(), se::MemorySpace::kHost);
+  auto memory = MemoryOf(group.gpu(), se::MemorySpace::kHost);
   if (!memory.ok()) return memory.status();
   int64_t megabytes = 1 << 16;
   if (const char* limit = std::getenv("TF_GPU_HOST_MEM_LIMIT_IN_MB")) {

@@ -28,10 +28,10 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_memory.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
 #include "tensorflow/core/common_runtime/multistream/memory/recording_memory.h"
+#include "tensorflow/core/common_runtime/multistream/util/executor_compat.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "third_party/gpus/cuda/include/cuda.h"
-#include "xla/stream_executor/activate_context.h"
 #include "xla/stream_executor/cuda/cuda_status.h"
 
 namespace tensorflow {
@@ -157,7 +157,7 @@ class CudaRecording : public Recording {
   // The recorder, which is a session's, may have ended.
   ~CudaRecording() override {
     if (exec_ != nullptr) {
-      auto active = executor_->Activate();
+      auto active = Activated(executor_);
       cuGraphExecDestroy(exec_);
     }
     for (const auto& callback : callbacks_) callback();
@@ -173,7 +173,7 @@ class CudaRecording : public Recording {
     memory_.Start();
     TF_RETURN_IF_ERROR(RunOnce(enqueue));
     memory_.Repeat();
-    auto active = executor_->Activate();
+    auto active = Activated(executor_);
     CUgraph graph = nullptr;
     absl::Status status = Capture(enqueue, &graph);
     if (graph == nullptr) return status;
@@ -183,7 +183,7 @@ class CudaRecording : public Recording {
   }
 
   absl::Status Launch() override {
-    auto active = executor_->Activate();
+    auto active = Activated(executor_);
     return Checked("cuGraphLaunch",
                    cuGraphLaunch(exec_, HandleOf(group_->stream())));
   }

@@ -22,12 +22,11 @@ limitations under the License.
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/util/executor_compat.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/stream_executor.h"
 #include "third_party/gpus/cuda/include/cuda.h"
-#include "xla/stream_executor/cuda/cuda_context.h"
 #include "xla/stream_executor/cuda/cuda_status.h"
-#include "xla/stream_executor/gpu/context_map.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -101,8 +100,7 @@ absl::StatusOr<se::gpu::CudaContext*> CreateContext(
   auto context = CudaContextOf(gpu, number, device);
   if (!context.ok()) return context.status();
   // Where scopes are nested, TensorFlow switches only if this number differs.
-  return se::gpu::CudaContext::GetContextMap()->Add(
-      *context, NumberOfContext(gpu, number));
+  return AddContext(*context, NumberOfContext(gpu, number));
 }
 
 }  // namespace multistream

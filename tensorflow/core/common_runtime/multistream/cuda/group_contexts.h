@@ -18,7 +18,8 @@ limitations under the License.
 // same process use the same memory, events and pinned memory of the host: a
 // stream of one may read what was allocated in another, and wait for its
 // events. An event is recorded only on streams of its own context. TensorFlow
-// asks CudaContext::Create, in whose place `attach` asks CreateContext.
+// asks a function for it (executor_compat.h), in whose place `attach` asks
+// CreateContext.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_CONTEXTS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_CONTEXTS_H_
@@ -27,11 +28,8 @@ limitations under the License.
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/util/compat.h"
 #include "tensorflow/core/platform/stream_executor.h"
-
-namespace stream_executor::gpu {
-class CudaContext;
-}  // namespace stream_executor::gpu
 
 namespace tensorflow {
 namespace multistream {
@@ -59,8 +57,8 @@ int ContextOf(int number);
 // NVIDIA's Multi-Process Service; nullopt if it does not say.
 std::optional<bool> ContextsRunSideBySide(int gpu);
 
-// In the place of CudaContext::Create, which is `stock`; `device` is CUDA's for
-// the GPU of number `gpu`.
+// In the place of TensorFlow's function that makes a GPU's context, which is
+// `stock`; `device` is CUDA's for the GPU of number `gpu`.
 absl::StatusOr<se::gpu::CudaContext*> CreateContext(
     int gpu, int device,
     absl::FunctionRef<absl::StatusOr<se::gpu::CudaContext*>()> stock);

@@ -22,63 +22,16 @@ limitations under the License.
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/fake_driver.h"
+#include "tensorflow/core/common_runtime/multistream/util/executor_compat.h"
 #include "third_party/gpus/cuda/include/cuda.h"
-#include "xla/stream_executor/cuda/cuda_context.h"
 #include "xla/stream_executor/gpu/scoped_activate_context.h"
 
 namespace {
 
-// A driver whose handles are numbers, for one thread.
-struct Driver {
-  intptr_t current = 0;
-  intptr_t made = 0;  // the last one
-  unsigned int flags_of_made = 0;
-  CUresult result = CUDA_SUCCESS;
-  int mps = 0;
-} driver;
-
-CUcontext Handle(intptr_t number) {
-  return reinterpret_cast<CUcontext>(number);
-}
+FakeDriver& driver = *LoadFakeDriver();
 
 }  // namespace
-
-// In the driver's place.
-extern "C" {
-CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned int* flags,
-                                    int* active) {
-  *flags = CU_CTX_SCHED_YIELD;
-  *active = 1;
-  return CUDA_SUCCESS;
-}
-CUresult cuCtxGetCurrent(CUcontext* context) {
-  *context = Handle(driver.current);
-  return CUDA_SUCCESS;
-}
-CUresult cuCtxSetCurrent(CUcontext context) {
-  driver.current = reinterpret_cast<intptr_t>(context);
-  return CUDA_SUCCESS;
-}
-CUresult cuCtxCreate(CUcontext* context, unsigned int flags, CUdevice) {
-  if (driver.result != CUDA_SUCCESS) return driver.result;
-  driver.current = ++driver.made;
-  driver.flags_of_made = flags;
-  *context = Handle(driver.current);
-  return CUDA_SUCCESS;
-}
-CUresult cuGetErrorName(CUresult, const char** name) {
-  *name = "CUDA_ERROR_OF_THE_TEST";
-  return CUDA_SUCCESS;
-}
-CUresult cuDeviceGet(CUdevice* device, int ordinal) {
-  *device = ordinal;
-  return ordinal < 2 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
-  *value = driver.mps;
-  return CUDA_SUCCESS;
-}
-}
 
 namespace tensorflow {
 namespace multistream {
@@ -92,13 +45,13 @@ class GroupContextsTest : public ::testing::Test {
  protected:
   GroupContextsTest() : gpu_(10 * ++tests) {
     const intptr_t made = driver.made;
-    driver = Driver();
+    driver = FakeDriver();
     driver.made = made;
   }
 
   static absl::StatusOr<CudaContext*> Create(int gpu, int context) {
     ContextOnThread on(context);
-    return CudaContext::Create(gpu, /*device=*/gpu);
+    return CallCreateContext(kCreateContext, gpu, /*device=*/gpu);
   }
   static CudaContext* Made(int gpu, int context) {
     auto made = Create(gpu, context);
@@ -161,15 +114,15 @@ TEST_F(GroupContextsTest, AnErrorIsToldAndNotKept) {
 
 TEST_F(GroupContextsTest, TheInnermostChoiceIsTheThreads) {
   ContextOnThread outer(1);
-  auto one = CudaContext::Create(gpu_, gpu_);
+  auto one = CallCreateContext(kCreateContext, gpu_, gpu_);
   ASSERT_TRUE(one.ok()) << one.status();
   {
     ContextOnThread inner(2);
-    auto two = CudaContext::Create(gpu_, gpu_);
+    auto two = CallCreateContext(kCreateContext, gpu_, gpu_);
     ASSERT_TRUE(two.ok()) << two.status();
     EXPECT_NE(*two, *one);
   }
-  EXPECT_EQ(*CudaContext::Create(gpu_, gpu_), *one);
+  EXPECT_EQ(*CallCreateContext(kCreateContext, gpu_, gpu_), *one);
 }
 
 TEST(NumberOfContextTest, IsTheGpusOwnForItsFirstAndNobodyElsesForOthers) {

@@ -43,6 +43,18 @@ using MemorySpace = MemoryType;
 }  // namespace stream_executor
 #endif
 
+// A context of CUDA's; executor_compat.h has how it is made.
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 19
+namespace stream_executor::gpu {
+class GpuContext;
+using CudaContext = GpuContext;
+}  // namespace stream_executor::gpu
+#else
+namespace stream_executor::gpu {
+class CudaContext;
+}
+#endif
+
 // What protobuf's parsers tell of an error.
 #if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 20
 #define TFMS_RECORD_ERROR AddError

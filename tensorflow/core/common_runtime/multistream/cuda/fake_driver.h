@@ -1,0 +1,50 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+// A driver of CUDA's without a GPU, for tests of one thread. Each of
+// TensorFlow's libraries may have its own functions that look for those of the
+// driver, so that a test cannot define them in their place: this is a library
+// of the driver's name.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_FAKE_DRIVER_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_FAKE_DRIVER_H_
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+// Its handles are numbers.
+struct FakeDriver {
+  intptr_t current = 0;
+  intptr_t made = 0;  // the last one
+  unsigned int flags_of_made = 0;
+  int result = 0;  // CUDA's, of making one
+  int mps = 0;
+};
+
+// The process's, from the first call on.
+inline FakeDriver* LoadFakeDriver() {
+  void* library = dlopen(
+      "tensorflow/core/common_runtime/multistream/cuda/libfake_driver.so",
+      RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    std::fprintf(stderr, "%s\n", dlerror());
+    std::abort();
+  }
+  return reinterpret_cast<FakeDriver* (*)()>(dlsym(library, "TheFakeDriver"))();
+}
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_FAKE_DRIVER_H_
