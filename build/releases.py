@@ -71,6 +71,13 @@ RELEASES = {
             "cp312": "35a6950f3fee0ad2d1668241d31684676f2e6eceb613cbeef960ea22014ef8fb",
         },
     ),
+    "2.13.1": Release(
+        _MANYLINUX_2014,
+        {
+            "cp310": "2cd54d7cf979de0e407db182eea27dbed37361af5c329c2dbf71c486be3e432b",
+            "cp311": "c2f109daa5d0cbabb3df5fdebcde0ca895d891e18d03e08cb6742c96a6be7012",
+        },
+    ),
 }
 
 
