@@ -79,6 +79,13 @@ RELEASES = {
             "cp312": "442d2a774811789a8ad948e7286cb950fe3d87d3754e8cc6449d53b03dbfdaa6",
         },
     ),
+    "2.13.1": Release(
+        _MANYLINUX_2014,
+        {
+            "cp310": "2cd54d7cf979de0e407db182eea27dbed37361af5c329c2dbf71c486be3e432b",
+            "cp311": "c2f109daa5d0cbabb3df5fdebcde0ca895d891e18d03e08cb6742c96a6be7012",
+        },
+    ),
 }
 
 

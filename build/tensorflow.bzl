@@ -20,6 +20,8 @@
     tfms_cc_test      a GoogleTest; likewise
 """
 
+load("@tensorflow//:stock.bzl", "STOCK")
+
 # Also how the precompiled header is compiled.
 COPTS = [
     "-Wall",
@@ -84,6 +86,18 @@ def tfms_attached(symbols, hooks):
         "//build:source": [hooks],
         "//conditions:default": [symbols],
     })
+
+def tfms_with_cuda(with_cuda, without):
+    """What differs where the runtime has no stream groups of CUDA GPUs, only of emulated ones.
+
+    Args:
+      with_cuda: for most releases of TensorFlow.
+      without: for 2.13, whose StreamExecutor is another.
+
+    Returns:
+      One of them.
+    """
+    return with_cuda if STOCK["version"] >= "2.14" else without
 
 def tfms_cc_library(name, deps = [], copts = [], **kwargs):
     """A static library. Its users, not it, link TensorFlow.

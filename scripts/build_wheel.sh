@@ -19,8 +19,8 @@
 #   scripts/build_wheel.sh [--sysroot FOLDER]
 #
 #   --python TAG   for that Python: cp310, cp311, cp312 or cp313 [that of python3]
-#   --release R    from that release of TensorFlow: 2.21.0, 2.20.0, 2.19.1 or
-#                  2.18.1 [2.21.0]
+#   --release R    from that release of TensorFlow: 2.21.0, 2.20.0, 2.19.1,
+#                  2.18.1, or 2.13.1 [2.21.0]
 #   --out FOLDER   gets the wheel [dist]
 #   --sysroot F    with the compiler and libraries of F, which scripts/make_sysroot.sh
 #                  has made: for systems as old [those of this machine]

@@ -74,6 +74,18 @@ def tfms_attached(symbols, hooks):
     """
     return [hooks]
 
+def tfms_with_cuda(with_cuda, without):
+    """What differs where the runtime has no stream groups of CUDA GPUs.
+
+    Args:
+      with_cuda: what is built here.
+      without: not here.
+
+    Returns:
+      The former.
+    """
+    return with_cuda
+
 def tfms_copts(copts = []):
     """The compiler options of all C++ that includes TensorFlow's headers.
 

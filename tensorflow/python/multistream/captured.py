@@ -22,12 +22,9 @@ from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.eager import context
-from tensorflow.python.eager.polymorphic_function import (
-    concrete_function,
-    polymorphic_function,
-)
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import func_graph, ops
-from tensorflow.python.multistream import loader
+from tensorflow.python.multistream import compat, loader
 
 _MARK = "_multi_stream_capture"  # capture_mark.h
 _MODES = ("auto", "require", "off")
@@ -99,7 +96,7 @@ def captured(function: Callable[..., Any] | None = None, *, mode: str = "auto") 
             _mark(graph, mode)
         return results
 
-    if isinstance(function, concrete_function.ConcreteFunction):
+    if isinstance(function, compat.ConcreteFunction):
         # Its arguments' names are those of its specs.
         args, kwargs = function.structured_input_signature
         traced = polymorphic_function.function(marked, autograph=False)

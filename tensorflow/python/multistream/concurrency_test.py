@@ -290,7 +290,9 @@ def test_keras_predict_and_fit() -> None:
         with tf.device(GPU):
             model = keras.Sequential([keras.Input([16]), keras.layers.Dense(32, activation="relu"),
                                       keras.layers.Dense(4)])
-        model.compile("sgd", "mse", jit_compile=False)
+        optimizer = keras.optimizers.SGD()
+        optimizer.jit_compile = False  # Keras 2 has XLA compile it, and an emulated GPU is a CPU
+        model.compile(optimizer, "mse", jit_compile=False)
         model.fit(data, data[:, :4], epochs=2, batch_size=32, verbose=0, shuffle=False)
         expected = model(data).numpy()
 

@@ -14,14 +14,15 @@
 # ==============================================================================
 """Fixtures of several test files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 import tensorflow as tf
 from tensorflow.python.multistream import cuda
 
-from multistream.testing import kit
+from multistream.testing import kit, left_out
 
 
 @pytest.fixture
@@ -42,3 +43,25 @@ def graph() -> Iterator[Any]:
 def fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kit's processes import TensorFlow themselves."""
     monkeypatch.setattr(kit, "forks", False)
+
+
+class _LeftOut(pytest.Module):
+    """A file that is not imported, since it tests what this TensorFlow does not have."""
+
+    def collect(self) -> Any:
+        pytest.skip(left_out.reason(self.path.name) or "", allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> Any:
+    """Skips files that `left_out.py` names."""
+    if left_out.reason(module_path.name):
+        return _LeftOut.from_parent(parent, path=module_path)
+    return None
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Skips tests that `left_out.py` names."""
+    for item in items:
+        name = item.name.partition("[")[0]
+        if why := left_out.reason(f"{item.path.name}::{name}"):
+            item.add_marker(pytest.mark.skip(reason=why))

@@ -111,8 +111,10 @@ def keras_training(scoped: bool) -> list[Any]:
     y = np.cos(x.sum(1, keepdims=True))
     with tf.device(GPU):
         model = Branches(scoped)
+    optimizer = keras.optimizers.Adam(0.01)
+    optimizer.jit_compile = False  # Keras 2 has XLA compile it, and an emulated GPU is a CPU
     # The data set that fit makes is for the CPU.
-    model.compile(keras.optimizers.Adam(0.01), "mse", jit_compile=False)
+    model.compile(optimizer, "mse", jit_compile=False)
     history = model.fit(x, y, batch_size=16, epochs=STEPS // 10, verbose=0, shuffle=False)
     predicted = model.predict(x, batch_size=160, verbose=0)
     return [*history.history["loss"], *model.get_weights(), predicted]

@@ -30,7 +30,7 @@ from tensorflow.python.eager.polymorphic_function import (
     atomic_function,
 )
 from tensorflow.python.framework import errors, ops
-from tensorflow.python.multistream import loader, serving_arrays
+from tensorflow.python.multistream import compat, loader, serving_arrays
 
 # Shapes of arguments that a callable remembers; a server has one for each size of a batch.
 _MOST_SHAPES = 1024
@@ -105,7 +105,9 @@ def serving_callable(function: Any, *specs: Any, **named_specs: Any) -> "Serving
         numbers (strings, ragged and sparse tensors are not). The message names it.
       ValueError: it is not known which specs to bind; or the function has captured something whose
         value is only known at each call.
+      NotImplementedError: with TensorFlow 2.13.
     """
+    compat.check_serving_callable()
     return ServingCallable(function, serving_arrays.concrete_of(function, specs, named_specs))
 
 

@@ -20,8 +20,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from tensorflow.python.eager.polymorphic_function import concrete_function, polymorphic_function
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import dtypes, tensor
+from tensorflow.python.multistream import compat
 from tensorflow.python.util import nest
 
 
@@ -48,7 +49,7 @@ class Parameter:
 def concrete_of(function: Any, specs: Sequence[Any], named_specs: Mapping[str, Any]) -> Any:
     """The concrete function to call."""
     name = getattr(function, "__name__", repr(function))
-    if isinstance(function, concrete_function.ConcreteFunction):
+    if isinstance(function, compat.ConcreteFunction):
         if specs or named_specs:
             raise ValueError(
                 f"tf.cuda.serving_callable({name}, ...): a concrete function or signature has its "
@@ -122,7 +123,7 @@ def leaves_of(structure: Any, name: str, what: str) -> list[Leaf]:
     found = []
     for path, x in nest.flatten_with_tuple_paths(structure):
         where = ".".join(str(part) for part in (name, *path) if part != "") or "0"
-        if isinstance(x, tensor.Tensor):
+        if isinstance(x, compat.Tensor):
             x = tensor.TensorSpec(x.shape, x.dtype)  # noqa: PLW2901
         if not isinstance(x, tensor.TensorSpec):
             if not _is_of_tensors(x):
@@ -156,7 +157,7 @@ def _numpy_dtype(dtype: dtypes.DType) -> np.dtype[Any] | None:
 
 def packer(structure: Any) -> Callable[[list[Any]], Any]:
     """What puts arrays into the structure of a function's results, without much ado."""
-    tensors = tensor.Tensor, tensor.TensorSpec
+    tensors = compat.Tensor, tensor.TensorSpec
     if isinstance(structure, tensors):
         return lambda arrays: arrays[0]
     if type(structure) is dict and all(isinstance(x, tensors) for x in structure.values()):

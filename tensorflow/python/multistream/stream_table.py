@@ -22,9 +22,9 @@ from typing import Any
 
 from tensorflow.core.framework import node_def_pb2
 from tensorflow.python.eager import context
-from tensorflow.python.eager.polymorphic_function import concrete_function, polymorphic_function
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import ops
-from tensorflow.python.multistream import loader, scope_stack
+from tensorflow.python.multistream import compat, loader, scope_stack
 from tensorflow.python.platform import tf_logging as logging
 
 
@@ -148,7 +148,7 @@ def _graph_of(fn_or_graph: Any) -> tuple[str, Any]:
                 f"signature it was called with. Choose one: {how}."
             )
         fn_or_graph = traced[0]
-    if isinstance(fn_or_graph, concrete_function.ConcreteFunction):
+    if isinstance(fn_or_graph, compat.ConcreteFunction):
         return f"function {fn_or_graph.graph.name}", fn_or_graph.graph
     raise TypeError(
         f"tf.cuda.stream_groups_of({fn_or_graph!r}): takes a tf.Graph, a concrete function or a "

@@ -159,7 +159,7 @@ def test_each_environment_has_a_server_of_its_own() -> None:
         done = kit.run(code, **environment)
         assert done.stdout == f"{gpus}\n"
         assert done.stderr.count("with TF_MULTI_STREAM_TEST_FAULTS=true, tests can make") == said
-        assert done.stderr.endswith("\nend\n")
+        assert done.stderr.splitlines()[-1] == "end"
 
 
 def test_code_is_main_in_the_folder_of_its_test(

@@ -24,6 +24,7 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "tensorflow/core/common_runtime/multistream/util/compat.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -74,7 +75,8 @@ int64_t MemoryOfGpu(const GPUOptions& options, const MemoryInfo& memory,
       bytes = memory.free_bytes - megabytes * kMegabyte;
     }
   };
-  const int64_t asked = options.experimental().gpu_system_memory_size_in_mb();
+  const int64_t asked =
+      NumberIn(options.experimental(), "gpu_system_memory_size_in_mb");
   if (asked > 0) reserve(asked);
   if (const char* set = std::getenv("TF_DEVICE_MIN_SYS_MEMORY_IN_MB")) {
     int64_t megabytes;
@@ -115,10 +117,11 @@ absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
 
   const GPUOptions& gpu_options = config.gpu_options();
   const auto& logical = gpu_options.experimental().virtual_devices();
-  if (gpu_options.experimental().num_virtual_devices_per_gpu() > 1) {
+  const int per_gpu =
+      NumberIn(gpu_options.experimental(), "num_virtual_devices_per_gpu");
+  if (per_gpu > 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("num_virtual_devices_per_gpu=",
-                     gpu_options.experimental().num_virtual_devices_per_gpu(),
+        absl::StrCat("num_virtual_devices_per_gpu=", per_gpu,
                      " cannot be combined with ", kGroupCountVariable,
                      ", which splits the GPU itself: unset one of them."));
   }

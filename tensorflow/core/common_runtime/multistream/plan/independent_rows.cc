@@ -116,7 +116,7 @@ class SizedStep {
       if (found == values_.end()) return std::nullopt;
       return found->second;
     };
-    absl::StatusOr<std::optional<Tensor>> value = EvaluateConstantTensor(
+    const auto value = EvaluateConstantTensor(
         *output.first, output.second, refiner_, find,
         EvaluateConstantTensorRunner{&ops_, versions_.producer(), &runner_});
     if (!value.ok() || !value->has_value() || (*value)->shape() != *shape) {

@@ -157,7 +157,7 @@ absl::Status GroupRendezvous::CopyOnStream(se::Stream* stream, const void* from,
     return absl::OkStatus();
   }
   se::DeviceAddressBase destination(to, bytes);
-  return stream->Memcpy(&destination, from, bytes);
+  return CopyToDevice(stream, from, &destination, bytes);
 }
 
 }  // namespace multistream

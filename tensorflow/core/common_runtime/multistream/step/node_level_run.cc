@@ -19,6 +19,7 @@ limitations under the License.
 #include <utility>
 
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/util/compat.h"
 #include "tensorflow/core/common_runtime/multistream/util/raise_to.h"
 
 namespace tensorflow {
@@ -51,7 +52,7 @@ void NodeLevelRun::Compute(OpKernel* kernel, OpKernelContext* context) {
   const Launch& launch = LaunchOf(kernel);
   Order(launch);
   GroupMember* member = shared_->members[launch.group];
-  OpKernelContext::Params* params = context->params();
+  OpKernelContext::Params* params = OpParams(context);
   DeviceBase* const device = params->device;
   DeviceContext* const device_context = params->op_device_context;
   auto* const runner = params->runner;
@@ -149,7 +150,7 @@ void NodeLevelRun::Order(const Launch& launch) {
 }
 
 absl::Status NodeLevelRun::Move(int group, OpKernelContext* context) {
-  OpKernelContext::Params* params = context->params();
+  OpKernelContext::Params* params = OpParams(context);
   params->runner = RunnerOf(group);
   if (group == 0) return absl::OkStatus();
   Device* device = shared_->members[0]->group_device(group);

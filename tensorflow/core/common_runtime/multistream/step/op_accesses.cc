@@ -21,6 +21,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/memory/fresh_memory.h"
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_variables.h"
+#include "tensorflow/core/common_runtime/multistream/util/compat.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
@@ -46,7 +47,7 @@ OpAccesses::OpAccesses(StreamGroup* group, const OpKernel* kernel,
       traits_(traits),
       changes_state_(changes_state) {
   for (int i = 0; i < context->num_inputs(); ++i) {
-    const TensorValue& value = context->params()->inputs[i];
+    const TensorValue& value = OpParams(context)->inputs[i];
     Input input = {nullptr, 0, false};
     if (value.tensor != nullptr && !Skips(*value.tensor)) {
       input = {DataOf(*value.tensor), value.tensor->TotalBytes(),

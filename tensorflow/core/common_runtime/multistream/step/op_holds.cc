@@ -21,6 +21,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_variables.h"
+#include "tensorflow/core/common_runtime/multistream/util/compat.h"
 #include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/types.h"
@@ -65,7 +66,7 @@ void OpHolds::DropVariables() {
   for (int i = 0; i < op_.context->num_inputs(); ++i) {
     if (op_.context->has_input(i) && IsRefType(op_.context->input_dtype(i))) {
       op_.step->holds().Release(
-          op_.context->params()->inputs[i].tensor->data());
+          OpParams(op_.context)->inputs[i].tensor->data());
     }
   }
   ForEachVariable(op_.context, [this](Var* var) {
@@ -112,7 +113,7 @@ void OpHolds::FindForeignInputs() {
   const bool adds =
       op_.context->num_inputs() > 2 && op_.kernel->type_string_view() == "AddN";
   for (int i = 0; i < op_.context->num_inputs(); ++i) {
-    const TensorValue& value = op_.context->params()->inputs[i];
+    const TensorValue& value = OpParams(op_.context)->inputs[i];
     // A dead input has no tensor, a reference's buffer may change under us:
     // reference variables are the leader's, and read under BeginRead.
     if (value.tensor == nullptr || value.is_ref()) continue;

@@ -18,6 +18,7 @@ limitations under the License.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/util/compat.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace tensorflow {
@@ -27,7 +28,7 @@ absl::Status OpInputCopies::Copy(const OpLaunch& op,
                                  const std::vector<int>& inputs,
                                  Allocator* allocator,
                                  const CopyOnStream& copy) {
-  original_inputs_ = op.context->params()->inputs;
+  original_inputs_ = OpParams(op.context)->inputs;
   copied_inputs_.assign(original_inputs_.begin(), original_inputs_.end());
   copies_ = std::make_unique<std::vector<Tensor>>();
   copies_->reserve(inputs.size());
@@ -47,7 +48,7 @@ absl::Status OpInputCopies::Copy(const OpLaunch& op,
     copies_->push_back(std::move(to));
     copied_inputs_[i] = TensorValue(&copies_->back());
   }
-  op.context->params()->inputs = copied_inputs_;
+  OpParams(op.context)->inputs = copied_inputs_;
   return absl::OkStatus();
 }
 

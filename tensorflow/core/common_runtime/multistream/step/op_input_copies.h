@@ -26,6 +26,7 @@ limitations under the License.
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_launch.h"
+#include "tensorflow/core/common_runtime/multistream/util/compat.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -44,7 +45,7 @@ class OpInputCopies {
                     Allocator* allocator, const CopyOnStream& copy);
   // Nothing, if there are none.
   void Restore(OpKernelContext* context) {
-    if (copies_ != nullptr) context->params()->inputs = original_inputs_;
+    if (copies_ != nullptr) OpParams(context)->inputs = original_inputs_;
   }
 
  private:

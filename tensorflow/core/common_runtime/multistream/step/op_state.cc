@@ -20,6 +20,7 @@ limitations under the License.
 #include "absl/hash/hash.h"
 #include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_variables.h"
+#include "tensorflow/core/common_runtime/multistream/util/compat.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace tensorflow {
@@ -102,7 +103,7 @@ OpState OpState::Take() {
 void OpState::FindKeys(const OpLaunch& op) {
   bool references = reads_ && op.step != nullptr && op.step->has_references();
   for (int i = 0; i < op.context->num_inputs(); ++i) {
-    const TensorValue& value = op.context->params()->inputs[i];
+    const TensorValue& value = OpParams(op.context)->inputs[i];
     if (value.is_ref()) {
       references |= TakesReferenceVariable(op.context, i);
       continue;

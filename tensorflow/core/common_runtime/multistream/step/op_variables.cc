@@ -17,6 +17,7 @@ limitations under the License.
 
 #include <cstdint>
 
+#include "tensorflow/core/common_runtime/multistream/util/compat.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/type_index.h"
 #include "tensorflow/core/framework/types.h"
@@ -35,13 +36,13 @@ bool IsVariable(const ResourceHandle& handle) {
 }
 
 bool TakesReferenceVariable(OpKernelContext* context, int input) {
-  return context->params()->inputs[input].is_ref() &&
+  return OpParams(context)->inputs[input].is_ref() &&
          context->op_kernel().input_type(input) != DT_STRING_REF;
 }
 
 bool TakesVariable(OpKernelContext* context) {
   for (int i = 0; i < context->num_inputs(); ++i) {
-    const TensorValue& value = context->params()->inputs[i];
+    const TensorValue& value = OpParams(context)->inputs[i];
     if (value.is_ref()) {
       if (TakesReferenceVariable(context, i)) return true;
       continue;

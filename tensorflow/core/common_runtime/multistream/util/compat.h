@@ -18,9 +18,14 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_UTIL_COMPAT_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_UTIL_COMPAT_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
+#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/public/version.h"
 #include "xla/stream_executor/stream_executor.h"
 
@@ -39,7 +44,9 @@ limitations under the License.
 #if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 21
 namespace stream_executor {
 using DeviceAddressBase = DeviceMemoryBase;
+#if TF_MINOR_VERSION >= 14
 using MemorySpace = MemoryType;
+#endif
 }  // namespace stream_executor
 #endif
 
@@ -70,9 +77,63 @@ using ParserMessage = absl::string_view;
 }
 #endif
 
+namespace tensorflow::multistream {
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 14
+// What an op is run with.
+OpKernelContext::Params* OpParams(const OpKernelContext* context);
+
+// Enqueues a copy from the host.
+inline absl::Status CopyToDevice(stream_executor::Stream* stream,
+                                 const void* from,
+                                 stream_executor::DeviceAddressBase* to,
+                                 size_t bytes) {
+  if (stream->ThenMemcpy(to, from, bytes).ok()) return absl::OkStatus();
+  return absl::InternalError("The stream has failed, or refuses the copy");
+}
+#else
+inline OpKernelContext::Params* OpParams(const OpKernelContext* context) {
+  return context->params();
+}
+
+inline absl::Status CopyToDevice(stream_executor::Stream* stream,
+                                 const void* from,
+                                 stream_executor::DeviceAddressBase* to,
+                                 size_t bytes) {
+  return stream->Memcpy(to, from, bytes);
+}
+#endif
+}  // namespace tensorflow::multistream
+
+namespace tensorflow::multistream {
+// The number in a field of type int32; 0 if this release's message has no such
+// field.
+inline int32_t NumberIn(const google::protobuf::Message& message,
+                        const std::string& field) {
+  const auto* found = message.GetDescriptor()->FindFieldByName(field);
+  return found == nullptr ? 0
+                          : message.GetReflection()->GetInt32(message, found);
+}
+}  // namespace tensorflow::multistream
+
 // What TensorFlow's libraries lack of what its headers say that they have, for
 // missing_symbols.cc.
-#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 21
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 14
+// A context keeps its parameters to itself there. In an explicit instantiation
+// a private member may be named.
+#define TFMS_MISSING_SYMBOLS                                          \
+  namespace tensorflow::multistream {                                 \
+  using ParamsMember = OpKernelContext::Params* OpKernelContext::*;   \
+  ParamsMember Member(OpKernelContext*);                              \
+  template <ParamsMember member>                                      \
+  struct NamedParams {                                                \
+    friend ParamsMember Member(OpKernelContext*) { return member; }   \
+  };                                                                  \
+  template struct NamedParams<&OpKernelContext::params_>;             \
+  OpKernelContext::Params* OpParams(const OpKernelContext* context) { \
+    return context->*Member(nullptr);                                 \
+  }                                                                   \
+  }
+#elif TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 21
 #define TFMS_MISSING_SYMBOLS                                                \
   namespace absl {                                                          \
   ABSL_NAMESPACE_BEGIN                                                      \

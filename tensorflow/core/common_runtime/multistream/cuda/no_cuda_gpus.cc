@@ -1,0 +1,71 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which devices does a CUDA GPU with stream groups have with TensorFlow 2.13?
+// None: what orders the groups' streams calls StreamExecutor as newer releases
+// have it. Whoever lists or makes devices is told so.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tensorflow/core/common_runtime/device_factory.h"
+#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/config/process_options.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/cuda_gpu_factory.h"
+#include "tensorflow/core/public/version.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+class NoCudaGpus : public DeviceFactory {
+ public:
+  absl::Status ListPhysicalDevices(std::vector<std::string>*) override {
+    return Refusal();
+  }
+  absl::Status CreateDevices(const SessionOptions&, const std::string&,
+                             std::vector<std::unique_ptr<Device>>*) override {
+    return Refusal();
+  }
+
+ private:
+  static absl::Status Refusal() {
+    const Options& options = *ProcessOptions();
+    const std::string asked =
+        !options.group_counts.empty()
+            ? absl::StrCat(kGroupCountVariable, "=",
+                           absl::StrJoin(options.group_counts, ","))
+            : absl::StrCat(kCaptureVariable, "=", NameOf(options.capture));
+    return absl::UnimplementedError(absl::StrCat(
+        asked, " asks for stream groups of a GPU. With TensorFlow ",
+        TF_MAJOR_VERSION, ".", TF_MINOR_VERSION, ".", TF_PATCH_VERSION,
+        " there are only those of emulated GPUs: set ", kEmulatedGpusVariable,
+        "=1, unset the variable, or take the multi-stream wheel of a newer "
+        "release."));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceFactory> NewCudaGpuFactory() {
+  return std::make_unique<NoCudaGpus>();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
