@@ -301,6 +301,7 @@ def test_each_replaced_function_of_the_wheel_build_has_a_hook() -> None:
     hooks = "".join(added(name) for name in patch_series.read_series(SERIES) if "hook" in name)
     functions = {
         "NewExecutor": "11NewExecutor",
+        "NewLocalExecutor": "16NewLocalExecutor",
         "AddDevices": "10AddDevices",
         "RunEagerOpAsFunction": "20RunEagerOpAsFunction",
         "GetDeviceInfo": "13GetDeviceInfo",

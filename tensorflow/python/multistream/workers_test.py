@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+from google.protobuf import text_format
 
 from multistream.testing import cluster, kit
 from multistream.testing.cluster import Spec, Task, make_server, make_spec, run_all, until
@@ -123,8 +124,6 @@ def test_training_on_a_server_gives_what_one_stream_gives(policy: str) -> None:
 def training_asked_for_in_the_servers_config() -> None:
     text = """graph_options { rewrite_options { use_multi_stream: ON
         multi_stream_opts { multi_stream_num: 3 partition_policy: USER_DEFINED_PARTITION } } }"""
-    from google.protobuf import text_format
-
     layers = Layers(scoped=True)
     server = tf.train.Server.create_local_server(text_format.Parse(text, tf.ConfigProto()))
     with tf.Session(server.target, graph=layers.graph) as session:
@@ -159,7 +158,7 @@ def train_in_turn(spec: Spec, task: int, folder: str, scoped: bool) -> None:
     layers = Layers(scoped, device)
     with layers.graph.as_default(), tf.device(device):
         step = tf.train.get_or_create_global_step()
-        with tf.device("/job:ps/device:CPU:0"):
+        with tf.device("/job:ps/task:0/device:CPU:0"):
             advance = tf.assign_add(step, 1)
     feeds = {layers.x: FEEDS[task]}
     workers = len(spec["worker"])
@@ -186,8 +185,10 @@ def weights_trained(folder: Path, scoped: bool, **variables: str) -> list[str]:
     spec = make_spec(ps=1, worker=2)
     tasks: list[Task] = [(serve, (spec, "ps", 0, str(folder)), variables)]
     tasks += [(train_in_turn, (spec, i, str(folder), scoped), variables) for i in (1, 0)]
-    (line,) = (x for x in run_all(tasks, folder)[-1].splitlines() if x.startswith("weights"))
-    return line.split()
+    printed = run_all(tasks, folder)[-1]
+    lines = [str(line) for line in printed.splitlines() if line.startswith("weights")]
+    assert len(lines) == 1, printed
+    return lines[0].split()
 
 
 def test_a_parameter_server_and_workers_train_what_they_train_without_groups(

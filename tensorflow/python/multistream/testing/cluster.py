@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-"""For tests of TensorFlow's distributed runtime: processes on this machine that make up a cluster."""
+"""For tests of TensorFlow's distributed runtime: a cluster of processes on this machine."""
 
 import concurrent.futures
 import contextlib
@@ -78,11 +78,11 @@ def make_server(spec: Spec, job: str, task: int, config: Any = None) -> Any:
 def serve_until_the_client_ends(spec: Spec, job: str, task: int, folder: str) -> None:
     """A task that only serves."""
     server = make_server(spec, job, task)
-    until(lambda: (Path(folder) / "ended").exists())
+    until((Path(folder) / "ended").exists, seconds=300)
     del server
 
 
-def until(condition: Callable[[], bool], seconds: float = 300) -> None:
+def until(condition: Callable[[], bool], seconds: float = 60) -> None:
     """Waits for something that another process does."""
     end = time.monotonic() + seconds
     while not condition():
