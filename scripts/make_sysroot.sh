@@ -19,7 +19,7 @@
 #   scripts/make_sysroot.sh [--suite NAME] [--mirror URL] FOLDER
 #
 #   --suite NAME   of Debian [bullseye]
-#   --mirror URL   that has it [http://deb.debian.org/debian]
+#   --mirror URL   that has it [the one that mmdebstrap takes]
 #   FOLDER         that is not there yet
 #
 # The packages are verified by Debian's signatures and unpacked; nothing of them
@@ -28,14 +28,14 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 suite=bullseye
-mirror=http://deb.debian.org/debian
+mirror=()
 folder=""
 while (($#)); do
   case "$1" in
     --suite) needs_value "$@" && suite="$2" && shift 2 ;;
     --suite=*) suite="${1#*=}" && shift ;;
-    --mirror) needs_value "$@" && mirror="$2" && shift 2 ;;
-    --mirror=*) mirror="${1#*=}" && shift ;;
+    --mirror) needs_value "$@" && mirror=("$2") && shift 2 ;;
+    --mirror=*) mirror=("${1#*=}") && shift ;;
     -h | --help) show_help ;;
     -*) wrong_argument "unknown argument '$1'" ;;
     *)
@@ -52,7 +52,7 @@ if ! command -v mmdebstrap >/dev/null; then
 fi
 
 stage "packages of ${suite}" "The error above is mmdebstrap's. Remove ${folder} before the next try."
-quietly mmdebstrap --variant=extract --include=g++ "${suite}" "${folder}" "${mirror}"
+quietly mmdebstrap --variant=extract --include=g++ "${suite}" "${folder}" "${mirror[@]}"
 
 stage "links" "The error above is ln's."
 # The compiler would call them, and they do not find their own libraries: this system's do.
