@@ -20,7 +20,7 @@ import re
 import subprocess
 import sys
 
-from emulated import run_on_emulated_gpu
+from emulated_process import run_captured
 
 BENCHMARK = """
 import sys
@@ -44,7 +44,7 @@ sys.exit(batches_of_any_size.main(options))
 
 def benchmark(spoiled: bool) -> subprocess.CompletedProcess[str]:
     """Runs it with recordings for 3 and 8 rows."""
-    done: subprocess.CompletedProcess[str] = run_on_emulated_gpu(
+    done: subprocess.CompletedProcess[str] = run_captured(
         BENCHMARK.format(spoiled=spoiled), TF_MULTI_STREAM_CAPTURE_BATCHES="3,8"
     )
     return done

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -30,15 +29,9 @@ from typing import Any
 import benchmark_policies
 import numpy as np
 import pytest
+from emulated_process import NODE_LEVEL, run_python
 from policy_setups import SETUPS, environment_of
 
-FOLDER = pathlib.Path(__file__).resolve().parent
-EMULATED = {
-    "TF_MULTI_STREAM_EMULATED_GPUS": "1",
-    "TF_GPU_STREAM_GROUP_COUNT": "4",
-    "TF_NODE_LEVEL_MULTISTREAM": "true",
-    "TF_MULTI_STREAM_SANITIZER": "abort",
-}
 TINY = [
     *("--batch", "4", "--image", "8", "--channels", "4", "--blocks", "2", "--cells", "2"),
     *("--lookups", "6", "--rows", "20", "--dim", "4", "--warmup", "2", "--steps", "28"),
@@ -78,7 +71,7 @@ SHORT = ["--models", "dlrm", "--modes", "training", "--setups", "stock,one_strea
 @pytest.fixture
 def pretend(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes runs of benchmark_policies use a child that pretends; its arguments say how."""
-    for name in EMULATED:
+    for name in NODE_LEVEL:
         monkeypatch.delenv(name, raising=False)
 
     def make(
@@ -261,16 +254,7 @@ def test_bad_arguments_are_named(
 
 def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs Python with the arguments, and four groups of an emulated GPU; it must succeed."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("TF_")}
-    done = subprocess.run(
-        [sys.executable, *command],
-        env={**clean, **EMULATED, **environment},
-        cwd=FOLDER,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done: subprocess.CompletedProcess[str] = run_python(command, {**NODE_LEVEL, **environment})
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 

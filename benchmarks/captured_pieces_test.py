@@ -20,7 +20,7 @@ import csv
 import sys
 
 import pytest
-from emulated import run_on_emulated_gpu
+from emulated_process import run_captured
 
 BENCHMARK = """
 import captured_pieces, sys
@@ -40,7 +40,7 @@ sys.exit(captured_pieces.main(["--threads", "2", "--seconds", "0.4"]))
 
 
 def test_the_halves_alone_are_replayed() -> None:
-    done = run_on_emulated_gpu(BENCHMARK.format(spoiled=False))
+    done = run_captured(BENCHMARK.format(spoiled=False))
     assert done.returncode == 0, done.stdout + done.stderr
     rows = {row["way"]: row for row in csv.DictReader(done.stdout.splitlines())}
     assert [float(row["replayed_a_call"]) for row in rows.values()] == [0, 2, 1], done.stdout
@@ -49,7 +49,7 @@ def test_the_halves_alone_are_replayed() -> None:
 
 
 def test_a_wrong_result_is_found() -> None:
-    done = run_on_emulated_gpu(BENCHMARK.format(spoiled=True))
+    done = run_captured(BENCHMARK.format(spoiled=True))
     assert done.returncode == 1, done.stdout + done.stderr
     assert all(row["wrong"] != "0" for row in csv.DictReader(done.stdout.splitlines()))
 

@@ -20,7 +20,7 @@ import re
 import sys
 
 import pytest
-from emulated import run_on_emulated_gpu
+from emulated_process import run_captured
 
 BENCHMARK = """
 import changing_weights, sys
@@ -32,7 +32,7 @@ sys.exit(changing_weights.main(["--threads", "3", "--seconds", "{seconds}", "--c
 
 
 def test_replays_while_weights_change_are_right() -> None:
-    done = run_on_emulated_gpu(BENCHMARK.format(spoiled=False, seconds=3))
+    done = run_captured(BENCHMARK.format(spoiled=False, seconds=1))
     assert done.returncode == 0, done.stdout + done.stderr
     numbers = r"(\d+) results compared, 0 wrong, .* changed (\d+) times[^$]*steps_replayed (\d+)"
     found = re.search(numbers, done.stdout)
@@ -44,7 +44,7 @@ def test_replays_while_weights_change_are_right() -> None:
 
 
 def test_a_wrong_result_is_found() -> None:
-    done = run_on_emulated_gpu(BENCHMARK.format(spoiled=True, seconds=1))
+    done = run_captured(BENCHMARK.format(spoiled=True, seconds=1))
     assert done.returncode == 1, done.stderr
     assert "wrong: input" in done.stdout
 

@@ -29,7 +29,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from double_buffering import Lanes, Span
-from multistream_training_test import run_program
+from emulated_process import run_program
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 NAME = "double_buffering.py"

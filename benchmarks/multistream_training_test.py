@@ -17,41 +17,17 @@
 from __future__ import annotations
 
 import json
-import os
 import pathlib
-import subprocess
 import sys
 from typing import Any
 
 import multistream_training
 import numpy as np
 import pytest
+from emulated_process import GROUPS, run_program
 from training_comparison import WARM_UP, Comparison, Side
 
-FOLDER = pathlib.Path(__file__).resolve().parent
-GROUPS = 4
 SMALL = ["--branches", "5", "--layers", "2", "--width", "8", "--batch", "4", "--steps", "17"]
-
-
-def run_program(
-    name: str, arguments: list[str], **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Runs an example on an emulated GPU with no other variables of TensorFlow's than these."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("TF_")}
-    ours = {
-        "TF_MULTI_STREAM_EMULATED_GPUS": "1",
-        "TF_GPU_STREAM_GROUP_COUNT": str(GROUPS),
-        "TF_NODE_LEVEL_MULTISTREAM": "true",
-        "TF_MULTI_STREAM_SANITIZER": "abort",
-    }
-    return subprocess.run(
-        [sys.executable, str(FOLDER / name), *arguments],
-        env={**clean, **ours, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
 
 
 def check_figures(figures: dict[str, Any], steps: int) -> None:

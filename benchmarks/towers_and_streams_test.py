@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import towers_and_streams
-from multistream_training_test import run_program
+from emulated_process import run_program
 from towers_and_streams import Places, TowersComparison, find_places
 from training_comparison import WARM_UP, Side
 

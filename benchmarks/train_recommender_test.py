@@ -23,7 +23,8 @@ import sys
 import numpy as np
 import pytest
 import train_recommender
-from multistream_training_test import check_figures, run_program
+from emulated_process import run_program
+from multistream_training_test import check_figures
 from train_recommender import Data, Feature, Ratings
 
 SMALL = ["--steps", "60", "--batch", "64", "--dim", "4"]

@@ -16,14 +16,12 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import re
 import shlex
-import subprocess
-import sys
 
 import pytest
+from multistream.testing import kit
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"^```(python)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -62,15 +60,7 @@ def test_pages_for_users_have_a_program() -> None:
 def test_program_of_a_page_runs_and_prints(
     exported: dict[str, str], text: str, tmp_path: pathlib.Path
 ) -> None:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
-    done = subprocess.run(
-        [sys.executable, "-c", text],
-        cwd=tmp_path,
-        env={**environment, "TF_MULTI_STREAM_EMULATED_GPUS": "1", **exported},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    environment = {"TF_MULTI_STREAM_EMULATED_GPUS": "1", **exported}
+    done = kit.run_program(["-c", text], tmp_path, **environment)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.strip()

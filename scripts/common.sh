@@ -112,17 +112,18 @@ readable() {
   PYTHONUNBUFFERED=1 "$@" 2>&1 | tee -a "${LOG}" | sed -u -E "${noise}"
 }
 
+# has_python: whether there is a python3 that makes environments and has pip.
+has_python() {
+  python3 -c 'import ensurepip, venv' 2>/dev/null && python3 -m pip --version >/dev/null 2>&1
+}
+
 # install_system_packages [--test]: installs the Debian packages that this
 # machine lacks; with --test also those that only the tests need.
 install_system_packages() {
   local missing=()
   if ! command -v bazel bazelisk >/dev/null; then missing+=(bazel-bootstrap); fi
   if ! command -v g++ >/dev/null; then missing+=(g++); fi
-  if ! command -v python3 >/dev/null; then missing+=(python3); fi
-  if ! python3 -m pip --version >/dev/null 2>&1; then missing+=(python3-pip); fi
-  if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
-    missing+=(python3-venv)
-  fi
+  if ! has_python; then missing+=(python3 python3-pip python3-venv); fi
   if [[ "${1:-}" == --test ]] && ! command -v git >/dev/null; then missing+=(git); fi
   if [[ "${1:-}" == --test && ! -e /usr/include/gtest/gtest.h &&
     ! -e /usr/local/include/gtest/gtest.h ]]; then

@@ -292,7 +292,7 @@ from tensorflow.core.protobuf import rewriter_config_pb2
 check(share(True, use=rewriter_config_pb2.RewriterConfig.ON) == 0, "captured")
 """
     done = kit.python(
-        kit.PROLOGUE + HELPERS + SESSIONS + code + kit.EPILOGUE,
+        ["-c", kit.PROLOGUE + HELPERS + SESSIONS + code + kit.EPILOGUE],
         kit.environment(2, TF_CPP_MIN_LOG_LEVEL="1"),
         timeout=600,
     )

@@ -14,7 +14,7 @@
 # ==============================================================================
 """Processes for tests that need not import TensorFlow, which takes seconds: they are forked.
 
-    test process  --- code, variables, folder, files for its output ->  server
+    test process  --- arguments, variables, folder, files for output ->  server
                                                                           | fork
     test process  <-- the job's id; once it has ended, its status ----  waiter
                                                                           | fork
@@ -25,9 +25,9 @@ jobs are to have, but for the runtime's variables, and done nothing else: it has
 stream group, and no thread but those of NumPy's library, which makes them anew after a fork. A job
 sets its variables, and the runtime looks at them as if they had been there from the start; where
 that is an error, the job makes itself a new process, whose import says it. It runs its code as
-`python -c` does, and ends as any Python process does, with all that is torn down then. (A job of
-multiprocessing's fork server ends by `os._exit`, so that no test would see what goes wrong at the
-end.)
+`python -c` or `python PATH` does, and ends as any Python process does, with all that is torn down
+then. (A job of multiprocessing's fork server ends by `os._exit`, so that no test would see what
+goes wrong at the end.)
 """
 
 import ctypes
@@ -40,7 +40,7 @@ import subprocess
 import sys
 import tempfile
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import IO
 
 READY = b"ready"
@@ -77,14 +77,19 @@ class ForkServer:
         self._process.wait()
 
     def run(
-        self, code: str, timeout: float, variables: Mapping[str, str] | None = None
+        self,
+        arguments: Sequence[str],
+        timeout: float,
+        variables: Mapping[str, str] | None = None,
+        folder: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Does what subprocess.run does with `python -c CODE`, with its output as text.
+        """Does what subprocess.run does with `python ARGUMENTS`, with its output as text.
 
         Args:
-          code: program of Python.
+          arguments: "-c" and code, or a file's path; then those of the program.
           timeout: seconds after which it is killed.
           variables: those of its environment that the server's has not; the runtime's alone.
+          folder: where it runs; that of this process, if it is not given.
 
         Returns:
           Its exit status, or minus the signal that ended it, and its output.
@@ -92,8 +97,8 @@ class ForkServer:
         Raises:
           subprocess.TimeoutExpired: it was killed.
         """
-        arguments = [sys.executable, "-c", code]
-        request = json.dumps([code, os.getcwd(), dict(variables or {})]).encode()
+        command = [sys.executable, *arguments]
+        request = json.dumps([arguments, folder or os.getcwd(), dict(variables or {})]).encode()
         replies, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with replies, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
             with theirs:
@@ -108,10 +113,10 @@ class ForkServer:
                 replies.settimeout(None)
                 replies.recv(LONGEST)
                 raise subprocess.TimeoutExpired(
-                    arguments, timeout, _text(stdout), _text(stderr)
+                    command, timeout, _text(stdout), _text(stderr)
                 ) from None
             return subprocess.CompletedProcess(
-                arguments, os.waitstatus_to_exitcode(status), _text(stdout), _text(stderr)
+                command, os.waitstatus_to_exitcode(status), _text(stdout), _text(stderr)
             )
 
 
@@ -120,7 +125,7 @@ def _text(file: IO[bytes]) -> str:
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode()
 
 
-def serve(control: socket.socket, began_with: Mapping[str, str]) -> str:
+def serve(control: socket.socket, began_with: Mapping[str, str]) -> list[str]:
     """Makes a job for each request.
 
     Args:
@@ -128,7 +133,7 @@ def serve(control: socket.socket, began_with: Mapping[str, str]) -> str:
       began_with: the environment before TensorFlow's import, which adds to it.
 
     Returns:
-      In a job, which has its folder and output: its code. In the server: never.
+      In a job, which has its folder and output: its arguments. In the server: never.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # of waiters nobody needs the status
     while True:
@@ -146,7 +151,7 @@ def serve(control: socket.socket, began_with: Mapping[str, str]) -> str:
         os.write(replies, str(job).encode())
         os.write(replies, str(os.waitpid(job, 0)[1]).encode())
         os._exit(0)
-    code, folder, variables = json.loads(request)
+    arguments, folder, variables = json.loads(request)
     said = os.pread(2, os.fstat(2).st_size, 0)  # by the import, as a new one would
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
@@ -155,9 +160,9 @@ def serve(control: socket.socket, began_with: Mapping[str, str]) -> str:
     os.chdir(folder)
     os.environ.update(variables)
     if variables and not take_variables():
-        os.execve(sys.executable, [sys.executable, "-c", code], {**began_with, **variables})
+        os.execve(sys.executable, [sys.executable, *arguments], {**began_with, **variables})
     os.write(2, said)
-    return str(code)
+    return list(arguments)
 
 
 def take_variables() -> bool:
@@ -191,14 +196,20 @@ def main() -> None:
     gc.freeze()
     control = socket.socket(fileno=int(sys.argv[1]))
     control.send(READY)
-    code = serve(control, began_with)
-    sys.argv = ["-c"]
-    sys.path[0] = ""
+    sys.argv = serve(control, began_with)
     module = sys.modules["__main__"] = types.ModuleType("__main__")
+    if sys.argv[0] == "-c":
+        code = compile(sys.argv.pop(1), "<string>", "exec", dont_inherit=True)
+        sys.path[0] = ""
+    else:
+        module.__file__ = sys.argv[0]
+        with open(sys.argv[0], "rb") as program:
+            code = compile(program.read(), sys.argv[0], "exec", dont_inherit=True)
+        sys.path[0] = os.path.dirname(os.path.realpath(sys.argv[0]))
     # Python empties the modules that are still there as it ends. One that was gone by then would
     # leave its names to the garbage collector, which not each Python runs to the end.
     vars(sys)["module_of_job"] = module
-    exec(compile(code, "<string>", "exec", dont_inherit=True), vars(module))
+    exec(code, vars(module))
 
 
 if __name__ == "__main__":

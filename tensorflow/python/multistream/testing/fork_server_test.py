@@ -181,6 +181,37 @@ def test_code_is_main_in_the_folder_of_its_test(
     assert forked.stdout == fresh.stdout
 
 
+def test_a_file_is_main_where_the_test_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its own arguments; it imports what lies beside it."""
+    (tmp_path / "beside.py").write_text("import os\nHERE = os.getcwd()\n")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import beside, sys\n"
+        "class Mine: pass\n"
+        "print(__name__, __file__, sys.argv, sys.path[0], beside.HERE, Mine.__module__)\n"
+        "print(sorted(n for n in globals() if n[0] != '_'), sys.modules['__main__'].Mine is Mine)\n"
+        "1 / len(sys.argv[2:])\n"
+    )
+    (tmp_path / "folder").mkdir()
+    arguments = [program, "--option", "a b"]
+    forked = [
+        kit.run_program(arguments[:2], tmp_path / "folder"),
+        kit.run_program(arguments, tmp_path / "folder"),
+    ]
+    monkeypatch.setattr(kit, "forks", False)
+    for few, done in enumerate(forked, 2):
+        fresh = kit.run_program(arguments[:few], tmp_path / "folder")
+        assert done.returncode == fresh.returncode == (1 if few == 2 else 0), done.stderr
+        assert done.stdout == fresh.stdout
+        assert (
+            ("ZeroDivisionError" in done.stderr)
+            == ("ZeroDivisionError" in fresh.stderr)
+            == (few == 2)
+        )
+
+
 @pytest.mark.parametrize(
     ("code", "status"),
     [
@@ -218,10 +249,10 @@ def test_what_takes_too_long_is_killed() -> None:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
     found: list[Any] = []
     code = "import time; time.sleep(3); print('goes on')"
-    other = threading.Thread(target=lambda: found.append(kit.python(code, environment, 60)))
+    other = threading.Thread(target=lambda: found.append(kit.python(["-c", code], environment, 60)))
     other.start()
     with pytest.raises(subprocess.TimeoutExpired) as error:
-        kit.python(slow, environment, 1)
+        kit.python(["-c", slow], environment, 1)
     assert not Path(f"/proc/{int(error.value.stdout)}").exists()
     other.join()
     assert (found[0].returncode, found[0].stdout) == (0, "goes on\n")
@@ -244,7 +275,7 @@ def test_it_is_forked_unless_the_test_wants_a_process_of_its_own(
 
 def test_a_server_that_nobody_needs_ends() -> None:
     server = kit.ForkServer({**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})
-    process = int(server.run("import os; print(os.getpid())", 60).stdout)
+    process = int(server.run(["-c", "import os; print(os.getpid())"], 60).stdout)
     assert not Path(f"/proc/{process}").exists()
     server_process = server._process
     del server

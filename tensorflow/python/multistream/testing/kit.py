@@ -15,6 +15,7 @@
 """How tests run code in processes of their own, since stream groups are made once a process.
 
     run, ok      code with the multi-stream variables that the test gives, and no others
+    run_program  likewise, a program's file
     run_checks   code of concurrent calls on four groups, between PROLOGUE and EPILOGUE
     run_job      a function of the test's file, at node level
 
@@ -63,9 +64,15 @@ _making_server = threading.Lock()
 
 
 def python(
-    code: str, environment: Mapping[str, str], timeout: float
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    timeout: float,
+    folder: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs code as `python -c CODE` does, in a process with this environment and no other."""
+    """Runs `python ARGUMENTS` in a process with this environment and no other.
+
+    The arguments begin with "-c" and code, or with a file's path.
+    """
     # All tests that have the same environment but for their names share a server.
     environment = {k: v for k, v in environment.items() if k != "PYTEST_CURRENT_TEST"}
     if forks:
@@ -75,10 +82,14 @@ def python(
         with contextlib.suppress(ImportError):  # a process of its own says why
             with _making_server:
                 server = _server(rest)
-            done: subprocess.CompletedProcess[str] = server.run(code, timeout, variables)
+            where = str(folder) if folder else None
+            done: subprocess.CompletedProcess[str] = server.run(
+                arguments, timeout, variables, where
+            )
             return done
     return subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, *arguments],
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
@@ -103,9 +114,16 @@ def _server(environment: frozenset[tuple[str, str]]) -> ForkServer:
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs code in a process with these multi-stream variables and no others."""
+    return run_program(["-c", textwrap.dedent(code)], **environment)
+
+
+def run_program(
+    arguments: Sequence[str | Path], folder: Path | None = None, /, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Like run, with arguments of Python: a program's path, or "-c" and code, and its own."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
     given = {**clean, "TF_CPP_MIN_LOG_LEVEL": "2", **environment}
-    return python(textwrap.dedent(code), given, timeout=300)
+    return python([str(argument) for argument in arguments], given, 300, folder)
 
 
 def ok(code: str, **environment: str) -> str:
@@ -180,7 +198,7 @@ def environment(groups: int, **more: str) -> dict[str, str]:
 def run_checks(code: str, groups: int = 4, limit: float = 600, **more: str) -> str:
     """Runs code between prologue and epilogue, for `limit` seconds at most, with stream groups."""
     program = PROLOGUE + textwrap.dedent(code) + EPILOGUE
-    done = python(program, environment(groups, **more), timeout=limit)
+    done = python(["-c", program], environment(groups, **more), timeout=limit)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout
 
@@ -207,7 +225,7 @@ def run_process(code: str, **environment: str | None) -> subprocess.CompletedPro
             "TF_FORCE_GPU_ALLOW_GROWTH": "true",
             "TF_DETERMINISTIC_OPS": "1",  # or sums are other bits each time
         }
-    return python(code, {k: v for k, v in given.items() if v is not None}, timeout=600)
+    return python(["-c", code], {k: v for k, v in given.items() if v is not None}, timeout=600)
 
 
 def run_job(
