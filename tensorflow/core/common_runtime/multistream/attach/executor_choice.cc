@@ -26,6 +26,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/plan/capture_mark.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
+#include "tensorflow/core/common_runtime/multistream/step/renamed_leader.h"
 #include "tensorflow/core/platform/errors.h"
 
 namespace tensorflow {
@@ -43,7 +44,7 @@ absl::Status MakeExecutor(const LocalExecutorParams& params, const Graph& graph,
                           MakeStockExecutor make_stock,
                           std::unique_ptr<Executor>* out_executor) {
   if (!GroupsAreRegistered()) return make_stock(params, graph, out_executor);
-  auto* leader = dynamic_cast<GroupMember*>(params.device);
+  GroupMember* leader = LeaderOf(params.device);
   const int groups = leader == nullptr ? 0 : leader->session_streams().groups;
   const bool captures = groups == 1 && leader->recorder(0) != nullptr;
   if (groups <= 1 && !captures) {

@@ -21,7 +21,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/multistream/config/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/plan/function_groups.h"
-#include "tensorflow/core/common_runtime/multistream/step/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/step/renamed_leader.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 
 namespace tensorflow {
@@ -31,7 +31,7 @@ namespace {
 bool NodesHaveGroups(const DeviceSet* devices) {
   if (devices == nullptr || !IsEnabled()) return false;
   for (Device* device : devices->devices()) {
-    const auto* leader = dynamic_cast<const GroupMember*>(device);
+    GroupMember* leader = LeaderOf(device);
     if (leader != nullptr && leader->session_streams().groups > 1 &&
         leader->session_streams().node_level) {
       return true;

@@ -81,9 +81,10 @@ class GraphLevelExecutor : public Executor {
                            : absl::StrCat(kCaptureVariable, "=require");
     if (leader_->recorder(0) == nullptr) {
       if (required.empty()) return absl::OkStatus();
-      return NotCaptured(
-          required, params,
-          "the device was made before steps were to be captured");
+      return NotCaptured(required, params,
+                         "the device was made before steps were to be "
+                         "captured, or its session "
+                         "has a name of its own for it");
     }
     std::string name = CaptureReport::NameOf(graph);
     if (changes_state()) {

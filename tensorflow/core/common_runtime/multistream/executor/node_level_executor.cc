@@ -74,10 +74,10 @@ class NodeLevelExecutor : public Executor {
     shared->kernels = SharedKernels::Create(gpu_->leader()->gpu(), params,
                                             traits, options.segment_own_const);
     for (int i = 0; i < groups_; ++i) {
-      shared->members.push_back(
-          dynamic_cast<GroupMember*>(leader->group_device(i)));
+      shared->members.push_back(leader->group_member(i));
+      shared->devices.push_back(leader->group_device(i));
       DeviceContext* context = nullptr;
-      leader->group_device(i)->TryGetDeviceContext(&context).IgnoreError();
+      shared->devices.back()->TryGetDeviceContext(&context).IgnoreError();
       shared->contexts.emplace_back(context);
     }
     shared_ = std::move(shared);

@@ -50,6 +50,8 @@ class GroupMember {
   virtual StreamGroup* stream_group() const = 0;
   // Of the leader: the device of group `i`, itself for 0.
   virtual Device* group_device(int i) = 0;
+  // Of the leader: what launches ops on that device.
+  virtual GroupMember* group_member(int i) = 0;
   // Of the leader: the session's threads for group `i`, or nullptr.
   virtual std::shared_ptr<StepThreads> session_threads(int i) const = 0;
   // Of the leader: what its session has.
@@ -96,6 +98,9 @@ class GroupDevice : public Base, public GroupMember {
   GpuGroups* gpu_groups() const override { return gpu_; }
   StreamGroup* stream_group() const override { return group_; }
   Device* group_device(int i) override {
+    return i == 0 ? this : hidden_[i - 1].get();
+  }
+  GroupMember* group_member(int i) override {
     return i == 0 ? this : hidden_[i - 1].get();
   }
 

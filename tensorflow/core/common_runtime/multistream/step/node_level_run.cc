@@ -153,7 +153,7 @@ absl::Status NodeLevelRun::Move(int group, OpKernelContext* context) {
   OpKernelContext::Params* params = OpParams(context);
   params->runner = RunnerOf(group);
   if (group == 0) return absl::OkStatus();
-  Device* device = shared_->members[0]->group_device(group);
+  Device* device = shared_->devices[group];
   params->device = device;
   params->op_device_context = shared_->contexts[group].get();
   if (params->eigen_gpu_device == nullptr) return absl::OkStatus();

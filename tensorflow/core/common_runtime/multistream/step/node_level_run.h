@@ -62,6 +62,7 @@ struct Launches {
 // outlive them.
 struct RunShared {
   std::vector<GroupMember*> members;  // of the groups
+  std::vector<Device*> devices;       // likewise
   GpuGroups* gpu;
   StreamOrder* order;
   std::vector<core::RefCountPtr<DeviceContext>> contexts;  // of the groups
