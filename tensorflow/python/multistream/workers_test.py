@@ -101,6 +101,47 @@ def test_queries_of_a_server_run_on_every_group() -> None:
     run_job(queries_of_a_server, **GRAPH_LEVEL)
 
 
+def sessions_with_state_of_their_own(propagates: bool) -> None:
+    """Their devices have other names, or other variables, than the server's."""
+    layers = Layers()
+    server = tf.train.Server.create_local_server()
+    config = tf.ConfigProto(isolate_session_state=not propagates)
+    if propagates:
+        address = server.target.removeprefix("grpc://")
+        config.cluster_def.CopyFrom(tf.train.ClusterSpec({"other": [address]}).as_cluster_def())
+    with layers.graph.as_default():
+        scale = [tf.assign(w, w * 2.0) for w in layers.weights]
+    count = 1 if propagates else 2
+    sessions = [tf.Session(server.target, graph=layers.graph, config=config) for _ in range(count)]
+    expected = []
+    for i, session in enumerate(sessions):
+        session.run(layers.start)
+        for _ in range(i):
+            session.run(scale)
+        expected.append([session.run(layers.y, {layers.x: feed}) for feed in FEEDS])
+    assert propagates or not same(*expected)  # each has its own
+    before = steps_that_work()
+
+    def client(k: int) -> None:
+        for i in range(30):
+            for session, results in zip(sessions, expected, strict=True):
+                j = (k + i) % len(FEEDS)
+                assert same([session.run(layers.y, {layers.x: FEEDS[j]})], [results[j]])
+
+    run_threads([lambda k=k: client(k) for k in range(6)])
+    ran = [a - b for a, b in zip(steps_that_work(), before, strict=True)]
+    assert sum(ran) >= count * 6 * 30 and min(ran) > 0, ran
+    for session in sessions:
+        losses = [session.run([layers.loss, layers.train], {layers.x: FEEDS[0]})[0] for _ in "123"]
+        assert losses[-1] < losses[0]
+        session.close()
+
+
+@pytest.mark.parametrize("propagates", [False, True], ids=["isolated", "cluster"])
+def test_sessions_whose_devices_are_their_own_run_on_every_group(propagates: bool) -> None:
+    run_job(sessions_with_state_of_their_own, propagates, **GRAPH_LEVEL)
+
+
 def training_on_a_server(scoped: bool) -> None:
     results = []
     for marked in (scoped, False):
