@@ -23,16 +23,14 @@ import pytest
 import worker_steps
 from emulated_process import run_program
 
-SMALL = ["--groups", "2", "--threads", "2", "--sizes", "4096", "--seconds", "0.4"]
+SMALL = ["--groups", "1", "--threads", "2", "--sizes", "4096", "--seconds", "0.4"]
 
 
 def test_all_modes_give_the_same_results() -> None:
     done = run_program("worker_steps.py", SMALL)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader(done.stdout.splitlines()))
-    assert [(row["mode"], row["groups"]) for row in rows] == [
-        (mode, groups) for mode in worker_steps.MODES for groups in "12"
-    ]
+    assert [row["mode"] for row in rows] == list(worker_steps.MODES)
     assert all(int(row["steps"]) > 10 and float(row["p50_ms"]) > 0 for row in rows)
 
 

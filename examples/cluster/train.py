@@ -65,7 +65,7 @@ def main() -> None:
     setter = tf.train.replica_device_setter(
         cluster=cluster, worker_device=f"{worker}/GPU:0", ps_device="/job:ps/CPU:0"
     )
-    with tf.Graph().as_default(), tf.device(setter):
+    with tf.Graph().as_default() as graph, tf.device(setter):
         users, items = (tf.placeholder(tf.int32, [None]) for _ in range(2))
         liked = tf.placeholder(tf.float32, [None])
         with tf.stream(1):
@@ -78,20 +78,23 @@ def main() -> None:
         step = tf.train.get_or_create_global_step()
         train = tf.train.AdagradOptimizer(0.3).minimize(loss, global_step=step)
 
-        # A worker talks to the parameter servers, not to other workers, and outlives those.
-        only = tf.ConfigProto(device_filters=["/job:ps", worker])
-        found = []
-        with tf.train.MonitoredTrainingSession(
+    # A worker talks to the parameter servers, not to other workers, and outlives those.
+    only = tf.ConfigProto(device_filters=["/job:ps", worker])
+    found = []
+    with (
+        graph.as_default(),
+        tf.train.MonitoredTrainingSession(
             server.target,
             is_chief=task == 0,
             hooks=[tf.train.StopAtStepHook(last_step=STEPS)],
             config=only,
-        ) as session:
-            for batch in batches(seed=1 + task):
-                if session.should_stop():
-                    break
-                feeds = dict(zip((users, items, liked), batch, strict=True))
-                found.append(session.run([loss, train], feeds)[0])
+        ) as session,
+    ):
+        for batch in batches(seed=1 + task):
+            if session.should_stop():
+                break
+            feeds = dict(zip((users, items, liked), batch, strict=True))
+            found.append(session.run([loss, train], feeds)[0])
 
     groups = [s.group for s in tf.cuda.stream_stats() if s.peak_bytes_in_use > 0]
     first, last = np.mean(found[:10]), np.mean(found[-10:])

@@ -128,7 +128,7 @@ def cancelled(spec: Spec, _folder: str) -> None:
         session.run(model.start)
         expected = [session.run(model.y, {model.x: feed}) for feed in FEEDS]
         for feed, result in zip(FEEDS, expected, strict=True):
-            np.testing.assert_allclose(result, model.right(feed), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(result, model.right(feed), rtol=1e-2, atol=1e-3)
 
         def waits(session: Any, k: int, **options: Any) -> None:
             result = session.run(model.y_after_wait, {model.x: FEEDS[k]}, **options)
@@ -215,7 +215,7 @@ def run_alone(server: Any) -> None:
         until(lambda: works(server, graph, y))
         with tf.Session(server.target) as session:
             right = np.tanh(FEEDS[0] @ numbers(1, 32, 32))
-            np.testing.assert_allclose(session.run(y), right, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(session.run(y), right, rtol=1e-2, atol=1e-3)
 
 
 def survive(spec: Spec, folder: str) -> None:
@@ -257,7 +257,7 @@ def train(spec: Spec, folder: str, kills: bool) -> None:
         worker_device="/job:worker/task:0/device:GPU:0",
         ps_device="/job:ps/device:CPU:0",
     )
-    with tf.Graph().as_default(), tf.device(device):
+    with tf.Graph().as_default() as graph, tf.device(device):
         step = tf.train.get_or_create_global_step()
         x = tf.constant(FEEDS[0]) * (1.0 + tf.cast(step, tf.float32))
         weights = [
@@ -273,20 +273,23 @@ def train(spec: Spec, folder: str, kills: bool) -> None:
         optimizer = tf.train.MomentumOptimizer(0.05, 0.9)
         gradients = optimizer.compute_gradients(loss, weights)
         update = optimizer.apply_gradients(gradients, global_step=step)
-        with tf.train.MonitoredTrainingSession(
+    with (
+        graph.as_default(),
+        tf.train.MonitoredTrainingSession(
             server.target,
             checkpoint_dir=str(Path(folder) / "saved"),
             save_checkpoint_steps=1,
             save_summaries_steps=None,
             save_summaries_secs=None,
             log_step_count_steps=None,
-        ) as session:
-            while (at := session.run(step)) < STEPS:
-                for life in range(2):
-                    if kills and at == 3 * (life + 1):
-                        (Path(folder) / f"kill{life}").touch()
-                session.run([loss, update])
-            print("weights", *(w.tobytes().hex() for w in session.run(weights)))
+        ) as session,
+    ):
+        while (at := session.run(step)) < STEPS:
+            for life in range(2):
+                if kills and at == 3 * (life + 1):
+                    (Path(folder) / f"kill{life}").touch()
+            session.run([loss, update])
+        print("weights", *(w.tobytes().hex() for w in session.run(weights)))
     assert_groups_were_used()
 
 
