@@ -1,0 +1,288 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+
+"""TensorFlow Serving's gRPC services: PredictionService and ModelService."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import grpc
+from google.protobuf import wrappers_pb2
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from loaded_model import Arrays, Signature
+from model_versions import Model
+from predict_calls import Calls, lease, no_such_method
+from serving_error import ServingError, invalid
+from tensor_protos import array_of, proto_of
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+)
+
+_MOST_STREAMS = 1024
+
+
+class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
+    """Answers Predict and GetModelMetadata, and says of the other methods that it does not.
+
+    Args:
+      calls: answers the calls.
+      most_bytes: the most that an input may take.
+    """
+
+    def __init__(self, calls: Calls, most_bytes: int) -> None:
+        self._calls = calls
+        self._most_bytes = most_bytes
+
+    async def Predict(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Calls a signature."""
+        spec = request.model_spec
+
+        def decode(signature: Signature) -> Arrays:
+            return {n: array_of(x, n, self._most_bytes) for n, x in request.inputs.items()}
+
+        def encode(signature: Signature, results: Arrays, version: int) -> Any:
+            wanted = list(request.output_filter) or list(results)
+            for name in wanted:
+                if name not in results:
+                    raise invalid(
+                        f"output_filter: signature {signature.name} has no output {name!r}. It has "
+                        f"{', '.join(sorted(results))}."
+                    )
+            response = predict_pb2.PredictResponse()
+            response.model_spec.name = spec.name
+            response.model_spec.version.value = version
+            response.model_spec.signature_name = signature.name
+            for name in wanted:
+                response.outputs[name].CopyFrom(proto_of(results[name]))
+            return response
+
+        try:
+            return await self._calls.predict(
+                spec.name,
+                version_of(spec),
+                lambda: spec.signature_name,
+                decode,
+                encode,
+                seconds=context.time_remaining(),
+            )
+        except ServingError as error:
+            return await context.abort(error.code, error.message)
+
+    async def GetModelMetadata(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Says which signatures a model has."""
+        spec = request.model_spec
+        try:
+            with self._calls.counted(spec.name, "GetModelMetadata"):
+                for field in request.metadata_field:
+                    if field != "signature_def":
+                        raise invalid(f"metadata_field {field!r} is not signature_def.")
+                if not request.metadata_field:
+                    raise invalid("metadata_field is empty; it may be signature_def.")
+                return metadata(self._calls.models.model(spec.name), version_of(spec))
+        except ServingError as error:
+            return await context.abort(error.code, error.message)
+
+    async def Classify(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Is not answered."""
+        return await self._refuse("Classify", context)
+
+    async def Regress(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Is not answered."""
+        return await self._refuse("Regress", context)
+
+    async def MultiInference(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Is not answered."""
+        return await self._refuse("MultiInference", context)
+
+    async def _refuse(self, method: str, context: Any) -> Any:
+        error = no_such_method(method)
+        self._calls.metrics.answered("", method, error.code.name, 0)
+        return await context.abort(error.code, error.message)
+
+
+class ModelService(model_service_pb2_grpc.ModelServiceServicer):
+    """Answers GetModelStatus.
+
+    Args:
+      calls: answers the calls.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def GetModelStatus(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Says which versions a model has."""
+        spec = request.model_spec
+        try:
+            with self._calls.counted(spec.name, "GetModelStatus"):
+                return status(self._calls.models.model(spec.name), version_of(spec))
+        except ServingError as error:
+            return await context.abort(error.code, error.message)
+
+    async def HandleReloadConfigRequest(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Is not answered: models are given when the server is started."""
+        return await context.abort(
+            grpc.StatusCode.UNIMPLEMENTED,
+            "the models are those of the option --model; new versions of them are found by polling",
+        )
+
+
+def version_of(spec: Any) -> int | None:
+    """The version that a ModelSpec asks for; None for the newest.
+
+    Raises:
+      ServingError: it asks for a label.
+    """
+    if spec.WhichOneof("version_choice") == "version_label":
+        raise invalid(
+            f"version_label {spec.version_label!r}: this server has no labels; give a number."
+        )
+    return spec.version.value if spec.HasField("version") else None
+
+
+def metadata(model: Model, version: int | None) -> Any:
+    """The answer of GetModelMetadata.
+
+    Raises:
+      ServingError: there is no such version.
+    """
+    with lease(model, version) as held:
+        signatures = get_model_metadata_pb2.SignatureDefMap()
+        for name, definition in held.loaded.signature_defs.items():
+            signatures.signature_def[name].CopyFrom(definition)
+        response = get_model_metadata_pb2.GetModelMetadataResponse()
+        response.model_spec.name = model.name
+        response.model_spec.version.CopyFrom(wrappers_pb2.Int64Value(value=held.number))
+        response.metadata["signature_def"].Pack(signatures)
+        return response
+
+
+def status(model: Model, version: int | None) -> Any:
+    """The answer of GetModelStatus.
+
+    Raises:
+      ServingError: there is no such version.
+    """
+    known = [v for v in model.statuses() if version is None or v.number == version]
+    if version is not None and not known:
+        raise ServingError(
+            grpc.StatusCode.NOT_FOUND, f"model {model.name!r} has no version {version}."
+        )
+    response = get_model_status_pb2.GetModelStatusResponse()
+    for found in known:
+        code = grpc.StatusCode.UNKNOWN.value[0] if found.error else 0
+        said = response.model_version_status.add(version=found.number, state=int(found.state))
+        said.status.error_code = code
+        said.status.error_message = found.error
+    return response
+
+
+class _Health(health.aio.HealthServicer):
+    """Health whose watchers do not keep the server from stopping."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stops = asyncio.Event()
+
+    async def Watch(self, request: Any, context: Any) -> None:  # noqa: N802
+        """Says the status at each change, until the server stops."""
+        watch = asyncio.ensure_future(super().Watch(request, context))
+        stops = asyncio.ensure_future(self._stops.wait())
+        try:
+            await asyncio.wait({watch, stops}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({watch}, timeout=0.2)  # to say NOT_SERVING
+        finally:
+            watch.cancel()
+            stops.cancel()
+
+    async def not_serving(self) -> None:
+        """Says NOT_SERVING, also to those who watch, and ends watching."""
+        await self.enter_graceful_shutdown()
+        self._stops.set()
+
+
+class GrpcServer:
+    """The gRPC server, on its port.
+
+    Args:
+      calls: answers the calls.
+      address: host and port to listen on.
+      most_bytes: the most that a request may have.
+      handshake_seconds: the longest that a client may take to begin HTTP/2.
+      certificate: the key and certificate for TLS, in PEM; None for none.
+
+    Raises:
+      OSError: it cannot listen on the address.
+    """
+
+    def __init__(
+        self,
+        calls: Calls,
+        address: str,
+        most_bytes: int,
+        handshake_seconds: float,
+        certificate: tuple[bytes, bytes] | None,
+    ) -> None:
+        self._server = grpc.aio.server(
+            options=(
+                # With it a port that another process has would be shared with it.
+                ("grpc.so_reuseport", 0),
+                ("grpc.max_receive_message_length", most_bytes),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.server_handshake_timeout_ms", int(handshake_seconds * 1000)),
+                ("grpc.max_concurrent_streams", _MOST_STREAMS),
+            )
+        )
+        prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
+            PredictionService(calls, most_bytes), self._server
+        )
+        model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(calls), self._server)
+        self._health = _Health()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        try:
+            if certificate is None:
+                self.port = self._server.add_insecure_port(address)
+            else:
+                credentials = grpc.ssl_server_credentials([certificate])
+                self.port = self._server.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            raise OSError(f"gRPC cannot listen on {address}: {error}") from error
+        if self.port == 0:
+            raise OSError(f"gRPC cannot listen on {address}")
+
+    async def start(self) -> None:
+        """Begins to answer."""
+        for service in ("tensorflow.serving.PredictionService", "tensorflow.serving.ModelService"):
+            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+        await self._server.start()
+
+    async def not_serving(self) -> None:
+        """Says NOT_SERVING to those who ask for the server's health."""
+        await self._health.not_serving()
+
+    async def stop(self, until: float) -> None:
+        """Takes no more calls, and lets those in flight end.
+
+        Args:
+          until: when those that are left are cancelled, by time.monotonic().
+        """
+        await self._server.stop(max(0.0, until - time.monotonic()))

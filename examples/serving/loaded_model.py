@@ -1,0 +1,222 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+
+"""One version of a model: a SavedModel in memory, its signatures, and its first calls."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from serving_error import invalid, not_found
+from tensor_protos import array_of
+from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow.python.saved_model import loader_impl
+from tensorflow_serving.apis import prediction_log_pb2
+
+_TAG = "serve"
+_WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests"
+DEFAULT_SIGNATURE = "serving_default"
+
+Arrays = dict[str, Any]
+
+
+class Signature:
+    """A signature of a SavedModel, as a function of arrays.
+
+    Args:
+      name: of the signature.
+      function: the signature as TensorFlow loaded it.
+      device: where its calls run.
+      lock_free: whether calls go through `tf.cuda.serving_callable`.
+    """
+
+    def __init__(self, name: str, function: Any, device: str, lock_free: bool) -> None:
+        self.name = name
+        self.inputs: dict[str, Any] = dict(function.structured_input_signature[1])
+        self.outputs = list(function.structured_outputs)
+        self._function = function
+        self._device = device
+        self._arrays_function: Any = None
+        if lock_free:
+            try:
+                self._arrays_function = tf.cuda.serving_callable(function)
+            except (TypeError, ValueError) as error:
+                logging.info("signature %s is called as TensorFlow does: %s", name, error)
+
+    def check(self, arrays: Mapping[str, Any]) -> None:
+        """Checks what the function is to be called with.
+
+        Args:
+          arrays: an array for each input.
+
+        Raises:
+          ServingError: an input is missing, unknown, or of another dtype or shape.
+        """
+        takes = ", ".join(f"{n}: {s.dtype.name}{s.shape}" for n, s in self.inputs.items())
+        for name in arrays:
+            if name not in self.inputs:
+                raise invalid(
+                    f"signature {self.name} has no input {name!r}. It takes {takes or 'none'}."
+                )
+        for name, spec in self.inputs.items():
+            if name not in arrays:
+                raise invalid(f"input {name!r} is missing. Signature {self.name} takes {takes}.")
+            array = arrays[name]
+            found = tf.string if array.dtype.kind in "OSU" else tf.as_dtype(array.dtype)
+            if found != spec.dtype:
+                raise invalid(
+                    f"input {name!r} is {found.name}, and signature {self.name} takes "
+                    f"{spec.dtype.name}."
+                )
+            if not spec.shape.is_compatible_with(array.shape):
+                raise invalid(
+                    f"input {name!r} has shape {array.shape}, and signature {self.name} takes "
+                    f"{spec.shape}."
+                )
+
+    def __call__(self, arrays: Arrays) -> Arrays:
+        """Calls the function, as one step on the stream group with the least to do.
+
+        Args:
+          arrays: an array for each input.
+
+        Returns:
+          An array for each output.
+
+        Raises:
+          ServingError: an input is not one that the signature takes.
+          tf.errors.OpError: what the step raises.
+        """
+        self.check(arrays)
+        if self._arrays_function is not None:
+            with tf.device(self._device):
+                return dict(self._arrays_function(**arrays))
+        with tf.device("/CPU:0"):  # the step itself copies them to the GPU, on its own stream
+            tensors = {n: tf.constant(x, self.inputs[n].dtype) for n, x in arrays.items()}
+        with tf.device(self._device):
+            results = self._function(**tensors)
+            return {name: x.numpy() for name, x in results.items()}
+
+
+class LoadedModel:
+    """A SavedModel in memory.
+
+    Args:
+      folder: the version's folder.
+      device: where its variables are and its calls run.
+      lock_free: whether calls go through `tf.cuda.serving_callable`.
+
+    Raises:
+      Exception: whatever TensorFlow raises for a SavedModel that it cannot load.
+    """
+
+    def __init__(self, folder: pathlib.Path, device: str, lock_free: bool = False) -> None:
+        self._folder = folder
+        graphs = loader_impl.parse_saved_model(str(folder)).meta_graphs
+        served = [graph for graph in graphs if _TAG in graph.meta_info_def.tags]
+        if not served:
+            raise ValueError(f"{folder} has no graph with the tag {_TAG!r}")
+        with tf.device(device):
+            self._model = tf.saved_model.load(str(folder), tags=[_TAG])
+        self.signatures = {
+            name: Signature(name, function, device, lock_free)
+            for name, function in self._model.signatures.items()
+        }
+        # Without those that only loading needs, such as __saved_model_init_op.
+        self.signature_defs: dict[str, meta_graph_pb2.SignatureDef] = {
+            name: definition
+            for name, definition in served[0].signature_def.items()
+            if name in self.signatures
+        }
+
+    def signature(self, name: str) -> Signature:
+        """A signature by its name.
+
+        Args:
+          name: of the signature; empty for the default one.
+
+        Returns:
+          The signature.
+
+        Raises:
+          ServingError: there is none of that name.
+        """
+        try:
+            return self.signatures[name or DEFAULT_SIGNATURE]
+        except KeyError:
+            raise not_found(
+                f"signature {(name or DEFAULT_SIGNATURE)!r} is not one of "
+                f"{', '.join(sorted(self.signatures)) or 'none'}."
+            ) from None
+
+    def warm_up(self) -> None:
+        """Makes the calls that are slow because they are the first, on every stream group.
+
+        They are the requests of assets.extra/tf_serving_warmup_requests, or else a call of each
+        signature with zeros, which a model may refuse.
+
+        Raises:
+          Exception: a request of the file cannot be answered.
+        """
+        # A step is recorded when two like it have run on its group.
+        times = 1 if os.environ.get("TF_MULTI_STREAM_CAPTURE", "off") == "off" else 3
+        file = self._folder / _WARM_UP_FILE
+        if file.exists():
+            for name, arrays in _requests(file):
+                self._call_on_all_groups(self.signature(name), arrays, times)
+            return
+        for signature in self.signatures.values():
+            try:
+                self._call_on_all_groups(signature, _zeros(signature), times)
+            except Exception as error:
+                logging.info("no warm-up of %s: %s", signature.name, str(error)[:500])
+
+    def _call_on_all_groups(self, signature: Signature, arrays: Arrays, times: int) -> None:
+        groups = tf.cuda.stream_group_count()
+        if groups < 2:
+            signature(arrays)
+            return
+        for group in range(groups):
+            with tf.cuda.stream_group(group):
+                for _ in range(times):
+                    signature(arrays)
+
+
+def _zeros(signature: Signature) -> Arrays:
+    found = {}
+    for name, spec in signature.inputs.items():
+        shape = [] if spec.shape.rank is None else [size or 1 for size in spec.shape]
+        if spec.dtype == tf.string:
+            found[name] = np.full(shape, b"", object)
+        else:
+            found[name] = np.zeros(shape, spec.dtype.as_numpy_dtype)
+    return found
+
+
+def _requests(file: pathlib.Path) -> list[tuple[str, Arrays]]:
+    found = []
+    for record in tf.data.TFRecordDataset(str(file)).as_numpy_iterator():
+        log = prediction_log_pb2.PredictionLog.FromString(record)
+        if log.WhichOneof("log_type") == "predict_log":
+            request = log.predict_log.request
+            arrays = {n: array_of(x, n, 1 << 31) for n, x in request.inputs.items()}
+            found.append((request.model_spec.signature_name, arrays))
+    return found

@@ -1,0 +1,158 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+
+"""Serves SavedModels with TensorFlow Serving's gRPC and REST APIs, on the stream groups of a GPU.
+
+    pip install -r examples/serving/requirements.txt
+    TF_GPU_STREAM_GROUP_COUNT=8 python examples/serving/model_server.py --model NAME=FOLDER
+
+docs/model-server.md says what it does. This file starts it, and ends it at SIGTERM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import pathlib
+import resource
+import signal
+import sys
+import time
+
+import tensorflow as tf
+from call_queue import CallQueue
+from grpc_api import GrpcServer
+from http_guard import HttpServer
+from loaded_model import LoadedModel
+from model_versions import Model, Models
+from predict_calls import Calls
+from rest_api import RestApi
+from server_metrics import ServerMetrics
+from server_options import Options, parse
+
+_END_SECONDS = 5.0  # for steps that were cancelled
+
+
+def _loaded_models(options: Options) -> Models:
+    """Loads what is to be served at first.
+
+    Raises:
+      OSError: a model has no version that can be loaded.
+    """
+    has_gpu = bool(tf.config.list_logical_devices("GPU"))
+    device = options.device or ("/GPU:0" if has_gpu else "/CPU:0")
+
+    def load(folder: pathlib.Path) -> LoadedModel:
+        loaded = LoadedModel(folder, device, options.lock_free)
+        if options.warm_up:
+            loaded.warm_up()
+        return loaded
+
+    models = {}
+    for name, folder in options.models.items():
+        model = models[name] = Model(name, folder, options.versions, load)
+        model.poll()
+        if not model.served():
+            failed = "; ".join(f"version {v.number}: {v.error}" for v in model.statuses())
+            raise OSError(
+                f"--model {name}={folder}: "
+                + (
+                    failed
+                    or "it has no version, a folder with a number for a name and a SavedModel"
+                )
+            )
+    return Models(models, options.poll_seconds)
+
+
+def _allow_many_connections() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65536)), hard))
+
+
+async def _serve(options: Options, models: Models, queue: CallQueue) -> None:
+    """Answers until SIGTERM or SIGINT, and then until all calls in flight are answered."""
+    metrics = ServerMetrics(
+        lambda: queue.running,
+        lambda: queue.waiting,
+        lambda: [(model.name, number) for model in models for number in model.served()],
+    )
+    calls = Calls(models, queue, metrics, options.call_seconds)
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    certificate = None
+    if options.tls_key and options.tls_certificate:
+        certificate = (
+            pathlib.Path(options.tls_key).read_bytes(),
+            pathlib.Path(options.tls_certificate).read_bytes(),
+        )
+    grpc_server = GrpcServer(
+        calls, f"{host}:{options.port}", options.most_bytes, options.read_seconds, certificate
+    )
+    rest = RestApi(calls, options.most_bytes, options.read_seconds)
+    http_server = HttpServer(
+        rest.application,
+        options.host,
+        options.rest_port,
+        options.most_connections,
+        options.read_seconds,
+        options.tls_key,
+        options.tls_certificate,
+    )
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    await grpc_server.start()
+    await http_server.start()
+    models.start()
+    scheme = "https" if certificate else "http"
+    print(
+        f"ready: gRPC on {host}:{grpc_server.port}, REST on {scheme}://{host}:{http_server.port}",
+        flush=True,
+    )
+    await stopped.wait()
+    until = time.monotonic() + options.grace
+    await grpc_server.not_serving()
+    await asyncio.gather(grpc_server.stop(until), http_server.stop(until))
+    answered = ", ".join(f"{status} {n}" for status, n in sorted(metrics.statuses.items()))
+    logging.info("calls answered: %s", answered or "none")
+
+
+def main() -> None:
+    """Runs the server."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
+    )
+    options = parse()
+    _allow_many_connections()
+    try:
+        models = _loaded_models(options)
+        queue = CallQueue(options.threads, options.queue)
+        asyncio.run(_serve(options, models, queue))
+    except OSError as error:
+        sys.exit(f"model_server.py: {error}")
+    ended = queue.close(_END_SECONDS)
+    ended = models.stop(_END_SECONDS) and ended
+    logging.info("stopped")
+    if not ended:
+        # A thread that is in TensorFlow does not let the interpreter end in order.
+        logging.warning("a step or a load goes on; the process ends without it")
+        logging.shutdown()
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,257 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+
+"""Which versions of the models are served: polls their folders, loads, publishes and drops."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import gc
+import logging
+import pathlib
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from serving_error import not_found
+
+_MOST_ENDED = 16  # versions that are no more, of which the status is still told
+
+
+class State(enum.IntEnum):
+    """State of a version; the numbers are those of ModelVersionStatus."""
+
+    LOADING = 20
+    AVAILABLE = 30
+    UNLOADING = 40
+    END = 50
+
+
+@dataclasses.dataclass
+class Version:
+    """One version of a model.
+
+    Attributes:
+      number: of the version.
+      state: of the version.
+      error: why it could not be loaded.
+      loaded: the model; None before it is loaded and after it is dropped.
+      calls: that hold it.
+    """
+
+    number: int
+    state: State = State.LOADING
+    error: str = ""
+    loaded: Any = None
+    calls: int = 0
+
+
+class Model:
+    """The versions of one model.
+
+    Args:
+      name: of the model.
+      folder: has a folder with a number for a name for each version.
+      keep: how many versions are served, the newest ones.
+      load: loads the version in a folder, and calls it for the first time.
+    """
+
+    def __init__(
+        self, name: str, folder: pathlib.Path, keep: int, load: Callable[[pathlib.Path], Any]
+    ) -> None:
+        self.name = name
+        self._folder = folder
+        self._keep = keep
+        self._load = load
+        self._lock = threading.Lock()
+        self._served: dict[int, Version] = {}
+        self._others: dict[int, Version] = {}  # loading, unloading or ended
+        self._failed: dict[int, tuple[int, int]] = {}  # how the folder looked that did not load
+
+    def acquire(self, number: int | None) -> Version:
+        """Holds a version for a call; `release` has to follow.
+
+        Args:
+          number: of the version; None for the newest.
+
+        Returns:
+          The version, which stays loaded meanwhile.
+
+        Raises:
+          ServingError: it is not served.
+        """
+        with self._lock:
+            if not self._served:
+                raise not_found(f"model {self.name!r} has no version that is loaded.")
+            found = self._served.get(max(self._served) if number is None else number)
+            if found is None:
+                served = ", ".join(map(str, sorted(self._served)))
+                raise not_found(
+                    f"version {number} of model {self.name!r} is not served; {served} is."
+                )
+            found.calls += 1
+            return found
+
+    def release(self, version: Version) -> None:
+        """Ends what `acquire` began; the last call of a version that is replaced drops it."""
+        with self._lock:
+            version.calls -= 1
+            last = version.calls == 0 and version.state is State.UNLOADING
+        if last:
+            self._drop(version)
+
+    def served(self) -> list[int]:
+        """The numbers of the versions that are served."""
+        with self._lock:
+            return sorted(self._served)
+
+    def statuses(self) -> list[Version]:
+        """All versions that are known, the newest first."""
+        with self._lock:
+            known = {**self._others, **self._served}
+            return [dataclasses.replace(known[n], loaded=None) for n in sorted(known)[::-1]]
+
+    def poll(self) -> None:
+        """Loads new versions, publishes each when it is ready, and retires those it replaces."""
+        found = sorted(_numbers_in(self._folder))
+        if not found:
+            return  # as when the folder is being moved: what is served stays
+        wanted = found[-self._keep :]
+        for number in wanted:
+            if number not in self._served:
+                self._try_to_load(number)
+        with self._lock:
+            replaced = sorted(self._served.keys() - set(wanted))
+            ready = len(self._served.keys() & set(wanted))
+            # Until the wanted ones are ready, the newest of the others answer.
+            still_needed = self._keep - ready if ready < len(wanted) else 0
+            retired = [
+                self._served.pop(number)
+                for number in (replaced[:-still_needed] if still_needed else replaced)
+            ]
+            for version in retired:
+                version.state = State.UNLOADING
+                self._others[version.number] = version
+            unused = [version for version in retired if version.calls == 0]
+        for version in unused:
+            self._drop(version)
+
+    def _try_to_load(self, number: int) -> None:
+        folder = self._folder / str(number)
+        looks = _looks_of(folder)
+        if self._failed.get(number) == looks:
+            return  # tried again when a file of it changes, as when it was being copied
+        version = Version(number)
+        with self._lock:
+            self._others[number] = version
+        try:
+            version.loaded = self._load(folder)
+        except Exception as error:
+            self._failed[number] = looks
+            with self._lock:
+                version.state, version.error = State.END, f"{type(error).__name__}: {error}"[:1000]
+            logging.error("%s version %d was not loaded: %s", self.name, number, version.error)
+            return
+        with self._lock:
+            version.state = State.AVAILABLE
+            self._served[number] = version
+            self._others.pop(number, None)
+            self._failed.pop(number, None)
+        logging.info("%s version %d is served", self.name, number)
+
+    def _drop(self, version: Version) -> None:
+        with self._lock:
+            version.state, version.loaded = State.END, None
+            ended = [n for n, v in self._others.items() if v.state is State.END]
+            for number in sorted(ended)[:-_MOST_ENDED]:
+                del self._others[number]
+        gc.collect()  # functions and their graphs refer to each other
+        logging.info("%s version %d is dropped", self.name, version.number)
+
+
+class Models:
+    """All models, polled by a thread of its own.
+
+    Args:
+      models: by name.
+      poll_seconds: how long to wait between two looks at the folders.
+    """
+
+    def __init__(self, models: Mapping[str, Model], poll_seconds: float) -> None:
+        self._models = dict(models)
+        self._poll_seconds = poll_seconds
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="poll", daemon=True)
+
+    def __iter__(self) -> Any:
+        return iter(self._models.values())
+
+    def model(self, name: str) -> Model:
+        """A model by its name.
+
+        Raises:
+          ServingError: there is none of that name.
+        """
+        try:
+            return self._models[name]
+        except KeyError:
+            raise not_found(f"model {name[:200]!r} is not served.") from None
+
+    def start(self) -> None:
+        """Begins to poll."""
+        self._thread.start()
+
+    def stop(self, patience: float) -> bool:
+        """Ends polling.
+
+        Args:
+          patience: seconds to wait for a version that is being loaded.
+
+        Returns:
+          Whether the thread has ended.
+        """
+        self._stopped.set()
+        self._thread.join(patience)
+        return not self._thread.is_alive()
+
+    def _poll(self) -> None:
+        while not self._stopped.wait(self._poll_seconds):
+            for model in self:
+                try:
+                    model.poll()
+                except Exception:
+                    logging.exception("looking for versions of %s", model.name)
+
+
+def _numbers_in(folder: pathlib.Path) -> list[int]:
+    try:
+        return [
+            int(path.name)
+            for path in folder.iterdir()
+            # As 007 is not the folder of version 7, which would be looked for in vain.
+            if path.name.isascii() and path.name.isdigit() and str(int(path.name)) == path.name
+            if (path / "saved_model.pb").exists() or (path / "saved_model.pbtxt").exists()
+        ]
+    except FileNotFoundError:
+        return []
+
+
+def _looks_of(folder: pathlib.Path) -> tuple[int, int]:
+    try:
+        files = [path.stat() for path in folder.rglob("*")]
+    except FileNotFoundError:
+        return (0, 0)
+    return (max((x.st_mtime_ns for x in files), default=0), sum(x.st_size for x in files))

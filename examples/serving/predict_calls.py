@@ -1,0 +1,138 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+
+"""A call from its arrival to its answer, the same for gRPC and REST."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import grpc
+from call_queue import CallQueue
+from loaded_model import Arrays, Signature
+from model_versions import Model, Models
+from server_metrics import ServerMetrics
+from serving_error import ServingError, error_of
+
+_T = TypeVar("_T")
+
+
+class Calls:
+    """Answers calls of models.
+
+    Args:
+      models: that are served.
+      queue: runs the calls.
+      metrics: count the calls.
+      most_seconds: the longest that a call may take, whatever deadline it has.
+    """
+
+    def __init__(
+        self, models: Models, queue: CallQueue, metrics: ServerMetrics, most_seconds: float
+    ) -> None:
+        self.models = models
+        self.metrics = metrics
+        self._queue = queue
+        self._most_seconds = most_seconds
+
+    @contextlib.contextmanager
+    def counted(self, model: str, method: str, deadline: float = float("inf")) -> Iterator[None]:
+        """Counts a call in the metrics.
+
+        Args:
+          model: its name, as the client gave it.
+          method: of the API.
+          deadline: by time.monotonic(); a call that is cancelled after it had no more time.
+
+        Raises:
+          ServingError: in place of any exception of the call.
+        """
+        began, status = time.monotonic(), "OK"
+        self.metrics.in_flight.inc()
+        try:
+            yield
+        except asyncio.CancelledError:
+            status = "DEADLINE_EXCEEDED" if time.monotonic() >= deadline else "CANCELLED"
+            raise
+        except Exception as error:
+            answer = error_of(error)
+            status = answer.code.name
+            raise answer from error
+        finally:
+            self.metrics.in_flight.dec()
+            known = any(model == served.name for served in self.models)
+            self.metrics.answered(model if known else "", method, status, time.monotonic() - began)
+
+    async def predict(
+        self,
+        name: str,
+        version: int | None,
+        signature: Callable[[], str],
+        decode: Callable[[Signature], Arrays],
+        encode: Callable[[Signature, Arrays, int], _T],
+        *,
+        method: str = "Predict",
+        seconds: float | None = None,
+    ) -> _T:
+        """Calls a signature of a model.
+
+        Args:
+          name: of the model.
+          version: its number; None for the newest.
+          signature: says its name, on the call's thread; empty for the default one.
+          decode: makes the arrays of the request, on the call's thread.
+          encode: makes the answer of the results and the version's number, there, too.
+          method: for the metrics.
+          seconds: that the client waits for the answer; None for any time.
+
+        Returns:
+          What `encode` returned.
+
+        Raises:
+          ServingError: the call cannot be answered.
+        """
+        seconds = self._most_seconds if seconds is None else min(seconds, self._most_seconds)
+        deadline = time.monotonic() + seconds
+        with self.counted(name, method, deadline):
+            model = self.models.model(name)
+            held = model.acquire(version)
+
+            def work() -> _T:
+                function = held.loaded.signature(signature())
+                return encode(function, function(decode(function)), held.number)
+
+            answer: _T = await self._queue.run(work, deadline, lambda: model.release(held))
+            return answer
+
+
+@contextlib.contextmanager
+def lease(model: Model, version: int | None) -> Iterator[Any]:
+    """Holds a version while its signatures are read."""
+    held = model.acquire(version)
+    try:
+        yield held
+    finally:
+        model.release(held)
+
+
+def no_such_method(method: str) -> ServingError:
+    """The error for what this server does not do."""
+    return ServingError(
+        grpc.StatusCode.UNIMPLEMENTED, f"this server does not answer {method}; use Predict."
+    )

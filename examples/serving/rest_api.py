@@ -1,0 +1,196 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+
+"""TensorFlow Serving's REST paths, and /metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import prometheus_client
+from google.protobuf import json_format
+from grpc_api import metadata, status
+from loaded_model import Arrays, Signature
+from predict_calls import Calls, no_such_method
+from rest_json import PredictRequest, answer
+from serving_error import ServingError, not_found, too_large
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from tensorflow_serving.apis import get_model_metadata_pb2
+
+_Handler = Callable[[Request], Awaitable[Response]]
+
+
+class RestApi:
+    """The application that answers HTTP requests.
+
+    Args:
+      calls: answers the calls.
+      most_bytes: the most that a body may have.
+      read_seconds: the longest that a client may take to send a body.
+    """
+
+    def __init__(self, calls: Calls, most_bytes: int, read_seconds: float) -> None:
+        self._calls = calls
+        self._most_bytes = most_bytes
+        self._read_seconds = read_seconds
+        model = "/v1/models/{name}"
+        version = model + "/versions/{version}"
+        routes = [Route("/metrics", self._metrics, methods=["GET"])]
+        for path in (version, model):
+            for verb in ("predict", "classify", "regress"):
+                handler = self._predict if verb == "predict" else self._refuse
+                routes.append(Route(f"{path}:{verb}", _answered(handler), methods=["POST"]))
+            routes.append(Route(f"{path}/metadata", _answered(self._metadata), methods=["GET"]))
+            routes.append(Route(path, _answered(self._status), methods=["GET"]))
+        self.application = Starlette(
+            routes=routes, exception_handlers={HTTPException: _other_error}
+        )
+
+    async def _metrics(self, request: Request) -> Response:
+        return Response(
+            self._calls.metrics.text(), media_type=prometheus_client.CONTENT_TYPE_LATEST
+        )
+
+    async def _status(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        with self._calls.counted(name, "GetModelStatus"):
+            found = status(self._calls.models.model(name), _version_of(request))
+            fields = json_format.MessageToDict(
+                found, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+            )
+            return _json(fields)
+
+    async def _metadata(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        with self._calls.counted(name, "GetModelMetadata"):
+            found = metadata(self._calls.models.model(name), _version_of(request))
+            signatures = get_model_metadata_pb2.SignatureDefMap()
+            found.metadata["signature_def"].Unpack(signatures)
+            spec = {
+                "name": name,
+                "signature_name": "",
+                "version": str(found.model_spec.version.value),
+            }
+            described = json_format.MessageToDict(
+                signatures,
+                preserving_proto_field_name=True,
+                always_print_fields_with_no_presence=True,
+            )
+            return _json({"model_spec": spec, "metadata": {"signature_def": described}})
+
+    async def _refuse(self, request: Request) -> Response:
+        method = request.url.path.rpartition(":")[2].capitalize()
+        self._calls.metrics.answered("", method, "UNIMPLEMENTED", 0)
+        raise no_such_method(method)
+
+    async def _predict(self, request: Request) -> Response:
+        name, version = request.path_params["name"], _version_of(request)
+        try:
+            body = await asyncio.wait_for(self._body_of(request), self._read_seconds)
+        except asyncio.TimeoutError:
+            return _error_response(
+                408, f"the body was not sent within {self._read_seconds} s (--read-timeout)."
+            )
+        parsed: list[PredictRequest] = []
+
+        def signature_name() -> str:
+            parsed.append(PredictRequest(body))
+            return str(parsed[0].signature)
+
+        def decode(signature: Signature) -> Arrays:
+            return parsed[0].arrays(signature)
+
+        def encode(signature: Signature, results: Arrays, version: int) -> bytes:
+            return bytes(answer(parsed[0], results))
+
+        call = asyncio.ensure_future(
+            self._calls.predict(name, version, signature_name, decode, encode)
+        )
+        gone = asyncio.ensure_future(_until_gone(request))
+        try:
+            await asyncio.wait({call, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not call.done():
+                raise ClientDisconnect
+            return Response(await call, media_type="application/json")
+        finally:
+            gone.cancel()
+            call.cancel()
+
+    async def _body_of(self, request: Request) -> bytes:
+        says = f"above the limit of {self._most_bytes} bytes (--max-request-mb)."
+        length = request.headers.get("content-length", "0")
+        if length.isdigit() and int(length) > self._most_bytes:
+            raise too_large(f"the body has {length} bytes, {says}")
+        chunks, size = [], 0
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > self._most_bytes:
+                raise too_large(f"the body is {says}")
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+
+async def _until_gone(request: Request) -> None:
+    """Returns when the client has closed its connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _version_of(request: Request) -> int | None:
+    given = request.path_params.get("version")
+    if given is None:
+        return None
+    if not (given.isascii() and given.isdigit() and len(given) < 19):
+        raise not_found(f"version {given[:50]!r} is not a number.")
+    return int(given)
+
+
+def _answered(handler: Callable[[Request], Awaitable[Response]]) -> _Handler:
+    """A handler that answers errors as TensorFlow Serving does."""
+
+    async def answered(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except ServingError as error:
+            response = _error_response(error.http_status, error.message)
+            if error.http_status == 413:
+                response.headers["connection"] = "close"  # the rest of the body is not read
+            return response
+        except ClientDisconnect:
+            return Response(status_code=499)  # nobody reads it
+
+    return answered
+
+
+async def _other_error(request: Request, error: Any) -> Response:
+    what = f"{request.method} {request.url.path[:200]}"
+    return _error_response(error.status_code, f"{what}: {error.detail}")
+
+
+def _error_response(code: int, message: str) -> Response:
+    response = _json({"error": message})
+    response.status_code = code
+    return response
+
+
+def _json(fields: Any) -> Response:
+    return Response(json.dumps(fields, indent=1), media_type="application/json")

@@ -1,0 +1,181 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+
+"""The command line of the model server."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+import pathlib
+import re
+from collections.abc import Callable, Sequence
+
+from http_guard import check_certificate
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What the command line says; see `--help`."""
+
+    models: dict[str, pathlib.Path]
+    host: str
+    port: int
+    rest_port: int
+    threads: int
+    queue: int
+    most_bytes: int
+    versions: int
+    poll_seconds: float
+    grace: float
+    call_seconds: float
+    read_seconds: float
+    most_connections: int
+    tls_key: str | None
+    tls_certificate: str | None
+    device: str | None
+    lock_free: bool
+    warm_up: bool
+
+
+def _number(
+    kind: Callable[[str], float], low: float, high: float = math.inf
+) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high or not math.isfinite(value):
+            most = "" if high == math.inf else f" to {high}"
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {low}{most}")
+        return value
+
+    return number
+
+
+def _model(text: str) -> tuple[str, pathlib.Path]:
+    name, equals, folder = text.partition("=")
+    if not equals or not folder or not _NAME.fullmatch(name):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not NAME=FOLDER, with a name of letters, digits, '_', '.' and '-'"
+        )
+    path = pathlib.Path(folder)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"{folder} is not a folder")
+    return name, path
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="model_server.py",
+        description="Serves SavedModels with TensorFlow Serving's gRPC and REST APIs; "
+        "calls run on the stream groups of a GPU.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add, port = parser.add_argument, _number(int, 0, 65535)
+    count, seconds = _number(int, 1), _number(float, 0.01)
+    add(
+        "--model",
+        type=_model,
+        action="append",
+        required=True,
+        metavar="NAME=FOLDER",
+        help="a model, and its folder of numbered versions; may be given several times",
+    )
+    add("--host", default="127.0.0.1", help="address to listen on")
+    add("--port", type=port, default=8500, help="of gRPC; 0 for any")
+    add("--rest-port", type=port, default=8501, help="of REST and /metrics; 0 for any")
+    add("--threads", type=count, default=16, help="calls that run at once")
+    add("--queue", type=_number(int, 0), default=256, help="calls that may wait for a thread")
+    add(
+        "--max-request-mb",
+        type=_number(float, 0.001, 2047),
+        default=64,
+        help="the most that a request, and each of its tensors, may take, in MiB",
+    )
+    add("--versions", type=count, default=1, help="versions that are served, the newest ones")
+    add("--poll-seconds", type=seconds, default=2, help="time between two looks for new versions")
+    add("--grace", type=_number(float, 0), default=30, help="seconds for calls in flight at a stop")
+    add(
+        "--call-timeout",
+        type=seconds,
+        default=60,
+        help="the longest that a call may wait and run, in seconds, whatever its own deadline",
+    )
+    add(
+        "--read-timeout",
+        type=seconds,
+        default=10,
+        help="the longest that a client may take to begin HTTP/2, to send a head, and a body, in seconds",
+    )
+    add("--max-connections", type=count, default=4096, help="HTTP connections at once")
+    add("--tls-key", metavar="FILE", help="key in PEM, for both ports")
+    add("--tls-certificate", metavar="FILE", help="certificate in PEM, for both ports")
+    add("--device", help="where models are, such as /GPU:1 (default: /GPU:0 if there is one)")
+    add(
+        "--lock-free",
+        action="store_true",
+        help="call by tf.cuda.serving_callable, which hardly holds Python's lock; a step that has "
+        "begun is then not cancelled",
+    )
+    add("--no-warm-up", action="store_true", help="publish versions without calling them before")
+    return parser
+
+
+def parse(arguments: Sequence[str] | None = None) -> Options:
+    """Parses the command line; ends the program with status 2 if it is wrong.
+
+    Args:
+      arguments: the program's own by default.
+
+    Returns:
+      The options.
+    """
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    models = dict(given.model)
+    if len(models) < len(given.model):
+        parser.error("argument --model: a name is given twice")
+    if (given.tls_key is None) != (given.tls_certificate is None):
+        parser.error("--tls-key and --tls-certificate have to be given together")
+    if given.tls_key is not None:
+        try:
+            check_certificate(given.tls_key, given.tls_certificate)
+        except OSError as error:
+            parser.error(f"--tls-key {given.tls_key}, --tls-certificate: {error}")
+    return Options(
+        models=models,
+        host=given.host,
+        port=given.port,
+        rest_port=given.rest_port,
+        threads=given.threads,
+        queue=given.queue,
+        most_bytes=int(given.max_request_mb * (1 << 20)),
+        versions=given.versions,
+        poll_seconds=given.poll_seconds,
+        grace=given.grace,
+        call_seconds=given.call_timeout,
+        read_seconds=given.read_timeout,
+        most_connections=given.max_connections,
+        tls_key=given.tls_key,
+        tls_certificate=given.tls_certificate,
+        device=given.device,
+        lock_free=given.lock_free,
+        warm_up=not given.no_warm_up,
+    )

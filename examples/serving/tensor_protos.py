@@ -1,0 +1,68 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+
+"""Tensors of requests and answers, from and to TensorFlow's TensorProto."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from serving_error import invalid, too_large
+from tensorflow.core.framework import tensor_pb2
+
+
+def array_of(proto: tensor_pb2.TensorProto, name: str, most_bytes: int) -> Any:
+    """The array that a TensorProto stands for.
+
+    Args:
+      proto: what a client sent.
+      name: of the input.
+      most_bytes: the most that the array may take. A proto of a few bytes may stand for an array
+        of any size, as a value that it leaves out is that of the element before.
+
+    Returns:
+      The array; of objects of type bytes for strings.
+
+    Raises:
+      ServingError: it is not a tensor, or above the limit.
+    """
+    if proto.tensor_shape.unknown_rank or any(d.size < 0 for d in proto.tensor_shape.dim):
+        raise invalid(f"input {name!r} has a shape with unknown or negative dimensions.")
+    shape = [d.size for d in proto.tensor_shape.dim]
+    try:
+        dtype = tf.as_dtype(proto.dtype)
+        if dtype in (tf.resource, tf.variant) or proto.dtype == 0:
+            raise TypeError
+    except TypeError:
+        raise invalid(f"input {name!r} has dtype {proto.dtype}, which no array has.") from None
+    size = math.prod(shape) * (8 if dtype == tf.string else dtype.size)
+    if size > most_bytes:
+        raise too_large(
+            f"input {name!r} of shape {shape} takes {size} bytes, above the limit of {most_bytes} "
+            "(--max-request-mb)."
+        )
+    try:
+        array = tf.make_ndarray(proto)
+    except (TypeError, ValueError, IndexError, OverflowError) as error:
+        raise invalid(f"input {name!r} of shape {shape} and {dtype.name}: {error}") from error
+    return np.asarray(array)
+
+
+def proto_of(array: Any) -> tensor_pb2.TensorProto:
+    """The TensorProto of an array of a model's results."""
+    return tf.make_tensor_proto(array)
