@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import pathlib
@@ -126,6 +127,7 @@ async def _serve(options: Options, models: Models, queue: CallQueue) -> None:
     await stopped.wait()
     until = time.monotonic() + options.grace
     await grpc_server.not_serving()
+    await calls.drain(until)
     await asyncio.gather(grpc_server.stop(until), http_server.stop(until))
     answered = ", ".join(f"{status} {n}" for status, n in sorted(metrics.statuses.items()))
     logging.info("calls answered: %s", answered or "none")
@@ -138,6 +140,9 @@ def main() -> None:
     )
     options = parse()
     _allow_many_connections()
+    # Dropping a version collects garbage: not among all that importing TensorFlow has made.
+    gc.collect()
+    gc.freeze()
     try:
         models = _loaded_models(options)
         queue = CallQueue(options.threads, options.queue)

@@ -31,6 +31,7 @@ from server_metrics import ServerMetrics
 from serving_error import ServingError, error_of
 
 _T = TypeVar("_T")
+_DRAIN_SECONDS = 0.5  # at least, for clients to hear that the server stops
 
 
 class Calls:
@@ -50,6 +51,21 @@ class Calls:
         self.metrics = metrics
         self._queue = queue
         self._most_seconds = most_seconds
+        self._draining = False
+
+    async def drain(self, until: float) -> None:
+        """Refuses new calls, and waits for those in flight.
+
+        A server that is closed at once would leave it to chance what clients are told of calls that
+        are on their way: with UNAVAILABLE they know that another server may be asked.
+
+        Args:
+          until: when to wait no more, by time.monotonic().
+        """
+        self._draining = True
+        await asyncio.sleep(min(_DRAIN_SECONDS, max(0.0, until - time.monotonic())))
+        while self.metrics.in_flight and time.monotonic() < until:
+            await asyncio.sleep(0.02)
 
     @contextlib.contextmanager
     def counted(self, model: str, method: str, deadline: float = float("inf")) -> Iterator[None]:
@@ -64,7 +80,7 @@ class Calls:
           ServingError: in place of any exception of the call.
         """
         began, status = time.monotonic(), "OK"
-        self.metrics.in_flight.inc()
+        self.metrics.in_flight += 1
         try:
             yield
         except asyncio.CancelledError:
@@ -75,7 +91,7 @@ class Calls:
             status = answer.code.name
             raise answer from error
         finally:
-            self.metrics.in_flight.dec()
+            self.metrics.in_flight -= 1
             known = any(model == served.name for served in self.models)
             self.metrics.answered(model if known else "", method, status, time.monotonic() - began)
 
@@ -110,6 +126,8 @@ class Calls:
         seconds = self._most_seconds if seconds is None else min(seconds, self._most_seconds)
         deadline = time.monotonic() + seconds
         with self.counted(name, method, deadline):
+            if self._draining:
+                raise ServingError(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
             model = self.models.model(name)
             held = model.acquire(version)
 

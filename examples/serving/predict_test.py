@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-"""Clients of TensorFlow Serving get what the SavedModel gives, and errors that say what is wrong."""
+"""Clients get what the SavedModel gives, and errors that say what is wrong."""
 
 from __future__ import annotations
 

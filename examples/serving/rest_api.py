@@ -171,10 +171,7 @@ def _answered(handler: Callable[[Request], Awaitable[Response]]) -> _Handler:
         try:
             return await handler(request)
         except ServingError as error:
-            response = _error_response(error.http_status, error.message)
-            if error.http_status == 413:
-                response.headers["connection"] = "close"  # the rest of the body is not read
-            return response
+            return _error_response(error.http_status, error.message)
         except ClientDisconnect:
             return Response(status_code=499)  # nobody reads it
 
@@ -189,6 +186,8 @@ async def _other_error(request: Request, error: Any) -> Response:
 def _error_response(code: int, message: str) -> Response:
     response = _json({"error": message})
     response.status_code = code
+    if code in (408, 413, 503):  # the rest of the body is not read; the server stops
+        response.headers["connection"] = "close"
     return response
 
 

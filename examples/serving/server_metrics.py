@@ -45,6 +45,10 @@ _GROUP_FIGURES = (
 class ServerMetrics:
     """The metrics of one server.
 
+    Attributes:
+      in_flight: calls that have arrived and are not answered.
+      statuses: how many calls had which status.
+
     Args:
       running: says how many calls have a thread.
       waiting: says how many calls wait for one.
@@ -79,11 +83,13 @@ class ServerMetrics:
                 f"model_server_calls_{name}", what, registry=self.registry
             )
             gauge.set_function(figure)
-        self.in_flight = prometheus_client.Gauge(
+        self.in_flight = 0
+        gauge = prometheus_client.Gauge(
             "model_server_calls_in_flight",
             "Calls that have arrived and are not answered.",
             registry=self.registry,
         )
+        gauge.set_function(lambda: self.in_flight)
         self.statuses: collections.Counter[str] = collections.Counter()
         self._versions = versions
         self.registry.register(self)

@@ -143,6 +143,7 @@ class Server:
         return self
 
     def text(self) -> str:
+        """What it has said."""
         return self.log.read_text()
 
     def predict(self, x: Any, **options: Any) -> Any:
@@ -168,9 +169,11 @@ class Server:
         return {labels: float(figure) for labels, figure in rows}
 
     def total(self, name: str) -> float:
+        """The sum of a metric's figures."""
         return sum(self.metric(name).values())
 
     def calls(self, method: str, status: str) -> float:
+        """How many calls had a status."""
         figures = self.metric("model_server_calls_total").items()
         return sum(
             n for labels, n in figures if f'"{method}"' in labels and f'"{status}"' in labels
@@ -182,6 +185,7 @@ class Server:
         return self.process.wait(30)
 
     def kill(self) -> None:
+        """Ends it as a crash does."""
         self.process.kill()
         self.process.wait(30)
 

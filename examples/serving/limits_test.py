@@ -1,0 +1,158 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Deadlines and cancellation reach the step that runs; limits are kept, and named."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+
+import grpc
+import numpy as np
+from conftest import Saved
+from serving_kit import Server, failure, request, slow, until
+
+DEADLINE = grpc.StatusCode.DEADLINE_EXCEEDED
+EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
+FOREVER = 2_000_000_000
+
+
+def idle(server: Server) -> bool:
+    """Whether nothing runs in the server, on the device neither."""
+    figures = ("calls_running", "calls_waiting", "calls_in_flight", "group_steps_running")
+    return not any(server.total(f"model_server_{name}") for name in figures)
+
+
+def running(server: Server) -> bool:
+    return server.total("model_server_calls_running") == 1
+
+
+def test_deadline_ends_the_step_that_runs(server: Server) -> None:
+    began = time.monotonic()
+    call = server.predictions.Predict.future(slow(FOREVER), timeout=0.5)
+    until(lambda: server.total("model_server_calls_running"))
+    assert call.code() == DEADLINE
+    until(lambda: idle(server))
+    assert time.monotonic() - began < 20
+    until(lambda: server.calls("Predict", "DEADLINE_EXCEEDED") >= 1)
+
+
+def test_cancelled_call_ends_its_step_and_no_other(server: Server, saved: Saved) -> None:
+    calls = [server.predictions.Predict.future(slow(FOREVER)) for _ in range(3)]
+    until(lambda: server.total("model_server_calls_running") == 3)
+    other = server.predictions.Predict.future(slow(2000), timeout=30)
+    for left, call in enumerate(calls):
+        assert call.cancel()
+        until(lambda left=left: server.total("model_server_calls_running") <= 3 - left)
+    assert other.result().outputs["y"]
+    until(lambda: idle(server))
+    assert server.calls("Predict", "CANCELLED") >= 3
+    assert server.predict(saved.answers["x"]).tobytes() == saved.answers["y2"].tobytes()
+
+
+def test_closed_http_connection_cancels_its_call(server: Server) -> None:
+    before = server.calls("Predict", "CANCELLED")
+    body = json.dumps({"inputs": FOREVER, "signature_name": "slow"})
+    connection = http.client.HTTPConnection("127.0.0.1", server.rest_port)
+    connection.request("POST", "/v1/models/toy:predict", body)
+    until(lambda: server.total("model_server_calls_running"))
+    connection.close()
+    until(lambda: idle(server))
+    assert server.calls("Predict", "CANCELLED") == before + 1
+
+
+def test_call_whose_deadline_is_up_in_the_queue_is_not_run(small_server: Server) -> None:
+    server = small_server
+    before = server.total("model_server_group_steps_started_total")
+    first = server.predictions.Predict.future(slow(FOREVER))
+    until(lambda: running(server))
+    code, _ = failure(lambda: server.predictions.Predict(slow(1), timeout=0.2))
+    assert code == DEADLINE
+    until(lambda: not server.total("model_server_calls_waiting"))
+    first.cancel()
+    until(lambda: idle(server))
+    assert server.total("model_server_group_steps_started_total") == before + 1
+
+
+def test_full_queue_is_said_at_once(small_server: Server, saved: Saved) -> None:
+    server = small_server
+    first = server.predictions.Predict.future(slow(FOREVER))
+    until(lambda: running(server))
+    second = server.predictions.Predict.future(request(x=saved.answers["x"]), timeout=30)
+    until(lambda: server.total("model_server_calls_waiting") == 1)
+    code, text = failure(lambda: server.predict(saved.answers["x"]))
+    assert code == EXHAUSTED
+    assert "1 calls run (--threads) and 1 may wait (--queue)" in text
+    status, answer = server.rest("/v1/models/toy:predict", {"inputs": [[0] * 8]})
+    assert status == 429
+    assert "--queue" in answer["error"]
+    first.cancel()
+    assert second.result().outputs["y"]
+
+
+def test_request_that_is_too_large_is_refused_with_the_limit(
+    small_server: Server, saved: Saved
+) -> None:
+    server = small_server
+    limit = int(0.05 * (1 << 20))
+    code, text = failure(lambda: server.predict(np.zeros([4096, 8], np.float32)))
+    assert code == EXHAUSTED
+    assert str(limit) in text
+    status, answer = server.rest("/v1/models/toy:predict", b" " * (limit + 1))
+    assert status == 413
+    assert f"limit of {limit} bytes (--max-request-mb)" in answer["error"]
+    # By chunks, whose sum is said nowhere.
+    connection = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=20)
+    chunks = (b" " * 1000 for _ in range(limit // 1000 + 1))
+    connection.request("POST", "/v1/models/toy:predict", chunks, encode_chunked=True)
+    assert connection.getresponse().status == 413
+    assert server.predict(saved.answers["x"]).tobytes() == saved.answers["y1"].tobytes()
+
+
+def test_slow_clients_are_closed_and_delay_nobody(small_server: Server, saved: Saved) -> None:
+    server = small_server
+    head = b"POST /v1/models/toy:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
+    clients = {
+        "head": (server.rest_port, head),
+        "body": (server.rest_port, head + b"\r\n" + b" " * 100),
+        "HTTP/2": (server.port, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    }
+    connections = {}
+    for name, (port, data) in clients.items():
+        connections[name] = socket.create_connection(("127.0.0.1", port))
+        if name == "body":
+            connections[name].sendall(data[:-100])
+    closed: set[str] = set()
+    end = time.monotonic() + 15
+    for i in range(100_000):
+        for name in clients.keys() - closed:
+            data = clients[name][1]
+            connections[name].setblocking(False)
+            try:
+                connections[name].send(data[i : i + 1] if i < 20 else b"")
+                if connections[name].recv(4096) == b"":
+                    closed.add(name)
+            except BlockingIOError:
+                pass
+            except OSError:
+                closed.add(name)
+        if closed == clients.keys() or time.monotonic() > end:
+            break
+        answer = server.predict(saved.answers["x"])
+        assert answer.tobytes() == saved.answers["y1"].tobytes()
+        time.sleep(0.02)
+    assert closed == clients.keys()
