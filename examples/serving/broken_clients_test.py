@@ -22,9 +22,10 @@ import random
 import socket
 import struct
 
+import grpc
 import pytest
 from conftest import Saved
-from serving_kit import Server, until
+from serving_kit import Server, failure, until
 
 # As many as are to be opened and dropped; by hand, 10000.
 CONNECTIONS = int(os.environ.get("SERVING_TEST_CONNECTIONS", "300"))
@@ -127,6 +128,13 @@ def check(server: Server, saved: Saved) -> None:
 @pytest.mark.parametrize("name", FRAMES)
 def test_broken_frames(server: Server, saved: Saved, name: str) -> None:
     send(server.port, FRAMES[name])
+    check(server, saved)
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", b"\x0a", b"\x0a\x7f", b"\x12\x02\xff\xff"])
+def test_request_that_is_no_message(server: Server, saved: Saved, data: bytes) -> None:
+    call = server.channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
+    assert failure(lambda: call(data, timeout=20))[0] == grpc.StatusCode.INVALID_ARGUMENT
     check(server, saved)
 
 

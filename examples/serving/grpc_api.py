@@ -23,6 +23,7 @@ from typing import Any
 
 import grpc
 from google.protobuf import wrappers_pb2
+from grpc_guard import RefuseBrokenMessages
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from loaded_model import Arrays, Signature
 from model_versions import Model
@@ -243,6 +244,11 @@ class GrpcServer:
         certificate: tuple[bytes, bytes] | None,
     ) -> None:
         self._server = grpc.aio.server(
+            interceptors=[
+                RefuseBrokenMessages(
+                    lambda method: calls.metrics.answered("", method, "INVALID_ARGUMENT", 0)
+                )
+            ],
             options=(
                 # With it a port that another process has would be shared with it.
                 ("grpc.so_reuseport", 0),
@@ -250,7 +256,7 @@ class GrpcServer:
                 ("grpc.max_send_message_length", -1),
                 ("grpc.server_handshake_timeout_ms", int(handshake_seconds * 1000)),
                 ("grpc.max_concurrent_streams", _MOST_STREAMS),
-            )
+            ),
         )
         prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
             PredictionService(calls, most_bytes), self._server

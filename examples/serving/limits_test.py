@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 import socket
@@ -38,7 +39,11 @@ def idle(server: Server) -> bool:
 
 
 def running(server: Server) -> bool:
-    return server.total("model_server_calls_running") == 1
+    return bool(server.total("model_server_calls_running") == 1)
+
+
+def at_most_running(server: Server, count: int) -> bool:
+    return bool(server.total("model_server_calls_running") <= count)
 
 
 def test_deadline_ends_the_step_that_runs(server: Server) -> None:
@@ -55,9 +60,9 @@ def test_cancelled_call_ends_its_step_and_no_other(server: Server, saved: Saved)
     calls = [server.predictions.Predict.future(slow(FOREVER)) for _ in range(3)]
     until(lambda: server.total("model_server_calls_running") == 3)
     other = server.predictions.Predict.future(slow(2000), timeout=30)
-    for left, call in enumerate(calls):
+    for left, call in zip((3, 2, 1), calls, strict=True):
         assert call.cancel()
-        until(lambda left=left: server.total("model_server_calls_running") <= 3 - left)
+        until(functools.partial(at_most_running, server, left))
     assert other.result().outputs["y"]
     until(lambda: idle(server))
     assert server.calls("Predict", "CANCELLED") >= 3

@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 from typing import Any
 
 import grpc
@@ -140,7 +141,7 @@ def test_tensors_that_are_none_are_refused(server: Server) -> None:
         broken = type(asked).FromString(asked.SerializeToString())
         for field, value in change.items():
             setattr(broken.inputs["x"], field, value)
-        code, text = failure(lambda broken=broken: server.predictions.Predict(broken, timeout=20))
+        code, text = failure(functools.partial(server.predictions.Predict, broken, timeout=20))
         assert (code, says in text) == (expected, True), text
     # A few bytes that stand for 8 TB.
     asked.inputs["x"].Clear()
@@ -163,7 +164,7 @@ def test_what_is_not_there_is_not_found(server: Server, saved: Saved) -> None:
         (request(signature="nothing", x=x), "signature 'nothing' is not one of pair, serving_d"),
         (unknown_version, "version 7 of model 'toy' is not served; 1, 2 is."),
     ):
-        code, text = failure(lambda asked=asked: server.predictions.Predict(asked, timeout=20))
+        code, text = failure(functools.partial(server.predictions.Predict, asked, timeout=20))
         assert code == NOT_FOUND
         assert says in text
     unknown_version.model_spec.version_label = "stable"

@@ -73,7 +73,7 @@ class PredictRequest:
           ServingError: a value is not one for its input.
         """
         columns = self._columns(signature) if self.by_row else self._given
-        if not self.by_row and not _names_inputs(columns, signature):
+        if not self.by_row and not _names_inputs(columns):
             columns = {_only_input(signature): columns}
         return {
             name: _array(value, name, signature.inputs[name].dtype)
@@ -86,7 +86,7 @@ class PredictRequest:
         rows = self._given
         if not isinstance(rows, list) or not rows:
             raise invalid("'instances' is not a list of at least one row.")
-        if not _names_inputs(rows[0], signature):
+        if not _names_inputs(rows[0]):
             return {_only_input(signature): rows}
         names = rows[0].keys()
         for i, row in enumerate(rows):
@@ -95,7 +95,7 @@ class PredictRequest:
         return {name: [row[name] for row in rows] for name in names}
 
 
-def _names_inputs(value: Any, signature: Signature) -> bool:
+def _names_inputs(value: Any) -> bool:
     """Whether it has values by the names of inputs, rather than the value of the only one."""
     return isinstance(value, dict) and value.keys() != {"b64"}
 
@@ -106,7 +106,7 @@ def _only_input(signature: Signature) -> str:
             f"signature {signature.name} takes {len(signature.inputs)} inputs; give each by its "
             f"name: {', '.join(signature.inputs) or 'none'}."
         )
-    return next(iter(signature.inputs))
+    return str(next(iter(signature.inputs)))
 
 
 def _array(value: Any, name: str, dtype: Any) -> Any:

@@ -121,6 +121,7 @@ class Server:
 
     def __init__(self, *options: str, log: pathlib.Path, **variables: str) -> None:
         self.log = log
+        self.options = options
         with log.open("w") as file:
             self.process = subprocess.Popen(
                 [sys.executable, str(FOLDER / "model_server.py"), *options],

@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import pathlib
 import threading
@@ -46,6 +47,10 @@ def states(server: Server) -> dict[int, int]:
     return {status.version: status.state for status in found}
 
 
+def in_state(server: Server, version: int, state: State) -> bool:
+    return bool(states(server).get(version) == state)
+
+
 class Load:
     """Threads that call by gRPC and REST until they are told to stop."""
 
@@ -65,6 +70,9 @@ class Load:
         self._stopped.set()
         for thread in self._threads:
             thread.join()
+
+    def has(self, count: int) -> bool:
+        return len(self.answers) > count
 
     def _call(self, number: int) -> None:
         body = {"instances": self._x.tolist()}
@@ -95,21 +103,20 @@ def swapping(
 
 def test_swap_under_load_fails_no_call(swapping: tuple[Server, pathlib.Path], saved: Saved) -> None:
     server, toy = swapping
+    recordings: list[float] = []
     with Load(server, saved) as load:
         until(lambda: len(load.answers) > 50)
         assert set(load.answers) == {saved.answers["y1"].tobytes()}
         for version in range(2, 2 + SWAPS):  # by turns the contents of version 2 and of version 1
             part = saved.copy(toy.parent / f"part{version}", 2 - version % 2)
             (part / str(2 - version % 2)).rename(toy / str(version))
-            until(lambda version=version: states(server).get(version) == State.AVAILABLE)
-            until(lambda version=version: states(server).get(version - 1) == State.END)
+            until(functools.partial(in_state, server, version, State.AVAILABLE))
+            until(functools.partial(in_state, server, version - 1, State.END))
             seen = len(load.answers)
-            until(lambda seen=seen: len(load.answers) > seen + 50)
-            print(
-                server.metric("model_server_group_recordings"),
-                server.total("model_server_group_recording_bytes"),
-            )
+            until(functools.partial(load.has, seen + 50))
+            recordings.append(server.total("model_server_group_recordings"))
     assert load.failed == []
+    assert max(recordings) <= recordings[0]  # a dropped version's are gone
     assert set(load.answers) == {saved.answers[y].tobytes() for y in ("y1", "y2")}
     last = "y1" if SWAPS % 2 == 0 else "y2"
     assert server.predict(saved.answers["x"]).tobytes() == saved.answers[last].tobytes()
@@ -123,7 +130,7 @@ def test_replaced_version_stays_until_its_last_call_has_ended(
     server, toy = swapping
     old = max(states(server))
     # Calls by tf.cuda.serving_callable run to their end.
-    lock_free = "--lock-free" in server.process.args
+    lock_free = "--lock-free" in server.options
     call = server.predictions.Predict.future(slow(30_000 if lock_free else 2_000_000_000))
     until(lambda: server.total("model_server_calls_running"))
     part = saved.copy(toy.parent / "next", 1)
@@ -229,7 +236,7 @@ def test_held_version_is_dropped_by_its_last_call(tmp_path: pathlib.Path) -> Non
 def test_few_ended_versions_are_remembered(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_versions.gc, "collect", lambda: 0)
+    monkeypatch.setattr(gc, "collect", lambda: 0)
     folder = Folder(tmp_path, keep=1)
     for version in range(1, 50):
         folder.add(version)
