@@ -99,6 +99,7 @@ def swapping(
     capture = "auto" if request.param == "lock-free" else "off"
     with serving(*options, log=folder / "log", TF_MULTI_STREAM_CAPTURE=capture) as server:
         yield server, toy
+        assert "Traceback" not in server.text()
 
 
 def test_swap_under_load_fails_no_call(swapping: tuple[Server, pathlib.Path], saved: Saved) -> None:
@@ -131,7 +132,7 @@ def test_replaced_version_stays_until_its_last_call_has_ended(
     old = max(states(server))
     # Calls by tf.cuda.serving_callable run to their end.
     lock_free = "--lock-free" in server.options
-    call = server.predictions.Predict.future(slow(30_000 if lock_free else 2_000_000_000))
+    call = server.predictions.Predict.future(slow(8_000 if lock_free else 2_000_000_000))
     until(lambda: server.total("model_server_calls_running"))
     part = saved.copy(toy.parent / "next", 1)
     (part / "1").rename(toy / str(old + 1))
