@@ -63,19 +63,21 @@ def _loaded_models(options: Options) -> Models:
             loaded.warm_up()
         return loaded
 
-    models = {}
+    models, errors = {}, []
     for name, folder in options.models.items():
         model = models[name] = Model(name, folder, options.versions, load)
         model.poll()
         if not model.served():
             failed = "; ".join(f"version {v.number}: {v.error}" for v in model.statuses())
-            raise OSError(
+            errors.append(
                 f"--model {name}={folder}: "
                 + (
                     failed
                     or "it has no version, a folder with a number for a name and a SavedModel"
                 )
             )
+    if errors:
+        raise OSError("\n".join(errors))
     return Models(models, options.poll_seconds)
 
 

@@ -139,6 +139,7 @@ def test_tensors_that_are_none_are_refused(server: Server) -> None:
         ({"tensor_content": b"123"}, INVALID, "input 'x'"),
         ({"dtype": 0}, INVALID, "has dtype 0"),
         ({"dtype": 20}, INVALID, "has dtype 20"),
+        ({"dtype": 120}, INVALID, "has dtype 120"),
     ):
         broken = type(asked).FromString(asked.SerializeToString())
         for field, value in change.items():
@@ -185,6 +186,8 @@ def test_what_is_not_there_is_not_found(server: Server, saved: Saved) -> None:
         ("/v1/models/toy:predict", {"inputs": 1, "instances": 2}, 400, "one of"),
         ("/v1/models/toy:predict", {"instances": []}, 400, "at least one row"),
         ("/v1/models/toy:predict", {"instances": [[1], [2, 3]]}, 400, "'x' has rows"),
+        ("/v1/models/toy:predict", {"inputs": ["a", []], "signature_name": "text"}, 400, "'s'"),
+        ("/v1/models/toy:predict", {"inputs": [1], "signature_name": "text"}, 400, "'s' has 1"),
         ("/v1/models/toy:predict", {"inputs": ["a"]}, 400, "'x' has strings, and the signature"),
         ("/v1/models/toy:predict", {"inputs": {"x": 1, "z": 2}}, 400, "'z'"),
         ("/v1/models/toy:predict", {"inputs": 1, "signature_name": "pair"}, 400, "a, b"),

@@ -112,9 +112,13 @@ def _only_input(signature: Signature) -> str:
 def _array(value: Any, name: str, dtype: Any) -> Any:
     if dtype == tf.string:
         try:
-            return np.array(_bytes_in(value, name), object)
-        except ValueError:
-            raise invalid(f"input {name!r} has rows of different lengths.") from None
+            strings = np.array(_bytes_in(value, name), object)
+        except (ValueError, RecursionError):
+            strings = None
+        # NumPy takes a list beside a string for one more object.
+        if strings is None or any(isinstance(x, list) for x in strings.flat):
+            raise invalid(f"input {name!r} has rows of different lengths.")
+        return strings
     try:
         array = np.asarray(value)
     except (ValueError, OverflowError, RecursionError):

@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pathlib
 import re
 import shutil
@@ -24,13 +25,16 @@ import subprocess
 import threading
 import time
 import urllib.request
+from typing import Any
 
 import grpc
 import pytest
 import server_options
 import tensorflow as tf
 from conftest import Saved
+from grpc_api import GrpcServer
 from grpc_health.v1 import health_pb2
+from http_guard import HttpServer
 from serving_kit import Server, request, serving, slow, until
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 
@@ -127,12 +131,6 @@ def test_killed_server_starts_again_on_its_ports(saved: Saved, tmp_path: pathlib
             # The channel of before finds the new server by itself.
             assert server.predict(x, wait_for_ready=True).tobytes() == expected
             assert again.rest("/v1/models/toy")[0] == 200
-            # A third one finds its ports taken.
-            third = Server(f"--model=toy={toy}", *ports, log=tmp_path / "log3")
-            assert third.process.wait(60) == 1
-            assert f"gRPC cannot listen on 127.0.0.1:{server.port}" in third.text()
-            assert "Traceback" not in third.text()
-            assert again.predict(x).tobytes() == expected
         finally:
             again.kill()
 
@@ -170,18 +168,30 @@ def test_tls_on_both_ports(saved: Saved, tmp_path: pathlib.Path) -> None:
             server.predict(saved.answers["x"])  # without TLS
 
 
-def test_model_without_a_version_is_an_error(saved: Saved, tmp_path: pathlib.Path) -> None:
+def test_model_without_a_version_is_an_error(tmp_path: pathlib.Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken" / "1").mkdir(parents=True)
     (tmp_path / "broken" / "1" / "saved_model.pb").write_bytes(b"nothing")
-    started = {
-        name: Server(f"--model=toy={tmp_path / name}", log=tmp_path / f"{name}.log")
-        for name in ("empty", "broken")
-    }
-    for name, says in (("empty", "it has no version"), ("broken", "version 1: ")):
-        assert started[name].process.wait(60) == 1
-        assert says in started[name].text().splitlines()[-1]
-        assert "Traceback" not in started[name].text()
+    folders = {name: tmp_path / name for name in ("empty", "broken")}
+    options = [f"--model={name}={folder}" for name, folder in folders.items()]
+    started = Server(*options, log=tmp_path / "log")
+    assert started.process.wait(60) == 1
+    *_, first, second = started.text().splitlines()
+    assert f"--model empty={folders['empty']}: it has no version" in first
+    assert f"--model broken={folders['broken']}: version 1: " in second
+    assert "Traceback" not in started.text()
+
+
+def test_port_that_is_taken_is_named(server: Server) -> None:
+    unused: Any = None
+
+    async def start() -> None:
+        with pytest.raises(OSError, match=f"gRPC cannot listen on 127.0.0.1:{server.port}"):
+            GrpcServer(unused, f"127.0.0.1:{server.port}", 1000, 1, None)
+        with pytest.raises(OSError, match=f"REST cannot listen on 127.0.0.1:{server.rest_port}"):
+            HttpServer(unused, "127.0.0.1", server.rest_port, 1, 1, None, None)
+
+    asyncio.run(start())
 
 
 @pytest.mark.parametrize(

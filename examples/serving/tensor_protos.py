@@ -46,9 +46,9 @@ def array_of(proto: tensor_pb2.TensorProto, name: str, most_bytes: int) -> Any:
     shape = [d.size for d in proto.tensor_shape.dim]
     try:
         dtype = tf.as_dtype(proto.dtype)
-        if dtype in (tf.resource, tf.variant) or proto.dtype == 0:
+        if dtype in (tf.resource, tf.variant) or proto.dtype == 0 or dtype.as_numpy_dtype is None:
             raise TypeError
-    except TypeError:
+    except (TypeError, KeyError):
         raise invalid(f"input {name!r} has dtype {proto.dtype}, which no array has.") from None
     size = math.prod(shape) * (8 if dtype == tf.string else dtype.size)
     if size > most_bytes:
