@@ -16,20 +16,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import random
 import socket
 import struct
+from typing import Any
 
 import grpc
+import numpy as np
 import pytest
 from conftest import Saved
-from serving_kit import Server, failure, until
+from serving_kit import Server, failure, request, until
 
 # As many as are to be opened and dropped; by hand, 10000.
 CONNECTIONS = int(os.environ.get("SERVING_TEST_CONNECTIONS", "300"))
 AT_ONCE = 500
+# By hand, more, for more requests of the tests that draw them.
+EFFORT = int(os.environ.get("SERVING_TEST_EFFORT", "1"))
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RESET, SETTINGS, PING, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 8, 9
@@ -155,6 +160,72 @@ def test_garbage(server: Server, saved: Saved, seed: int) -> None:
         send(server.rest_port, b"POST /v1/models/toy:predict HTTP/1.1\r\n" + garbage)
         send(server.port, garbage)
         send(server.port, BEGIN + garbage)
+    check(server, saved)
+
+
+ODD: tuple[Any, ...] = (
+    *(None, True, [], {}, "x", 1e400, -1, 1 << 70),
+    *([[]], {"b64": "!"}, {"b64": 1}, "\ud800"),
+)
+
+
+def mutated_bytes(draw: random.Random, data: bytes) -> bytes:
+    """The bytes with a few of them changed, left out or added."""
+    found = bytearray(data)
+    for _ in range(draw.randrange(1, 4)):
+        at = draw.randrange(len(found))
+        count = draw.randrange(3)
+        found[at : at + count] = draw.randbytes(draw.randrange(3))
+    return bytes(found)
+
+
+def mutated_json(draw: random.Random, value: Any) -> Any:
+    """The value with some of its parts replaced."""
+    if draw.random() < 0.2:
+        odd = (
+            None,
+            True,
+            [],
+            {},
+            "x",
+            1e400,
+            -1,
+            1 << 70,
+            [[]],
+            {"b64": "!"},
+            {"b64": 1},
+            "\ud800",
+        )
+        return draw.choice(odd)
+    if isinstance(value, dict):
+        return {k: mutated_json(draw, x) for k, x in value.items() if draw.random() < 0.95}
+    return [mutated_json(draw, x) for x in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_mutated_requests_are_never_a_fault_of_the_server(
+    server: Server, saved: Saved, seed: int
+) -> None:
+    draw = random.Random(seed)
+    call = server.channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
+    pair = request(signature="pair", a=np.ones([2, 2], np.float32), b=np.int32([1, 2]))
+    requests = (request(x=np.ones([2, 8], np.float32)), pair, request(signature="text", s=[b"a"]))
+    refused = {"INVALID_ARGUMENT", "NOT_FOUND", "RESOURCE_EXHAUSTED"}
+    for _ in range(300 * EFFORT):
+        data = mutated_bytes(draw, draw.choice(requests).SerializeToString())
+        try:
+            call(data, timeout=20)
+        except grpc.RpcError as error:
+            assert error.code().name in refused, (data, error.details())
+    bodies: tuple[Any, ...] = (
+        {"instances": [[1, 2, 3, 4, 5, 6, 7, 8]]},
+        {"inputs": {"a": [[1, 2]], "b": [3]}, "signature_name": "pair"},
+        {"instances": ["a", {"b64": "aaaa"}], "signature_name": "text"},
+    )
+    for _ in range(200 * EFFORT):
+        body = mutated_json(draw, draw.choice(bodies))
+        status, answer = server.rest("/v1/models/toy:predict", json.dumps(body).encode())
+        assert status in (200, 400, 404, 413), (body, answer)
     check(server, saved)
 
 
