@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import pathlib
@@ -28,12 +29,13 @@ from typing import Any
 import model_versions
 import numpy as np
 import pytest
+import tensorflow as tf
 from conftest import Saved
 from loaded_model import LoadedModel
 from model_versions import Model, State
 from serving_error import ServingError
-from serving_kit import Server, serving, slow, until
-from tensorflow_serving.apis import get_model_status_pb2
+from serving_kit import Server, request, serving, slow, until
+from tensorflow_serving.apis import get_model_status_pb2, prediction_log_pb2
 
 THREADS = 4
 SWAPS = 4
@@ -155,6 +157,20 @@ def test_dropped_model_leaves_nothing_behind(saved: Saved, lock_free: bool) -> N
     del model
     gc.collect()
     assert [found() for found in kept] == [None, None]
+
+
+def test_recorded_requests_warm_a_version_up(saved: Saved, tmp_path: pathlib.Path) -> None:
+    folder = saved.copy(tmp_path / "toy", 1) / "1"
+    file = folder / "assets.extra" / "tf_serving_warmup_requests"
+    file.parent.mkdir()
+    for inputs, fails in (({"x": saved.answers["x"]}, False), ({"z": saved.answers["x"]}, True)):
+        log = prediction_log_pb2.PredictionLog()
+        log.predict_log.request.CopyFrom(request(**inputs))
+        with tf.io.TFRecordWriter(str(file)) as writer:
+            writer.write(log.SerializeToString())
+        model = LoadedModel(folder, "/CPU:0")
+        with pytest.raises(ServingError, match="'z'") if fails else contextlib.nullcontext():
+            model.warm_up()
 
 
 class Folder:
