@@ -99,6 +99,8 @@ rm -f dist/tensorflow-*-"${python}"-*.whl
 scripts/build_wheel.sh --python "${python}"
 wheel=("${ROOT}"/dist/tensorflow-*-"${python}"-*.whl)
 install_wheel "${wheel[0]}"
+# After the wheel: one of them asks for a TensorFlow.
+pip_install -r examples/serving/requirements.txt
 
 stage "what the runtime needs of TensorFlow" "The error above says what is not in patches/*/abi.txt."
 scripts/patches.py --python "${python}" abi
