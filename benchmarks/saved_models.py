@@ -108,14 +108,15 @@ MODELS: dict[str, Callable[[], tuple[Any, list[np.ndarray]]]] = {
 }
 
 
-def load(name: str) -> tuple[Any, Any, list[np.ndarray]]:
-    """Builds and saves a model, and loads it.
+def save(name: str, folder: str) -> list[np.ndarray]:
+    """Builds and saves a model.
 
     Args:
         name: of `MODELS`.
+        folder: gets it, with a signature of an argument `x` and a result `y`.
 
     Returns:
-        What keeps it, its signature of an argument `x` and a result `y`, and inputs.
+        Inputs.
     """
     with tf.device(GPU):
         model, inputs = MODELS[name]()
@@ -127,9 +128,22 @@ def load(name: str) -> tuple[Any, Any, list[np.ndarray]]:
 
         module = tf.Module()
         module.model, module.serve = model, serve
-        with tempfile.TemporaryDirectory() as folder:
-            tf.saved_model.save(module, folder, signatures=serve.get_concrete_function())
-            loaded = tf.saved_model.load(folder)
+        tf.saved_model.save(module, folder, signatures=serve.get_concrete_function())
+    return inputs
+
+
+def load(name: str) -> tuple[Any, Any, list[np.ndarray]]:
+    """Builds and saves a model, and loads it.
+
+    Args:
+        name: of `MODELS`.
+
+    Returns:
+        What keeps it, its signature, and inputs.
+    """
+    with tempfile.TemporaryDirectory() as folder, tf.device(GPU):
+        inputs = save(name, folder)
+        loaded = tf.saved_model.load(folder)
     return loaded, loaded.signatures["serving_default"], inputs
 
 

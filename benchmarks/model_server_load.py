@@ -1,0 +1,242 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+r"""How many queries a second does the model server answer?
+
+Starts examples/serving/model_server.py with SavedModels, sends gRPC queries from threads of client
+processes, and compares every answer with what the model gives on one stream: stock (none of our
+variables), with stream groups, and with groups and captured steps.
+
+    python benchmarks/model_server_load.py --models recommender,bert --clients 16 --seconds 5
+
+Prints a row for each model and setup: queries a second, latencies in milliseconds, CPU time of the
+server for a query, and wrong answers. Needs a GPU, or TF_MULTI_STREAM_EMULATED_GPUS=1, of which
+times mean nothing, and what examples/serving/requirements.txt lists.
+
+Exit status: 0; 1 if an answer is wrong or a server fails; 2 if the command line is not understood.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from option_types import whole
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+SERVER = FOLDER.parent / "examples" / "serving" / "model_server.py"
+SETUPS = ("stock", "groups", "captured")
+MODELS = ("recommender", "bert", "resnet50", "inception", "dlrm", "mlp")
+START_SECONDS = 180
+COLUMNS = "model,setup,groups,clients,queries_per_second,p50_ms,p99_ms,longest_ms,cpu_us,wrong"
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--models", default="recommender", help=f"of {', '.join(MODELS)}")
+    parser.add_argument("--setups", default=",".join(SETUPS), help=f"of {', '.join(SETUPS)}")
+    parser.add_argument("--groups", type=whole(2, 64), default=8, help="stream groups [8]")
+    parser.add_argument("--clients", type=whole(1, 1024), default=16, help="threads [16]")
+    parser.add_argument("--processes", type=whole(1, 64), default=4, help="that they are in [4]")
+    parser.add_argument("--seconds", type=whole(1, 600), default=5, help="of a run [5]")
+    parser.add_argument("--save", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--client", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    for name, known in (("models", MODELS), ("setups", SETUPS)):
+        given = getattr(options, name).split(",")
+        if unknown := set(given) - set(known):
+            parser.error(f"--{name}: unknown {', '.join(sorted(unknown))}; known: {known}")
+        setattr(options, name, given)
+    return options
+
+
+def variables_of(setup: str, groups: int) -> dict[str, str]:
+    """The environment of a server."""
+    inherited = {k: v for k, v in os.environ.items() if k != "TF_GPU_STREAM_GROUP_COUNT"}
+    if setup != "stock":
+        inherited["TF_GPU_STREAM_GROUP_COUNT"] = str(groups)
+        inherited["TF_MULTI_STREAM_CAPTURE"] = "auto" if setup == "captured" else "off"
+    return {**inherited, "TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
+def save(name: str, folder: str) -> None:
+    """Saves a model as version 1, and inputs with what it answers to them, one at a time."""
+    import saved_models  # noqa: PLC0415
+    import tensorflow as tf  # noqa: PLC0415
+
+    inputs = saved_models.save(name, f"{folder}/model/1")
+    with tf.device(saved_models.GPU):
+        loaded = tf.saved_model.load(f"{folder}/model/1")
+        answers = [loaded.signatures["serving_default"](x=x)["y"].numpy() for x in inputs]
+    np.savez(f"{folder}/queries.npz", x=np.stack(inputs), y=np.stack(answers))
+
+
+def run_client(options: argparse.Namespace, address: str, folder: str) -> None:
+    """Sends queries from threads, once standard input says so; writes their times."""
+    import grpc  # noqa: PLC0415
+    import tensorflow as tf  # noqa: PLC0415
+    from client_threads import run_checked  # noqa: PLC0415
+    from tensorflow_serving.apis import (  # noqa: PLC0415
+        predict_pb2,
+        prediction_service_pb2_grpc,
+    )
+
+    queries = np.load(f"{folder}/queries.npz")
+    requests = []
+    for x in queries["x"]:
+        request = predict_pb2.PredictRequest()
+        request.model_spec.name = "model"
+        request.inputs["x"].CopyFrom(tf.make_tensor_proto(x))
+        requests.append(request)
+    with grpc.insecure_channel(address) as channel:
+        service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+
+        def call(request: Any) -> Any:
+            return tf.make_ndarray(service.Predict(request, timeout=60).outputs["y"])
+
+        expected = [y.tobytes() for y in queries["y"]]
+        run_checked(call, requests, expected, options.clients, 1)  # kernels and recordings
+        print("ready", flush=True)
+        sys.stdin.readline()
+        load, wrong = run_checked(call, requests, expected, options.clients, options.seconds)
+    np.save(f"{folder}/times{os.getpid()}.npy", load.milliseconds)
+    print(f"done {load.seconds} {wrong}", flush=True)
+
+
+def cpu_seconds(process: int) -> float:
+    """CPU time that a process has used."""
+    fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def run_clients(options: argparse.Namespace, server: int, address: str, folder: str) -> str:
+    """Loads a server from processes; returns the figures of its row."""
+    command = [sys.executable, __file__, "--client", address, folder]
+    command += ["--clients", str(max(1, options.clients // options.processes))]
+    command += ["--seconds", str(options.seconds)]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
+    environment |= {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    clients = [
+        subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(min(options.processes, options.clients))
+    ]
+    try:
+        for client in clients:
+            assert client.stdout is not None
+            if client.stdout.readline() != "ready\n":
+                raise RuntimeError("a client failed; it says why above")
+        cpu = cpu_seconds(server)
+        for client in clients:
+            assert client.stdin is not None
+            client.stdin.write("\n")
+            client.stdin.flush()
+        done = [client.communicate(timeout=options.seconds + 120)[0].split() for client in clients]
+        cpu = cpu_seconds(server) - cpu
+    finally:
+        for client in clients:
+            client.kill()
+            client.wait()
+    if any(len(words) != 3 for words in done):
+        raise RuntimeError("a client failed; it says why above")
+    files = list(pathlib.Path(folder).glob("times*.npy"))
+    times = np.concatenate([np.load(file) for file in files])
+    for file in files:
+        file.unlink()
+    seconds = max(float(words[1]) for words in done)
+    p50, p99 = np.percentile(times, [50, 99])
+    wrong = sum(int(words[2]) for words in done)
+    return (
+        f"{len(times) / seconds:.0f},{p50:.3f},{p99:.3f},{times.max():.3f},"
+        f"{cpu / len(times) * 1e6:.0f},{wrong}"
+    )
+
+
+def run_setup(options: argparse.Namespace, setup: str, folder: str) -> str:
+    """Starts a server and loads it; returns the figures of its row.
+
+    Raises:
+        RuntimeError: the server or a client failed.
+    """
+    log = pathlib.Path(folder) / "server.log"
+    command = [sys.executable, str(SERVER), "--port=0", "--rest-port=0"]
+    command += [f"--model=model={folder}/model", f"--threads={options.clients}"]
+    command += ["--lock-free"] if setup == "captured" else []
+    with log.open("w") as file:
+        server = subprocess.Popen(
+            command,
+            env=variables_of(setup, options.groups),
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        end = time.monotonic() + START_SECONDS
+        while not (found := re.search(r"ready: gRPC on ([^\s,]+)", log.read_text())):
+            if server.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"the server did not start: {log.read_text()[-2000:]}")
+            time.sleep(0.1)
+        return run_clients(options, server.pid, found[1], folder)
+    finally:
+        server.terminate()
+        try:
+            server.wait(60)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the program."""
+    options = parse_arguments(arguments)
+    if options.save:
+        save(*options.save)
+        return 0
+    if options.client:
+        run_client(options, *options.client)
+        return 0
+    print(COLUMNS, flush=True)
+    status = 0
+    for model in options.models:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, __file__, "--save", model, folder]
+            subprocess.run(command, env=variables_of("stock", 1), check=True)
+            for setup in options.setups:
+                groups = 1 if setup == "stock" else options.groups
+                try:
+                    figures = run_setup(options, setup, folder)
+                except RuntimeError as error:
+                    print(f"error: {model}, {setup}: {error}", file=sys.stderr)
+                    return 1
+                print(f"{model},{setup},{groups},{options.clients},{figures}", flush=True)
+                status |= not figures.endswith(",0")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
