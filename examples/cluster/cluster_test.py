@@ -23,6 +23,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -50,8 +51,10 @@ def loopback(names: list[str]) -> dict[str, str]:
     return dict(zip(names, addresses, strict=True))
 
 
-def start(service: dict[str, Any], addresses: dict[str, str]) -> subprocess.Popen[str]:
-    """Starts what the container would."""
+def start(
+    service: dict[str, Any], addresses: dict[str, str], log: pathlib.Path
+) -> subprocess.Popen[bytes]:
+    """Starts what the container would; its output goes to `log`."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
     given = dict(service["environment"])
     given["TF_CONFIG"] = ADDRESS.sub(lambda found: addresses[found[1]], given["TF_CONFIG"])
@@ -59,28 +62,38 @@ def start(service: dict[str, Any], addresses: dict[str, str]) -> subprocess.Pope
         given["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
     program, *arguments = shlex.split(service["command"])
     assert program == "python"
-    return subprocess.Popen(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env={**clean, **given, "TF_CPP_MIN_LOG_LEVEL": "2"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=ROOT,
+            env={**clean, **given, "TF_CPP_MIN_LOG_LEVEL": "2"},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
 
 
-def test_a_parameter_server_and_two_workers_train() -> None:
+def test_a_parameter_server_and_two_workers_train(tmp_path: pathlib.Path) -> None:
     found = services()
     addresses = loopback(list(found))
-    running = {name: start(service, addresses) for name, service in found.items()}
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    logs = {name: tmp_path / name for name in found}
     try:
+        for name, service in found.items():
+            running[name] = start(service, addresses, logs[name])
+            # A worker that finds no variables yet looks again after 30 seconds.
+            if name == "worker0":
+                end = time.monotonic() + 60
+                while "worker 0: trains" not in logs[name].read_text():
+                    assert running[name].poll() is None and time.monotonic() < end
+                    time.sleep(0.05)
         steps = 0
         for name in ("worker0", "worker1"):
-            output, errors = running[name].communicate(timeout=120)
-            assert running[name].returncode == 0, errors[-3000:]
-            line = r"worker (\d): (\d+) steps on groups \[0, 1, 2\], loss (\S+) -> (\S+)\n"
-            match = re.fullmatch(line, output)
-            assert match, output
+            status = running[name].wait(timeout=120)
+            text = logs[name].read_text()
+            assert status == 0, text[-3000:]
+            line = r"^worker (\d): (\d+) steps on groups \[0, 1, 2\], loss (\S+) -> (\S+)$"
+            match = re.search(line, text, re.MULTILINE)
+            assert match, text[-3000:]
             assert name == f"worker{match[1]}"
             # One that came late may have made few steps.
             assert int(match[2]) < 50 or float(match[4]) < float(match[3])
@@ -90,7 +103,7 @@ def test_a_parameter_server_and_two_workers_train() -> None:
     finally:
         for process in running.values():
             process.kill()
-            process.communicate()
+            process.wait()
 
 
 if __name__ == "__main__":

@@ -90,6 +90,7 @@ def main() -> None:
             config=only,
         ) as session,
     ):
+        print(f"worker {task}: trains", flush=True)
         for batch in batches(seed=1 + task):
             if session.should_stop():
                 break

@@ -203,10 +203,14 @@ def train_in_turn(spec: Spec, task: int, folder: str, scoped: bool) -> None:
             advance = tf.assign_add(step, 1)
     feeds = {layers.x: FEEDS[task]}
     workers = len(spec["worker"])
+    ready = Path(folder) / "chief"
+    if task > 0:  # or it would look for variables now, and again after 30 seconds
+        until(ready.exists)
     with (
         layers.graph.as_default(),
         tf.train.MonitoredTrainingSession(server.target, is_chief=task == 0) as session,
     ):
+        ready.touch()
         until(lambda: session.run(step) >= STEPS * task)
         for _ in range(STEPS):
             session.run([layers.loss, layers.train], feeds)
