@@ -260,8 +260,9 @@ def _run_bazel_tests(query: str, bazel: str, options: Sequence[str]) -> None:
 def _run_python_tests(tests: Sequence[str], with_wheel: bool, tag: str) -> None:
     """Runs Python tests, with a new wheel if they need one."""
     if with_wheel:
-        install = f"rm -f dist/tensorflow-*-{tag}-*.whl; scripts/build_wheel.sh --python {tag}"
-        _run(["bash", "-c", f"{install}; . scripts/common.sh; install_wheel dist/*-{tag}-*.whl"])
+        build = f"rm -f dist/tensorflow-*-{tag}-*.whl; scripts/build_wheel.sh --python {tag}"
+        install = f". scripts/common.sh; install_wheel_for_tests dist/*-{tag}-*.whl"
+        _run(["bash", "-c", f"{build}; {install}"])
     wheel = next((_ROOT / "dist").glob(f"tensorflow-*-{tag}-*.whl"), None)
     workers = str(min(len(tests) * 4, os.cpu_count() or 1))
     _run(

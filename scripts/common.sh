@@ -112,18 +112,21 @@ readable() {
   PYTHONUNBUFFERED=1 "$@" 2>&1 | tee -a "${LOG}" | sed -u -E "${noise}"
 }
 
-# has_python: whether there is a python3 that makes environments and has pip.
-has_python() {
-  python3 -c 'import ensurepip, venv' 2>/dev/null && python3 -m pip --version >/dev/null 2>&1
+# missing_python: prints the Debian packages that this machine lacks to make
+# environments for Python.
+missing_python() {
+  if ! command -v python3 >/dev/null; then echo python3; fi
+  if ! python3 -m pip --version >/dev/null 2>&1; then echo python3-pip; fi
+  if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then echo python3-venv; fi
 }
 
 # install_system_packages [--test]: installs the Debian packages that this
 # machine lacks; with --test also those that only the tests need.
 install_system_packages() {
-  local missing=()
+  local missing
+  mapfile -t missing < <(missing_python)
   if ! command -v bazel bazelisk >/dev/null; then missing+=(bazel-bootstrap); fi
   if ! command -v g++ >/dev/null; then missing+=(g++); fi
-  if ! has_python; then missing+=(python3 python3-pip python3-venv); fi
   if [[ "${1:-}" == --test ]] && ! command -v git >/dev/null; then missing+=(git); fi
   if [[ "${1:-}" == --test && ! -e /usr/include/gtest/gtest.h &&
     ! -e /usr/local/include/gtest/gtest.h ]]; then
@@ -201,4 +204,11 @@ install_wheel() {
   quietly "${VENV}/bin/python" -m pip uninstall --quiet --yes tensorflow
   pip_install "${wheel}${extra}"
   echo "${hash}" >"${VENV}/installed-wheel"
+}
+
+# install_wheel_for_tests WHEEL: likewise, with what the model server needs, which
+# comes after the wheel: one of it asks for a TensorFlow.
+install_wheel_for_tests() {
+  install_wheel "$1"
+  pip_install -r "${ROOT}/examples/serving/requirements.txt"
 }

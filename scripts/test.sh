@@ -60,7 +60,7 @@ cd "${ROOT}"
 
 stage "tools" "Install the packages named above by hand, then try again."
 packages=""
-if has_python; then  # then Debian's packages and PyPI's come at the same time
+if [[ -z "$(missing_python)" ]]; then  # then Debian's packages and PyPI's come at the same time
   install_system_packages --test &
   packages="$!"
 else
@@ -98,9 +98,7 @@ stage "wheel" "The error above says why."
 rm -f dist/tensorflow-*-"${python}"-*.whl
 scripts/build_wheel.sh --python "${python}"
 wheel=("${ROOT}"/dist/tensorflow-*-"${python}"-*.whl)
-install_wheel "${wheel[0]}"
-# After the wheel: one of them asks for a TensorFlow.
-pip_install -r examples/serving/requirements.txt
+install_wheel_for_tests "${wheel[0]}"
 
 stage "what the runtime needs of TensorFlow" "The error above says what is not in patches/*/abi.txt."
 scripts/patches.py --python "${python}" abi

@@ -20,7 +20,6 @@ import os
 import pathlib
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import time
@@ -28,6 +27,7 @@ from typing import Any
 
 import pytest
 import yaml
+from multistream.testing.cluster import make_spec
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parents[1]
@@ -38,17 +38,6 @@ def services() -> dict[str, Any]:
     """The services of the file."""
     found: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text())["services"]
     return found
-
-
-def loopback(names: list[str]) -> dict[str, str]:
-    """An address of this machine for each service."""
-    sockets = [socket.socket() for _ in names]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
-    for one in sockets:
-        one.close()
-    return dict(zip(names, addresses, strict=True))
 
 
 def start(
@@ -74,7 +63,8 @@ def start(
 
 def test_a_parameter_server_and_two_workers_train(tmp_path: pathlib.Path) -> None:
     found = services()
-    addresses = loopback(list(found))
+    spec = make_spec(**dict.fromkeys(found, 1))
+    addresses = {name: address for name, (address,) in spec.items()}
     running: dict[str, subprocess.Popen[bytes]] = {}
     logs = {name: tmp_path / name for name in found}
     try:

@@ -97,6 +97,13 @@ class _Call:
             self.loop.call_soon_threadsafe(deliver)
 
 
+def _too_late_to_run() -> ServingError:
+    return ServingError(
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        "the deadline was up while the call was waiting for a thread: it was not run",
+    )
+
+
 class CallQueue:
     """A bounded queue before a fixed number of threads.
 
@@ -156,12 +163,11 @@ class CallQueue:
             done, _ = await asyncio.wait({call.future}, timeout=deadline - time.monotonic())
             if done:
                 return await call.future  # type: ignore[no-any-return]
-            was = call.state
+            if call.state is _State.WAITING:
+                raise _too_late_to_run()
             raise ServingError(
                 grpc.StatusCode.DEADLINE_EXCEEDED,
-                "the deadline was up while the call was waiting for a thread: it was not run"
-                if was is _State.WAITING
-                else "the deadline was up while the call was running: its step was cancelled",
+                "the deadline was up while the call was running: its step was cancelled",
             )
         finally:
             if not call.future.done():
@@ -233,11 +239,7 @@ class CallQueue:
                     with cancelled_by(call.manager):
                         result = call.work()
                 else:
-                    error = ServingError(
-                        grpc.StatusCode.DEADLINE_EXCEEDED,
-                        "the deadline was up while the call was waiting for a thread: "
-                        "it was not run",
-                    )
+                    error = _too_late_to_run()
             except BaseException as raised:
                 error = raised
             with self._condition:

@@ -25,39 +25,47 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from multistream.testing import cluster
-from multistream.testing.cluster import Spec, Task, make_spec, run_all
+from multistream.testing.cluster import (
+    GRAPH_LEVEL,
+    NODE_LEVEL,
+    ONE_STREAM,
+    Spec,
+    Task,
+    assert_groups_were_used,
+    line_of,
+    make_spec,
+    numbers,
+    run_all,
+    serve_until_the_client_ends,
+)
 from multistream.testing.kit import groups_used, on, run_threads, same
-
-GRAPH_LEVEL = {"TF_NODE_LEVEL_MULTISTREAM": "false"}
-NODE_LEVEL = {"TF_NODE_LEVEL_MULTISTREAM": "true"}
-ONE_STREAM = {**GRAPH_LEVEL, "TF_GPU_STREAM_GROUP_COUNT": "1"}
-
-
-def numbers(seed: int, *shape: int) -> Any:
-    return np.random.RandomState(seed).randn(*shape).astype(np.float32) / 8
-
-
-def assert_groups_were_used() -> None:
-    assert len(groups_used()) > 1 or tf.cuda.stream_group_count() == 1
 
 
 def work(spec: Spec, job: str, task: int, folder: str) -> None:
     """A worker whose groups the client uses."""
-    cluster.serve_until_the_client_ends(spec, job, task, folder)
+    serve_until_the_client_ends(spec, job, task, folder)
     assert_groups_were_used()
 
 
-def serve(spec: Spec, job: str, task: int, folder: str) -> None:
-    cluster.serve_until_the_client_ends(spec, job, task, folder)
-
-
-def branches(x: Any, v: Any, w: Any) -> Any:
-    with on(1):
+def branches(x: Any, v: Any, w: Any, scoped: bool = True) -> Any:
+    with on(1, scoped):
         a = tf.tanh(tf.matmul(x, v))
-    with on(2):
+    with on(2, scoped):
         b = tf.sin(tf.matmul(x, w))
     return a * b
+
+
+def loss_and_gradients(x: Any, v: Any, w: Any, scoped: bool = True) -> tuple[Any, list[Any]]:
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.math.squared_difference(branches(x, v, w, scoped), 1.0))
+    return loss, tape.gradient(loss, [v, w])
+
+
+def train_step(x: Any, v: Any, w: Any) -> Any:
+    loss, gradients = loss_and_gradients(x, v, w)
+    for variable, gradient in zip((v, w), gradients, strict=True):
+        variable.assign_sub(0.5 * gradient)
+    return loss
 
 
 # Eager code of one process, functions on the GPU of another.
@@ -77,11 +85,7 @@ def call_functions(spec: Spec, _folder: str) -> None:
 
     @tf.function
     def train(x: Any) -> Any:
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(tf.math.squared_difference(branches(x, v, w), 1.0))
-        for variable, gradient in zip((v, w), tape.gradient(loss, (v, w)), strict=True):
-            variable.assign_sub(0.5 * gradient)
-        return loss
+        return train_step(x, v, w)
 
     with tf.device(gpu):
         inputs = [tf.constant(numbers(10 + k, 4 + k, 16)) for k in range(6)]
@@ -104,16 +108,13 @@ def call_functions(spec: Spec, _folder: str) -> None:
         print("result", *(r.tobytes().hex() for r in (*losses, v.numpy(), w.numpy())))
 
 
-def result_of(printed: str) -> str:
-    (line,) = (line for line in printed.splitlines() if line.startswith("result"))
-    return line
-
-
 def results_of_functions(folder: Path, level: dict[str, str]) -> str:
     folder.mkdir()
     spec = make_spec(worker=1, client=1)
     worker: Task = (work, (spec, "worker", 0, str(folder)), level)
-    return result_of(run_all([worker, (call_functions, (spec, str(folder)), {})], folder)[-1])
+    client: Task = (call_functions, (spec, str(folder)), {})
+    line: str = line_of(run_all([worker, client], folder)[-1], "result")
+    return line
 
 
 def test_functions_that_another_process_calls_run_on_the_workers_groups(tmp_path: Path) -> None:
@@ -138,14 +139,7 @@ def coordinate(spec: Spec, _folder: str) -> None:
 
     @tf.function
     def train(x: Any) -> Any:
-        def replica(x: Any) -> Any:
-            with tf.GradientTape() as tape:
-                loss = tf.reduce_mean(tf.math.squared_difference(branches(x, v, w), 1.0))
-            for variable, gradient in zip((v, w), tape.gradient(loss, (v, w)), strict=True):
-                variable.assign_sub(0.5 * gradient)
-            return loss
-
-        return strategy.run(replica, args=(x,))
+        return strategy.run(lambda x: train_step(x, v, w), args=(x,))
 
     @tf.function
     def rows(x: Any) -> Any:
@@ -169,9 +163,12 @@ def coordinate(spec: Spec, _folder: str) -> None:
 def results_of_coordinator(folder: Path, level: dict[str, str]) -> str:
     folder.mkdir()
     spec = make_spec(chief=1, worker=2, ps=1)
-    tasks: list[Task] = [(serve, (spec, "ps", 0, str(folder)), {})]
+    tasks: list[Task] = [(serve_until_the_client_ends, (spec, "ps", 0, str(folder)), {})]
     tasks += [(work, (spec, "worker", i, str(folder)), level) for i in range(2)]
-    return result_of(run_all([*tasks, (coordinate, (spec, str(folder)), {})], folder)[-1])
+    line: str = line_of(
+        run_all([*tasks, (coordinate, (spec, str(folder)), {})], folder)[-1], "result"
+    )
+    return line
 
 
 def test_parameter_server_strategy_gives_what_one_stream_gives(tmp_path: Path) -> None:
@@ -201,16 +198,9 @@ def mirror(spec: Spec, task: int, scoped: bool) -> None:
 
     def replica(x: Any) -> Any:
         context = tf.distribute.get_replica_context()
-        with tf.GradientTape() as tape:
-            with on(1, scoped):
-                a = tf.tanh(tf.matmul(x, v))
-            with on(2, scoped):
-                b = tf.sin(tf.matmul(x, w))
-            loss = tf.reduce_mean(tf.math.squared_difference(a * b, 1.0))
+        loss, gradients = loss_and_gradients(x, v, w, scoped)
         # Each branch's gradient is reduced on its own, and in any order of the groups.
-        for number, (variable, gradient) in enumerate(
-            zip((v, w), tape.gradient(loss, (v, w)), strict=True), 1
-        ):
+        for number, (variable, gradient) in enumerate(zip((v, w), gradients, strict=True), 1):
             with on(number, scoped):
                 variable.assign_sub(0.1 * context.all_reduce("SUM", gradient))
         return loss
@@ -231,9 +221,9 @@ def results_of_mirrors(folder: Path, workers: int, scoped: bool, level: dict[str
     folder.mkdir()
     spec = make_spec(worker=workers)
     tasks: list[Task] = [(mirror, (spec, i, scoped), level) for i in reversed(range(workers))]
-    results = {result_of(printed) for printed in run_all(tasks, folder)}
+    results = {line_of(printed, "result") for printed in run_all(tasks, folder)}
     assert len(results) == 1  # they are one model
-    return results.pop()
+    return str(results.pop())
 
 
 @pytest.mark.parametrize("workers", [2, 4])

@@ -30,29 +30,29 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from multistream.testing import kit
-from multistream.testing.cluster import Spec, Task, make_server, make_spec, run_all, until
-from multistream.testing.kit import groups_used, run_threads, same
+from multistream.testing.cluster import (
+    GRAPH_LEVEL,
+    NODE_LEVEL,
+    ONE_STREAM,
+    Spec,
+    Task,
+    assert_groups_were_used,
+    line_of,
+    make_server,
+    make_spec,
+    numbers,
+    run_all,
+    until,
+)
+from multistream.testing.kit import run_threads, same
+from multistream.testing.layers import FEEDS, Layers
 
-GRAPH_LEVEL = {"TF_NODE_LEVEL_MULTISTREAM": "false"}
-NODE_LEVEL = {"TF_NODE_LEVEL_MULTISTREAM": "true"}
-ONE_STREAM = {**GRAPH_LEVEL, "TF_GPU_STREAM_GROUP_COUNT": "1"}
 LEVELS = pytest.mark.parametrize(
     "level", [GRAPH_LEVEL, NODE_LEVEL, ONE_STREAM], ids=["graph", "node", "one stream"]
 )
 
 # What TensorFlow says to a client whose worker has gone.
 GONE = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
-
-
-def numbers(seed: int, *shape: int) -> Any:
-    return np.random.RandomState(seed).randn(*shape).astype(np.float32) / 8
-
-
-FEEDS = [numbers(100 + i, 8 + i, 32) for i in range(8)]
-
-
-def assert_groups_were_used() -> None:
-    assert len(groups_used()) > 1 or tf.cuda.stream_group_count() == 1
 
 
 def serve_lives(spec: Spec, job: str, task: int, folder: str, lives: int) -> None:
@@ -257,24 +257,13 @@ def train(spec: Spec, folder: str, kills: bool) -> None:
         worker_device="/job:worker/task:0/device:GPU:0",
         ps_device="/job:ps/device:CPU:0",
     )
-    with tf.Graph().as_default() as graph, tf.device(device):
+    layers = Layers(True, device)
+    with layers.graph.as_default(), tf.device(device):
         step = tf.train.get_or_create_global_step()
-        x = tf.constant(FEEDS[0]) * (1.0 + tf.cast(step, tf.float32))
-        weights = [
-            tf.get_variable(f"w{i}", initializer=numbers(i, 32, 32), use_resource=True)
-            for i in range(4)
-        ]
-        branches = []
-        for i in range(2):
-            with tf.stream(i + 1):
-                y = tf.tanh(x @ weights[2 * i])
-                branches.append(tf.sin(y @ weights[2 * i + 1]))
-        loss = tf.reduce_mean(tf.square(tf.reduce_sum(branches[0] * branches[1], axis=1) - 1.0))
-        optimizer = tf.train.MomentumOptimizer(0.05, 0.9)
-        gradients = optimizer.compute_gradients(loss, weights)
-        update = optimizer.apply_gradients(gradients, global_step=step)
+        with tf.device("/job:ps/task:0/device:CPU:0"), tf.control_dependencies([layers.train]):
+            advance = tf.assign_add(step, 1)
     with (
-        graph.as_default(),
+        layers.graph.as_default(),
         tf.train.MonitoredTrainingSession(
             server.target,
             checkpoint_dir=str(Path(folder) / "saved"),
@@ -288,8 +277,8 @@ def train(spec: Spec, folder: str, kills: bool) -> None:
             for life in range(2):
                 if kills and at == 3 * (life + 1):
                     (Path(folder) / f"kill{life}").touch()
-            session.run([loss, update])
-        print("weights", *(w.tobytes().hex() for w in session.run(weights)))
+            session.run(advance, {layers.x: FEEDS[at % len(FEEDS)]})
+        print("weights", *(w.tobytes().hex() for w in session.run(layers.weights)))
     assert_groups_were_used()
 
 
@@ -297,9 +286,9 @@ def weights_trained(folder: Path, kills: bool, **variables: str) -> str:
     folder.mkdir()
     spec = make_spec(ps=1, worker=1)
     server: Task = (serve_lives, (spec, "ps", 0, str(folder), 3 if kills else 1), variables)
-    printed = run_all([server, (train, (spec, str(folder), kills), variables)], folder)[-1]
-    (line,) = (line for line in printed.splitlines() if line.startswith("weights"))
-    return str(line)
+    worker: Task = (train, (spec, str(folder), kills), variables)
+    line: str = line_of(run_all([server, worker], folder)[-1], "weights")
+    return line
 
 
 def test_training_goes_on_after_its_parameter_server_was_killed(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ They give what they give on a worker without groups. A test names jobs, each of 
 process of its own; together they are a cluster on this machine.
 """
 
-import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +26,23 @@ import pytest
 import tensorflow.compat.v1 as tf
 from google.protobuf import text_format
 
-from multistream.testing import cluster, kit
-from multistream.testing.cluster import Spec, Task, make_server, make_spec, run_all, until
+from multistream.testing import kit
+from multistream.testing.cluster import (
+    GRAPH_LEVEL,
+    NODE_LEVEL,
+    ONE_STREAM,
+    Spec,
+    Task,
+    line_of,
+    make_server,
+    make_spec,
+    numbers,
+    run_all,
+    serve_until_the_client_ends,
+    until,
+)
 from multistream.testing.kit import groups_used, run_job, run_threads, same
-
-GRAPH_LEVEL = {"TF_NODE_LEVEL_MULTISTREAM": "false"}
-NODE_LEVEL = {"TF_NODE_LEVEL_MULTISTREAM": "true"}
-# As stock TensorFlow runs on an emulated GPU.
-ONE_STREAM = {**GRAPH_LEVEL, "TF_GPU_STREAM_GROUP_COUNT": "1"}
-
-
-def numbers(seed: int, *shape: int) -> Any:
-    return np.random.RandomState(seed).randn(*shape).astype(np.float32) / 8
-
-
-def stream(number: int, scoped: bool = True) -> Any:
-    return tf.stream(number) if scoped else contextlib.nullcontext()
+from multistream.testing.layers import FEEDS, Layers
 
 
 def steps_that_work() -> list[int]:
@@ -53,30 +53,19 @@ def steps_that_work() -> list[int]:
 # One worker, and sessions of its own process.
 
 
-class Layers:
-    """Some layers, with the loss and its training step, in a graph of their own."""
+def run_queries(layers: Layers, expected: dict[Any, list[Any]]) -> None:
+    """Eight clients of sessions get what those are to give, from every group."""
 
-    def __init__(self, scoped: bool = False, device: str = "/GPU:0") -> None:
-        self.graph = tf.Graph()
-        with self.graph.as_default(), tf.device(device):
-            self.x = tf.placeholder(tf.float32, [None, 32], "x")
-            weights = [
-                tf.get_variable(f"w{i}", initializer=numbers(i, 32, 32), use_resource=True)
-                for i in range(4)
-            ]
-            branches = []
-            for i in range(2):
-                with stream(i + 1, scoped):
-                    y = tf.tanh(self.x @ weights[2 * i])
-                    branches.append(tf.sin(y @ weights[2 * i + 1]))
-            self.y = tf.reduce_sum(branches[0] * branches[1], axis=1)
-            self.loss = tf.reduce_mean(tf.square(self.y - 1.0))
-            self.train = tf.train.MomentumOptimizer(0.05, 0.9).minimize(self.loss)
-            self.start = tf.global_variables_initializer()
-            self.weights = weights
+    def client(k: int) -> None:
+        for i in range(40):
+            j = (k + i) % len(FEEDS)
+            for session, results in expected.items():
+                assert same([session.run(layers.y, {layers.x: FEEDS[j]})], [results[j]])
 
-
-FEEDS = [numbers(100 + i, 8 + i, 32) for i in range(8)]
+    before = steps_that_work()
+    run_threads([lambda k=k: client(k) for k in range(8)])
+    ran = [a - b for a, b in zip(steps_that_work(), before, strict=True)]
+    assert sum(ran) >= len(expected) * 8 * 40 and min(ran) > 0, ran
 
 
 def queries_of_a_server() -> None:
@@ -86,15 +75,7 @@ def queries_of_a_server() -> None:
         session.run(layers.start)
         expected = [session.run(layers.y, {layers.x: feed}) for feed in FEEDS]
 
-        def client(k: int) -> None:
-            for i in range(40):
-                j = (k + i) % len(FEEDS)
-                assert same([session.run(layers.y, {layers.x: FEEDS[j]})], [expected[j]])
-
-        before = steps_that_work()
-        run_threads([lambda k=k: client(k) for k in range(8)])
-        ran = [a - b for a, b in zip(steps_that_work(), before, strict=True)]
-        assert sum(ran) >= 8 * 40 and min(ran) > 0, ran
+        run_queries(layers, {session: expected})
 
 
 def test_queries_of_a_server_run_on_every_group() -> None:
@@ -113,24 +94,14 @@ def sessions_with_state_of_their_own(propagates: bool) -> None:
         scale = [tf.assign(w, w * 2.0) for w in layers.weights]
     count = 1 if propagates else 2
     sessions = [tf.Session(server.target, graph=layers.graph, config=config) for _ in range(count)]
-    expected = []
+    expected = {}
     for i, session in enumerate(sessions):
         session.run(layers.start)
         for _ in range(i):
             session.run(scale)
-        expected.append([session.run(layers.y, {layers.x: feed}) for feed in FEEDS])
-    assert propagates or not same(*expected)  # each has its own
-    before = steps_that_work()
-
-    def client(k: int) -> None:
-        for i in range(30):
-            for session, results in zip(sessions, expected, strict=True):
-                j = (k + i) % len(FEEDS)
-                assert same([session.run(layers.y, {layers.x: FEEDS[j]})], [results[j]])
-
-    run_threads([lambda k=k: client(k) for k in range(6)])
-    ran = [a - b for a, b in zip(steps_that_work(), before, strict=True)]
-    assert sum(ran) >= count * 6 * 30 and min(ran) > 0, ran
+        expected[session] = [session.run(layers.y, {layers.x: feed}) for feed in FEEDS]
+    assert propagates or not same(*expected.values())  # each has its own
+    run_queries(layers, expected)
     for session in sessions:
         losses = [session.run([layers.loss, layers.train], {layers.x: FEEDS[0]})[0] for _ in "123"]
         assert losses[-1] < losses[0]
@@ -181,10 +152,6 @@ def test_the_config_of_a_server_asks_for_streams() -> None:
 # Workers and a parameter server.
 
 
-def serve(spec: Spec, job: str, task: int, folder: str) -> None:
-    cluster.serve_until_the_client_ends(spec, job, task, folder)
-
-
 STEPS = 6
 
 
@@ -228,12 +195,11 @@ def weights_trained(folder: Path, scoped: bool, **variables: str) -> list[str]:
     """What a parameter server and two workers, chief last, have trained."""
     folder.mkdir()
     spec = make_spec(ps=1, worker=2)
-    tasks: list[Task] = [(serve, (spec, "ps", 0, str(folder)), variables)]
+    tasks: list[Task] = [(serve_until_the_client_ends, (spec, "ps", 0, str(folder)), variables)]
     tasks += [(train_in_turn, (spec, i, str(folder), scoped), variables) for i in (1, 0)]
     printed = run_all(tasks, folder)[-1]
-    lines = [str(line) for line in printed.splitlines() if line.startswith("weights")]
-    assert len(lines) == 1, printed
-    return lines[0].split()
+    line: str = line_of(printed, "weights")
+    return line.split()
 
 
 def test_a_parameter_server_and_workers_train_what_they_train_without_groups(
@@ -280,5 +246,5 @@ def across_workers(spec: Spec, folder: str) -> None:
 
 def test_tensors_between_the_groups_of_two_workers(tmp_path: Path) -> None:
     spec = make_spec(worker=2)
-    other: Task = (serve, (spec, "worker", 1, str(tmp_path)), GRAPH_LEVEL)
+    other: Task = (serve_until_the_client_ends, (spec, "worker", 1, str(tmp_path)), GRAPH_LEVEL)
     run_all([other, (across_workers, (spec, str(tmp_path)), GRAPH_LEVEL)], tmp_path)

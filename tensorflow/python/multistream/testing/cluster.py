@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow.compat.v1 as tf
 
 from multistream.testing import kit
@@ -29,6 +30,15 @@ from multistream.testing import kit
 Spec = dict[str, list[str]]
 # A job and its arguments, with variables of its process.
 Task = tuple[Callable[..., None], tuple[object, ...], dict[str, str]]
+
+GRAPH_LEVEL = {"TF_NODE_LEVEL_MULTISTREAM": "false"}
+NODE_LEVEL = {"TF_NODE_LEVEL_MULTISTREAM": "true"}
+# As stock TensorFlow runs on an emulated GPU.
+ONE_STREAM = {**GRAPH_LEVEL, "TF_GPU_STREAM_GROUP_COUNT": "1"}
+
+
+def numbers(seed: int, *shape: int) -> Any:
+    return np.random.RandomState(seed).randn(*shape).astype(np.float32) / 8
 
 
 def make_spec(**tasks: int) -> Spec:
@@ -67,6 +77,18 @@ def run_all(tasks: Sequence[Task], folder: Path) -> list[str]:
                 break
         (folder / "ended").touch()
         return [task.result().stdout for task in running]
+
+
+def line_of(printed: str, word: str) -> str:
+    """The line of a process that begins with a word; there is one."""
+    lines = [line for line in printed.splitlines() if line.startswith(word)]
+    assert len(lines) == 1, printed
+    return lines[0]
+
+
+def assert_groups_were_used() -> None:
+    """By this process, if it has more than one."""
+    assert len(kit.groups_used()) > 1 or tf.cuda.stream_group_count() == 1
 
 
 def make_server(spec: Spec, job: str, task: int, config: Any = None) -> Any:

@@ -30,7 +30,6 @@ what run_checks runs.
 
 import contextlib
 import functools
-import inspect
 import os
 import subprocess
 import sys
@@ -231,16 +230,15 @@ def run_process(code: str, **environment: str | None) -> subprocess.CompletedPro
 def run_job(
     job: Callable[..., None], *arguments: object, first: str = "", **environment: str | None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a function of a test's file, which must succeed, in a process with stream groups.
+    """Runs a function of a module, which must succeed, in a process with stream groups.
 
-    `first` is code that runs before it, where `jobs` is the file.
+    `first` is code that runs before it, where `jobs` is the module.
     """
-    file = Path(inspect.getfile(job)).resolve()
     code = f"""
-import faulthandler, sys
+import faulthandler, importlib, sys
 faulthandler.dump_traceback_later(500, exit=True)  # a hang says where
-sys.path.insert(0, {str(file.parents[1])!r})
-from multistream import {file.stem} as jobs
+sys.path.insert(0, {str(Path(__file__).resolve().parents[2])!r})
+jobs = importlib.import_module({job.__module__!r})
 from multistream.testing import kit
 {first}
 jobs.{job.__name__}(*{arguments!r})

@@ -44,7 +44,7 @@ absl::Status MakeExecutor(const LocalExecutorParams& params, const Graph& graph,
                           MakeStockExecutor make_stock,
                           std::unique_ptr<Executor>* out_executor) {
   if (!GroupsAreRegistered()) return make_stock(params, graph, out_executor);
-  GroupMember* leader = LeaderOf(params.device);
+  GroupLeader* leader = LeaderOf(params.device);
   const int groups = leader == nullptr ? 0 : leader->session_streams().groups;
   const bool captures = groups == 1 && leader->recorder(0) != nullptr;
   if (groups <= 1 && !captures) {

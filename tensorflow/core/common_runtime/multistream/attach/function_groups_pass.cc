@@ -31,7 +31,7 @@ namespace {
 bool NodesHaveGroups(const DeviceSet* devices) {
   if (devices == nullptr || !IsEnabled()) return false;
   for (Device* device : devices->devices()) {
-    GroupMember* leader = LeaderOf(device);
+    GroupLeader* leader = LeaderOf(device);
     if (leader != nullptr && leader->session_streams().groups > 1 &&
         leader->session_streams().node_level) {
       return true;

@@ -51,7 +51,7 @@ struct HostCopies {
 
 }  // namespace
 
-CapturedSteps::CapturedSteps(GroupMember* leader, const Options& options,
+CapturedSteps::CapturedSteps(GroupLeader* leader, const Options& options,
                              std::string required, std::string name,
                              const Capturable& graph,
                              std::unique_ptr<Paddings> paddings,

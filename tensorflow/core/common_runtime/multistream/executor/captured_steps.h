@@ -75,7 +75,7 @@ class CapturedSteps : public StreamGroup::RecordingOwner {
   // `required` says, for an error, who wants no step to run otherwise; or is
   // empty. `name` is the graph's in reports.
   // `paddings` is nullptr if no batch is to be padded.
-  CapturedSteps(GroupMember* leader, const Options& options,
+  CapturedSteps(GroupLeader* leader, const Options& options,
                 std::string required, std::string name, const Capturable& graph,
                 std::unique_ptr<Paddings> paddings,
                 std::vector<std::unique_ptr<Executor>> recorders);
@@ -140,7 +140,7 @@ class CapturedSteps : public StreamGroup::RecordingOwner {
                        const std::vector<Tensor>& replayed,
                        const std::vector<Tensor>& expected) const;
 
-  GroupMember* const leader_;
+  GroupLeader* const leader_;
   const std::string name_;
   CaptureReport::Counter* const replayed_;
   const std::string required_;

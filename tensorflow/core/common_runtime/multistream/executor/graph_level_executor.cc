@@ -43,7 +43,7 @@ namespace {
 
 class GraphLevelExecutor : public Executor {
  public:
-  GraphLevelExecutor(const LocalExecutorParams& params, GroupMember* leader,
+  GraphLevelExecutor(const LocalExecutorParams& params, GroupLeader* leader,
                      const Options& options, GraphTraits traits)
       : leader_(leader),
         options_(options),
@@ -83,8 +83,8 @@ class GraphLevelExecutor : public Executor {
       if (required.empty()) return absl::OkStatus();
       return NotCaptured(required, params,
                          "the device was made before steps were to be "
-                         "captured, or its session "
-                         "has a name of its own for it");
+                         "captured, or its session has a name of its own for "
+                         "it");
     }
     std::string name = CaptureReport::NameOf(graph);
     if (changes_state()) {
@@ -296,7 +296,7 @@ class GraphLevelExecutor : public Executor {
         leader_->group_device(step->group()->index()));
   }
 
-  GroupMember* const leader_;
+  GroupLeader* const leader_;
   const Options options_;
   GpuGroups* const gpu_;
   const int groups_;  // that the session has
@@ -313,7 +313,7 @@ class GraphLevelExecutor : public Executor {
 }  // namespace
 
 absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
-                                   const Graph& graph, GroupMember* leader,
+                                   const Graph& graph, GroupLeader* leader,
                                    const Options& options,
                                    const MakeStockExecutor& make_stock,
                                    std::unique_ptr<Executor>* out) {

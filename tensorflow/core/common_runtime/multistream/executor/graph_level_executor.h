@@ -42,7 +42,7 @@ using MakeStockExecutor = std::function<absl::Status(
 // An executor of `graph` for `leader`, params.device, that has one stock
 // executor for each group. They share their kernels, which exist once.
 absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
-                                   const Graph& graph, GroupMember* leader,
+                                   const Graph& graph, GroupLeader* leader,
                                    const Options& options,
                                    const MakeStockExecutor& make_stock,
                                    std::unique_ptr<Executor>* out);

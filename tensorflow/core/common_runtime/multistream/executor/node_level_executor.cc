@@ -57,7 +57,7 @@ StreamOrder* OrderOf(GpuGroups* gpu, bool reduce) {
 
 class NodeLevelExecutor : public Executor {
  public:
-  NodeLevelExecutor(const LocalExecutorParams& params, GroupMember* leader,
+  NodeLevelExecutor(const LocalExecutorParams& params, GroupLeader* leader,
                     const Options& options, const StreamFile* file,
                     const FunctionLibraryDefinition* library,
                     const GraphTraits& traits)
@@ -205,7 +205,7 @@ class NodeLevelExecutor : public Executor {
         });
   }
 
-  GroupMember* const leader_;
+  GroupLeader* const leader_;
   const Options options_;
   GpuGroups* const gpu_;
   const int groups_;  // that the session has
@@ -219,7 +219,7 @@ class NodeLevelExecutor : public Executor {
 }  // namespace
 
 absl::Status NewNodeLevelExecutor(const LocalExecutorParams& params,
-                                  const Graph& graph, GroupMember* leader,
+                                  const Graph& graph, GroupLeader* leader,
                                   const Options& options,
                                   const MakeStockExecutor& make_stock,
                                   std::unique_ptr<Executor>* out) {

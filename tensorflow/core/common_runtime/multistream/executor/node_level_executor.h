@@ -37,7 +37,7 @@ namespace multistream {
 // `leader`'s; node_plan.h says where nodes go. InvalidArgument names a node
 // whose group is not there.
 absl::Status NewNodeLevelExecutor(const LocalExecutorParams& params,
-                                  const Graph& graph, GroupMember* leader,
+                                  const Graph& graph, GroupLeader* leader,
                                   const Options& options,
                                   const MakeStockExecutor& make_stock,
                                   std::unique_ptr<Executor>* out);

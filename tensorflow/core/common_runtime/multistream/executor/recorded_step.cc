@@ -113,7 +113,7 @@ class RecordedStep::Ends : public RendezvousInterface,
   RecordedStep* const recorded_;
 };
 
-RecordedStep::RecordedStep(const StepInterface& step, GroupMember* leader,
+RecordedStep::RecordedStep(const StepInterface& step, GroupLeader* leader,
                            StreamGroup* group)
     : step_(step),
       leader_(leader),

@@ -46,7 +46,7 @@ namespace multistream {
 class RecordedStep {
  public:
   // Of `group` of `leader`.
-  RecordedStep(const StepInterface& step, GroupMember* leader,
+  RecordedStep(const StepInterface& step, GroupLeader* leader,
                StreamGroup* group);
   ~RecordedStep();
 
@@ -121,7 +121,7 @@ class RecordedStep {
                 const std::vector<Tensor>& outputs) const;
 
   const StepInterface& step_;
-  GroupMember* const leader_;
+  GroupLeader* const leader_;
   StreamGroup* const group_;
   const std::unique_ptr<Recording> recording_;
   const std::unique_ptr<Ends> ends_;

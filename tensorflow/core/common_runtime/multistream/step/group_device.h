@@ -41,24 +41,10 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-// What the executor and the rendezvous need of a device with stream groups.
+// What launches ops on a group's device.
 class GroupMember {
  public:
   virtual ~GroupMember() = default;
-
-  virtual GpuGroups* gpu_groups() const = 0;
-  virtual StreamGroup* stream_group() const = 0;
-  // Of the leader: the device of group `i`, itself for 0.
-  virtual Device* group_device(int i) = 0;
-  // Of the leader: what launches ops on that device.
-  virtual GroupMember* group_member(int i) = 0;
-  // Of the leader: the session's threads for group `i`, or nullptr.
-  virtual std::shared_ptr<StepThreads> session_threads(int i) const = 0;
-  // Of the leader: what its session has.
-  virtual const SessionStreams& session_streams() const = 0;
-  // Of the leader: on which steps of group `i` are recorded; nullptr if none
-  // are to be.
-  virtual Recorder* recorder(int i) const = 0;
 
   // Device::Compute and ComputeAsync on this device's own group. `traits`: as
   // for OpScope.
@@ -67,6 +53,24 @@ class GroupMember {
   virtual void ComputeAsyncHere(AsyncOpKernel* kernel, OpKernelContext* context,
                                 const OpTraits* traits,
                                 AsyncOpKernel::DoneCallback done) = 0;
+};
+
+// What executors need of the visible device of a GPU with stream groups.
+class GroupLeader {
+ public:
+  virtual ~GroupLeader() = default;
+
+  virtual GpuGroups* gpu_groups() const = 0;
+  // The device of group `i`, the visible one for 0.
+  virtual Device* group_device(int i) = 0;
+  // What launches ops on that device.
+  virtual GroupMember* group_member(int i) = 0;
+  // The session's threads for group `i`, or nullptr.
+  virtual std::shared_ptr<StepThreads> session_threads(int i) const = 0;
+  // What the session has.
+  virtual const SessionStreams& session_streams() const = 0;
+  // On which steps of group `i` are recorded; nullptr if none are to be.
+  virtual Recorder* recorder(int i) const = 0;
 };
 
 // A run of a graph whose nodes have groups of their own: launches each op on
@@ -89,14 +93,13 @@ class NodeRun {
 };
 
 template <class Base>
-class GroupDevice : public Base, public GroupMember {
+class GroupDevice : public Base, public GroupMember, public GroupLeader {
  public:
   template <typename... Args>
   GroupDevice(GpuGroups* gpu, StreamGroup* group, Args&&... args)
       : Base(std::forward<Args>(args)...), gpu_(gpu), group_(group) {}
 
   GpuGroups* gpu_groups() const override { return gpu_; }
-  StreamGroup* stream_group() const override { return group_; }
   Device* group_device(int i) override {
     return i == 0 ? this : hidden_[i - 1].get();
   }

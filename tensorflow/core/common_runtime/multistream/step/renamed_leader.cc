@@ -114,9 +114,9 @@ class RenamedGroupDevice : public Device {
   Device* const hidden_;
 };
 
-class RenamedLeader : public GroupMember {
+class RenamedLeader : public GroupLeader {
  public:
-  RenamedLeader(Device* renamed, GroupMember* leader)
+  RenamedLeader(Device* renamed, GroupLeader* leader)
       : renamed_(renamed), leader_(leader) {
     for (int i = 1; i < leader->gpu_groups()->size(); ++i) {
       hidden_.push_back(std::make_unique<RenamedGroupDevice>(
@@ -125,7 +125,6 @@ class RenamedLeader : public GroupMember {
   }
 
   GpuGroups* gpu_groups() const override { return leader_->gpu_groups(); }
-  StreamGroup* stream_group() const override { return leader_->stream_group(); }
   Device* group_device(int i) override {
     return i == 0 ? renamed_ : hidden_[i - 1].get();
   }
@@ -139,32 +138,22 @@ class RenamedLeader : public GroupMember {
   // What is recorded runs on devices with the leader's name.
   Recorder* recorder(int i) const override { return nullptr; }
 
-  void ComputeHere(OpKernel* kernel, OpKernelContext* context,
-                   const OpTraits* traits) override {
-    leader_->ComputeHere(kernel, context, traits);
-  }
-  void ComputeAsyncHere(AsyncOpKernel* kernel, OpKernelContext* context,
-                        const OpTraits* traits,
-                        AsyncOpKernel::DoneCallback done) override {
-    leader_->ComputeAsyncHere(kernel, context, traits, std::move(done));
-  }
-
  private:
   Device* const renamed_;
-  GroupMember* const leader_;
+  GroupLeader* const leader_;
   std::vector<std::unique_ptr<Device>> hidden_;  // of groups 1 and up
 };
 
 }  // namespace
 
-GroupMember* LeaderOf(Device* device) {
-  if (auto* leader = dynamic_cast<GroupMember*>(device)) return leader;
-  auto* leader = dynamic_cast<GroupMember*>(device->UnderlyingDevice());
+GroupLeader* LeaderOf(Device* device) {
+  if (auto* leader = dynamic_cast<GroupLeader*>(device)) return leader;
+  auto* leader = dynamic_cast<GroupLeader*>(device->UnderlyingDevice());
   if (leader == nullptr) return nullptr;
   // Kept, as nobody says when a session's devices go and its resources may
   // still name them. Devices of later sessions come to lie at the same places.
   static absl::Mutex mu(absl::kConstInit);
-  using Key = std::tuple<Device*, GroupMember*, std::string>;
+  using Key = std::tuple<Device*, GroupLeader*, std::string>;
   static auto* leaders = new std::map<Key, std::unique_ptr<RenamedLeader>>;
   absl::MutexLock lock(&mu);
   std::unique_ptr<RenamedLeader>& found =

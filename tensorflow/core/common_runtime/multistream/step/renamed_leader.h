@@ -35,7 +35,7 @@ namespace multistream {
 
 // The leader that `device` is, or that it renames; nullptr if it has no groups.
 // The result lives as long as the process has the leader. Threads may share it.
-GroupMember* LeaderOf(Device* device);
+GroupLeader* LeaderOf(Device* device);
 
 }  // namespace multistream
 }  // namespace tensorflow
