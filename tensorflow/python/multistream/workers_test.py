@@ -82,17 +82,25 @@ def test_queries_of_a_server_run_on_every_group() -> None:
     run_job(queries_of_a_server, **GRAPH_LEVEL)
 
 
-def sessions_with_state_of_their_own(propagates: bool) -> None:
-    """Their devices have other names, or other variables, than the server's."""
-    layers = Layers()
-    server = tf.train.Server.create_local_server()
-    config = tf.ConfigProto(isolate_session_state=not propagates)
-    if propagates:
+def own_devices(server: Any, kind: str) -> Any:
+    """A session's configuration, by which it has devices of its own.
+
+    With other variables than the server's ("isolated"), or with other names ("cluster").
+    """
+    config = tf.ConfigProto(isolate_session_state=kind == "isolated")
+    if kind == "cluster":
         address = server.target.removeprefix("grpc://")
         config.cluster_def.CopyFrom(tf.train.ClusterSpec({"other": [address]}).as_cluster_def())
+    return config
+
+
+def sessions_with_devices_of_their_own(kind: str) -> None:
+    layers = Layers()
+    server = tf.train.Server.create_local_server()
+    config = own_devices(server, kind)
     with layers.graph.as_default():
         scale = [tf.assign(w, w * 2.0) for w in layers.weights]
-    count = 1 if propagates else 2
+    count = 2 if kind == "isolated" else 1
     sessions = [tf.Session(server.target, graph=layers.graph, config=config) for _ in range(count)]
     expected = {}
     for i, session in enumerate(sessions):
@@ -100,7 +108,7 @@ def sessions_with_state_of_their_own(propagates: bool) -> None:
         for _ in range(i):
             session.run(scale)
         expected[session] = [session.run(layers.y, {layers.x: feed}) for feed in FEEDS]
-    assert propagates or not same(*expected.values())  # each has its own
+    assert count == 1 or not same(*expected.values())  # each has its own
     run_queries(layers, expected)
     for session in sessions:
         losses = [session.run([layers.loss, layers.train], {layers.x: FEEDS[0]})[0] for _ in "123"]
@@ -108,17 +116,18 @@ def sessions_with_state_of_their_own(propagates: bool) -> None:
         session.close()
 
 
-@pytest.mark.parametrize("propagates", [False, True], ids=["isolated", "cluster"])
-def test_sessions_whose_devices_are_their_own_run_on_every_group(propagates: bool) -> None:
-    run_job(sessions_with_state_of_their_own, propagates, **GRAPH_LEVEL)
+@pytest.mark.parametrize("kind", ["isolated", "cluster"])
+def test_sessions_whose_devices_are_their_own_run_on_every_group(kind: str) -> None:
+    run_job(sessions_with_devices_of_their_own, kind, **GRAPH_LEVEL)
 
 
-def training_on_a_server(scoped: bool) -> None:
+def training_on_a_server(scoped: bool, kind: str = "") -> None:
     results = []
     for marked in (scoped, False):
         layers = Layers(marked)
         server = tf.train.Server.create_local_server()
-        with tf.Session(server.target, graph=layers.graph) as session:
+        config = own_devices(server, kind)
+        with tf.Session(server.target, graph=layers.graph, config=config) as session:
             session.run(layers.start)
             feeds = {layers.x: FEEDS[0]}
             losses = [session.run([layers.loss, layers.train], feeds)[0] for _ in range(10)]
@@ -131,6 +140,11 @@ def training_on_a_server(scoped: bool) -> None:
 @pytest.mark.parametrize("policy", ["", "cost", "full_graph"])
 def test_training_on_a_server_gives_what_one_stream_gives(policy: str) -> None:
     run_job(training_on_a_server, not policy, **NODE_LEVEL, TF_MULTI_STREAM_POLICY=policy)
+
+
+@pytest.mark.parametrize("kind", ["isolated", "cluster"])
+def test_training_of_a_session_whose_devices_are_its_own(kind: str) -> None:
+    run_job(training_on_a_server, True, kind, **NODE_LEVEL)
 
 
 def training_asked_for_in_the_servers_config() -> None:
