@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 import train_recommender
 from emulated_process import run_program
+from multistream.testing import kit
 from multistream_training_test import check_figures
 from train_recommender import Data, Feature, Ratings
 
@@ -34,7 +35,7 @@ TABLES = 13
 
 def _check_training(optimizer: str, path: pathlib.Path) -> None:
     arguments = ["--optimizer", optimizer, "--json", str(path), *SMALL]
-    done = run_program("train_recommender.py", arguments)
+    done = run_program("train_recommender.py", arguments, **kit.WITH_DATASETS)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{optimizer}: 90,004 ratings to train on, 10,000 held out" in done.stdout
     assert f"{TABLES} of {WEIGHTS} gradients are sparse" in done.stdout

@@ -189,6 +189,15 @@ pip_install() {
   quietly "${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
 }
 
+# install_datasets: what build/requirements-datasets.txt lists, in .venv/datasets.
+install_datasets() {
+  local list="${ROOT}/build/requirements-datasets.txt" folder="${VENV}/datasets"
+  if cmp -s "${list}" "${folder}/installed"; then return; fi
+  rm -rf "${folder}"
+  pip_install --no-deps --target "${folder}" -r "${list}"
+  cp "${list}" "${folder}/installed"
+}
+
 # install_wheel WHEEL: installs it in .venv, unless just that wheel is there;
 # with NVIDIA's libraries if the machine has a GPU.
 install_wheel() {

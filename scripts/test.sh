@@ -73,6 +73,7 @@ if [[ -z "${changed}" ]]; then
 fi
 make_venv "${python}"
 pip_install -r build/requirements-dev.txt
+install_datasets
 if [[ -n "${packages}" ]]; then wait "${packages}"; fi
 wait || true
 
