@@ -20,9 +20,14 @@ variables), with stream groups, and with groups and captured steps.
 
     python benchmarks/model_server_load.py --models recommender,bert --clients 16 --seconds 5
 
-Prints a row for each model and setup: queries a second, latencies in milliseconds, CPU time of the
-server for a query, and wrong answers. Needs a GPU, or TF_MULTI_STREAM_EMULATED_GPUS=1, of which
-times mean nothing, and what examples/serving/requirements.txt lists.
+Prints a row for each model, setup and number of server processes: queries a second, latencies in
+milliseconds, CPU time of the servers for a query, the cores that all processes of the machine kept
+busy, how much of the time the GPU ran kernels, and wrong answers. Client processes take the servers
+in turn; several servers share a GPU well if the daemon of MPS runs (nvidia-cuda-mps-control -d).
+With --profile also where the first server's threads held Python's lock, by py-spy.
+
+Needs a GPU, or TF_MULTI_STREAM_EMULATED_GPUS=1, of which times mean nothing, and what
+examples/serving/requirements.txt lists.
 
 Exit status: 0; 1 if an answer is wrong or a server fails; 2 if the command line is not understood.
 """
@@ -30,6 +35,9 @@ Exit status: 0; 1 if an answer is wrong or a server fails; 2 if the command line
 from __future__ import annotations
 
 import argparse
+import collections
+import contextlib
+import itertools
 import os
 import pathlib
 import re
@@ -37,18 +45,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from option_types import whole
+from option_types import whole, wholes
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 SERVER = FOLDER.parent / "examples" / "serving" / "model_server.py"
 SETUPS = ("stock", "groups", "captured")
 MODELS = ("recommender", "bert", "resnet50", "inception", "dlrm", "mlp")
 START_SECONDS = 180
-COLUMNS = "model,setup,groups,clients,queries_per_second,p50_ms,p99_ms,longest_ms,cpu_us,wrong"
+COLUMNS = (
+    "model,setup,servers,groups,clients,queries_per_second,p50_ms,p99_ms,longest_ms,cpu_us,"
+    "cores_busy,gpu_busy_percent,wrong"
+)
+SAMPLES_PER_SECOND = 200  # of a profile
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -57,9 +69,11 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--models", default="recommender", help=f"of {', '.join(MODELS)}")
     parser.add_argument("--setups", default=",".join(SETUPS), help=f"of {', '.join(SETUPS)}")
     parser.add_argument("--groups", type=whole(2, 64), default=8, help="stream groups [8]")
+    parser.add_argument("--servers", type=wholes(1, 64), default=[1], help="processes [1]")
     parser.add_argument("--clients", type=whole(1, 1024), default=16, help="threads [16]")
     parser.add_argument("--processes", type=whole(1, 64), default=4, help="that they are in [4]")
     parser.add_argument("--seconds", type=whole(1, 600), default=5, help="of a run [5]")
+    parser.add_argument("--profile", action="store_true", help="of the first server, by py-spy")
     parser.add_argument("--save", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--client", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -68,6 +82,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         if unknown := set(given) - set(known):
             parser.error(f"--{name}: unknown {', '.join(sorted(unknown))}; known: {known}")
         setattr(options, name, given)
+    if max(options.servers) > min(options.processes, options.clients):
+        parser.error("--servers: more than --processes or --clients leave servers without a client")
     return options
 
 
@@ -77,7 +93,7 @@ def variables_of(setup: str, groups: int) -> dict[str, str]:
     if setup != "stock":
         inherited["TF_GPU_STREAM_GROUP_COUNT"] = str(groups)
         inherited["TF_MULTI_STREAM_CAPTURE"] = "auto" if setup == "captured" else "off"
-    return {**inherited, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    return {"TF_FORCE_GPU_ALLOW_GROWTH": "true", **inherited, "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
 def save(name: str, folder: str) -> None:
@@ -130,41 +146,134 @@ def cpu_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def run_clients(options: argparse.Namespace, server: int, address: str, folder: str) -> str:
-    """Loads a server from processes; returns the figures of its row."""
-    command = [sys.executable, __file__, "--client", address, folder]
-    command += ["--clients", str(max(1, options.clients // options.processes))]
-    command += ["--seconds", str(options.seconds)]
+def core_seconds() -> float:
+    """CPU time that all processes of the machine have used."""
+    words = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    user, nice, system, _, _, irq, softirq = (int(word) for word in words[1:8])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+class GpuBusy:
+    """How much of the time kernels run on the first GPU, asked once a second."""
+
+    def __init__(self) -> None:
+        command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+        self._process = None
+        with contextlib.suppress(OSError):
+            self._process = subprocess.Popen(
+                [*command, "--id=0", "--loop=1"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+
+    def percent(self) -> str:
+        """Ends; returns the mean, or nothing where there is no GPU."""
+        if self._process is None:
+            return ""
+        self._process.terminate()
+        samples = [int(word) for word in self._process.communicate()[0].split() if word.isdigit()]
+        return f"{np.mean(samples):.0f}" if samples else ""
+
+
+@contextlib.contextmanager
+def profile(server: int, seconds: int, file: pathlib.Path) -> Iterator[None]:
+    """Samples which frame of a server holds Python's lock, meanwhile.
+
+    Raises:
+        RuntimeError: py-spy is not installed, or may not look into the process.
+    """
+    command = ["py-spy", "record", f"--pid={server}", f"--duration={seconds}", "--gil"]
+    command += [f"--rate={SAMPLES_PER_SECOND}", "--format=raw", f"--output={file}"]
+    try:
+        with subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process:
+            yield
+            said = process.communicate(timeout=seconds + 60)[1]
+    except FileNotFoundError as error:
+        raise RuntimeError("no py-spy here; run: pip install py-spy") from error
+    if process.returncode:
+        raise RuntimeError(f"py-spy failed: {said.strip()}")
+
+
+def shares(samples: str, seconds: int) -> list[str]:
+    """Says what held Python's lock.
+
+    Args:
+        samples: a stack a line, frames from the outermost on, and how often it was seen.
+        seconds: of sampling.
+
+    Returns:
+        Lines of percent of the time, the greatest first: in all, and by the innermost frame.
+    """
+    seen: collections.Counter[str] = collections.Counter()
+    for line in samples.splitlines():
+        stack, _, count = line.rpartition(" ")
+        function, _, place = stack.rpartition(";")[2].partition(" (")
+        file = pathlib.PurePath(place.rstrip(")").rpartition(":")[0])
+        seen[f"{file.parent.name}/{file.name} {function}"] += int(count)
+    total = seconds * SAMPLES_PER_SECOND
+    lines = [f"{100 * sum(seen.values()) / total:5.1f} %  Python's lock is held"]
+    lines += [f"{100 * n / total:5.1f} %  {what}" for what, n in seen.most_common(25)]
+    return lines
+
+
+@contextlib.contextmanager
+def client_processes(
+    options: argparse.Namespace, addresses: Sequence[str], folder: str
+) -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that will query the servers, each one of them; they end with the context."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
     environment |= {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    processes = min(options.processes, options.clients)
+    command = [sys.executable, __file__, "--seconds", str(options.seconds)]
+    command += ["--clients", str(max(1, options.clients // processes)), "--client"]
     clients = [
         subprocess.Popen(
-            command,
+            [*command, addresses[i % len(addresses)], folder],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        for _ in range(min(options.processes, options.clients))
+        for i in range(processes)
     ]
     try:
+        yield clients
+    finally:
+        for client in clients:
+            client.kill()
+            client.wait()
+
+
+def run_clients(
+    options: argparse.Namespace, servers: Sequence[int], addresses: Sequence[str], folder: str
+) -> str:
+    """Loads servers from processes; returns the figures of its row."""
+    with contextlib.ExitStack() as stack:
+        clients = stack.enter_context(client_processes(options, addresses, folder))
         for client in clients:
             assert client.stdout is not None
             if client.stdout.readline() != "ready\n":
                 raise RuntimeError("a client failed; it says why above")
-        cpu = cpu_seconds(server)
+        cpu, cores, start = sum(map(cpu_seconds, servers)), core_seconds(), time.monotonic()
+        gpu = GpuBusy()
+        sampled = pathlib.Path(folder) / "profile"
+        if options.profile:
+            stack.enter_context(profile(servers[0], options.seconds, sampled))
         for client in clients:
             assert client.stdin is not None
             client.stdin.write("\n")
             client.stdin.flush()
         done = [client.communicate(timeout=options.seconds + 120)[0].split() for client in clients]
-        cpu = cpu_seconds(server) - cpu
-    finally:
-        for client in clients:
-            client.kill()
-            client.wait()
+        cpu = sum(map(cpu_seconds, servers)) - cpu
+        cores = (core_seconds() - cores) / (time.monotonic() - start)
+        busy = gpu.percent()
     if any(len(words) != 3 for words in done):
         raise RuntimeError("a client failed; it says why above")
+    if options.profile:
+        print("\n".join(shares(sampled.read_text(), options.seconds)), file=sys.stderr)
     files = list(pathlib.Path(folder).glob("times*.npy"))
     times = np.concatenate([np.load(file) for file in files])
     for file in files:
@@ -174,17 +283,16 @@ def run_clients(options: argparse.Namespace, server: int, address: str, folder: 
     wrong = sum(int(words[2]) for words in done)
     return (
         f"{len(times) / seconds:.0f},{p50:.3f},{p99:.3f},{times.max():.3f},"
-        f"{cpu / len(times) * 1e6:.0f},{wrong}"
+        f"{cpu / len(times) * 1e6:.0f},{cores:.1f},{busy},{wrong}"
     )
 
 
-def run_setup(options: argparse.Namespace, setup: str, folder: str) -> str:
-    """Starts a server and loads it; returns the figures of its row.
-
-    Raises:
-        RuntimeError: the server or a client failed.
-    """
-    log = pathlib.Path(folder) / "server.log"
+@contextlib.contextmanager
+def running_server(
+    options: argparse.Namespace, setup: str, folder: str, number: int
+) -> Iterator[tuple[subprocess.Popen[bytes], pathlib.Path]]:
+    """A server that starts, and what it prints; it ends with the context."""
+    log = pathlib.Path(folder) / f"server{number}.log"
     command = [sys.executable, str(SERVER), "--port=0", "--rest-port=0"]
     command += [f"--model=model={folder}/model", f"--threads={options.clients}"]
     command += ["--lock-free"] if setup == "captured" else []
@@ -196,12 +304,7 @@ def run_setup(options: argparse.Namespace, setup: str, folder: str) -> str:
             stderr=subprocess.STDOUT,
         )
     try:
-        end = time.monotonic() + START_SECONDS
-        while not (found := re.search(r"ready: gRPC on ([^\s,]+)", log.read_text())):
-            if server.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"the server did not start: {log.read_text()[-2000:]}")
-            time.sleep(0.1)
-        return run_clients(options, server.pid, found[1], folder)
+        yield server, log
     finally:
         server.terminate()
         try:
@@ -209,6 +312,35 @@ def run_setup(options: argparse.Namespace, setup: str, folder: str) -> str:
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()
+
+
+def address_of(server: subprocess.Popen[bytes], log: pathlib.Path) -> str:
+    """Waits until a server serves.
+
+    Raises:
+        RuntimeError: it does not start.
+    """
+    end = time.monotonic() + START_SECONDS
+    while not (found := re.search(r"ready: gRPC on ([^\s,]+)", log.read_text())):
+        if server.poll() is not None or time.monotonic() > end:
+            raise RuntimeError(f"the server did not start: {log.read_text()[-2000:]}")
+        time.sleep(0.1)
+    return found[1]
+
+
+def run_setup(options: argparse.Namespace, setup: str, servers: int, folder: str) -> str:
+    """Starts servers and loads them; returns the figures of its row.
+
+    Raises:
+        RuntimeError: a server or a client failed.
+    """
+    with contextlib.ExitStack() as stack:
+        started = [
+            stack.enter_context(running_server(options, setup, folder, number))
+            for number in range(servers)
+        ]
+        addresses = [address_of(*server) for server in started]
+        return run_clients(options, [server.pid for server, _ in started], addresses, folder)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -226,14 +358,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, __file__, "--save", model, folder]
             subprocess.run(command, env=variables_of("stock", 1), check=True)
-            for setup in options.setups:
+            for setup, servers in itertools.product(options.setups, options.servers):
                 groups = 1 if setup == "stock" else options.groups
                 try:
-                    figures = run_setup(options, setup, folder)
+                    figures = run_setup(options, setup, servers, folder)
                 except RuntimeError as error:
                     print(f"error: {model}, {setup}: {error}", file=sys.stderr)
                     return 1
-                print(f"{model},{setup},{groups},{options.clients},{figures}", flush=True)
+                print(f"{model},{setup},{servers},{groups},{options.clients},{figures}", flush=True)
                 status |= not figures.endswith(",0")
     return status
 

@@ -33,6 +33,12 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+def wholes(low: int, high: int) -> Callable[[str], list[int]]:
+    """Makes a parser of an option that takes such numbers, with commas between them."""
+    parse = whole(low, high)
+    return lambda text: [parse(word) for word in text.split(",")]
+
+
 def tolerance(text: str) -> float:
     """Parses an option that takes a number of 0 or more."""
     try:
