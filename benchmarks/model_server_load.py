@@ -183,7 +183,14 @@ def profile(server: int, seconds: int, file: pathlib.Path) -> Iterator[None]:
     Raises:
         RuntimeError: py-spy is not installed, or may not look into the process.
     """
-    command = ["py-spy", "record", f"--pid={server}", f"--duration={seconds}", "--gil"]
+    command = [
+        "py-spy",
+        "record",
+        f"--pid={server}",
+        f"--duration={seconds}",
+        "--gil",
+        "--nonblocking",
+    ]
     command += [f"--rate={SAMPLES_PER_SECOND}", "--format=raw", f"--output={file}"]
     try:
         with subprocess.Popen(
