@@ -16,7 +16,9 @@
 
 import concurrent.futures
 import contextlib
+import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -61,22 +63,33 @@ def make_spec(**tasks: int) -> Spec:
 def run_all(tasks: Sequence[Task], folder: Path) -> list[str]:
     """Runs each task in a process of its own, all at the same time; returns what they print.
 
-    The last one is the client. Once it has ended, or any of them has failed, those end that serve.
+    The last one is the client. Once it has ended, those end that serve; once any has failed, all,
+    which could wait for it as long as their test may take.
     """
+    first = f"from multistream.testing import cluster\ncluster.end_with({str(folder)!r})"
     with concurrent.futures.ThreadPoolExecutor(len(tasks)) as pool:
         running = [
-            pool.submit(kit.run_job, job, *arguments, **variables)
+            pool.submit(kit.run_job, job, *arguments, first=first, **variables)
             for job, arguments, variables in tasks
         ]
-        others = set(running)
-        while not running[-1].done():
-            done, others = concurrent.futures.wait(
-                others, return_when=concurrent.futures.FIRST_COMPLETED
-            )
-            if any(task.exception() for task in done):
-                break
-        (folder / "ended").touch()
+        for task in concurrent.futures.as_completed(running):
+            if task.exception():
+                (folder / "failed").touch()
+                task.result()
+            if task is running[-1]:
+                (folder / "ended").touch()
         return [task.result().stdout for task in running]
+
+
+def end_with(folder: str) -> None:
+    """Ends this process once another of its cluster has failed."""
+
+    def watch() -> None:
+        while not (Path(folder) / "failed").exists():
+            time.sleep(0.2)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def line_of(printed: str, word: str) -> str:

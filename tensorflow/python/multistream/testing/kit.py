@@ -127,6 +127,8 @@ def run_program(
     """Like run, with arguments of Python: a program's path, or "-c" and code, and its own."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
     given = {**clean, "TF_CPP_MIN_LOG_LEVEL": "2", **environment}
+    if ON_GPU:  # tests run side by side
+        given.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     return python([str(argument) for argument in arguments], given, 300, folder)
 
 

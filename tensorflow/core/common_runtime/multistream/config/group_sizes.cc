@@ -153,9 +153,14 @@ absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
     // Whole megabytes: that is what a memory limit is given in.
     const int64_t group_bytes = bytes / groups / kMegabyte * kMegabyte;
     if (group_bytes < kMegabyte) {
+      const MemoryInfo info = memory(gpu);
       return absl::ResourceExhaustedError(absl::StrCat(
-          "GPU ", gpu, " has ", bytes, " bytes to give, too little for ",
-          groups, " stream groups of at least 1 MiB each."));
+          "GPU ", gpu, " has ", std::max<int64_t>(bytes, 0) / kMegabyte,
+          " MiB to give, too little for ", groups,
+          " stream groups of at least 1 MiB each. Of its ",
+          info.total_bytes / kMegabyte, " MiB ", info.free_bytes / kMegabyte,
+          " are free, of which some are kept for CUDA's libraries; see with "
+          "nvidia-smi which processes have the rest."));
     }
     sizes.push_back({gpu, groups, group_bytes, std::move(contexts)});
   }

@@ -30,7 +30,7 @@ namespace {
 constexpr int64_t kMegabyte = 1 << 20;
 constexpr char kReserveVariable[] = "TF_DEVICE_MIN_SYS_MEMORY_IN_MB";
 
-// Three GPUs, of which GPU k has 1000 + 100k MiB: 900 + 100k free, 60 of them
+// Three GPUs, of which GPU k has 1000 + 100k MiB: free_ + 100k free, 60 of them
 // reserved, and per_group_ and per_context_ MiB more for each group and each
 // context beyond the first.
 class GroupSizesTest : public ::testing::Test {
@@ -40,7 +40,7 @@ class GroupSizesTest : public ::testing::Test {
 
   absl::StatusOr<std::vector<GpuSizes>> Plan() {
     return PlanGroupSizes(options_, config_, physical_, [this](int gpu) {
-      return MemoryInfo{(900 + 100 * gpu) * kMegabyte,
+      return MemoryInfo{(free_ + 100 * gpu) * kMegabyte,
                         (1000 + 100 * gpu) * kMegabyte, 60 * kMegabyte,
                         per_group_ * kMegabyte, per_context_ * kMegabyte};
     });
@@ -82,6 +82,7 @@ class GroupSizesTest : public ::testing::Test {
     return true;
   }
 
+  int64_t free_ = 900;
   int64_t per_group_ = 0;
   int64_t per_context_ = 0;
   Options options_{/*group_counts=*/{4}};
@@ -265,6 +266,14 @@ TEST_F(GroupSizesTest, LessThanAMegabyteForEachGroupIsRefused) {
                 {"GPU 0", "64 stream groups", "at least 1 MiB"});
   experimental()->mutable_virtual_devices(0)->set_memory_limit_mb(0, 64);
   EXPECT_EQ(Planned(), "0:64x1");
+}
+
+TEST_F(GroupSizesTest, AGpuThatOtherProcessesFilledIsRefused) {
+  physical_ = {0};
+  free_ = 12;
+  ExpectRefused(absl::StatusCode::kResourceExhausted,
+                {"GPU 0 has 0 MiB to give", "4 stream groups",
+                 " 1000 MiB 12 are free", "nvidia-smi"});
 }
 
 TEST_F(GroupSizesTest, PrioritiesThatDoNotFitTheGroupsAreRefused) {
