@@ -262,17 +262,18 @@ def train_with_each_policy(
     """A worker of a cluster for each policy; half of the tables are on the GPU of each worker."""
     tf.disable_v2_behavior()
     gpus = [f"/job:worker/task:{i}/device:GPU:0" for i in range(2)]
+    forms = {name: config(use=OFF) if name == NO_STREAMS else config(4, name) for name in specs}
+    # All at once, before connections take their ports.
+    servers = {name: make_server(specs[name], "worker", task, forms[name]) for name in specs}
     found: dict[str, list[Any]] = {}
     waited: dict[str, list[int]] = {}
     for policy, spec in specs.items():
-        form = config(use=OFF) if policy == NO_STREAMS else config(4, policy)
-        server = make_server(spec, "worker", task, form)
         clicks = Clicks(branches=(2, 3), device=worker_device(spec, task), table_devices=gpus)
         signs = Path(folder) / policy
         signs.mkdir(exist_ok=True)
         before = waits()
         feeds = [clicks.fed(i) for i in range(steps)]
-        found[policy] = take_turns(server, spec, task, signs, clicks, feeds)
+        found[policy] = take_turns(servers[policy], spec, task, signs, clicks, feeds)
         waited[policy] = [b - a for a, b in zip(before, waits(), strict=True)]
     expected = found.pop(NO_STREAMS)
     assert expected[steps - 1] < expected[0]
