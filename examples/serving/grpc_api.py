@@ -228,6 +228,7 @@ class GrpcServer:
       calls: answers the calls.
       address: host and port to listen on.
       most_bytes: the most that a request may have.
+      most_connections: that are open at once; more are closed at once.
       handshake_seconds: the longest that a client may take to begin HTTP/2.
       certificate: the key and certificate for TLS, in PEM; None for none.
 
@@ -240,6 +241,7 @@ class GrpcServer:
         calls: Calls,
         address: str,
         most_bytes: int,
+        most_connections: int,
         handshake_seconds: float,
         certificate: tuple[bytes, bytes] | None,
     ) -> None:
@@ -255,7 +257,8 @@ class GrpcServer:
                 ("grpc.max_receive_message_length", most_bytes),
                 ("grpc.max_send_message_length", -1),
                 ("grpc.server_handshake_timeout_ms", int(handshake_seconds * 1000)),
-                ("grpc.max_concurrent_streams", _MOST_STREAMS),
+                ("grpc.max_allowed_incoming_connections", most_connections),
+                ("grpc.max_concurrent_streams", _MOST_STREAMS),  # of a connection
             ),
         )
         prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(

@@ -16,16 +16,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import http.client
 import json
+import pathlib
 import socket
 import time
+from collections.abc import Callable
 
 import grpc
 import numpy as np
+import pytest
+import tensorflow as tf
 from conftest import Saved
-from serving_kit import Server, failure, request, slow, until
+from http_guard import HttpServer
+from serving_kit import Server, failure, request, serving, slow, until
+from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 DEADLINE = grpc.StatusCode.DEADLINE_EXCEEDED
 EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -160,3 +167,71 @@ def test_slow_clients_are_closed_and_delay_nobody(small_server: Server, saved: S
         assert answer.tobytes() == saved.answers["y1"].tobytes()
         time.sleep(0.02)
     assert closed == clients.keys()
+
+
+def call_by_grpc(server: Server, saved: Saved) -> Callable[[], None]:
+    """A call on a new connection; returns what closes that. ConnectionError if the server did."""
+    options = [("grpc.use_local_subchannel_pool", 1)]  # or it would share one that there is
+    channel = grpc.insecure_channel(server.address, options)
+    stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+    try:
+        response = stub.Predict(request(x=saved.answers["x"]), timeout=20)
+    except grpc.RpcError as error:
+        assert error.code() == grpc.StatusCode.UNAVAILABLE
+        channel.close()
+        raise ConnectionError(error.details()) from error
+    assert tf.make_ndarray(response.outputs["y"]).tobytes() == saved.answers["y1"].tobytes()
+    return channel.close  # type: ignore[no-any-return]
+
+
+def call_by_rest(server: Server, saved: Saved) -> Callable[[], None]:
+    """The same by HTTP."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=20)
+    body = json.dumps({"inputs": saved.answers["x"].tolist()})
+    connection.request("POST", "/v1/models/toy:predict", body)
+    answer = json.loads(connection.getresponse().read())
+    assert np.float32(answer["outputs"]).tobytes() == saved.answers["y1"].tobytes()
+    return connection.close
+
+
+@pytest.mark.parametrize("call", [call_by_grpc, call_by_rest])
+def test_connections_above_the_limit_are_closed(
+    call: Callable[[Server, Saved], Callable[[], None]], saved: Saved, tmp_path: pathlib.Path
+) -> None:
+    def has_place() -> bool:
+        try:
+            close = call(server, saved)
+        except ConnectionError:
+            return False
+        close()
+        return True
+
+    toy = saved.copy(tmp_path / "toy", 1)
+    options = (f"--model=toy={toy}", "--max-connections=2")
+    with serving(*options, log=tmp_path / "log") as server:
+        close_one, close_other = call(server, saved), call(server, saved)
+        assert not has_place()
+        close_one()
+        until(has_place)
+        close_other()
+        assert "Traceback" not in server.text()
+
+
+def test_answers_by_http_do_not_wait_for_acknowledgements() -> None:
+    """With Nagle's algorithm the body of each would wait until the client has its head."""
+
+    async def nodelay() -> int:
+        http_server = HttpServer(None, "127.0.0.1", 0, 10, 10, None, None)
+        await http_server.start()
+        _, writer = await asyncio.open_connection("127.0.0.1", http_server.port)
+        connections = http_server._server.server_state.connections
+        while not connections:
+            await asyncio.sleep(0.01)
+        (connection,) = connections
+        ours = connection.transport.get_extra_info("socket")
+        option: int = ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        writer.close()
+        await http_server.stop(0)
+        return option
+
+    assert asyncio.run(nodelay()) == 1

@@ -103,7 +103,12 @@ async def _serve(options: Options, models: Models, queue: CallQueue) -> None:
             pathlib.Path(options.tls_certificate).read_bytes(),
         )
     grpc_server = GrpcServer(
-        calls, f"{host}:{options.port}", options.most_bytes, options.read_seconds, certificate
+        calls,
+        f"{host}:{options.port}",
+        options.most_bytes,
+        options.most_connections,
+        options.read_seconds,
+        certificate,
     )
     rest = RestApi(calls, options.most_bytes, options.read_seconds)
     http_server = HttpServer(

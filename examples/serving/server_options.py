@@ -125,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the longest that a client may take to begin HTTP/2, or to send an HTTP head or body, "
         "in seconds",
     )
-    add("--max-connections", type=count, default=4096, help="HTTP connections at once")
+    add("--max-connections", type=count, default=4096, help="connections of each port at once")
     add("--tls-key", metavar="FILE", help="key in PEM, for both ports")
     add("--tls-certificate", metavar="FILE", help="certificate in PEM, for both ports")
     add("--device", help="where models are, such as /GPU:1 (default: /GPU:0 if there is one)")

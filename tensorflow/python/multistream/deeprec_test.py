@@ -18,7 +18,6 @@ A test names a function of this file, a job, which runs in a process of its own,
 GPU and no variable that makes stream groups, unless the test sets one.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,16 +25,21 @@ import tensorflow.compat.v1 as tf
 from google.protobuf import text_format
 from google.protobuf.internal import api_implementation
 
-from multistream.testing.deeprec import OFF, ON, WX, WY, B, Plane, config, run, stream, waits
+from multistream.testing.deeprec import (
+    OFF,
+    ON,
+    POLICIES,
+    WX,
+    WY,
+    B,
+    Clicks,
+    Plane,
+    config,
+    run,
+    waits,
+)
 from multistream.testing.kit import same
 
-POLICIES = (
-    "NO_PARTITION",
-    "USER_DEFINED_PARTITION",
-    "EMBEDDING_GRAPH_PARTITION",
-    "FULL_GRAPH_PARTITION",
-    "COST_PARTITION",
-)
 TUNED_STEPS = 100  # more than it takes to choose a plan
 
 
@@ -147,58 +151,30 @@ def test_scopes_nest_and_colocation_takes_the_stream() -> None:
 # Policies.
 
 
-def clicks(scoped: bool) -> Callable[[Any], list[Any]]:
-    """Training of four embedding tables and two dense branches; it takes a ConfigProto."""
-    random = np.random.RandomState(3)
-    ids = random.randint(0, 50, [4, 16])
-    graph = tf.Graph()
-    with graph.as_default():
-        tf.set_random_seed(1)
-        fed = tf.placeholder(tf.int64, [4, 16])
-        found = []
-        for i in range(4):
-            with stream(i % 3, scoped):
-                table = tf.get_variable(f"table{i}", [50, 8])
-                found.append(tf.nn.embedding_lookup(table, fed[i]))
-        x = tf.concat(found, 1)
-        ends = []
-        for i in range(2):
-            with stream(i + 1, scoped):
-                y = x
-                for layer in range(3):
-                    w = tf.get_variable(f"w{i}{layer}", [y.shape[1], 12])
-                    y = tf.tanh(tf.matmul(y, w))
-                ends.append(tf.reduce_sum(y, 1))
-        loss = tf.reduce_mean(tf.square(ends[0] * ends[1] - 1.0))
-        train = tf.train.AdagradOptimizer(0.1).minimize(loss)
-        start = tf.global_variables_initializer()
-        variables = tf.trainable_variables()
-
-    def trained(form: Any) -> list[Any]:
-        with tf.Session(graph=graph, config=form) as session:
-            session.run(start)
-            step = session.make_callable([loss, train], [fed])
-            losses = [step((ids + i) % 50)[0] for i in range(TUNED_STEPS)]
-            return [*losses, *session.run(variables)]
-
-    return trained
+def trained(clicks: Clicks, form: Any) -> list[Any]:
+    """Losses of the steps and the weights after them, of a session of its own."""
+    with tf.Session(graph=clicks.graph, config=form) as session:
+        session.run(clicks.start)
+        step = session.make_callable([clicks.loss, clicks.train], [clicks.x])
+        losses = [step(clicks.fed(i))[0] for i in range(TUNED_STEPS)]
+        return [*losses, *session.run(clicks.weights)]
 
 
 def policies() -> None:
     """Each policy, of a model with scopes and of one without."""
-    unmarked, marked = clicks(False), clicks(True)
-    expected = unmarked(config(3))
+    unmarked, marked = Clicks(), Clicks(tables=(0, 1, 2), branches=(1, 2))
+    expected = trained(unmarked, config(3))
     assert expected[TUNED_STEPS - 1] < 0.5 * expected[0]
     for policy in POLICIES:
         before = waits()
-        assert same(unmarked(config(3, policy)), expected), policy
+        assert same(trained(unmarked, config(3, policy)), expected), policy
         grown = [a - b for a, b in zip(waits(), before, strict=True)]
         if policy in POLICIES[:2]:
             assert grown == [0, 0, 0], (policy, grown)
         elif policy != "COST_PARTITION":  # which may say at once that nothing is gained
             assert all(count > 0 for count in grown), (policy, grown)
         before = waits()
-        assert same(marked(config(3, policy)), expected), policy
+        assert same(trained(marked, config(3, policy)), expected), policy
         assert all(a > b + TUNED_STEPS for a, b in zip(waits(), before, strict=True)), policy
 
 

@@ -67,30 +67,6 @@ def mirrored_training(strategy: Any, scoped: bool) -> list[Any]:
     return [*[step(x).numpy() for x in data], v.numpy(), w.numpy()]
 
 
-def scope_around_replicas(strategy: Any) -> None:
-    """Replicas are traced in other threads, where the scope of the caller does not count."""
-
-    def replica(x: Any) -> Any:
-        return tf.sin(tf.tanh(x)) * 2.0
-
-    def groups(inside: Any) -> set[int | None]:
-        @tf.function(autograph=False)
-        def step(x: Any) -> Any:
-            with on(2):
-                results = strategy.run(inside, args=(x,))
-            return strategy.reduce("SUM", results, axis=None)
-
-        x = numbers(3, 4)
-        assert np.allclose(step(tf.constant(x)), 4.0 * np.sin(np.tanh(x)), atol=1e-5)
-        rows = tf.cuda.stream_groups_of(step)
-        return {row.group for row in rows if row.op in ("Tanh", "Sin", "Mul")}
-
-    assert groups(replica) <= {None, 0}
-    assert groups(on(1)(replica)) == {1}
-    # The call of the function is made by the thread that is in the scope.
-    assert groups(tf.function(replica)) == {2}
-
-
 def raw_collective(scoped: bool) -> list[Any]:
     """A collective op on each GPU, in scopes of different groups."""
 
@@ -145,7 +121,6 @@ def replicas() -> None:
         assert used() == {(i, j) for i in gpus() for j in range(3)}, used()
     first, last = expected[0][0], expected[0][4]
     assert np.isfinite(first) and first != last
-    scope_around_replicas(strategies[0])
 
 
 def test_replicas() -> None:

@@ -107,6 +107,29 @@ def leave(owner: object) -> bool:
     return False
 
 
+def carry(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a function run in the scopes that this thread is in now, whichever thread calls it.
+
+    Args:
+      function: any function.
+
+    Returns:
+      The same in these scopes, and in no others of the thread that calls it.
+    """
+    entries = tuple(active.entries)
+    if not entries:
+        return function
+
+    def in_scopes(*args: Any, **kwargs: Any) -> Any:
+        before, active.entries = active.entries, list(entries)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            active.entries = before
+
+    return in_scopes
+
+
 def mark(graph: Any, op: Any) -> None:
     """Gives a new op the group of the scope in which it is built (hook of ops.py).
 

@@ -207,14 +207,16 @@ def mirror(spec: Spec, task: int, scoped: bool) -> None:
 
     @tf.function
     def step(x: Any) -> Any:
-        return strategy.reduce("SUM", strategy.run(replica, args=(x,)), axis=None)
+        with on(3, scoped):
+            results = strategy.run(replica, args=(x,))
+        return strategy.reduce("SUM", results, axis=None)
 
     losses = [step(tf.constant(numbers(10 + task, 4, 16))).numpy() for _ in range(30)]
     assert losses[-1] < losses[0]
     results = (*losses, v.numpy(), w.numpy())
     print("result", *(np.asarray(r).tobytes().hex() for r in results))
     if scoped:
-        assert {1, 2} <= groups_used()
+        assert {1, 2, 3} <= groups_used()
 
 
 def results_of_mirrors(folder: Path, workers: int, scoped: bool, level: dict[str, str]) -> str:

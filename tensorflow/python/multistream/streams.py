@@ -30,10 +30,12 @@ from tensorflow.python.autograph.impl import api as autograph
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import eager_function_run
 from tensorflow.python.framework import ops
-from tensorflow.python.multistream import cuda, scope_stack, synchronize
+from tensorflow.python.multistream import cuda, replica_scopes, scope_stack, synchronize
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _T = TypeVar("_T")
+
+replica_scopes.attach()
 
 # TF_GPU_STREAM_GROUP_COUNT takes no more.
 _MOST_GROUPS = 64
@@ -267,9 +269,9 @@ def stream_scope(
 
     The result is a context manager and a decorator (the scope is then entered in each call). It may
     be entered any number of times, in any threads, and nested; the innermost scope counts. A scope
-    counts for the graph in which it is entered, in the thread that entered it. A `tf.function`, a
-    branch of `tf.cond` or a body of `tf.while_loop` that is called in a scope follows the scope,
-    except for what its own scopes say.
+    counts for the graph in which it is entered, in the thread that entered it, and for replica
+    functions of `strategy.run`. A `tf.function`, a branch of `tf.cond` or a body of `tf.while_loop`
+    that is called in a scope follows the scope, except for what its own scopes say.
 
     Args:
       stream: from `tf.cuda.get_stream`, or a `tf.cuda.StreamSetter`, which says for each op where
@@ -327,9 +329,7 @@ class StreamScope:
 
     def __enter__(self) -> Any:
         graph = graph_of_scope(self._name)
-        stream = self._stream
-        if stream is None:
-            stream = Stream(_next_group(graph))
+        stream = Stream(_next_group(graph)) if self._stream is None else self._stream
         where = stream.group if isinstance(stream, Stream) else self._group_of
         scope_stack.enter(graph, where, self._include_grad, owner=self)
         return stream

@@ -18,6 +18,7 @@ They give what they give on a worker without groups. A test names jobs, each of 
 process of its own; together they are a cluster on this machine.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from multistream.testing.cluster import (
     serve_until_the_client_ends,
     until,
 )
+from multistream.testing.deeprec import OFF, POLICIES, Clicks, config, waits
 from multistream.testing.kit import groups_used, run_job, run_threads, same
 from multistream.testing.layers import FEEDS, Layers
 
@@ -169,39 +171,55 @@ def test_the_config_of_a_server_asks_for_streams() -> None:
 STEPS = 6
 
 
-def train_in_turn(spec: Spec, task: int, folder: str, scoped: bool) -> None:
-    """A worker that makes STEPS steps after those of the worker before it."""
-    server = make_server(spec, "worker", task)
-    device = tf.train.replica_device_setter(
+def worker_device(spec: Spec, task: int) -> Any:
+    """Puts variables on the parameter server, and all else on a worker's GPU."""
+    return tf.train.replica_device_setter(
         cluster=tf.train.ClusterSpec(spec),
         worker_device=f"/job:worker/task:{task}/device:GPU:0",
         ps_device="/job:ps/device:CPU:0",
     )
-    layers = Layers(scoped, device)
-    with layers.graph.as_default(), tf.device(device):
+
+
+def take_turns(
+    server: Any, spec: Spec, task: int, folder: Path, model: Any, feeds: Sequence[Any]
+) -> list[Any]:
+    """Makes a step for each of the feeds, after the steps of the worker before this one.
+
+    Returns:
+      Losses of this worker's steps, and the weights after those of all workers.
+    """
+    with model.graph.as_default(), tf.device("/job:ps/task:0/device:CPU:0"):
         step = tf.train.get_or_create_global_step()
-        with tf.device("/job:ps/task:0/device:CPU:0"):
-            advance = tf.assign_add(step, 1)
-    feeds = {layers.x: FEEDS[task]}
+        advance = tf.assign_add(step, 1)
     workers = len(spec["worker"])
-    ready = Path(folder) / "chief"
+    ready = folder / "chief"
     if task > 0:  # or it would look for variables now, and again after 30 seconds
         until(ready.exists)
     with (
-        layers.graph.as_default(),
+        model.graph.as_default(),
         tf.train.MonitoredTrainingSession(server.target, is_chief=task == 0) as session,
     ):
         ready.touch()
-        until(lambda: session.run(step) >= STEPS * task)
-        for _ in range(STEPS):
-            session.run([layers.loss, layers.train], feeds)
+        until(lambda: session.run(step) >= len(feeds) * task)
+        losses = []
+        for feed in feeds:
+            losses.append(session.run([model.loss, model.train], {model.x: feed})[0])
             session.run(advance)
-        until(lambda: session.run(step) >= STEPS * workers)
-        if task == 0:
-            print("weights", *(w.tobytes().hex() for w in session.run(layers.weights)))
-        (Path(folder) / f"worker{task}").touch()
+        until(lambda: session.run(step) >= len(feeds) * workers)
+        weights = session.run(model.weights)
+        (folder / f"worker{task}").touch()
         # A worker that went would take its part of the cluster with it.
-        until(lambda: all((Path(folder) / f"worker{i}").exists() for i in range(workers)))
+        until(lambda: all((folder / f"worker{i}").exists() for i in range(workers)))
+    return [*losses, *weights]
+
+
+def train_in_turn(spec: Spec, task: int, folder: str, scoped: bool) -> None:
+    """A worker that makes STEPS steps after those of the worker before it."""
+    server = make_server(spec, "worker", task)
+    layers = Layers(scoped, worker_device(spec, task))
+    found = take_turns(server, spec, task, Path(folder), layers, [FEEDS[task]] * STEPS)
+    if task == 0:
+        print("weights", *(w.tobytes().hex() for w in found[STEPS:]))
     assert not scoped or {1, 2} <= groups_used()
 
 
@@ -223,6 +241,72 @@ def test_a_parameter_server_and_workers_train_what_they_train_without_groups(
     assert len(expected) == 5
     assert weights_trained(tmp_path / "nodes", True, **NODE_LEVEL) == expected
     assert weights_trained(tmp_path / "graph", False, **GRAPH_LEVEL) == expected
+
+
+# Programs for DeepRec. The branches are marked, and a policy may use group 1 for the rest.
+
+
+NO_STREAMS = "no streams"  # the last, as the first asks for all that the process has
+
+
+def serve_each(specs: dict[str, Spec], folder: str) -> None:
+    """The parameter server of several clusters."""
+    servers = [make_server(spec, "ps", 0) for spec in specs.values()]
+    until((Path(folder) / "ended").exists, seconds=300)
+    del servers
+
+
+def train_with_each_policy(
+    specs: dict[str, Spec], task: int, folder: str, steps: int, measure: bool
+) -> None:
+    """A worker of a cluster for each policy; half of the tables are on the GPU of each worker."""
+    tf.disable_v2_behavior()
+    gpus = [f"/job:worker/task:{i}/device:GPU:0" for i in range(2)]
+    forms = {name: config(use=OFF) if name == NO_STREAMS else config(4, name) for name in specs}
+    # All at once, before connections take their ports.
+    servers = {name: make_server(specs[name], "worker", task, forms[name]) for name in specs}
+    found: dict[str, list[Any]] = {}
+    waited: dict[str, list[int]] = {}
+    for policy, spec in specs.items():
+        clicks = Clicks(branches=(2, 3), device=worker_device(spec, task), table_devices=gpus)
+        signs = Path(folder) / policy
+        signs.mkdir(exist_ok=True)
+        before = waits()
+        feeds = [clicks.fed(i) for i in range(steps)]
+        found[policy] = take_turns(servers[policy], spec, task, signs, clicks, feeds)
+        waited[policy] = [b - a for a, b in zip(before, waits(), strict=True)]
+    expected = found.pop(NO_STREAMS)
+    assert expected[steps - 1] < expected[0]
+    assert not any(waited.pop(NO_STREAMS))
+    for policy, results in found.items():
+        assert same(results, expected), policy
+        leader, free, *marked = waited[policy]
+        assert min(leader, *marked) > steps, waited
+        if policy in POLICIES[:2]:  # they leave what is not marked where it is
+            assert free == 0, waited
+        elif policy != "COST_PARTITION" or not measure:  # which may find that nothing is gained
+            assert free > 0, waited
+
+
+@pytest.mark.parametrize(
+    ("policies", "measure", "steps"),
+    [(POLICIES, False, 6), (POLICIES[2:], True, 60)],
+    ids=["at once", "measured"],
+)
+def test_programs_for_deeprec_train_what_one_stream_trains_with_each_policy(
+    policies: Sequence[str], measure: bool, steps: int, tmp_path: Path
+) -> None:
+    specs = {name: make_spec(ps=1, worker=2) for name in (*policies, NO_STREAMS)}
+    variables = {
+        "TF_GPU_STREAM_GROUP_COUNT": "",
+        "TF_NODE_LEVEL_MULTISTREAM": "",
+        "TF_MULTI_STREAM_MEASURE": str(measure),
+    }
+    tasks: list[Task] = [(serve_each, (specs, str(tmp_path)), variables)]
+    for i in (1, 0):
+        arguments = (specs, i, str(tmp_path), steps, measure)
+        tasks.append((train_with_each_policy, arguments, variables))
+    run_all(tasks, tmp_path)
 
 
 def across_workers(spec: Spec, folder: str) -> None:

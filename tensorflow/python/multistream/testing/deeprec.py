@@ -15,7 +15,7 @@
 """For tests of programs that ask for streams as DeepRec's do."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,15 @@ def config(streams: int | None = 2, policy: str | None = None, use: int = ON) ->
 def waits() -> list[int]:
     """How often each group has waited for another one."""
     return [group.waits for group in tf.cuda.stream_stats()]
+
+
+POLICIES = (
+    "NO_PARTITION",
+    "USER_DEFINED_PARTITION",
+    "EMBEDDING_GRAPH_PARTITION",
+    "FULL_GRAPH_PARTITION",
+    "COST_PARTITION",
+)
 
 
 def stream(number: int, scoped: bool) -> Any:
@@ -107,3 +116,53 @@ class Plane:
             session.run(self.start)
             losses = [session.run([self.loss, self.train], feeds)[0] for _ in range(steps)]
             return [*losses, *session.run([self.wx, self.wy, self.b])]
+
+
+def _turn(i: int, streams: Sequence[int]) -> Any:
+    return stream(streams[i % len(streams)], scoped=True) if streams else contextlib.nullcontext()
+
+
+class Clicks:
+    """A recommender of four embedding tables and two dense branches, in a graph of its own.
+
+    Args:
+      tables: streams of the lookups, which take turns; empty for none.
+      branches: streams of the two branches; empty for none.
+      device: of what is not a table, as for tf.device.
+      table_devices: of the tables, which take turns.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[int] = (),
+        branches: Sequence[int] = (),
+        device: Any = None,
+        table_devices: Sequence[Any] = (None,),
+    ) -> None:
+        self.graph = tf.Graph()
+        with self.graph.as_default(), tf.device(device):
+            tf.set_random_seed(1)
+            self.x = tf.placeholder(tf.int64, [4, 16])
+            found = []
+            for i in range(4):
+                with _turn(i, tables), tf.device(table_devices[i % len(table_devices)]):
+                    table = tf.get_variable(f"table{i}", [50, 8])
+                    found.append(tf.nn.embedding_lookup(table, self.x[i]))
+            x = tf.concat(found, 1)
+            ends = []
+            for i in range(2):
+                with _turn(i, branches):
+                    y = x
+                    for layer in range(3):
+                        w = tf.get_variable(f"w{i}{layer}", [y.shape[1], 12])
+                        y = tf.tanh(tf.matmul(y, w))
+                    ends.append(tf.reduce_sum(y, 1))
+            self.loss = tf.reduce_mean(tf.square(ends[0] * ends[1] - 1.0))
+            self.train = tf.train.AdagradOptimizer(0.1).minimize(self.loss)
+            self.start = tf.global_variables_initializer()
+            self.weights = tf.trainable_variables()
+
+    @staticmethod
+    def fed(step: int) -> Any:
+        """The ids of a step."""
+        return (np.random.RandomState(3).randint(0, 50, [4, 16]) + step) % 50

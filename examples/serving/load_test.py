@@ -1,0 +1,104 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Load by Locust finds every answer right, and counts what is not."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+import serving_kit
+from conftest import Saved
+from serving_kit import Server
+
+
+class Load(NamedTuple):
+    """How a run of Locust ended, and the requests and failures of each API."""
+
+    status: int
+    requests: dict[str, int]
+    failures: dict[str, int]
+
+
+def locust(server: Server, folder: pathlib.Path, model: str, **example: Any) -> Any:
+    """Two users of each API call the server for a moment, with an example of these arrays."""
+    np.savez(folder / "example.npz", **example)
+    locustfile = serving_kit.FOLDER / "locustfile.py"
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "locust", f"--locustfile={locustfile}", "--headless", "--json"),
+            *("--users=4", "--spawn-rate=4", "--run-time=3s", f"--host={server.url}"),
+            *(f"--grpc={server.address}", f"--model={model}", "--example=example.npz"),
+        ],
+        env=serving_kit.environment(),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def load(server: Server, folder: pathlib.Path, x: Any, y: Any, model: str = "toy") -> Load:
+    """A run of Locust that wants y as the answer to x."""
+    done = locust(server, folder, model, **{"inputs/x": x, "outputs/y": y})
+    assert done.stdout, done.stderr[-3000:]
+    entries = json.loads(done.stdout)
+    requests = {entry["method"]: entry["num_requests"] for entry in entries}
+    assert requests.keys() == {"gRPC", "POST"}
+    return Load(
+        done.returncode, requests, {entry["method"]: entry["num_failures"] for entry in entries}
+    )
+
+
+def test_every_answer_under_load_is_right(
+    server: Server, saved: Saved, tmp_path: pathlib.Path
+) -> None:
+    before = server.calls("Predict", "OK")
+    done = load(server, tmp_path, saved.answers["x"], saved.answers["y2"])
+    assert done.status == 0
+    assert done.failures == {"gRPC": 0, "POST": 0}
+    # Of those that were under way at the end only the server may know.
+    assert server.calls("Predict", "OK") - before >= sum(done.requests.values())
+
+
+def test_wrong_answers_under_load_are_failures(
+    server: Server, saved: Saved, tmp_path: pathlib.Path
+) -> None:
+    y = saved.answers["y2"].copy()
+    y[-1, -1] = np.nextafter(y[-1, -1], np.float32(2))  # one bit
+    done = load(server, tmp_path, saved.answers["x"], y)
+    assert done.status == 1
+    assert done.failures == done.requests
+
+
+def test_errors_under_load_are_failures(
+    server: Server, saved: Saved, tmp_path: pathlib.Path
+) -> None:
+    done = load(server, tmp_path, saved.answers["x"], saved.answers["y2"], model="none")
+    assert done.status == 1
+    assert done.failures == done.requests
+
+
+def test_an_example_that_says_no_answer_is_refused(
+    server: Server, saved: Saved, tmp_path: pathlib.Path
+) -> None:
+    done = locust(server, tmp_path, "toy", **{"inputs/x": saved.answers["x"]})
+    assert done.returncode != 0
+    assert "--example example.npz: it must have arrays" in done.stderr

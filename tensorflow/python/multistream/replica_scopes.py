@@ -1,0 +1,45 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Makes the scopes around `strategy.run` count in replica functions.
+
+Scopes are a thread's. Strategies such as `tf.distribute.MirroredStrategy` call a replica function
+in a thread for each replica, and what it passes to `merge_call`, such as an all-reduce, in the
+thread that called `strategy.run`. With a function go devices, name scopes and control dependencies;
+here the scopes go with it, too.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.distribute import mirrored_run
+from tensorflow.python.multistream import scope_stack
+
+
+def _with_scopes(hand_over: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(hand_over)
+    def with_scopes(
+        owner: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return hand_over(owner, scope_stack.carry(function), args, kwargs)
+
+    return with_scopes
+
+
+def attach() -> None:
+    """Has TensorFlow hand over scopes from now on; called once, when it is imported."""
+    context = mirrored_run._MirroredReplicaContext
+    mirrored_run._call_for_each_replica = _with_scopes(mirrored_run._call_for_each_replica)
+    context._merge_call = _with_scopes(context._merge_call)

@@ -1,0 +1,213 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Scopes around and inside `strategy.run`, whose replica functions run in threads of their own.
+
+A test names a job, which runs in a process of its own, with two emulated GPUs. What a job builds
+without scopes runs on group 0 of each GPU and is the reference for the same thing with scopes.
+"""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from multistream.testing.gpus import gpus, numbers, run
+from multistream.testing.kit import on, same
+
+Step = Callable[[Any], Any]
+Make = Callable[[Any, "Model"], Step]
+
+
+def mirrored() -> Any:
+    return tf.distribute.MirroredStrategy(
+        ["/gpu:0", "/gpu:1"], tf.distribute.ReductionToOneDevice()
+    )
+
+
+class Model:
+    """Two weights, and a replica function that trains them.
+
+    Args:
+      inside: the group of a branch; None for no scope.
+      as_function: whether the replica function calls a `tf.function` for loss and gradients.
+    """
+
+    def __init__(self, inside: int | None, as_function: bool) -> None:
+        self.strategy = mirrored()
+        self._inside = inside
+        with self.strategy.scope():
+            self._weights = [tf.Variable(numbers(k, 6, 6)) for k in range(2)]
+        self._made = tf.function(self._gradients) if as_function else self._gradients
+
+    def _gradients(self, x: Any) -> tuple[Any, list[Any]]:
+        v, w = self._weights
+        with tf.GradientTape() as tape:
+            a = tf.tanh(tf.matmul(x, v))
+            with on(self._inside, self._inside is not None):
+                b = tf.sin(tf.matmul(x, w))
+            loss = tf.reduce_mean(tf.math.squared_difference(a * b, x))
+        return loss, tape.gradient(loss, [v, w])
+
+    def replica(self, x: Any) -> Any:
+        """Its own loss. The weights change by what all replicas have found."""
+        context = tf.distribute.get_replica_context()
+        x *= 1.0 + tf.cast(context.replica_id_in_sync_group, tf.float32)
+        loss, gradients = self._made(x)
+        gradients = context.all_reduce("SUM", gradients)
+        for variable, gradient in zip(self._weights, gradients, strict=True):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+
+    def trained(self, step: Step) -> list[Any]:
+        """Losses of some steps, of each replica, and the weights after them."""
+        x = tf.constant(numbers(3, 5, 6))
+        losses = [self.strategy.experimental_local_results(step(x)) for _ in range(4)]
+        return [x.numpy() for x in (*sum(losses, ()), *self._weights)]
+
+
+def in_function(scope: Any, model: Model) -> Step:
+    """A step that is a function."""
+
+    def step(x: Any) -> Any:
+        with scope:
+            return model.strategy.run(model.replica, args=(x,))
+
+    made: Step = tf.function(step)
+    return made
+
+
+def of_function(scope: Any, model: Model) -> Step:
+    """Likewise, with a replica function that is one itself."""
+
+    def step(x: Any) -> Any:
+        with scope:
+            return model.strategy.run(tf.function(model.replica), args=(x,))
+
+    made: Step = tf.function(step)
+    return made
+
+
+def eager(_scope: Any, model: Model) -> Step:
+    return lambda x: model.strategy.run(model.replica, args=(x,))
+
+
+def eager_of_function(_scope: Any, model: Model) -> Step:
+    replica = tf.function(model.replica)
+    return lambda x: model.strategy.run(replica, args=(x,))
+
+
+def waits() -> dict[tuple[int, int], int]:
+    """How often each group has waited for another one, by GPU and group."""
+    return {(s.gpu, s.group): s.waits for s in tf.cuda.stream_stats()}
+
+
+NO_SCOPE = contextlib.nullcontext()
+
+
+def results_and_groups(
+    make: Make,
+    scope: Any = NO_SCOPE,
+    inside: int | None = None,
+    as_function: bool = False,
+) -> tuple[list[Any], set[int]]:
+    """What a step trains, and the groups, on both GPUs, that waited for one another in it."""
+    model = Model(inside, as_function)
+    before = waits()
+    results = model.trained(make(scope, model))
+    places = {place for place, count in waits().items() if count > before[place]}
+    groups = {group for _, group in places}
+    assert places == {(i, group) for i in gpus() for group in groups}
+    return results, groups
+
+
+def training() -> None:
+    expected, groups = results_and_groups(in_function)
+    assert groups == set()
+    assert len({float(loss) for loss in expected[:8]}) == 8
+    policy = tf.cuda.auto_stream("full_graph", always=True)
+    make: Make
+    for make in (in_function, of_function):
+        for scope, inside, wanted in (
+            (NO_SCOPE, None, set()),
+            (on(2), None, {0, 2}),
+            (NO_SCOPE, 1, {0, 1}),
+            (on(2), 1, {0, 1, 2}),
+            (policy, None, {0, 1}),
+        ):
+            results, groups = results_and_groups(make, scope, inside)
+            assert same(results, expected), (make, scope, inside)
+            assert groups == wanted, (make, scope, inside, groups)
+    # In eager code only functions can have scopes: those that a replica calls, or what it is.
+    expected, groups = results_and_groups(eager, as_function=True)
+    assert groups == set()
+    for make, as_function in ((eager, True), (eager_of_function, False)):
+        results, groups = results_and_groups(make, NO_SCOPE, 1, as_function)
+        assert same(results, expected), make
+        assert groups == {0, 1}, (make, groups)
+    with pytest.raises(RuntimeError, match="was entered in eager code"):
+        results_and_groups(eager, inside=1)
+
+
+def test_scopes_around_and_inside_strategy_run_train_what_one_stream_trains() -> None:
+    run(training, TF_GPU_STREAM_GROUP_COUNT="3")
+
+
+def threads() -> None:
+    """Each op is in the scope in which its line is, whichever thread builds it."""
+    strategy = mirrored()
+
+    def merged(_strategy: Any, x: Any) -> Any:
+        with on(0):
+            first = tf.cosh(strategy.experimental_local_results(x)[0])
+        return tf.sinh(first)
+
+    def replica(x: Any) -> Any:
+        x = tf.tanh(x)
+        context = tf.distribute.get_replica_context()
+        with on(1):
+            x = context.all_reduce("SUM", tf.sin(x))
+            merge = context.merge_call(merged, args=(x,))
+        return tf.exp(x) + merge
+
+    @tf.function(autograph=False)
+    def step(x: Any) -> Any:
+        with on(2):
+            results = strategy.run(replica, args=(x,))
+            x = tf.square(x)
+        return tf.negative(strategy.experimental_local_results(results)[0]) + x
+
+    x = numbers(3, 4)
+    total = 2.0 * np.sin(np.tanh(x))
+    right = np.square(x) - np.exp(total) - np.sinh(np.cosh(total))
+    assert np.allclose(step(tf.constant(x)), right, rtol=1e-4, atol=1e-4)
+    wanted = {
+        "Tanh": 2,
+        "Sin": 1,
+        "AddN": 1,
+        "Cosh": 0,
+        "Sinh": 1,
+        "Exp": 2,
+        "Square": 2,
+        "Neg": None,
+    }
+    found = {(row.op, row.group) for row in tf.cuda.stream_groups_of(step) if row.op in wanted}
+    assert found == set(wanted.items())
+
+
+def test_each_thread_of_replicas_builds_in_the_scopes_of_the_program() -> None:
+    run(threads, TF_GPU_STREAM_GROUP_COUNT="3")
