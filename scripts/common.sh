@@ -132,6 +132,10 @@ install_system_packages() {
     ! -e /usr/local/include/gtest/gtest.h ]]; then
     missing+=(libgtest-dev)
   fi
+  if [[ "${1:-}" == --test && ! -e /usr/include/benchmark/benchmark.h &&
+    ! -e /usr/local/include/benchmark/benchmark.h ]]; then
+    missing+=(libbenchmark-dev)
+  fi
   if ((${#missing[@]} == 0)); then return; fi
 
   local as_root=()

@@ -90,7 +90,8 @@ stage "style, types, patches, links" "The message above says what to do."
 
 stage "C++ tests" "Run one test by itself: bazel test //package:name."
 run_bazel test --curses=no --show_progress_rate_limit=15 \
-  --repo_env="TFMS_PYTHON=${python}" //...
+  --repo_env="TFMS_PYTHON=${python}" //... \
+  //tensorflow/core/common_runtime/multistream/testing:{part,step}_benchmarks
 
 stage "rooms of the runtime" "The error above names the room."
 python3 build/check_rooms.py --bazel "$(bazel_command)" --option="--repo_env=TFMS_PYTHON=${python}"

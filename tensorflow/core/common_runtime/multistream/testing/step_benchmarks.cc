@@ -13,17 +13,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What do stream groups cost an op? On an emulated GPU, whose device is the
-// CPU's with stream groups added, a chain of small ops runs in one thread: on
-// the CPU, on the GPU outside every scope, in one group's scope, and going back
-// and forth between two groups. Prints nanoseconds an op.
-//
-//   TF_MULTI_STREAM_EMULATED_GPUS=1 TF_GPU_STREAM_GROUP_COUNT=4 \
-//     TF_NODE_LEVEL_MULTISTREAM=true op_cost_benchmark
+// What does a step on a stream group cost, beside one on TensorFlow's CPU? On
+// an emulated GPU, whose kernels are the CPU's. benchmarks/micro_benchmarks.py
+// runs it in the environments that the benchmarks need, and says what the names
+// mean.
 
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
+#include <benchmark/benchmark.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,16 +38,19 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-constexpr int kOps = 2000;
-constexpr int kRounds = 201;
+constexpr char kGpu[] = "/device:GPU:0";
+// It gets its input from the first CPU, as a GPU does: a graph that receives
+// takes the executor longer.
+constexpr char kStock[] = "/device:CPU:1";
 
+// A chain of small ops, which run in the thread that calls.
 class Chain {
  public:
   // Op i is in group groups[i % groups.size()], if there are any.
-  Chain(const std::string& device, const std::vector<int>& groups) {
+  Chain(const std::string& device, int ops, const std::vector<int>& groups) {
     Scope root = Scope::NewRootScope().WithDevice(device);
     Output y = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
-    for (int i = 0; i < kOps; ++i) {
+    for (int i = 0; i < ops; ++i) {
       y = ops::Neg(root.WithOpName("op_" + std::to_string(i)), y);
     }
     GraphDef graph;
@@ -63,8 +62,6 @@ class Chain {
           groups[i++ % groups.size()]);
     }
     SessionOptions options;
-    // The second CPU gets its input from the first, as a GPU does: a graph that
-    // receives takes the executor longer.
     (*options.config.mutable_device_count())["CPU"] = 2;
     GraphOptions* how = options.config.mutable_graph_options();
     how->mutable_optimizer_options()->set_opt_level(OptimizerOptions::L0);
@@ -75,61 +72,56 @@ class Chain {
     TF_CHECK_OK(session_->Create(graph));
     CallableOptions callable;
     callable.add_feed("x:0");
-    callable.add_target("op_" + std::to_string(kOps - 1));
+    callable.add_target("op_" + std::to_string(ops - 1));
     callable.mutable_run_options()->set_inter_op_thread_pool(-1);
     TF_CHECK_OK(session_->MakeCallable(callable, &handle_));
+    for (int round = 0; round < 5; ++round) Run();  // it may be recorded
   }
 
-  double NanosecondsPerOp() {
-    Tensor x(DT_FLOAT, TensorShape({1}));
-    x.flat<float>()(0) = 1;
-    const auto start = std::chrono::steady_clock::now();
-    TF_CHECK_OK(session_->RunCallable(handle_, {x}, nullptr, nullptr));
-    return std::chrono::duration<double, std::nano>(
-               std::chrono::steady_clock::now() - start)
-               .count() /
-           kOps;
+  void Run() {
+    TF_CHECK_OK(session_->RunCallable(handle_, {x_}, nullptr, nullptr));
   }
 
  private:
+  Tensor x_{1.0f};
   std::unique_ptr<Session> session_;
   Session::CallableHandle handle_;
 };
 
-int Main() {
-  if (StreamGroupCount() < 3) {
-    std::fprintf(stderr,
-                 "Set TF_MULTI_STREAM_EMULATED_GPUS=1 and "
-                 "TF_GPU_STREAM_GROUP_COUNT=4.\n");
-    return 1;
+// Steps of a chain of state.range(0) ops, in all threads the same one.
+void RunSteps(benchmark::State& state, const std::string& device,
+              const std::vector<int>& groups) {
+  static std::unique_ptr<Chain>* const chain = new std::unique_ptr<Chain>;
+  if (state.thread_index() == 0) {
+    *chain = std::make_unique<Chain>(device, state.range(0), groups);
   }
-  const std::string gpu = "/device:GPU:0";
-  struct Case {
-    const char* name;
-    Chain chain;
-    std::vector<double> rounds;
-  };
-  std::vector<Case> cases;
-  cases.push_back({"stock (CPU device)", Chain("/device:CPU:1", {}), {}});
-  cases.push_back({"no scope", Chain(gpu, {}), {}});
-  cases.push_back({"scope of group 2", Chain(gpu, {2}), {}});
-  cases.push_back({"groups 1 and 2 in turn", Chain(gpu, {1, 2}), {}});
-  for (int round = 0; round < kRounds; ++round) {
-    for (Case& c : cases) c.rounds.push_back(c.chain.NanosecondsPerOp());
-  }
-  double stock = 0;
-  for (Case& c : cases) {
-    std::nth_element(c.rounds.begin(), c.rounds.begin() + kRounds / 2,
-                     c.rounds.end());
-    const double median = c.rounds[kRounds / 2];
-    if (stock == 0) stock = median;
-    std::printf("%-24s %7.0f ns/op  %+7.0f\n", c.name, median, median - stock);
-  }
-  return 0;
+  for (auto _ : state) (*chain)->Run();
 }
+
+void Step(benchmark::State& state) { RunSteps(state, kGpu, {}); }
+void StepStock(benchmark::State& state) { RunSteps(state, kStock, {}); }
+void StepInScope(benchmark::State& state) { RunSteps(state, kGpu, {2}); }
+void StepOfTwoGroups(benchmark::State& state) { RunSteps(state, kGpu, {1, 2}); }
+
+#define FOR_CHAINS(name) \
+  BENCHMARK(name)->Arg(1)->Arg(300)->Threads(1)->Threads(4)->UseRealTime()
+
+FOR_CHAINS(StepStock);
+FOR_CHAINS(Step);
+FOR_CHAINS(StepInScope);
+FOR_CHAINS(StepOfTwoGroups);
 
 }  // namespace
 }  // namespace multistream
 }  // namespace tensorflow
 
-int main() { return tensorflow::multistream::Main(); }
+int main(int argc, char** argv) {
+  if (tensorflow::multistream::StreamGroupCount() < 3) {
+    fprintf(stderr,
+            "Set TF_MULTI_STREAM_EMULATED_GPUS=1 and "
+            "TF_GPU_STREAM_GROUP_COUNT=4.\n");
+    return 1;
+  }
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}
