@@ -139,6 +139,8 @@ class Clients:
         for thread in threads:
             thread.start()
         time.sleep(self._options.seconds)
+        while min(self._calls) < self._options.calls and all(x.is_alive() for x in threads):
+            time.sleep(0.01)
         self._ended.set()
         for thread in threads:
             thread.join()
@@ -163,6 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
     add("--batch", type=int, default=16)
     add("--threads", type=int, default=16)
     add("--seconds", type=float, default=60)
+    add("--calls", type=int, default=0, help="of each thread, at least, however long that takes")
     add("--change-ms", type=float, default=10, help="pause between two changes; 0: no change")
     add("--assign-every", type=int, default=100, help="of the changes, which one assigns")
     add("--write-expected", help=argparse.SUPPRESS)
