@@ -52,7 +52,7 @@ def tfms_copts(copts = []):
 def _include(precompiled, copts = []):
     return select({
         "//build:every_header_by_itself": [],
-        "//conditions:default": copts + ["-Winvalid-pch", "-include", "build/%s/%s.h" % (precompiled, precompiled)],
+        "//conditions:default": copts + ["-Winvalid-pch", "-include", "$(BINDIR)/build/%s/%s.h" % (precompiled, precompiled)],
     })
 
 def _headers(precompiled = _PRECOMPILED):

@@ -126,6 +126,7 @@ install_system_packages() {
   local missing
   mapfile -t missing < <(missing_python)
   if ! command -v bazel bazelisk >/dev/null; then missing+=(bazel-bootstrap); fi
+  if ! command -v clang >/dev/null; then missing+=(clang); fi
   if ! command -v g++ >/dev/null; then missing+=(g++); fi
   if [[ "${1:-}" == --test ]] && ! command -v git >/dev/null; then missing+=(git); fi
   if [[ "${1:-}" == --test && ! -e /usr/include/gtest/gtest.h &&

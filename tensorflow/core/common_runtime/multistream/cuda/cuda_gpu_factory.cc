@@ -74,7 +74,10 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     if (!physical.ok()) return physical.status();
     absl::StatusOr<std::vector<GpuSizes>> sizes = PlanGroupSizes(
         options_, options.config, *physical,
-        [this](int gpu) { return allocators_.FirstMemoryOf(gpu); });
+        [this](int gpu) {
+          mu_.AssertHeld();
+          return allocators_.FirstMemoryOf(gpu);
+        });
     if (!sizes.ok()) return sizes.status();
     if (sizes->empty()) return absl::OkStatus();
 

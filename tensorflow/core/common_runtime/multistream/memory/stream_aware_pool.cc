@@ -264,6 +264,7 @@ void StreamAwarePool::Take(Chunk* chunk, int group, size_t size) {
   bool was_used = false;  // by another group
   // Leaves what is beyond `wanted` to whose it was.
   auto take = [&](Chunk* part, size_t before) {
+    mu_.AssertHeld();
     chunks_.RemoveFree(part);
     if (before + part->size > wanted) {
       chunks_.SplitIfWorthIt(part, wanted - before);

@@ -405,6 +405,7 @@ void Sanitizer::Sweep() {
   for (auto& [begin, block] : blocks_) {
     drop(
         [&](const TouchPtr& touch) {
+          mu_.AssertHeld();
           return settled(touch) ||
                  touch->position <= completed[touch->use.group];
         },

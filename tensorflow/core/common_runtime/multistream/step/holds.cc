@@ -89,10 +89,10 @@ void StepHolds::Keep(StreamGroup* group, absl::Span<Tensor> tensors,
 void StepHolds::Release(const void* data) {
   if (data == nullptr || order_ == nullptr) return;
   for (int i = 1; i < gpu_->size(); ++i) {
-    auto& by_data = held_by_[i].by_data;
     for (int64_t waited_for = -1;;) {
       EnqueuedHold kept;  // dropped without the lock
       absl::MutexLock lock(&mu_);
+      auto& by_data = held_by_[i].by_data;
       auto found = by_data.find(data);
       if (found == by_data.end()) break;
       if (found->second.position == waited_for) {
