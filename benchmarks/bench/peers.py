@@ -190,7 +190,7 @@ _ALL = (
     ),
     Peer(
         "pytorch_graphs",
-        "PyTorch, a CUDA graph a client",
+        "PyTorch, CUDA graphs",
         ("torch_program", "torch"),
         options={"graphs": True},
         tensorflow_kernels=False,

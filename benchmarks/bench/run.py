@@ -148,6 +148,8 @@ class Run:
         if reference in failed:
             why = f"there is nothing to compare with: {REFERENCE.name}: {failed[reference]}"
             failed = dict.fromkeys(teams, why)
+        for team, why in failed.items():
+            self._say(f"failed: {team}: {why}")
         for one, row in rows.items():
             row.failure = failed.get(one.team, "")
         for number in range(self._effort.rounds):
@@ -155,7 +157,7 @@ class Run:
             late: list[Configuration] = []
             for one in order_of_round(list(rows), number):
                 if rows[one].failure:
-                    progress.did(f"{one}: failed: {rows[one].failure}")
+                    progress.leave_out(1)
                 elif number == 0 and time.monotonic() >= end:
                     late.append(one)
                 else:

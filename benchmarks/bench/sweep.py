@@ -38,6 +38,10 @@ class Team:
     peer: str
     parallel: int
 
+    def __str__(self) -> str:
+        parallel = f" {self.parallel}" if self.parallel > 1 else ""
+        return f"{self.peer}{parallel}, {self.workload}"
+
 
 @dataclasses.dataclass(frozen=True)
 class Configuration:

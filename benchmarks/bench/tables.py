@@ -103,7 +103,10 @@ def best_table(results: Results) -> str:
 
 def wrong_table(results: Results) -> str:
     """What failed, and what gave wrong results, a line each."""
-    return "\n".join(
-        f"{row.configuration}: {row.failure or f'{row.wrong} wrong results'}"
+    lines = [
+        f"{row.configuration.team}: {row.failure}"
+        if row.failure
+        else f"{row.configuration}: {row.wrong} wrong results"
         for row in results.bad
-    )
+    ]
+    return "\n".join(dict.fromkeys(lines))

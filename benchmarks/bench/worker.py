@@ -79,7 +79,8 @@ class Worker:
             inputs = self._inputs(batch)
             self._program.prepare(inputs, 1, "function")
             with self._program.around(0):
-                self._program.rewind()
+                if self._workload.training:
+                    self._program.rewind()
                 for i, x in enumerate(inputs):
                     results[f"{batch}_{i}"] = self._program.query(0, x)
         np.savez(path, **results)  # type: ignore[arg-type]
