@@ -50,7 +50,7 @@ class NumpyOps:
 
     def split(self, x: Any, parts: int) -> Sequence[Any]:
         """The reverse of `concat`, for parts of equal size."""
-        return np.split(x, parts, -1)
+        return list(np.split(x, parts, -1))
 
     def stack(self, rows: Sequence[Any]) -> Any:
         """Tensors put together along a new second dimension."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import pathlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -138,8 +139,7 @@ def pictures(results: Results, workload: Workload) -> list[Picture]:
         of = [
             row
             for row in results.measured
-            if row.configuration.team.workload == workload.name
-            and row.configuration.batch == batch
+            if row.configuration.team.workload == workload.name and row.configuration.batch == batch
         ]
         name = f"{workload.name}_batch_{batch}" if len(workload.batches) > 1 else workload.name
         title = name.replace("_", " ")
@@ -193,9 +193,7 @@ def _latency(results: Results, name: str, title: str, rows: Sequence[Row]) -> Pi
 def _memory(name: str, title: str, rows: Sequence[Row]) -> Picture:
     most = max((row.configuration.clients for row in rows), default=0)
     counted = [
-        row
-        for row in rows
-        if row.configuration.clients == most and row.memory_mib is not None
+        row for row in rows if row.configuration.clients == most and row.memory_mib is not None
     ]
     lines = []
     for peer, of in _by_peer(counted).items():
@@ -219,8 +217,8 @@ def _memory(name: str, title: str, rows: Sequence[Row]) -> Picture:
 
 def _training(name: str, title: str, rows: Sequence[Row]) -> Picture:
     lines = []
-    for peer, of in _by_peer(rows).items():
-        of = sorted(of, key=lambda row: row.configuration.team.parallel)
+    for peer, of_peer in _by_peer(rows).items():
+        of = sorted(of_peer, key=lambda row: row.configuration.team.parallel)
         times = [row.values("p50_ms") for row in of]
         lines.append(
             Line(
@@ -265,8 +263,6 @@ def draw(picture: Picture, theme: Theme, note: str = "") -> Figure:
     settings = {
         "font.size": _POINTS,
         "font.family": "sans-serif",
-        "svg.fonttype": "none",
-        "svg.hashsalt": picture.name,
         "text.color": theme["ink"],
         "axes.labelcolor": theme["ink"],
         "xtick.color": theme["ink"],
@@ -357,16 +353,21 @@ def _number(value: float) -> str:
 
 def svg(picture: Picture) -> str:
     """Draws a picture for a page: its colours are variables `--NAME` of the themes' names."""
-    text = _saved(draw(picture, LIGHT), "svg").decode()
+    text = _saved(picture, LIGHT, "svg").decode()
     text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    # Names such as line2d_3, which nothing uses, and which another picture has, too.
+    text = re.sub(r' id="[\w.]+_\d+"', "", text)
     for name, colour in LIGHT.items():
         text = text.replace(colour, f"var(--{name})")
     return text
 
 
-def _saved(figure: Figure, kind: str) -> bytes:
+def _saved(picture: Picture, theme: Theme, kind: str, note: str = "") -> bytes:
     file = io.BytesIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "bench"}):
+    figure = draw(picture, theme, note)
+    # Names inside the file are made of the salt: pictures of one page must not share any.
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": picture.name}):
         metadata = {"Date": None} if kind == "svg" else None
         figure.savefig(file, format=kind, dpi=200, metadata=metadata)
     return file.getvalue()
@@ -384,7 +385,6 @@ def write(found: Sequence[Picture], folder: pathlib.Path, note: str) -> None:
     themes: dict[str, Theme] = {"light": LIGHT, "dark": DARK}
     for picture in found:
         for name, theme in themes.items():
-            figure = draw(picture, theme, note)
             for kind in ("svg", "png"):
                 path = folder / f"{picture.name}-{name}.{kind}"
-                path.write_bytes(_saved(figure, kind))
+                path.write_bytes(_saved(picture, theme, kind, note))

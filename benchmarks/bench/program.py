@@ -79,6 +79,7 @@ class Program(abc.ABC):
 
     def rewind(self) -> None:
         """Gives a model that is trained its first weights again."""
+        raise NotImplementedError(f"{self.version()} trains nothing here")
 
     def counters(self) -> dict[str, float]:
         """What the framework has counted: `replays` and `peak_mib`, if it does."""

@@ -40,7 +40,8 @@ _STYLE = f"""
 body {{ margin: 0 auto; padding: 1rem; max-width: 90rem; background: var(--ground);
   color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }}
 h1 {{ font-size: 1.5rem; line-height: 1.2; }}
-h2 {{ font-size: 1.2rem; margin: 2.5rem 0 0; border-top: 1px solid var(--faint); padding-top: 1rem; }}
+h2 {{ font-size: 1.2rem; margin: 2.5rem 0 0; padding-top: 1rem;
+  border-top: 1px solid var(--faint); }}
 a {{ color: var(--blue); }}
 nav a {{ display: inline-block; padding: 0.3rem 0.9rem 0.3rem 0; }}
 .pictures {{ display: grid; gap: 1rem 2rem;
@@ -88,9 +89,7 @@ def _table(rows: Sequence[Row], setting: str) -> str:
     body = []
     for row in rows:
         ours = PEERS[row.configuration.team.peer].ours
-        body.append(
-            line("td", cells(row)[_FIRST:], "bad" if row.wrong else "ours" if ours else "")
-        )
+        body.append(line("td", cells(row)[_FIRST:], "bad" if row.wrong else "ours" if ours else ""))
     return (
         f'<div class="wide"><table><thead>{line("th", columns)}</thead>'
         f"<tbody>{''.join(body)}</tbody></table></div>"

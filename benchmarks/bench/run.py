@@ -132,11 +132,34 @@ class Run:
         progress: Progress,
     ) -> None:
         """Measures a workload until `end`, of time.monotonic()."""
+        expected = self._folder / f"{workload.name}.npz"
+        failed = self._start(workload, fleet, [one.team for one in rows], expected)
+        for one, row in rows.items():
+            row.failure = failed.get(one.team, "")
+        for number in range(self._effort.rounds):
+            began = time.monotonic()
+            self._round(number, fleet, rows, expected, end, progress)
+            took = time.monotonic() - began
+            left = self._effort.rounds - number - 1
+            if left and time.monotonic() + took > end:
+                progress.leave_out(left * len(rows))
+                self._results.left_out.append(
+                    f"{workload.name}: {number + 1} of {self._effort.rounds} rounds"
+                )
+                break
+
+    def _start(
+        self, workload: Workload, fleet: Fleet, wanted: Sequence[Team], expected: pathlib.Path
+    ) -> dict[Team, str]:
+        """Starts all that run a workload, and writes the expected results.
+
+        Returns:
+            Why teams failed.
+        """
         reference = Team(workload.name, REFERENCE.name, 1)
-        teams = list(dict.fromkeys([reference, *(one.team for one in rows)]))
+        teams = list(dict.fromkeys([reference, *wanted]))
         self._say(f"{workload.name} ({workload.title}): starting {len(teams)} kinds of processes")
         failed = fleet.start(teams)
-        expected = self._folder / f"{workload.name}.npz"
         for team in teams:
             if team not in failed:
                 try:
@@ -150,31 +173,29 @@ class Run:
             failed = dict.fromkeys(teams, why)
         for team, why in failed.items():
             self._say(f"failed: {team}: {why}")
-        for one, row in rows.items():
-            row.failure = failed.get(one.team, "")
-        for number in range(self._effort.rounds):
-            began = time.monotonic()
-            late: list[Configuration] = []
-            for one in order_of_round(list(rows), number):
-                if rows[one].failure:
-                    progress.leave_out(1)
-                elif number == 0 and time.monotonic() >= end:
-                    late.append(one)
-                else:
-                    self._measure(fleet, rows[one], expected, progress)
-            self._results.left_out += [f"not measured: {one}" for one in late]
-            took = time.monotonic() - began
-            left = self._effort.rounds - number - 1
-            if left and time.monotonic() + took > end:
-                progress.leave_out(left * len(rows) + len(late))
-                self._results.left_out.append(
-                    f"{workload.name}: {number + 1} of {self._effort.rounds} rounds"
-                )
-                break
+        return failed
 
-    def _measure(
-        self, fleet: Fleet, row: Row, expected: pathlib.Path, progress: Progress
+    def _round(
+        self,
+        number: int,
+        fleet: Fleet,
+        rows: Mapping[Configuration, Row],
+        expected: pathlib.Path,
+        end: float,
+        progress: Progress,
     ) -> None:
+        """Measures each configuration once; names those that the first round has no time for."""
+        for one in order_of_round(list(rows), number):
+            row = rows[one]
+            if row.failure or (number > 0 and not row.rounds):
+                progress.leave_out(1)
+            elif number == 0 and time.monotonic() >= end:
+                progress.leave_out(1)
+                self._results.left_out.append(f"not measured: {one}")
+            else:
+                self._measure(fleet, row, expected, progress)
+
+    def _measure(self, fleet: Fleet, row: Row, expected: pathlib.Path, progress: Progress) -> None:
         one, effort = row.configuration, self._effort
         try:
             workers = fleet[one.team]
@@ -186,6 +207,4 @@ class Run:
         row.rounds.append(done)
         row.memory_mib = workers.memory_mib or None
         wrong = f", {done.wrong} WRONG" if done.wrong else ""
-        progress.did(
-            f"{one}: {done.queries_per_second:,.0f}/s, p99 {done.p99_ms:.2f} ms{wrong}"
-        )
+        progress.did(f"{one}: {done.queries_per_second:,.0f}/s, p99 {done.p99_ms:.2f} ms{wrong}")

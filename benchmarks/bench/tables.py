@@ -48,7 +48,7 @@ def best_rows(results: Results) -> list[Row]:
         key = (one.team.workload, one.batch, one.clients, one.team.peer)
         cases.setdefault(key, []).append(row)
     order, peers = list(WORKLOADS), list(PEERS)
-    found = [row for rows in cases.values() if (row := best(rows))]
+    found = [first for rows in cases.values() if (first := best(rows)) is not None]
     return sorted(
         found,
         key=lambda row: (

@@ -158,7 +158,7 @@ class _Copy:
         if call == "serving":
             serve: Callable[[np.ndarray], np.ndarray] = tf.cuda.serving_callable(concrete)
             return serve
-        return lambda x: concrete(tf.constant(x)).numpy()  # type: ignore[no-any-return]
+        return lambda x: concrete(tf.constant(x)).numpy()
 
     def rewind(self) -> None:
         """Gives the variables their first values."""

@@ -83,7 +83,7 @@ class Worker:
                     self._program.rewind()
                 for i, x in enumerate(inputs):
                     results[f"{batch}_{i}"] = self._program.query(0, x)
-        np.savez(path, **results)  # type: ignore[arg-type]
+        np.savez(path, **results)
         return {}
 
     def warm(self, batch: int, clients: int, call: str, at_most: float) -> dict[str, Any]:
