@@ -59,14 +59,14 @@ def test_tensorflow_computes_what_numpy_does(name: str) -> None:
     np.testing.assert_allclose(result, expected(name, x), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("peer", ["pytorch", "onnxruntime", "jax"])
+@pytest.mark.parametrize("peer", ["pytorch", "onnxruntime", "onnxruntime_graphs", "jax"])
 @pytest.mark.parametrize("name", PEERS["jax"].models)
 def test_other_frameworks_compute_what_numpy_does(name: str, peer: str) -> None:
     module, package = PEERS[peer].program
     pytest.importorskip(package)
     workload = WORKLOADS[name]
     program = importlib.import_module(f"{__package__}.{module}").make(
-        workload, Spec(module, name, "small", 1, {})
+        workload, Spec(module, name, "small", 1, dict(PEERS[peer].options))
     )
     for batch in workload.batches:
         inputs = workload.inputs("small", batch)

@@ -31,7 +31,7 @@ from .workloads import Workload
 
 OPSET = 20  # has Gelu
 IR = 9
-CUDA = "CUDAExecutionProvider"
+CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 
 
 class Value:
@@ -187,20 +187,28 @@ def graph(workload: Workload, size: str, example: np.ndarray) -> bytes:
 
 
 class _Bound:
-    """A session whose input and output stay at one place of the GPU, as CUDA graphs need it."""
+    """A session whose input and output stay where they are, as CUDA graphs need it.
 
-    def __init__(self, session: Any, example: np.ndarray) -> None:
+    Args:
+        session: which.
+        device: `cuda` or `cpu`.
+        x: an input.
+        y: an output for such inputs.
+    """
+
+    def __init__(self, session: Any, device: str, x: np.ndarray, y: np.ndarray) -> None:
         self._session = session
-        self._x = onnxruntime.OrtValue.ortvalue_from_numpy(example, "cuda", 0)
+        self._x = onnxruntime.OrtValue.ortvalue_from_numpy(x, device, 0)
+        self._y = onnxruntime.OrtValue.ortvalue_from_numpy(y, device, 0)
         self._binding = session.io_binding()
         self._binding.bind_ortvalue_input("x", self._x)
-        self._binding.bind_output("y", "cuda")
+        self._binding.bind_ortvalue_output("y", self._y)
 
     def run(self, x: np.ndarray) -> np.ndarray:
         """Copies the input there, runs, and copies the result."""
         self._x.update_inplace(x)
         self._session.run_with_iobinding(self._binding)
-        result: np.ndarray = self._binding.get_outputs()[0].numpy()
+        result: np.ndarray = self._y.numpy()
         return result
 
 
@@ -226,14 +234,16 @@ class OnnxProgram(Program):
         graphs = bool(self.spec.options.get("graphs"))
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # the clients are the threads
-        cuda = (CUDA, {"enable_cuda_graph": "1" if graphs else "0"})
-        providers: list[Any] = [cuda] if self._cuda else []
-        session = onnxruntime.InferenceSession(
-            data, options, providers=[*providers, "CPUExecutionProvider"]
-        )
-        if graphs:
-            return _Bound(session, example).run
-        return lambda x: session.run(["y"], {"x": x})[0]
+
+        def session(providers: list[Any]) -> Any:
+            return onnxruntime.InferenceSession(data, options, providers=[*providers, CPU])
+
+        cuda = [(CUDA, {"enable_cuda_graph": "1" if graphs else "0"})] if self._cuda else []
+        made = session(cuda)
+        if not graphs:
+            return lambda x: made.run(["y"], {"x": x})[0]
+        (result,) = session([]).run(["y"], {"x": example})
+        return _Bound(made, "cuda" if self._cuda else "cpu", example, result).run
 
     def query(self, client: int, x: np.ndarray) -> np.ndarray:
         """See Program."""

@@ -211,8 +211,8 @@ class TensorFlowProgram(Program):
 
     def counters(self) -> dict[str, float]:
         """See Program."""
-        if not hasattr(tf, "cuda"):
-            return {}
+        if not hasattr(tf, "cuda") or self.spec.options.get("virtual"):
+            return {}  # stream groups are not for virtual devices
         groups = tf.cuda.stream_stats()
         peak = sum(group.peak_bytes_in_use for group in groups)
         return {

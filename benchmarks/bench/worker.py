@@ -24,11 +24,13 @@ between commands, so that many workers can take turns.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import json
 import os
 import sys
+import threading
 import time
 import traceback
 from typing import Any
@@ -45,6 +47,23 @@ WARM_SECONDS = 0.25
 WARM_RATIO = 20.0
 # Queries of a client that warm it up at least: a step is recorded when it has come three times.
 WARM_QUERIES = 4 * INPUTS
+
+
+@dataclasses.dataclass(frozen=True)
+class _Done:
+    """What came of some queries.
+
+    Args:
+        load: their times.
+        wrong: results.
+        before: what the framework had counted before them.
+        after: and after them.
+    """
+
+    load: Load
+    wrong: int
+    before: dict[str, float]
+    after: dict[str, float]
 
 
 class Worker:
@@ -103,7 +122,7 @@ class Worker:
         self._program.prepare(inputs, clients, call)
         queries = 0
         while time.monotonic() - began < at_most:
-            load = self._load(inputs, clients, min(WARM_SECONDS, at_most), None)[0]
+            load = self._load(inputs, clients, min(WARM_SECONDS, at_most)).load
             queries += load.calls
             slow = load.milliseconds.max() > WARM_RATIO * np.median(load.milliseconds)
             if queries >= WARM_QUERIES * clients and not slow:
@@ -138,21 +157,15 @@ class Worker:
         """
         inputs = self._inputs(batch)
         self._program.prepare(inputs, clients, call)
-        judge = _judge(expected, batch, tolerance)
-        if at - time.monotonic() > 0:
-            self._load(inputs, clients, 0.8 * (at - time.monotonic()), None)
-            time.sleep(max(0.0, at - time.monotonic()))
-        before = self._program.counters()
-        load, wrong = self._load(inputs, clients, seconds, judge)
-        after = self._program.counters()
-        np.save(latencies, load.milliseconds)
+        done = self._load(inputs, clients, seconds, at, _judge(expected, batch, tolerance))
+        np.save(latencies, done.load.milliseconds)
         return {
-            "queries": load.calls,
-            "seconds": load.seconds,
-            "cpu_seconds": load.cpu_seconds,
-            "wrong": wrong,
-            "replays": after.get("replays", 0) - before.get("replays", 0),
-            "peak_mib": after.get("peak_mib"),
+            "queries": done.load.calls,
+            "seconds": done.load.seconds,
+            "cpu_seconds": done.load.cpu_seconds,
+            "wrong": done.wrong,
+            "replays": done.after.get("replays", 0) - done.before.get("replays", 0),
+            "peak_mib": done.after.get("peak_mib"),
         }
 
     @property
@@ -166,28 +179,56 @@ class Worker:
         return self._workload.inputs(self._spec.size, batch)
 
     def _load(
-        self, inputs: list[np.ndarray], clients: int, seconds: float, judge: Judge | None
-    ) -> tuple[Load, int]:
-        """Runs clients; returns what they measured, and how many results were wrong."""
-        wrong = [0] * clients
-        steps: list[float] = []
+        self,
+        inputs: list[np.ndarray],
+        clients: int,
+        seconds: float,
+        at: float = 0.0,
+        judge: Judge | None = None,
+    ) -> _Done:
+        """Runs clients. The same threads query before it counts: some libraries warm up in each.
+
+        Args:
+            inputs: that they take in turn.
+            clients: threads.
+            seconds: for which queries count.
+            at: of time.monotonic(), from when on; if that is over, from now on.
+            judge: says whether results are right; None if nobody asks.
+
+        Returns:
+            What came of queries that count.
+        """
         program, training = self._program, self._workload.training
+        at = max(at, time.monotonic())
+        times: list[list[float]] = [[] for _ in range(clients)]
+        wrong = [0] * clients
+        # CPU time and counters when the first query that counts begins.
+        starts: list[tuple[float, dict[str, float]]] = []
+        starting = threading.Lock()
 
         def query(client: int, count: int) -> None:
             i = count % INPUTS if training else (client + count) % INPUTS
             if training and i == 0:
                 program.rewind()
-            began = time.perf_counter()
+            if not starts and time.monotonic() >= at and starting.acquire(blocking=False):
+                starts.append((time.process_time(), program.counters()))
+            began = time.monotonic()
             result = program.query(client, inputs[i])
-            if training:
-                steps.append(time.perf_counter() - began)
-            if judge is not None:
-                wrong[client] += not judge.is_right(i, result)
+            took = time.monotonic() - began
+            if began >= at:
+                times[client].append(took)
+                if judge is not None:
+                    wrong[client] += not judge.is_right(i, result)
 
-        load = run_clients(query, clients, seconds, program.around)
-        if training:  # without rewinding
-            load = Load(sum(steps), load.cpu_seconds, 1e3 * np.array(steps))
-        return load, sum(wrong)
+        run_clients(query, clients, at - time.monotonic() + seconds, program.around)
+        if not starts:
+            raise RuntimeError(f"no query began within {seconds:g} s, as one takes longer")
+        measured = np.concatenate([np.array(one) for one in times])
+        # A training's time is without rewinding.
+        took = float(measured.sum()) if training else time.monotonic() - at
+        cpu, before = starts[0]
+        load = Load(took, time.process_time() - cpu, 1e3 * measured)
+        return _Done(load, sum(wrong), before, program.counters())
 
 
 @functools.cache
