@@ -50,7 +50,7 @@ from . import gpu
 from .compare import compare
 from .fleet import missing
 from .peers import PEERS, Peer
-from .results import Results, ResultsError, load
+from .results import Results, ResultsError, load, merge
 from .run import Effort, Run
 from .sweep import QUICK, Sweep
 from .tables import best_table, wrong_table
@@ -113,7 +113,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--peers", type=names_of(list(PEERS)), default=list(PEERS), metavar="PEERS",
         help=f"some of {', '.join(PEERS)} [all]")  # fmt: skip
     add("--clients", type=numbers, help="threads that query [1,4,8,16]")
-    add("--groups", type=numbers, help="stream groups [1,2,4,8,16]")
+    add("--groups", type=numbers, help="stream groups [1,4,8,16]")
     add("--copies", type=numbers, help="virtual devices, and processes [4,8]")
     add("--rounds", type=whole(1, 100), help="measurements of each configuration [3]")
     add("--seconds", type=seconds, help="of each measurement [1]")
@@ -123,7 +123,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--python", type=interpreter, action="append", default=[], metavar="PACKAGE=PYTHON",
         help="the interpreter that has a package, such as torch=/opt/torch/bin/python")  # fmt: skip
     add("--json", type=pathlib.Path, metavar="FILE", help="write all that was measured")
-    add("--load", type=pathlib.Path, metavar="FILE", help="measure nothing: read such a file")
+    add("--load", type=pathlib.Path, nargs="+", metavar="FILE",
+        help="measure nothing: read such files, of runs that belong together")  # fmt: skip
     add("--html", type=pathlib.Path, metavar="FILE", help="write a report, one page")
     add("--pictures", type=pathlib.Path, metavar="FOLDER", help="write its pictures, PNG and SVG")
     add("--compare", type=pathlib.Path, metavar="OLD.json", help="say what is faster and slower")
@@ -223,7 +224,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.html or options.pictures:
             from . import report  # noqa: PLC0415 (needs matplotlib)
         given = sys.argv[1:] if arguments is None else arguments
-        results = load(options.load) if options.load else measure(options, given)
+        if options.load:
+            results = merge([load(path) for path in options.load])
+        else:
+            results = measure(options, given)
         print(best_table(results))
         if options.html:
             report.write_html(results, options.html)

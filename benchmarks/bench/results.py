@@ -168,6 +168,46 @@ def load(path: pathlib.Path) -> Results:
     return results
 
 
+def merge(runs: Sequence[Results]) -> Results:
+    """Puts runs together, as one that was measured in parts.
+
+    Args:
+        runs: at least one; on one kind of machine, of one size.
+
+    Returns:
+        All that they have measured: rounds of one configuration are rounds of one row.
+
+    Raises:
+        ResultsError: they differ in what must be the same; names it.
+    """
+    first = runs[0]
+    for name in ("machine", "emulated", "size", "memory"):
+        for other in runs[1:]:
+            if getattr(other, name) != getattr(first, name):
+                raise ResultsError(
+                    f"runs cannot be put together: '{name}' is {getattr(first, name)!r} of one and"
+                    f" {getattr(other, name)!r} of another"
+                )
+    rows: dict[Configuration, Row] = {}
+    for row in (row for run in runs for row in run.rows):
+        if (known := rows.get(row.configuration)) is None:
+            rows[row.configuration] = dataclasses.replace(row, rounds=list(row.rounds))
+        else:
+            known.rounds += row.rounds
+            known.memory_mib = max(known.memory_mib or 0.0, row.memory_mib or 0.0) or None
+            known.failure = known.failure or row.failure
+    return dataclasses.replace(
+        first,
+        date=", ".join(dict.fromkeys(run.date for run in runs)),
+        command="; ".join(dict.fromkeys(run.command for run in runs)),
+        commit=", ".join(dict.fromkeys(run.commit for run in runs)),
+        versions={name: version for run in runs for name, version in run.versions.items()},
+        skipped={name: why for run in runs for name, why in run.skipped.items()},
+        left_out=[line for run in runs for line in run.left_out],
+        rows=list(rows.values()),
+    )
+
+
 def best(rows: Sequence[Row]) -> Row | None:
     """The row of the most queries a second; None if no row has figures."""
     measured = [row for row in rows if row.rounds]

@@ -25,7 +25,7 @@ import pytest
 
 from .compare import FASTER, NOISE, SLOWER, compare
 from .made_up import all_kinds, configuration, results, row
-from .results import ResultsError, best, load
+from .results import ResultsError, best, load, merge
 from .tables import best_rows, setting, wrong_table
 
 
@@ -123,3 +123,17 @@ def test_what_cannot_be_compared_is_counted_and_noted() -> None:
     assert (len(done.changes), done.only_old, done.only_new) == (1, 1, 1)
     assert "'A GPU' then, 'Another GPU' now" in str(done)
     assert "1 compared: 1 faster, 0 slower, 0 within noise" in str(done)
+
+
+def test_runs_in_parts_are_one_run() -> None:
+    one, other = row(configuration(), [1.0]), row(configuration(), [2.0, 3.0])
+    more = row(configuration("stock"), [4.0])
+    parts = [results(one), results(other, more)]
+    parts[1].command = "main.py --only recommender"
+    whole = merge(parts)
+    assert [row.values("queries_per_second") for row in whole.rows] == [[1, 2, 3], [4]]
+    assert whole.command == "main.py --quick; main.py --only recommender"
+    assert len(one.rounds) == 1  # the parts stay as they are
+    parts[1].machine["gpu"] = "Another"
+    with pytest.raises(ResultsError, match="'machine'"):
+        merge(parts)

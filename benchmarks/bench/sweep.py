@@ -81,7 +81,7 @@ class Sweep:
     """
 
     clients: tuple[int, ...] = (1, 4, 8, 16)
-    groups: tuple[int, ...] = (1, 2, 4, 8, 16)
+    groups: tuple[int, ...] = (1, 4, 8, 16)
     copies: tuple[int, ...] = (4, 8)
 
 
