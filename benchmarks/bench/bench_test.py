@@ -1,0 +1,142 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Tests of the whole benchmark, on an emulated GPU, in sizes that take moments."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from . import fleet
+from .command import main
+from .results import load
+
+QUICK = ["--quick", "--seconds", "0.05", "--groups", "2", "--clients", "2"]
+
+
+@pytest.fixture(autouse=True)
+def _emulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_MULTI_STREAM_EMULATED_GPUS", "1")
+
+
+def test_a_quick_run_measures_compares_and_reports(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Serving and training; a peer that is not there is skipped by name."""
+    pytest.importorskip("matplotlib")
+    status = main(
+        [
+            *QUICK,
+            *("--only", "recommender,wide_and_deep_4"),
+            *("--peers", "stock,captured,marks,virtual,pytorch"),
+            *("--python", "torch=/no/python"),
+            *("--json", str(tmp_path / "a.json"), "--html", str(tmp_path / "a.html")),
+        ]
+    )
+    said = capsys.readouterr()
+    assert status == 0, said
+    assert "skipped: pytorch: /no/python: No such file or directory" in said.out
+    assert "skipped: virtual: there is no GPU" in said.out
+    assert "times mean nothing" in said.err
+    found = load(tmp_path / "a.json")
+    assert found.skipped.keys() == {"pytorch", "virtual"}
+    rows = {
+        (row.configuration.team.workload, row.configuration.team.peer, row.configuration.call): row
+        for row in found.rows
+    }
+    assert rows.keys() == {
+        ("recommender", "stock", "function"),
+        ("recommender", "captured", "function"),
+        ("recommender", "captured", "serving"),
+        ("wide_and_deep_4", "stock", "function"),
+        ("wide_and_deep_4", "marks", "function"),
+    }
+    for row in rows.values():
+        (one,) = row.rounds
+        assert one.queries > 0 and one.wrong == 0 and one.queries_per_second > 0
+        assert 0 < one.p50_ms <= one.p95_ms <= one.p99_ms <= one.max_ms
+        assert row.memory_mib
+    # All but those that were waiting for a recording.
+    captured = rows["recommender", "captured", "serving"].rounds[0]
+    assert captured.replays >= 0.9 * captured.queries
+    assert rows["recommender", "stock", "function"].rounds[0].replays == 0
+    assert 'id="wide_and_deep_4"' in (tmp_path / "a.html").read_text()
+
+    # A file of a run is enough for all that comes after it.
+    file = str(tmp_path / "a.json")
+    assert main(["--load", file, "--compare", file]) == 0
+    assert "5 compared: 0 faster, 0 slower" in capsys.readouterr().out
+
+
+def test_a_wrong_result_is_counted_and_is_status_1(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One bit of one of eight expected results is another one."""
+    right = fleet.Workers.reference
+
+    def wrong(self: fleet.Workers, path: pathlib.Path) -> None:
+        right(self, path)
+        with np.load(path) as arrays:
+            results = dict(arrays)
+        results["16_3"].reshape(-1)[0] = np.nextafter(results["16_3"].reshape(-1)[0], np.float32(9))
+        np.savez(path, **results)
+
+    monkeypatch.setattr(fleet.Workers, "reference", wrong)
+    file = tmp_path / "a.json"
+    assert main([*QUICK, "--only", "mlp", "--peers", "stock", "--json", str(file)]) == 1
+    (row,) = load(file).rows
+    assert row.wrong == pytest.approx(row.rounds[0].queries / 8, abs=2)
+    assert f"mlp, batch 16, 2 clients: stock: {row.wrong} wrong results" in capsys.readouterr().err
+
+
+def test_a_worker_that_ends_is_a_failure_with_its_last_words(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(
+        '#!/bin/bash\nif [[ "$1" == -c ]]; then exit 0; fi\necho "out of cheese" >&2\nexit 3\n'
+    )
+    python.chmod(0o755)
+    arguments = ["--only", "mlp", "--peers", "stock", "--python", f"tensorflow={python}"]
+    assert main([*QUICK, *arguments]) == 1
+    assert "exit status 3; its last words: out of cheese" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--only", "mpl"], "there is no 'mpl'"),
+        (["--peers", "stock,torch"], "there is no 'torch'"),
+        (["--groups", "0"], "'0' is not a whole number from 1 to 64"),
+        (["--seconds", "-1"], "'-1' is not a number above 0"),
+        (["--python", "tourch=python"], "'tourch=python' is not PACKAGE=PYTHON"),
+    ],
+)
+def test_a_wrong_argument_is_named(
+    arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert named in capsys.readouterr().err
+
+
+def test_a_file_that_is_none_is_said_before_anything_runs(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--compare", str(tmp_path / "old.json")]) == 1
+    assert "old.json: No such file" in capsys.readouterr().err

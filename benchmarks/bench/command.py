@@ -1,0 +1,250 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+r"""Measures TensorFlow with stream groups and its peers on workloads of the field.
+
+The peers do the same work, with the same weights, in turn within one run; each configuration in
+processes of its own, and every result is compared with that of stock TensorFlow on one stream.
+docs/benchmarks.md says how, and what each column means.
+
+    python benchmarks/bench/main.py --quick
+    python benchmarks/bench/main.py --minutes 25 --json results.json --html report.html
+    python benchmarks/bench/main.py --load results.json --compare older.json
+
+Peers that are not installed are skipped, by name. With TF_MULTI_STREAM_EMULATED_GPUS=1 it runs on
+an emulated GPU, of which times mean nothing.
+
+Exit status: 0; 1 if something failed, a result was wrong or, with --compare, something is slower
+beyond noise; 2 if the command line is not understood.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import pathlib
+import platform
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
+from option_types import whole
+
+from . import gpu
+from .compare import compare
+from .fleet import missing
+from .peers import PEERS, Peer
+from .results import Results, ResultsError, load, merge
+from .run import Effort, Run
+from .sweep import QUICK, Sweep
+from .tables import best_table, wrong_table
+from .workloads import WORKLOADS
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def names_of(allowed: Sequence[str]) -> Callable[[str], list[str]]:
+    """Makes a parser of an option that takes some of these names."""
+
+    def parse(text: str) -> list[str]:
+        names = text.split(",")
+        if unknown := [name for name in names if name not in allowed]:
+            raise argparse.ArgumentTypeError(
+                f"there is no {unknown[0]!r}; there are {', '.join(allowed)}"
+            )
+        return names
+
+    return parse
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Parses an option that takes numbers such as 1,4,8."""
+    parse: Callable[[str], int] = whole(1, 64)
+    return tuple(parse(part) for part in text.split(","))
+
+
+def seconds(text: str) -> float:
+    """Parses an option that takes a time of more than 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return value
+
+
+def interpreter(text: str) -> tuple[str, str]:
+    """Parses PACKAGE=PYTHON."""
+    package, _, python = text.partition("=")
+    packages = sorted({peer.program[1] for peer in PEERS.values()})
+    if package not in packages or not python:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not PACKAGE=PYTHON with a package of {', '.join(packages)}"
+        )
+    return package, python
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Reads the command line; exits with status 2 if it is not understood."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--quick", action="store_true", help="small models, 1 round, few settings: a minute or two")
+    add("--only", type=names_of(list(WORKLOADS)), default=list(WORKLOADS), metavar="WORKLOADS",
+        help=f"some of {', '.join(WORKLOADS)} [all]")  # fmt: skip
+    add("--peers", type=names_of(list(PEERS)), default=list(PEERS), metavar="PEERS",
+        help=f"some of {', '.join(PEERS)} [all]")  # fmt: skip
+    add("--clients", type=numbers, help="threads that query [1,4,8,16]")
+    add("--groups", type=numbers, help="stream groups [1,4,8,16]")
+    add("--copies", type=numbers, help="virtual devices, and processes [4,8]")
+    add("--rounds", type=whole(1, 100), help="measurements of each configuration [3]")
+    add("--seconds", type=seconds, help="of each measurement [1]")
+    add("--minutes", type=seconds, default=600.0,
+        help="of all; what there is no time for is left out, and named [600]")  # fmt: skip
+    add("--size", choices=("small", "full"), help="of the models [full]")
+    add("--python", type=interpreter, action="append", default=[], metavar="PACKAGE=PYTHON",
+        help="the interpreter that has a package, such as torch=/opt/torch/bin/python")  # fmt: skip
+    add("--json", type=pathlib.Path, metavar="FILE", help="write all that was measured")
+    add("--load", type=pathlib.Path, nargs="+", metavar="FILE",
+        help="measure nothing: read such files, of runs that belong together")  # fmt: skip
+    add("--html", type=pathlib.Path, metavar="FILE", help="write a report, one page")
+    add("--pictures", type=pathlib.Path, metavar="FOLDER", help="write its pictures, PNG and SVG")
+    add("--compare", type=pathlib.Path, metavar="OLD.json", help="say what is faster and slower")
+    options = parser.parse_args(arguments)
+    default = QUICK if options.quick else Sweep()
+    options.sweep = Sweep(
+        clients=options.clients or default.clients,
+        groups=options.groups or default.groups,
+        copies=options.copies or default.copies,
+    )
+    options.effort = Effort(
+        seconds=options.seconds or (0.1 if options.quick else 1.0),
+        rounds=options.rounds or (1 if options.quick else 3),
+        warm_seconds=0.2 if options.quick else 8.0,
+        minutes=options.minutes,
+    )
+    options.size = options.size or ("small" if options.quick else "full")
+    return options
+
+
+def available_peers(options: argparse.Namespace, skipped: dict[str, str]) -> list[Peer]:
+    """Finds the peers that can run here; those that cannot are put into `skipped`, with why."""
+    found: dict[tuple[Any, ...], str] = {}
+    for name in options.peers:
+        peer = PEERS[name]
+        needs = (peer.needs_gpu, peer.program[1], peer.mps)
+        if needs not in found:
+            found[needs] = missing(*needs, dict(options.python))
+        if found[needs]:
+            skipped[name] = found[needs]
+    return [PEERS[name] for name in options.peers if name not in skipped]
+
+
+def _machine() -> dict[str, str]:
+    cpu = platform.processor() or platform.machine()
+    information = pathlib.Path("/proc/cpuinfo")
+    for line in information.read_text().splitlines() if information.exists() else []:
+        if line.startswith("model name"):
+            cpu = line.partition(":")[2].strip()
+            break
+    return {"cpu": cpu, "cores": str(len(os.sched_getaffinity(0))), **gpu.describe()}
+
+
+def _commit() -> str:
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip()
+
+
+def measure(options: argparse.Namespace, arguments: Sequence[str]) -> Results:
+    """Runs the sweep of the command line; returns what was measured."""
+    results = Results(
+        date=datetime.date.today().isoformat(),
+        command=shlex.join(["python", "benchmarks/bench/main.py", *arguments]),
+        commit=_commit(),
+        machine=_machine(),
+        emulated=gpus_are_emulated(),
+        seconds=options.effort.seconds,
+        size=options.size,
+        memory=(
+            "taken from the GPU by all processes" if gpu.is_there() else "most in use by tensors"
+        ),
+    )
+    peers = available_peers(options, results.skipped)
+    for name, why in results.skipped.items():
+        print(f"skipped: {name}: {why}", flush=True)
+
+    def save() -> None:
+        if options.json:
+            results.save(options.json)
+
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(
+            results,
+            peers,
+            options.sweep,
+            options.effort,
+            dict(options.python),
+            pathlib.Path(folder),
+            lambda line: print(line, flush=True),
+            save,
+        )
+        run.all([WORKLOADS[name] for name in options.only])
+    save()
+    return results
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status."""
+    options = parse_arguments(arguments)
+    try:
+        # Before anything is measured in vain.
+        older = load(options.compare) if options.compare else None
+        if options.html or options.pictures:
+            from . import report  # noqa: PLC0415 (needs matplotlib)
+        given = sys.argv[1:] if arguments is None else arguments
+        if options.load:
+            results = merge([load(path) for path in options.load])
+        else:
+            results = measure(options, given)
+        print(best_table(results))
+        if options.html:
+            report.write_html(results, options.html)
+        if options.pictures:
+            report.write_pictures(results, options.pictures)
+    except (ImportError, ResultsError, OSError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    for line in results.left_out:
+        print(f"no time: {line}")
+    if results.bad:
+        print(wrong_table(results), file=sys.stderr)
+    slower = False
+    if older is not None:
+        comparison = compare(older, results)
+        print(comparison)
+        slower = comparison.slower
+    if results.emulated:
+        print(TIMES_MEAN_NOTHING, file=sys.stderr)
+    return int(bool(results.bad) or slower)

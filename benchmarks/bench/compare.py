@@ -1,0 +1,129 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Whether a run is faster or slower than an older one, beyond what rounds of one run differ."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from .results import Results, Row
+from .sweep import Configuration
+from .tables import markdown
+
+FASTER, SLOWER, NOISE = "faster", "slower", "within noise"
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """What became of one configuration.
+
+    Args:
+        configuration: which.
+        ratio: of queries a second, new to old, medians of the rounds.
+        noise: the lowest and the highest ratio that a round of one to a round of the other has.
+        verdict: `FASTER` if all rounds are faster than all of the old ones, `SLOWER` if all are
+            slower, or else `NOISE`.
+    """
+
+    configuration: Configuration
+    ratio: float
+    noise: tuple[float, float]
+    verdict: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """All changes.
+
+    Args:
+        changes: of the configurations that both runs have.
+        only_old: configurations that the new run has not.
+        only_new: configurations that the old run had not.
+        notes: what else differs, so that the figures may not be comparable, a sentence each.
+    """
+
+    changes: list[Change]
+    only_old: int
+    only_new: int
+    notes: list[str]
+
+    @property
+    def slower(self) -> bool:
+        """Whether anything is slower beyond noise."""
+        return any(change.verdict == SLOWER for change in self.changes)
+
+    def __str__(self) -> str:
+        rows = [
+            [
+                str(change.configuration),
+                f"{change.ratio:.2f}",
+                f"{change.noise[0]:.2f} to {change.noise[1]:.2f}",
+                change.verdict,
+            ]
+            for change in self.changes
+            if change.verdict != NOISE
+        ]
+        count = {v: [c.verdict for c in self.changes].count(v) for v in (FASTER, SLOWER, NOISE)}
+        lines = [f"note: {note}" for note in self.notes]
+        if rows:
+            lines.append(markdown(["configuration", "ratio", "of rounds", "verdict"], rows))
+        lines.append(
+            f"{len(self.changes)} compared: {count[FASTER]} faster, {count[SLOWER]} slower,"
+            f" {count[NOISE]} within noise; {self.only_old} in the old run only,"
+            f" {self.only_new} in the new one only"
+        )
+        return "\n".join(lines)
+
+
+def compare(old: Results, new: Results) -> Comparison:
+    """Compares two runs.
+
+    Args:
+        old: the older one.
+        new: the newer one.
+
+    Returns:
+        What became of each configuration that both have measured.
+    """
+    before = {row.configuration: row for row in old.measured}
+    after = {row.configuration: row for row in new.measured}
+    notes = [
+        f"{what}: {was!r} then, {now!r} now"
+        for what, was, now in (
+            *((name, old.machine.get(name), new.machine.get(name)) for name in ("gpu", "cores")),
+            ("size", old.size, new.size),
+            ("seconds of a measurement", old.seconds, new.seconds),
+            ("emulated", old.emulated, new.emulated),
+        )
+        if was != now
+    ]
+    if min((len(row.rounds) for row in (*old.measured, *new.measured)), default=2) < 2:
+        notes.append("some configurations have one round only, which shows no noise")
+    return Comparison(
+        [_change(before[one], after[one]) for one in after if one in before],
+        len(before.keys() - after.keys()),
+        len(after.keys() - before.keys()),
+        notes,
+    )
+
+
+def _change(old: Row, new: Row) -> Change:
+    was, now = old.values("queries_per_second"), new.values("queries_per_second")
+    ratio = new.median("queries_per_second") / old.median("queries_per_second")
+    noise = (min(now) / max(was), max(now) / min(was))
+    verdict = NOISE
+    if len(was) > 1 and len(now) > 1:
+        verdict = FASTER if noise[0] > 1 else SLOWER if noise[1] < 1 else NOISE
+    return Change(new.configuration, ratio, noise, verdict)

@@ -1,0 +1,360 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""The processes of workers: how they are started, told what to do, and how long that may take."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import gpu
+from .peers import PEERS
+from .program import Spec
+from .results import Round
+from .sweep import Configuration, Team
+from .workloads import WORKLOADS
+
+BENCHMARKS = pathlib.Path(__file__).resolve().parent.parent
+EMULATION = "TF_MULTI_STREAM_EMULATED_GPUS"
+# Of frameworks; whatever the environment says of them is not what is compared.
+FRAMEWORK_VARIABLES = ("TF_", "XLA_", "JAX_", "ORT_", "CUDA_MPS_", "PYTORCH_")
+# Beyond the time that a command is meant to take: imports, compilation, a busy machine.
+PATIENCE_SECONDS = 240
+# Of the clients' first queries before a measurement, which do not count.
+LEAD_SECONDS = 0.15
+
+
+class WorkerError(Exception):
+    """A worker failed; has its last words."""
+
+
+class _Process:
+    """One worker's process."""
+
+    def __init__(self, spec: Spec, python: str, environment: Mapping[str, str], log: pathlib.Path):
+        self._log = log
+        with log.open("wb") as file:
+            self._process = subprocess.Popen(
+                [python, "-m", "bench.worker", json.dumps(dataclasses.asdict(spec))],
+                cwd=BENCHMARKS,
+                env=dict(environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+            )
+
+    def tell(self, **command: Any) -> None:
+        """Sends a command."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # then there is no answer, either
+            self._process.stdin.write((json.dumps(command) + "\n").encode())
+            self._process.stdin.flush()
+
+    def answer(self, seconds: float = 0.0) -> dict[str, Any]:
+        """Waits for the answer to a command that takes so long.
+
+        Raises:
+            WorkerError: the command or the process failed, or there was no answer in time.
+        """
+        out = self._process.stdout
+        assert out is not None
+        if not select.select([out], [], [], seconds + PATIENCE_SECONDS)[0]:
+            self.stop()
+            raise WorkerError(f"no answer within {seconds + PATIENCE_SECONDS:.0f} s")
+        line = out.readline()
+        if not line:
+            status = self._process.wait()
+            said = self._log.read_text(errors="replace").strip().splitlines() or ["nothing"]
+            raise WorkerError(f"exit status {status}; its last words: {said[-1]}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise WorkerError(answer["error"])
+        return answer
+
+    def stop(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+
+
+class Workers:
+    """The processes of a team. Clients are shared out among them.
+
+    Args:
+        team: who.
+        size: of the models.
+        python: the interpreter.
+        environment: to start from.
+        folder: for their files.
+    """
+
+    def __init__(
+        self,
+        team: Team,
+        size: str,
+        python: str,
+        environment: Mapping[str, str],
+        folder: pathlib.Path,
+    ) -> None:
+        peer = PEERS[team.peer]
+        self.team = team
+        self.memory_mib = 0.0
+        self._folder = folder
+        self._name = f"{team.workload}-{team.peer}-{team.parallel}"
+        spec = Spec(peer.program[0], team.workload, size, team.parallel, dict(peer.options))
+        own = {**environment, **peer.environment(team.parallel)}
+        self._processes = [
+            _Process(spec, python, own, folder / f"{self._name}-{i}.log")
+            for i in range(team.parallel if peer.processes else 1)
+        ]
+        self._warm: set[Configuration] = set()
+
+    def wait(self) -> None:
+        """Waits until all have imported their framework.
+
+        Raises:
+            WorkerError: one failed; as of all methods here.
+        """
+        for process in self._processes:
+            process.answer()
+
+    def make(self) -> str:
+        """Makes the models; returns the framework's version."""
+        with self._counting_memory():
+            return str(self._ask([{"do": "make"} for _ in self._processes])[0]["version"])
+
+    def reference(self, path: pathlib.Path) -> None:
+        """Writes the expected results."""
+        with self._counting_memory():
+            self._ask([{"do": "reference", "path": str(path)}])
+
+    def measure(
+        self, of: Configuration, expected: pathlib.Path, seconds: float, warm_seconds: float
+    ) -> Round:
+        """Measures once.
+
+        Args:
+            of: a configuration of this team.
+            expected: the file of `reference`.
+            seconds: how long.
+            warm_seconds: after which it counts as warm, the first time.
+
+        Returns:
+            What it gave.
+        """
+        shares = _shares(of.clients, len(self._processes))
+        common = {"batch": of.batch, "call": of.call}
+        with self._counting_memory():
+            if of not in self._warm:
+                warm = {"do": "warm", "at_most": warm_seconds, **common}
+                self._ask([{**warm, "clients": share} for share in shares], warm_seconds)
+                self._warm.add(of)
+            tolerance = PEERS[of.team.peer].tolerance(WORKLOADS[of.team.workload])
+            files = [self._folder / f"{self._name}-{i}.npy" for i in range(len(shares))]
+            commands = [
+                {
+                    "do": "measure",
+                    "clients": share,
+                    "expected": str(expected),
+                    "tolerance": tolerance,
+                    "at": time.monotonic() + LEAD_SECONDS,
+                    "seconds": seconds,
+                    "latencies": str(file),
+                    **common,
+                }
+                for share, file in zip(shares, files, strict=True)
+            ]
+            answers = self._ask(commands, seconds)
+        if not gpu.is_there():
+            peaks = [answer["peak_mib"] for answer in answers]
+            self.memory_mib = sum(peaks) if None not in peaks else 0.0
+        return _round(answers, np.concatenate([np.load(file) for file in files]))
+
+    def stop(self) -> None:
+        """Ends the processes."""
+        for process in self._processes:
+            process.stop()
+
+    def _ask(self, commands: Sequence[dict[str, Any]], seconds: float = 0.0) -> list[Any]:
+        asked = self._processes[: len(commands)]
+        for process, command in zip(asked, commands, strict=True):
+            process.tell(**command)
+        return [process.answer(seconds) for process in asked]
+
+    @contextlib.contextmanager
+    def _counting_memory(self) -> Iterator[None]:
+        """What the GPU has less meanwhile, these processes have taken: no others work."""
+        before = gpu.used_mib()
+        try:
+            yield
+        finally:
+            self.memory_mib += max(0.0, gpu.used_mib() - before)
+
+
+def _shares(clients: int, processes: int) -> list[int]:
+    """Shares out clients: as equal as can be."""
+    return [clients // processes + (i < clients % processes) for i in range(processes)]
+
+
+def _round(answers: Sequence[dict[str, Any]], milliseconds: np.ndarray) -> Round:
+    """Adds up what the processes of a team gave."""
+    queries = len(milliseconds)
+    p50, p95, p99 = (float(value) for value in np.percentile(milliseconds, [50, 95, 99]))
+    return Round(
+        queries=queries,
+        wrong=sum(answer["wrong"] for answer in answers),
+        queries_per_second=sum(answer["queries"] / answer["seconds"] for answer in answers),
+        p50_ms=p50,
+        p95_ms=p95,
+        p99_ms=p99,
+        max_ms=float(milliseconds.max()),
+        cpu_us=sum(answer["cpu_seconds"] for answer in answers) / queries * 1e6,
+        replays=int(sum(answer["replays"] for answer in answers)),
+    )
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """What all workers have: without the frameworks' variables, but for emulated GPUs.
+
+    Args:
+        environment: of this process.
+
+    Returns:
+        The variables. Memory grows, so that idle processes hold no more than they used.
+    """
+    clean = {k: v for k, v in environment.items() if not k.startswith(FRAMEWORK_VARIABLES)}
+    clean.update(TF_FORCE_GPU_ALLOW_GROWTH="true", TF_CPP_MIN_LOG_LEVEL="2")
+    if environment.get(EMULATION):
+        clean[EMULATION] = environment[EMULATION]
+    return clean
+
+
+class Fleet:
+    """All workers of a workload.
+
+    Args:
+        size: of the models.
+        pythons: the interpreter of each program's package, by name; of others, this one.
+        folder: for files.
+    """
+
+    def __init__(self, size: str, pythons: Mapping[str, str], folder: pathlib.Path) -> None:
+        self._size = size
+        self._pythons = pythons
+        self._folder = folder
+        self._workers: dict[Team, Workers] = {}
+        self._stack = contextlib.ExitStack()
+        self._mps: dict[str, str] = {}
+
+    def __enter__(self) -> Fleet:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def start(self, teams: Sequence[Team]) -> dict[Team, str]:
+        """Starts processes, as many at a time as there are cores, and waits for their imports.
+
+        Args:
+            teams: whose.
+
+        Returns:
+            Why a team failed.
+        """
+        failed = {}
+        waiting = list(teams)
+        at_a_time = max(1, len(os.sched_getaffinity(0)))
+        while waiting:
+            now, waiting = waiting[:at_a_time], waiting[at_a_time:]
+            for team in now:
+                self._start_one(team)
+            for team in now:
+                try:
+                    self._workers[team].wait()
+                except WorkerError as error:
+                    failed[team] = str(error)
+        return failed
+
+    def _start_one(self, team: Team) -> None:
+        peer = PEERS[team.peer]
+        environment = clean_environment(os.environ)
+        if peer.mps:
+            self._mps = self._mps or self._stack.enter_context(_mps(self._folder / "mps"))
+            environment.update(self._mps)
+        python = self._pythons.get(peer.program[1], sys.executable)
+        workers = Workers(team, self._size, python, environment, self._folder)
+        self._workers[team] = workers
+        self._stack.callback(workers.stop)
+
+    def __getitem__(self, team: Team) -> Workers:
+        return self._workers[team]
+
+
+MPS_CONTROL = "nvidia-cuda-mps-control"
+
+
+@contextlib.contextmanager
+def _mps(folder: pathlib.Path) -> Iterator[dict[str, str]]:
+    """Runs NVIDIA's MPS; yields the variables of processes that are to use it."""
+    folder.mkdir(exist_ok=True)
+    names = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY")
+    variables = {name: str(folder) for name in names}
+    environment = {**os.environ, **variables}
+    subprocess.run([MPS_CONTROL, "-d"], env=environment, check=True)
+    try:
+        yield variables
+    finally:
+        subprocess.run([MPS_CONTROL], env=environment, input=b"quit\n", check=False)
+
+
+def missing(needs_gpu: str, package: str, mps: bool, pythons: Mapping[str, str]) -> str:
+    """Says what a peer lacks here.
+
+    Args:
+        needs_gpu: why it needs a real GPU; empty if it does not.
+        package: that it imports.
+        mps: whether it needs MPS.
+        pythons: as of Fleet.
+
+    Returns:
+        A sentence; empty if it lacks nothing.
+    """
+    if needs_gpu and (os.environ.get(EMULATION) or not gpu.is_there()):
+        return f"there is no GPU: {needs_gpu}"
+    if mps and shutil.which(MPS_CONTROL) is None:
+        return f"{MPS_CONTROL} is not installed"
+    python = pythons.get(package, sys.executable)
+    code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({package!r}) is None)"
+    try:
+        found = subprocess.run([python, "-c", code], capture_output=True, check=False)
+    except OSError as error:
+        return f"{python}: {error.strerror}"
+    return "" if found.returncode == 0 else f"{package} is not installed for {python}"

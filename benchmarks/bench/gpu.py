@@ -1,0 +1,70 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""The GPU, as NVIDIA's management library sees it, without a framework."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+_NAME_BYTES = 96
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = (
+        ("total", ctypes.c_ulonglong),
+        ("free", ctypes.c_ulonglong),
+        ("used", ctypes.c_ulonglong),
+    )
+
+
+@functools.cache
+def _first_gpu() -> tuple[Any, ctypes.c_void_p] | None:
+    """The library and its first GPU; None if there is none."""
+    try:
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return None
+    device = ctypes.c_void_p()
+    if library.nvmlInit_v2() or library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)):
+        return None
+    return library, device
+
+
+def is_there() -> bool:
+    """Tells whether this machine has a GPU."""
+    return _first_gpu() is not None
+
+
+def used_mib() -> float:
+    """Memory of the first GPU that is in use by all processes, in MiB; 0 without a GPU."""
+    if (found := _first_gpu()) is None:
+        return 0.0
+    library, device = found
+    memory = _Memory()
+    library.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory))
+    return float(memory.used) / 2**20
+
+
+def describe() -> dict[str, str]:
+    """Name of the first GPU, as `gpu`, and version of its driver, as `driver`."""
+    if (found := _first_gpu()) is None:
+        return {"gpu": "", "driver": ""}
+    library, device = found
+    name, driver = (ctypes.create_string_buffer(_NAME_BYTES) for _ in range(2))
+    library.nvmlDeviceGetName(device, name, _NAME_BYTES)
+    library.nvmlSystemGetDriverVersion(driver, _NAME_BYTES)
+    return {"gpu": name.value.decode(), "driver": driver.value.decode()}

@@ -1,0 +1,120 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Workloads with JAX: one compiled function, which all clients call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .numpy_ops import EPSILON, NumpyOps
+from .program import Program, Spec
+from .workloads import Workload
+
+
+class JaxOps(NumpyOps):
+    """The operations of numpy_ops.py with JAX's."""
+
+    def gather(self, table: Any, ids: Any) -> Any:
+        """As NumpyOps."""
+        return jnp.take(table, ids, 0, mode="clip")
+
+    def at(self, x: Any, i: Any) -> Any:
+        """As NumpyOps."""
+        return jax.lax.dynamic_index_in_dim(x, i, 1, keepdims=False)
+
+    def concat(self, parts: Sequence[Any]) -> Any:
+        """As NumpyOps."""
+        return jnp.concatenate(parts, -1)
+
+    def split(self, x: Any, parts: int) -> Any:
+        """As NumpyOps."""
+        return jnp.split(x, parts, -1)
+
+    def stack(self, rows: Sequence[Any]) -> Any:
+        """As NumpyOps."""
+        return jnp.stack(rows, 1)
+
+    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
+        """As NumpyOps."""
+        return jnp.reshape(x, shape)
+
+    def transpose(self, x: Any, order: Sequence[int]) -> Any:
+        """As NumpyOps."""
+        return jnp.transpose(x, order)
+
+    def sigmoid(self, x: Any) -> Any:
+        """As NumpyOps."""
+        return jax.nn.sigmoid(x)
+
+    def tanh(self, x: Any) -> Any:
+        """As NumpyOps."""
+        return jnp.tanh(x)
+
+    def softsign(self, x: Any) -> Any:
+        """As NumpyOps."""
+        return jax.nn.soft_sign(x)
+
+    def relu(self, x: Any) -> Any:
+        """As NumpyOps."""
+        return jax.nn.relu(x)
+
+    def gelu(self, x: Any) -> Any:
+        """As NumpyOps."""
+        return jax.nn.gelu(x, approximate=False)
+
+    def layer_norm(self, x: Any, scale: Any, bias: Any) -> Any:
+        """As NumpyOps."""
+        mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+        return (x - mean) * jax.lax.rsqrt(variance + EPSILON) * scale + bias
+
+    def attention(self, query: Any, key: Any, value: Any) -> Any:
+        """As NumpyOps; JAX has the heads behind the tokens."""
+        parts = (jnp.swapaxes(part, 1, 2) for part in (query, key, value))
+        return jnp.swapaxes(jax.nn.dot_product_attention(*parts), 1, 2)
+
+    def loop(self, count: int, body: Callable[[Any, Any], Any], state: Any) -> Any:
+        """As NumpyOps, compiled as a loop."""
+        return jax.lax.fori_loop(0, count, body, state)
+
+
+class JaxProgram(Program):
+    """See Program."""
+
+    def __init__(self, workload: Workload, spec: Spec) -> None:
+        super().__init__(workload, spec)
+        jax.config.update("jax_enable_x64", True)  # ids are int64
+        self._weights = {
+            name: jnp.asarray(value) for name, value in workload.weights(spec.size).items()
+        }
+        compute, ops = workload.compute(spec.size), JaxOps()
+        self._function = jax.jit(lambda weights, x: compute(ops, weights, x))
+
+    def query(self, client: int, x: np.ndarray) -> np.ndarray:
+        """See Program."""
+        return np.asarray(self._function(self._weights, x))
+
+    def version(self) -> str:
+        """See Program."""
+        return f"JAX {jax.__version__}"
+
+
+def make(workload: Workload, spec: Spec) -> Program:
+    """Makes the program; this is what every program's module has."""
+    return JaxProgram(workload, spec)

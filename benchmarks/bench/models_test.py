@@ -1,0 +1,79 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Tests of models.py: every framework that is there computes what NumPy does."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+
+from .numpy_ops import NumpyOps
+from .peers import PEERS
+from .program import Spec
+from .workloads import WORKLOADS
+
+WRITTEN_ONCE = [name for name, workload in WORKLOADS.items() if workload.model]
+
+
+def expected(name: str, x: np.ndarray) -> np.ndarray:
+    workload = WORKLOADS[name]
+    ops = NumpyOps()
+    weights = {name: ops.weight(value) for name, value in workload.weights("small").items()}
+    result: np.ndarray = workload.compute("small")(ops, weights, x)
+    return result
+
+
+@pytest.mark.parametrize("name", WRITTEN_ONCE)
+def test_outputs_depend_on_inputs(name: str) -> None:
+    """Or a result of another input would not be a wrong one."""
+    workload = WORKLOADS[name]
+    results = [expected(name, x) for x in workload.inputs("small", workload.batches[-1])]
+    assert all(result.shape[0] == workload.batches[-1] for result in results)
+    assert len({result.astype(np.float32).tobytes() for result in results}) == len(results)
+
+
+@pytest.mark.parametrize("name", WRITTEN_ONCE)
+def test_tensorflow_computes_what_numpy_does(name: str) -> None:
+    tf = pytest.importorskip("tensorflow")
+    # Later, as it imports TensorFlow.
+    module = importlib.import_module(f"{__package__}.tensorflow_program")
+    workload, ops = WORKLOADS[name], module.TensorFlowOps(marks=False)
+    x = workload.inputs("small", workload.batches[0])[0]
+    weights = {name: tf.constant(value) for name, value in workload.weights("small").items()}
+    compute = workload.compute("small")
+    result = tf.function(lambda x: compute(ops, weights, x))(x).numpy()
+    np.testing.assert_allclose(result, expected(name, x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("peer", ["pytorch", "onnxruntime", "onnxruntime_graphs", "jax"])
+@pytest.mark.parametrize("name", PEERS["jax"].models)
+def test_other_frameworks_compute_what_numpy_does(name: str, peer: str) -> None:
+    module, package = PEERS[peer].program
+    pytest.importorskip(package)
+    workload = WORKLOADS[name]
+    program = importlib.import_module(f"{__package__}.{module}").make(
+        workload, Spec(module, name, "small", 1, dict(PEERS[peer].options))
+    )
+    for batch in workload.batches:
+        inputs = workload.inputs("small", batch)
+        for call in PEERS[peer].calls:
+            program.prepare(inputs, 2, call)
+            with program.around(1):
+                for x in inputs[:2]:
+                    result = np.array(program.query(1, x))
+                    np.testing.assert_allclose(result, expected(name, x), rtol=1e-3, atol=1e-4)
+    assert program.version()

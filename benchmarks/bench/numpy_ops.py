@@ -1,0 +1,116 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""What models are written in: a few operations, here with NumPy, which says what each means."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+EPSILON = 1e-5  # of layer_norm
+
+
+class NumpyOps:
+    """The operations; each framework has a class with the same methods for its own tensors.
+
+    Tensors also have `+`, `-`, `*` and `@` as NumPy's arrays have them. `tensor` is float32.
+    """
+
+    def weight(self, value: np.ndarray) -> Any:
+        """What a model uses for a weight."""
+        return value
+
+    def gather(self, table: Any, ids: Any) -> Any:
+        """Rows [..., width] of a table [rows, width], for ids [...]."""
+        return table[ids]
+
+    def at(self, x: Any, i: Any) -> Any:
+        """What is at `i` of the second dimension."""
+        return x[:, i]
+
+    def concat(self, parts: Sequence[Any]) -> Any:
+        """Tensors put together along the last dimension."""
+        return np.concatenate(parts, -1)
+
+    def split(self, x: Any, parts: int) -> Sequence[Any]:
+        """The reverse of `concat`, for parts of equal size."""
+        return list(np.split(x, parts, -1))
+
+    def stack(self, rows: Sequence[Any]) -> Any:
+        """Tensors put together along a new second dimension."""
+        return np.stack(rows, 1)
+
+    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
+        """The same numbers in another shape, of which one dimension may be -1."""
+        return np.reshape(x, shape)
+
+    def transpose(self, x: Any, order: Sequence[int]) -> Any:
+        """Dimensions in another order."""
+        return np.transpose(x, order)
+
+    def dense(self, x: Any, kernel: Any, bias: Any) -> Any:
+        """A dense layer: x [..., inputs], kernel [inputs, width], bias [width]."""
+        return x @ kernel + bias
+
+    def sigmoid(self, x: Any) -> Any:
+        """Sigmoid of each number."""
+        return 1 / (1 + np.exp(-x))
+
+    def tanh(self, x: Any) -> Any:
+        """Hyperbolic tangent of each number."""
+        return np.tanh(x)
+
+    def softsign(self, x: Any) -> Any:
+        """Softsign of each number."""
+        return x / (1 + np.abs(x))
+
+    def relu(self, x: Any) -> Any:
+        """The number, or 0 if it is below."""
+        return np.maximum(x, 0)
+
+    def gelu(self, x: Any) -> Any:
+        """The exact GELU of each number."""
+        return x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2
+
+    def layer_norm(self, x: Any, scale: Any, bias: Any) -> Any:
+        """The last dimension with mean 0 and variance 1, times `scale`, plus `bias`."""
+        centred = x - x.mean(-1, keepdims=True)
+        variance = np.square(centred).mean(-1, keepdims=True)
+        return centred / np.sqrt(variance + EPSILON) * scale + bias
+
+    def attention(self, query: Any, key: Any, value: Any) -> Any:
+        """Scaled dot products' softmax times the values; all [batch, heads, tokens, width]."""
+        products = query @ np.swapaxes(key, 2, 3) / math.sqrt(query.shape[-1])
+        powers = np.exp(products - products.max(-1, keepdims=True))
+        return powers / powers.sum(-1, keepdims=True) @ value
+
+    def mean(self, x: Any) -> Any:
+        """Mean over the second dimension."""
+        return x.mean(1)
+
+    def loop(self, count: int, body: Callable[[Any, Any], Any], state: Any) -> Any:
+        """Calls `body(i, state)`, which returns the next state, a tuple, for i below `count`."""
+        for i in range(count):
+            state = body(i, state)
+        return state
+
+    def branch(self, number: int) -> Any:
+        """A context of what may run beside other branches; where this does nothing, none."""
+        del number
+        return contextlib.nullcontext()

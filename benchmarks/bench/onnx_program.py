@@ -1,0 +1,259 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Workloads with ONNX Runtime: a graph of ONNX's nodes, in one session or a session a client."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+from .numpy_ops import EPSILON
+from .program import Program, Spec
+from .workloads import Workload
+
+OPSET = 20  # has Gelu
+IR = 9
+CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
+
+
+class Value:
+    """A tensor of the graph that is being written; the shape is for the model's own questions."""
+
+    def __init__(self, ops: OnnxOps, name: str, shape: Sequence[int] = ()) -> None:
+        self.ops = ops
+        self.name = name
+        self.shape = tuple(shape)
+
+    def __add__(self, other: Value) -> Value:
+        return self.ops.node("Add", self, other)
+
+    def __sub__(self, other: Value) -> Value:
+        return self.ops.node("Sub", self, other)
+
+    def __mul__(self, other: Value) -> Value:
+        return self.ops.node("Mul", self, other)
+
+    def __matmul__(self, other: Value) -> Value:
+        return self.ops.node("MatMul", self, other)
+
+
+class OnnxOps:
+    """The operations of numpy_ops.py write nodes.
+
+    Args:
+        head_width: of attention's queries.
+    """
+
+    def __init__(self, head_width: int) -> None:
+        self._head_width = head_width
+        self.nodes: list[Any] = []
+        self.weights: list[Any] = []
+        self._names = (f"t{i}" for i in itertools.count())
+
+    def node(self, op: str, *inputs: Value, **attributes: Any) -> Value:
+        """Writes a node of one output."""
+        name = next(self._names)
+        names = [value.name for value in inputs]
+        self.nodes.append(helper.make_node(op, names, [name], **attributes))
+        return Value(self, name)
+
+    def weight(self, value: np.ndarray) -> Value:
+        """As NumpyOps: an initializer."""
+        name = next(self._names)
+        self.weights.append(numpy_helper.from_array(value, name))
+        return Value(self, name, value.shape)
+
+    def _numbers(self, *values: int) -> Value:
+        return self.weight(np.array(values, np.int64))
+
+    def gather(self, table: Value, ids: Value) -> Value:
+        """As NumpyOps."""
+        return self.node("Gather", table, ids, axis=0)
+
+    def at(self, x: Value, i: int) -> Value:
+        """As NumpyOps."""
+        return self.node("Gather", x, self.weight(np.array(i, np.int64)), axis=1)
+
+    def concat(self, parts: Sequence[Value]) -> Value:
+        """As NumpyOps."""
+        return self.node("Concat", *parts, axis=-1)
+
+    def split(self, x: Value, parts: int) -> list[Value]:
+        """As NumpyOps."""
+        names = [next(self._names) for _ in range(parts)]
+        self.nodes.append(helper.make_node("Split", [x.name], names, axis=-1, num_outputs=parts))
+        return [Value(self, name) for name in names]
+
+    def stack(self, rows: Sequence[Value]) -> Value:
+        """As NumpyOps."""
+        axis = self._numbers(1)
+        return self.node("Concat", *(self.node("Unsqueeze", row, axis) for row in rows), axis=1)
+
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+        """As NumpyOps."""
+        return self.node("Reshape", x, self._numbers(*shape))
+
+    def transpose(self, x: Value, order: Sequence[int]) -> Value:
+        """As NumpyOps."""
+        return self.node("Transpose", x, perm=list(order))
+
+    def dense(self, x: Value, kernel: Value, bias: Value) -> Value:
+        """As NumpyOps."""
+        return x @ kernel + bias
+
+    def sigmoid(self, x: Value) -> Value:
+        """As NumpyOps."""
+        return self.node("Sigmoid", x)
+
+    def tanh(self, x: Value) -> Value:
+        """As NumpyOps."""
+        return self.node("Tanh", x)
+
+    def softsign(self, x: Value) -> Value:
+        """As NumpyOps, of two nodes that run on a GPU, which Softsign does not."""
+        one = self.weight(np.array(1, np.float32))
+        return self.node("Div", x, self.node("Abs", x) + one)
+
+    def relu(self, x: Value) -> Value:
+        """As NumpyOps."""
+        return self.node("Relu", x)
+
+    def gelu(self, x: Value) -> Value:
+        """As NumpyOps."""
+        return self.node("Gelu", x)
+
+    def layer_norm(self, x: Value, scale: Value, bias: Value) -> Value:
+        """As NumpyOps."""
+        return self.node("LayerNormalization", x, scale, bias, axis=-1, epsilon=EPSILON)
+
+    def attention(self, query: Value, key: Value, value: Value) -> Value:
+        """As NumpyOps."""
+        scale = self.weight(np.array(self._head_width**-0.5, np.float32))
+        products = query * scale @ self.transpose(key, (0, 1, 3, 2))
+        return self.node("Softmax", products, axis=-1) @ value
+
+    def mean(self, x: Value) -> Value:
+        """As NumpyOps."""
+        return self.node("ReduceMean", x, self._numbers(1), keepdims=0)
+
+    def loop(self, count: int, body: Callable[[int, Any], Any], state: Any) -> Any:
+        """As NumpyOps, unrolled."""
+        for i in range(count):
+            state = body(i, state)
+        return state
+
+
+def graph(workload: Workload, size: str, example: np.ndarray) -> bytes:
+    """Writes a workload as an ONNX model, for inputs of the example's shape.
+
+    Args:
+        workload: of models.py.
+        size: of the model.
+        example: an input.
+
+    Returns:
+        The model, with an input `x` and an output `y`.
+    """
+    sizes = workload.sizes[size]
+    ops = OnnxOps(head_width=sizes.get("width", 1) // sizes.get("heads", 1))
+    weights = {name: ops.weight(value) for name, value in workload.weights(size).items()}
+    result = workload.compute(size)(ops, weights, Value(ops, "x", example.shape))
+    ops.nodes.append(helper.make_node("Identity", [result.name], ["y"]))
+    kind = helper.np_dtype_to_tensor_dtype(example.dtype)
+    x = helper.make_tensor_value_info("x", kind, example.shape)
+    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    made = helper.make_graph(ops.nodes, workload.name, [x], [y], ops.weights)
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
+    data: bytes = model.SerializeToString()
+    return data
+
+
+class _Bound:
+    """A session whose input and output stay where they are, as CUDA graphs need it.
+
+    Args:
+        session: which.
+        device: `cuda` or `cpu`.
+        x: an input.
+        y: an output for such inputs.
+    """
+
+    def __init__(self, session: Any, device: str, x: np.ndarray, y: np.ndarray) -> None:
+        self._session = session
+        self._x = onnxruntime.OrtValue.ortvalue_from_numpy(x, device, 0)
+        self._y = onnxruntime.OrtValue.ortvalue_from_numpy(y, device, 0)
+        self._binding = session.io_binding()
+        self._binding.bind_ortvalue_input("x", self._x)
+        self._binding.bind_ortvalue_output("y", self._y)
+
+    def run(self, x: np.ndarray) -> np.ndarray:
+        """Copies the input there, runs, and copies the result."""
+        self._x.update_inplace(x)
+        self._session.run_with_iobinding(self._binding)
+        result: np.ndarray = self._y.numpy()
+        return result
+
+
+class OnnxProgram(Program):
+    """See Program. Options: `graphs`. Calls: `one_session` and `session_a_client`."""
+
+    def __init__(self, workload: Workload, spec: Spec) -> None:
+        super().__init__(workload, spec)
+        self._made: dict[Any, list[Callable[[np.ndarray], np.ndarray]]] = {}
+        self._calls: list[Callable[[np.ndarray], np.ndarray]] = []
+        self._cuda = CUDA in onnxruntime.get_available_providers()
+
+    def prepare(self, inputs: Sequence[np.ndarray], clients: int, call: str) -> None:
+        """See Program."""
+        made = self._made.setdefault((inputs[0].shape, call), [])
+        wanted = clients if call == "session_a_client" else 1
+        if len(made) < wanted:
+            data = graph(self.workload, self.spec.size, inputs[0])
+            made += [self._session(data, inputs[0]) for _ in range(wanted - len(made))]
+        self._calls = made[:wanted]
+
+    def _session(self, data: bytes, example: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        graphs = bool(self.spec.options.get("graphs"))
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # the clients are the threads
+
+        def session(providers: list[Any]) -> Any:
+            return onnxruntime.InferenceSession(data, options, providers=[*providers, CPU])
+
+        cuda = [(CUDA, {"enable_cuda_graph": "1" if graphs else "0"})] if self._cuda else []
+        made = session(cuda)
+        if not graphs:
+            return lambda x: made.run(["y"], {"x": x})[0]
+        (result,) = session([]).run(["y"], {"x": example})
+        return _Bound(made, "cuda" if self._cuda else "cpu", example, result).run
+
+    def query(self, client: int, x: np.ndarray) -> np.ndarray:
+        """See Program."""
+        return self._calls[client % len(self._calls)](x)
+
+    def version(self) -> str:
+        """See Program."""
+        return f"ONNX Runtime {onnxruntime.__version__}{'' if self._cuda else ' (CPU)'}"
+
+
+def make(workload: Workload, spec: Spec) -> Program:
+    """Makes the program; this is what every program's module has."""
+    return OnnxProgram(workload, spec)

@@ -1,0 +1,390 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Pictures of what was measured, drawn by Matplotlib.
+
+A picture is drawn with a theme, whose colours also are names: in a page they become variables of
+its style sheet, so that one drawing is light and dark.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import pathlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from .peers import PEERS
+from .results import Results, Row
+from .tables import best_rows
+from .workloads import Workload
+
+Theme = Mapping[str, str]
+# Colours of Okabe and Ito, which people tell apart whatever colours they see; each theme has shades
+# that show on its ground. Every colour of LIGHT differs, see `svg`.
+LIGHT: Theme = {
+    "ground": "#fefefe",
+    "ink": "#1f2328",
+    "faint": "#d0d7de",
+    "grey": "#6e7781",
+    "blue": "#0072b2",
+    "sky": "#3aa0dc",
+    "green": "#009e73",
+    "orange": "#d98200",
+    "red": "#d55e00",
+    "pink": "#b85c94",
+    "violet": "#6f4fc4",
+}
+DARK: Theme = {
+    "ground": "#15191f",
+    "ink": "#e6edf3",
+    "faint": "#3d444d",
+    "grey": "#9aa4af",
+    "blue": "#4aa8ff",
+    "sky": "#8fd0ff",
+    "green": "#2fd0a0",
+    "orange": "#f0b040",
+    "red": "#ff8552",
+    "pink": "#eb9ccb",
+    "violet": "#b49cff",
+}
+# Of each peer: colour, marker and dashes. What is ours is drawn with whole lines.
+_STYLES: Mapping[str, tuple[str, str, str]] = {
+    "stock": ("grey", "o", "-"),
+    "virtual": ("grey", "^", ":"),
+    "processes": ("orange", "s", ":"),
+    "mps": ("orange", "D", "--"),
+    "xla_auto": ("pink", "v", "--"),
+    "xla": ("pink", "o", ":"),
+    "groups": ("sky", "o", "-"),
+    "captured": ("blue", "s", "-"),
+    "captured_xla": ("green", "D", "-"),
+    "marks": ("blue", "s", "-"),
+    "policy": ("green", "D", "-"),
+    "pytorch": ("red", "^", ":"),
+    "pytorch_graphs": ("red", "v", "--"),
+    "onnxruntime": ("violet", "s", ":"),
+    "onnxruntime_graphs": ("violet", "D", "--"),
+    "jax": ("ink", "x", "--"),
+}
+# So narrow that letters can be read where a telephone shows the picture at its own width.
+_WIDTH, _HEIGHT, _LEGEND_LINE, _POINTS = 4.4, 2.7, 0.19, 8.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """One line of a picture.
+
+    Args:
+        peer: name.
+        x: of its points.
+        y: likewise.
+        low: the lowest y of the rounds; empty without.
+        high: the highest.
+        level: whether it is one value, drawn across the picture.
+    """
+
+    peer: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    level: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """What a picture shows.
+
+    Args:
+        name: of its file.
+        title: above it.
+        x: what its x axis is.
+        y: likewise.
+        lines: what is drawn.
+        log_x: whether the x axis is logarithmic, to base 10; otherwise it is to base 2.
+        log_y: whether the y axis is logarithmic; otherwise it begins at 0.
+    """
+
+    name: str
+    title: str
+    x: str
+    y: str
+    lines: Sequence[Line]
+    log_x: bool = False
+    log_y: bool = False
+
+
+def pictures(results: Results, workload: Workload) -> list[Picture]:
+    """Makes all pictures of a workload that the figures are enough for."""
+    found = []
+    for batch in workload.batches:
+        of = [
+            row
+            for row in results.measured
+            if row.configuration.team.workload == workload.name and row.configuration.batch == batch
+        ]
+        name = f"{workload.name}_batch_{batch}" if len(workload.batches) > 1 else workload.name
+        title = name.replace("_", " ")
+        if workload.training:
+            found.append(_training(name, title, of))
+        else:
+            found.append(_throughput(results, name, title, of))
+            found.append(_latency(results, name, title, of))
+            found.append(_memory(name, title, of))
+    return [picture for picture in found if picture.lines]
+
+
+def _throughput(results: Results, name: str, title: str, rows: Sequence[Row]) -> Picture:
+    lines = []
+    for peer, of in _by_peer(_best(results, rows)).items():
+        rates = [row.values("queries_per_second") for row in of]
+        lines.append(
+            Line(
+                peer,
+                [row.configuration.clients for row in of],
+                [row.median("queries_per_second") for row in of],
+                [min(one) for one in rates],
+                [max(one) for one in rates],
+            )
+        )
+    return Picture(
+        f"throughput_{name}", f"{title}: throughput", "clients", "queries a second", lines
+    )
+
+
+def _latency(results: Results, name: str, title: str, rows: Sequence[Row]) -> Picture:
+    lines = [
+        Line(
+            peer,
+            [row.median("queries_per_second") for row in of],
+            [row.median("p99_ms") for row in of],
+        )
+        for peer, of in _by_peer(_best(results, rows)).items()
+    ]
+    return Picture(
+        f"latency_{name}",
+        f"{title}: latency",
+        "queries a second; a point for each number of clients",
+        "p99, ms",
+        lines,
+        log_x=True,
+        log_y=True,
+    )
+
+
+def _memory(name: str, title: str, rows: Sequence[Row]) -> Picture:
+    most = max((row.configuration.clients for row in rows), default=0)
+    counted = [
+        row for row in rows if row.configuration.clients == most and row.memory_mib is not None
+    ]
+    lines = []
+    for peer, of in _by_peer(counted).items():
+        sizes: dict[int, float] = {}
+        for row in of:
+            parallel = row.configuration.team.parallel
+            sizes[parallel] = max(sizes.get(parallel, 0.0), row.memory_mib or 0.0)
+        numbers = sorted(sizes)
+        values = [sizes[number] for number in numbers]
+        lines.append(Line(peer, numbers, values, level=not PEERS[peer].parallel))
+    if all(line.level for line in lines):
+        lines = []
+    return Picture(
+        f"memory_{name}",
+        f"{title}: memory, {most} clients",
+        "stream groups, or copies of the model",
+        "memory of the GPU, MiB",
+        lines,
+    )
+
+
+def _training(name: str, title: str, rows: Sequence[Row]) -> Picture:
+    lines = []
+    for peer, of_peer in _by_peer(rows).items():
+        of = sorted(of_peer, key=lambda row: row.configuration.team.parallel)
+        times = [row.values("p50_ms") for row in of]
+        lines.append(
+            Line(
+                peer,
+                [row.configuration.team.parallel for row in of],
+                [row.median("p50_ms") for row in of],
+                [min(one) for one in times],
+                [max(one) for one in times],
+                level=not PEERS[peer].parallel,
+            )
+        )
+    return Picture(f"step_{name}", f"{title}: a step", "stream groups", "ms a step", lines)
+
+
+def _best(results: Results, rows: Iterable[Row]) -> list[Row]:
+    wanted = {row.configuration for row in rows}
+    return [row for row in best_rows(results) if row.configuration in wanted]
+
+
+def _by_peer(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Rows of each peer, peers in their order."""
+    found: dict[str, list[Row]] = {name: [] for name in PEERS}
+    for row in rows:
+        found[row.configuration.team.peer].append(row)
+    return {name: of for name, of in found.items() if of}
+
+
+def draw(picture: Picture, theme: Theme, note: str = "") -> Figure:
+    """Draws a picture.
+
+    Args:
+        picture: what.
+        theme: its colours.
+        note: a line below it; empty for none.
+
+    Returns:
+        Matplotlib's figure.
+    """
+    legend_lines = (len(picture.lines) + 1) // 2 + bool(note)
+    below = 0.45 + _LEGEND_LINE * legend_lines + 0.05
+    height = _HEIGHT + below
+    settings = {
+        "font.size": _POINTS,
+        "font.family": "sans-serif",
+        "text.color": theme["ink"],
+        "axes.labelcolor": theme["ink"],
+        "xtick.color": theme["ink"],
+        "ytick.color": theme["ink"],
+        "axes.edgecolor": theme["faint"],
+        "grid.color": theme["faint"],
+        "axes.facecolor": theme["ground"],
+        "figure.facecolor": theme["ground"],
+    }
+    with mpl.rc_context(settings):
+        figure = Figure(figsize=(_WIDTH, height))
+        axes = figure.add_axes((0.155, below / height, 0.82, (_HEIGHT - 0.3) / height))
+        for line in picture.lines:
+            _draw_line(axes, line, theme)
+        _set_axes(axes, picture)
+        axes.set_title(picture.title, loc="left", fontsize=_POINTS + 1, fontweight="bold")
+        figure.legend(
+            loc="lower center",
+            bbox_to_anchor=(0.5, (_LEGEND_LINE if note else 0.0) / height),
+            ncols=2,
+            frameon=False,
+            fontsize=_POINTS - 0.5,
+            handlelength=2.6,
+            columnspacing=1.0,
+            labelspacing=0.3,
+        )
+        if note:
+            figure.text(0.5, 0.04 / height, note, ha="center", fontsize=_POINTS - 2)
+        return figure
+
+
+def _draw_line(axes: Any, line: Line, theme: Theme) -> None:
+    colour, marker, dashes = _STYLES[line.peer]
+    style = {"color": theme[colour], "linestyle": dashes, "label": PEERS[line.peer].title}
+    width = 1.9 if PEERS[line.peer].ours else 1.2
+    if line.level:
+        axes.axhline(line.y[0], linewidth=width, **style)
+        return
+    axes.plot(line.x, line.y, marker=marker, markersize=4, linewidth=width, **style)
+    if line.low:
+        axes.fill_between(line.x, line.low, line.high, color=theme[colour], alpha=0.15, linewidth=0)
+
+
+def _set_axes(axes: Any, picture: Picture) -> None:
+    axes.set_xlabel(picture.x)
+    axes.set_ylabel(picture.y)
+    axes.grid(True, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    if picture.log_x:
+        axes.set_xscale("log")
+    else:
+        axes.set_xscale("log", base=2)
+        marks = sorted({x for line in picture.lines if not line.level for x in line.x} or {1})
+        axes.set_xticks(marks, [f"{x:g}" for x in marks])
+        axes.xaxis.set_minor_locator(NullLocator())
+        if len(marks) == 1:
+            axes.set_xlim(marks[0] / 1.5, marks[0] * 1.5)
+    if picture.log_y:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    readable = FuncFormatter(lambda value, _: _number(value))
+    axes.yaxis.set_major_formatter(readable)
+    if picture.log_x:
+        axes.xaxis.set_major_formatter(readable)
+    for axis, is_log in ((axes.xaxis, picture.log_x), (axes.yaxis, picture.log_y)):
+        if is_log:  # less than two powers of ten would have one label, or none
+            low, high = axis.get_view_interval()
+            few = high / low < 100
+            axis.set_minor_formatter(
+                FuncFormatter(lambda value, _, few=few: _minor(value) if few else "")
+            )
+            axis.set_tick_params(which="minor", labelsize=_POINTS - 1.5)
+
+
+def _minor(value: float) -> str:
+    first = f"{value:e}"[0]
+    return _number(value) if first in "25" else ""
+
+
+def _number(value: float) -> str:
+    if value >= 10_000:
+        return f"{value / 1000:,.3g}k"
+    return f"{value:,.4g}"
+
+
+def svg(picture: Picture) -> str:
+    """Draws a picture for a page: its colours are variables `--NAME` of the themes' names."""
+    text = _saved(picture, LIGHT, "svg").decode()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    # Names such as line2d_3, which nothing uses, and which another picture has, too.
+    text = re.sub(r' id="[\w.]+_\d+"', "", text)
+    for name, colour in LIGHT.items():
+        text = text.replace(colour, f"var(--{name})")
+    return text
+
+
+def _saved(picture: Picture, theme: Theme, kind: str, note: str = "") -> bytes:
+    file = io.BytesIO()
+    figure = draw(picture, theme, note)
+    # Names inside the file are made of the salt: pictures of one page must not share any.
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": picture.name}):
+        metadata = {"Date": None} if kind == "svg" else None
+        figure.savefig(file, format=kind, dpi=200, metadata=metadata)
+    return file.getvalue()
+
+
+def write(found: Sequence[Picture], folder: pathlib.Path, note: str) -> None:
+    """Writes pictures as files, each light and dark, as PNG and SVG.
+
+    Args:
+        found: the pictures.
+        folder: for NAME-light.svg and so on.
+        note: a line below each: machine and date.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    themes: dict[str, Theme] = {"light": LIGHT, "dark": DARK}
+    for picture in found:
+        for name, theme in themes.items():
+            for kind in ("svg", "png"):
+                path = folder / f"{picture.name}-{name}.{kind}"
+                path.write_bytes(_saved(picture, theme, kind, note))

@@ -1,0 +1,271 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""What was measured, as a JSON file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .sweep import Configuration, Team
+
+SCHEMA = 1
+
+
+class ResultsError(Exception):
+    """A file is not what it should be; says which field."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """What one configuration gave in one round.
+
+    Args:
+        queries: that ended; of a training, steps.
+        wrong: of their results.
+        queries_per_second: of all clients together.
+        p50_ms: the median of the queries' times, in milliseconds.
+        p95_ms: their 95th percentile.
+        p99_ms: their 99th percentile.
+        max_ms: the longest.
+        cpu_us: CPU time of all processes for a query, in microseconds.
+        replays: queries, or parts of them, that were captured steps.
+    """
+
+    queries: int
+    wrong: int
+    queries_per_second: float
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    max_ms: float
+    cpu_us: float
+    replays: int
+
+
+@dataclasses.dataclass
+class Row:
+    """All rounds of a configuration.
+
+    Args:
+        configuration: what was measured.
+        rounds: what it gave.
+        memory_mib: the most memory of the GPU so far of the processes that ran it, see
+            `Results.memory`; None if it is not known.
+        failure: what went wrong; empty if nothing did.
+    """
+
+    configuration: Configuration
+    rounds: list[Round] = dataclasses.field(default_factory=list)
+    memory_mib: float | None = None
+    failure: str = ""
+
+    def median(self, field: str) -> float:
+        """The median of a field of the rounds."""
+        return float(statistics.median(self.values(field)))
+
+    def values(self, field: str) -> list[float]:
+        """A field of each round."""
+        return [getattr(one, field) for one in self.rounds]
+
+    @property
+    def wrong(self) -> int:
+        """Wrong results of all rounds."""
+        return sum(one.wrong for one in self.rounds)
+
+
+@dataclasses.dataclass
+class Results:
+    """A run of the benchmark.
+
+    Args:
+        date: when it began, as YYYY-MM-DD.
+        command: its command line.
+        commit: of the repository.
+        machine: `cpu`, `cores`, `gpu`, `driver`.
+        emulated: whether the GPU was emulated: times mean nothing then.
+        versions: of frameworks, by peer.
+        seconds: of each measurement.
+        size: of the models, `small` or `full`.
+        memory: what `Row.memory_mib` counts.
+        skipped: why peers did not run, by name.
+        left_out: what there was no time for, a sentence each.
+        rows: what was measured.
+    """
+
+    date: str
+    command: str
+    commit: str
+    machine: dict[str, str]
+    emulated: bool
+    seconds: float
+    size: str
+    memory: str
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    skipped: dict[str, str] = dataclasses.field(default_factory=dict)
+    left_out: list[str] = dataclasses.field(default_factory=list)
+    rows: list[Row] = dataclasses.field(default_factory=list)
+
+    @property
+    def measured(self) -> list[Row]:
+        """Rows that have figures."""
+        return [row for row in self.rows if row.rounds]
+
+    @property
+    def bad(self) -> list[Row]:
+        """Rows of which something failed, or a result was wrong."""
+        return [row for row in self.rows if row.failure or row.wrong]
+
+    def save(self, path: pathlib.Path) -> None:
+        """Writes the file, whole or not at all."""
+        text = json.dumps({"schema": SCHEMA, **dataclasses.asdict(self)}, indent=1)
+        new = path.with_name(path.name + ".new")
+        new.write_text(text + "\n", encoding="utf-8")
+        new.replace(path)
+
+
+def load(path: pathlib.Path) -> Results:
+    """Reads a file.
+
+    Args:
+        path: of `Results.save`.
+
+    Returns:
+        What is in it.
+
+    Raises:
+        ResultsError: there is no such file, or it is something else; names the field.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ResultsError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ResultsError(f"{path} is no JSON: {error}") from error
+    if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
+        raise ResultsError(f"{path}: 'schema' is not {SCHEMA}: it is no file of this benchmark's")
+    try:
+        rows = [_row(row, f"rows[{i}]") for i, row in enumerate(data.pop("rows", []))]
+        results: Results = _make(Results, {**data, "rows": rows}, "")
+    except ResultsError as error:
+        raise ResultsError(f"{path}: {error}") from error
+    return results
+
+
+def merge(runs: Sequence[Results]) -> Results:
+    """Puts runs together, as one that was measured in parts.
+
+    Args:
+        runs: at least one; on one kind of machine, of one size.
+
+    Returns:
+        All that they have measured: rounds of one configuration are rounds of one row.
+
+    Raises:
+        ResultsError: they differ in what must be the same; names it.
+    """
+    first = runs[0]
+    for name in ("machine", "emulated", "size", "memory"):
+        for other in runs[1:]:
+            if getattr(other, name) != getattr(first, name):
+                raise ResultsError(
+                    f"runs cannot be put together: '{name}' is {getattr(first, name)!r} of one and"
+                    f" {getattr(other, name)!r} of another"
+                )
+    rows: dict[Configuration, Row] = {}
+    for row in (row for run in runs for row in run.rows):
+        if (known := rows.get(row.configuration)) is None:
+            rows[row.configuration] = dataclasses.replace(row, rounds=list(row.rounds))
+        else:
+            known.rounds += row.rounds
+            known.memory_mib = max(known.memory_mib or 0.0, row.memory_mib or 0.0) or None
+            known.failure = known.failure or row.failure
+    return dataclasses.replace(
+        first,
+        date=", ".join(dict.fromkeys(run.date for run in runs)),
+        command="; ".join(dict.fromkeys(run.command for run in runs)),
+        commit=", ".join(dict.fromkeys(run.commit for run in runs)),
+        versions={name: version for run in runs for name, version in run.versions.items()},
+        skipped={name: why for run in runs for name, why in run.skipped.items()},
+        left_out=[line for run in runs for line in run.left_out],
+        rows=list(rows.values()),
+    )
+
+
+def best(rows: Sequence[Row]) -> Row | None:
+    """The row of the most queries a second; None if no row has figures."""
+    measured = [row for row in rows if row.rounds]
+    return max(measured, key=lambda row: row.median("queries_per_second"), default=None)
+
+
+def _row(data: Any, at: str) -> Row:
+    if not isinstance(data, dict):
+        raise ResultsError(f"'{at}' is no object")
+    configuration = data.get("configuration")
+    if not isinstance(configuration, dict):
+        raise ResultsError(f"'{at}.configuration' is no object")
+    team = _make(Team, configuration.get("team"), f"{at}.configuration.team")
+    rounds = data.get("rounds")
+    if not isinstance(rounds, list):
+        raise ResultsError(f"'{at}.rounds' is no list")
+    row: Row = _make(
+        Row,
+        {
+            **data,
+            "configuration": _make(
+                Configuration, {**configuration, "team": team}, f"{at}.configuration"
+            ),
+            "rounds": [_make(Round, one, f"{at}.rounds[{i}]") for i, one in enumerate(rounds)],
+        },
+        at,
+    )
+    return row
+
+
+# What a field of that annotation may be in JSON; of others anything.
+_ALLOWED: dict[str, Callable[[Any], bool]] = {
+    "int": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "float": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "float | None": lambda value: value is None or isinstance(value, int | float),
+    "str": lambda value: isinstance(value, str),
+    "bool": lambda value: isinstance(value, bool),
+    "list[str]": lambda value: isinstance(value, list),
+    "dict[str, str]": lambda value: isinstance(value, dict),
+}
+
+
+def _make(kind: Any, data: Any, at: str) -> Any:
+    """Makes a dataclass of a JSON object; an error names the field."""
+    prefix = f"{at}." if at else ""
+    if not isinstance(data, dict):
+        raise ResultsError(f"'{at}' is no object")
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    for name in data:
+        if name not in fields:
+            raise ResultsError(f"'{prefix}{name}' is unknown")
+    for name, field in fields.items():
+        optional = field.default is not dataclasses.MISSING or (
+            field.default_factory is not dataclasses.MISSING
+        )
+        if name not in data:
+            if not optional:
+                raise ResultsError(f"'{prefix}{name}' is missing")
+        elif not _ALLOWED.get(str(field.type), lambda _: True)(data[name]):
+            raise ResultsError(f"'{prefix}{name}' is {data[name]!r}, and should be {field.type}")
+    return kind(**data)

@@ -1,0 +1,139 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Tests of results.py, compare.py and tables.py."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from .compare import FASTER, NOISE, SLOWER, compare
+from .made_up import all_kinds, configuration, results, row
+from .results import ResultsError, best, load, merge
+from .tables import best_rows, setting, wrong_table
+
+
+def test_a_file_gives_what_was_saved(tmp_path: pathlib.Path) -> None:
+    saved = all_kinds()
+    saved.save(tmp_path / "a.json")
+    assert load(tmp_path / "a.json") == saved
+
+
+def change(path: pathlib.Path, change: Callable[[dict[str, Any]], object]) -> None:
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "named"),
+    [
+        (lambda data: data.pop("date"), "'date' is missing"),
+        (lambda data: data.update(seconds="1"), "'seconds' is '1'"),
+        (lambda data: data.update(more=1), "'more' is unknown"),
+        (lambda data: data.update(schema=9), "'schema' is not 1"),
+        (
+            lambda data: data["rows"][1]["rounds"][0].update(wrong=None),
+            r"'rows\[1\].rounds\[0\].wrong' is None",
+        ),
+        (
+            lambda data: data["rows"][0]["configuration"]["team"].pop("peer"),
+            r"'rows\[0\].configuration.team.peer' is missing",
+        ),
+    ],
+)
+def test_an_error_names_the_field(
+    spoil: Callable[[dict[str, Any]], object], named: str, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "a.json"
+    all_kinds().save(path)
+    change(path, spoil)
+    with pytest.raises(ResultsError, match=f"a.json.*{named}"):
+        load(path)
+
+
+def test_what_is_no_file_or_no_json_is_said(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(ResultsError, match="No such file"):
+        load(tmp_path / "none.json")
+    (tmp_path / "a.json").write_text("{")
+    with pytest.raises(ResultsError, match="is no JSON"):
+        load(tmp_path / "a.json")
+
+
+def test_the_best_setting_is_the_one_of_the_most_queries() -> None:
+    slow, fast = (row(configuration(parallel=n), [rate, rate]) for n, rate in ((4, 10), (2, 20)))
+    failed = row(configuration(parallel=8), [])
+    assert best([slow, fast, failed]) is fast
+    assert best([failed]) is None
+    other = row(configuration(clients=1), [5.0])
+    assert best_rows(results(slow, fast, failed, other)) == [other, fast]
+    assert setting(fast) == "2 groups, function"
+
+
+def test_rows_that_failed_or_are_wrong_are_bad() -> None:
+    good, wrong = row(configuration(), [1.0]), row(configuration(parallel=2), [1.0], wrong=3)
+    failed = row(configuration(parallel=8), [])
+    failed.failure = "it broke"
+    run = results(good, wrong, failed)
+    assert run.bad == [wrong, failed]
+    said = wrong_table(run)
+    assert "captured 2: 3 wrong results" in said and "captured 8, recommender: it broke" in said
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "verdict"),
+    [
+        ([100, 110, 105], [120, 130, 125], FASTER),
+        ([120, 130, 125], [100, 110, 105], SLOWER),
+        ([100, 110, 105], [109, 130, 125], NOISE),
+        ([100, 110, 105], [100, 110, 105], NOISE),
+        ([100], [200], NOISE),  # one round shows no noise
+    ],
+)
+def test_a_verdict_is_beyond_the_noise_of_both_runs(
+    was: list[float], now: list[float], verdict: str
+) -> None:
+    done = compare(results(row(configuration(), was)), results(row(configuration(), now)))
+    assert [change.verdict for change in done.changes] == [verdict]
+    assert done.slower == (verdict == SLOWER)
+    assert done.changes[0].noise == (min(now) / max(was), max(now) / min(was))
+
+
+def test_what_cannot_be_compared_is_counted_and_noted() -> None:
+    old = results(row(configuration(), [1, 1]), row(configuration(clients=1), [1, 1]))
+    new = results(row(configuration(), [2, 2]), row(configuration("stock"), [1, 1]))
+    new.machine["gpu"] = "Another GPU"
+    done = compare(old, new)
+    assert (len(done.changes), done.only_old, done.only_new) == (1, 1, 1)
+    assert "'A GPU' then, 'Another GPU' now" in str(done)
+    assert "1 compared: 1 faster, 0 slower, 0 within noise" in str(done)
+
+
+def test_runs_in_parts_are_one_run() -> None:
+    one, other = row(configuration(), [1.0]), row(configuration(), [2.0, 3.0])
+    more = row(configuration("stock"), [4.0])
+    parts = [results(one), results(other, more)]
+    parts[1].command = "main.py --only recommender"
+    whole = merge(parts)
+    assert [row.values("queries_per_second") for row in whole.rows] == [[1, 2, 3], [4]]
+    assert whole.command == "main.py --quick; main.py --only recommender"
+    assert len(one.rounds) == 1  # the parts stay as they are
+    parts[1].machine["gpu"] = "Another"
+    with pytest.raises(ResultsError, match="'machine'"):
+        merge(parts)

@@ -1,0 +1,210 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Runs a sweep: workload after workload, the configurations of each in turn."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from .fleet import Fleet, WorkerError
+from .peers import REFERENCE, Peer
+from .results import Results, Row
+from .sweep import Configuration, Sweep, Team, configurations, order_of_round
+from .workloads import Workload
+
+
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """How much is measured.
+
+    Args:
+        seconds: of each measurement.
+        rounds: measurements of each configuration.
+        warm_seconds: after which a configuration counts as warm, before its first measurement.
+        minutes: after which nothing more is begun; what remains is shared among the workloads.
+    """
+
+    seconds: float
+    rounds: int
+    warm_seconds: float
+    minutes: float
+
+
+class Progress:
+    """Lines of progress: how many measurements are done, and how long the others will take.
+
+    Args:
+        total: measurements.
+        say: prints a line.
+    """
+
+    def __init__(self, total: int, say: Callable[[str], None]) -> None:
+        self._total = total
+        self._done = 0
+        self._began = time.monotonic()
+        self._say = say
+
+    def did(self, what: str) -> None:
+        """Counts a measurement."""
+        self._done += 1
+        each = (time.monotonic() - self._began) / self._done
+        left = each * (self._total - self._done)
+        self._say(f"[{self._done}/{self._total}, {_duration(left)} left] {what}")
+
+    def leave_out(self, measurements: int) -> None:
+        """Some will not be made."""
+        self._total -= measurements
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+class Run:
+    """A run of the benchmark.
+
+    Args:
+        results: gets what is measured; each time that a workload is done, `save` is called.
+        peers: that can run here.
+        sweep: what is swept.
+        effort: how much is measured.
+        pythons: as of Fleet.
+        folder: for files of the workers.
+        say: prints a line.
+        save: writes the results so far.
+    """
+
+    def __init__(
+        self,
+        results: Results,
+        peers: Sequence[Peer],
+        sweep: Sweep,
+        effort: Effort,
+        pythons: Mapping[str, str],
+        folder: pathlib.Path,
+        say: Callable[[str], None],
+        save: Callable[[], None],
+    ) -> None:
+        self._results = results
+        self._peers = peers
+        self._sweep = sweep
+        self._effort = effort
+        self._pythons = pythons
+        self._folder = folder
+        self._say = say
+        self._save = save
+
+    def all(self, workloads: Sequence[Workload]) -> None:
+        """Measures workloads, each for its share of the time that is left."""
+        end = time.monotonic() + 60 * self._effort.minutes
+        lists = {w.name: configurations(w, self._peers, self._sweep) for w in workloads}
+        total = self._effort.rounds * sum(len(one) for one in lists.values())
+        progress = Progress(total, self._say)
+        for i, workload in enumerate(workloads):
+            share = (end - time.monotonic()) / (len(workloads) - i)
+            with Fleet(self._results.size, self._pythons, self._folder) as fleet:
+                rows = {one: Row(one) for one in lists[workload.name]}
+                self._results.rows += rows.values()
+                self._workload(workload, fleet, rows, time.monotonic() + share, progress)
+            self._save()
+
+    def _workload(
+        self,
+        workload: Workload,
+        fleet: Fleet,
+        rows: Mapping[Configuration, Row],
+        end: float,
+        progress: Progress,
+    ) -> None:
+        """Measures a workload until `end`, of time.monotonic()."""
+        expected = self._folder / f"{workload.name}.npz"
+        failed = self._start(workload, fleet, [one.team for one in rows], expected)
+        for one, row in rows.items():
+            row.failure = failed.get(one.team, "")
+        for number in range(self._effort.rounds):
+            began = time.monotonic()
+            self._round(number, fleet, rows, expected, end, progress)
+            took = time.monotonic() - began
+            left = self._effort.rounds - number - 1
+            if left and time.monotonic() + took > end:
+                progress.leave_out(left * len(rows))
+                self._results.left_out.append(
+                    f"{workload.name}: {number + 1} of {self._effort.rounds} rounds"
+                )
+                break
+
+    def _start(
+        self, workload: Workload, fleet: Fleet, wanted: Sequence[Team], expected: pathlib.Path
+    ) -> dict[Team, str]:
+        """Starts all that run a workload, and writes the expected results.
+
+        Returns:
+            Why teams failed.
+        """
+        reference = Team(workload.name, REFERENCE.name, 1)
+        teams = list(dict.fromkeys([reference, *wanted]))
+        self._say(f"{workload.name} ({workload.title}): starting {len(teams)} kinds of processes")
+        failed = fleet.start(teams)
+        for team in teams:
+            if team not in failed:
+                try:
+                    self._results.versions[team.peer] = fleet[team].make()
+                    if team == reference:
+                        fleet[team].reference(expected)
+                except WorkerError as error:
+                    failed[team] = str(error)
+        if reference in failed:
+            why = f"there is nothing to compare with: {REFERENCE.name}: {failed[reference]}"
+            failed = dict.fromkeys(teams, why)
+        for team, why in failed.items():
+            self._say(f"failed: {team}: {why}")
+        return failed
+
+    def _round(
+        self,
+        number: int,
+        fleet: Fleet,
+        rows: Mapping[Configuration, Row],
+        expected: pathlib.Path,
+        end: float,
+        progress: Progress,
+    ) -> None:
+        """Measures each configuration once; names those that the first round has no time for."""
+        for one in order_of_round(list(rows), number):
+            row = rows[one]
+            if row.failure or (number > 0 and not row.rounds):
+                progress.leave_out(1)
+            elif number == 0 and time.monotonic() >= end:
+                progress.leave_out(1)
+                self._results.left_out.append(f"not measured: {one}")
+            else:
+                self._measure(fleet, row, expected, progress)
+
+    def _measure(self, fleet: Fleet, row: Row, expected: pathlib.Path, progress: Progress) -> None:
+        one, effort = row.configuration, self._effort
+        try:
+            workers = fleet[one.team]
+            done = workers.measure(one, expected, effort.seconds, effort.warm_seconds)
+        except WorkerError as error:
+            row.failure = str(error)
+            progress.did(f"{one}: failed: {error}")
+            return
+        row.rounds.append(done)
+        row.memory_mib = workers.memory_mib or None
+        wrong = f", {done.wrong} WRONG" if done.wrong else ""
+        progress.did(f"{one}: {done.queries_per_second:,.0f}/s, p99 {done.p99_ms:.2f} ms{wrong}")

@@ -1,0 +1,132 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Which configurations are measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Sequence
+
+from .peers import Peer
+from .workloads import Workload
+
+
+@dataclasses.dataclass(frozen=True)
+class Team:
+    """The process, or processes, that run a workload for a peer.
+
+    Args:
+        workload: name.
+        peer: name.
+        parallel: stream groups, copies of the model, or 1.
+    """
+
+    workload: str
+    peer: str
+    parallel: int
+
+    def __str__(self) -> str:
+        parallel = f" {self.parallel}" if self.parallel > 1 else ""
+        return f"{self.peer}{parallel}, {self.workload}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """What is measured.
+
+    Args:
+        team: who runs it.
+        batch: rows of a query.
+        clients: threads that query, of all processes together.
+        call: of the peer's ways to call.
+    """
+
+    team: Team
+    batch: int
+    clients: int
+    call: str
+
+    def __str__(self) -> str:
+        team = self.team
+        parallel = f" {team.parallel}" if team.parallel > 1 else ""
+        call = f", {self.call}" if self.call != "function" else ""
+        plural = "s" if self.clients > 1 else ""
+        return (
+            f"{team.workload}, batch {self.batch}, {self.clients} client{plural}:"
+            f" {team.peer}{parallel}{call}"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """What is swept.
+
+    Args:
+        clients: numbers of client threads.
+        groups: numbers of stream groups.
+        copies: numbers of copies of the model: virtual devices and processes.
+    """
+
+    clients: tuple[int, ...] = (1, 4, 8, 16)
+    groups: tuple[int, ...] = (1, 4, 8, 16)
+    copies: tuple[int, ...] = (4, 8)
+
+
+QUICK = Sweep(clients=(1, 4), groups=(1, 2), copies=(2,))
+
+
+def configurations(workload: Workload, peers: Sequence[Peer], sweep: Sweep) -> list[Configuration]:
+    """Lists what is measured of a workload.
+
+    Left out is what could not use all it has: more copies than clients, and more groups than
+    clients, but for the fewest groups. A training has one client.
+
+    Args:
+        workload: which.
+        peers: those that can run here.
+        sweep: what is swept.
+
+    Returns:
+        The configurations: those of the most clients first, so that these are measured if time is
+        short.
+    """
+    found = []
+    for clients in (1,) if workload.training else sorted(sweep.clients, reverse=True):
+        for peer in (peer for peer in peers if peer.runs(workload)):
+            numbers = _parallel(peer, sweep)
+            for parallel in numbers:
+                useful = workload.training or parallel <= clients
+                fewest = peer.ours and parallel == min(numbers)
+                if useful or fewest:
+                    team = Team(workload.name, peer.name, parallel)
+                    found += [
+                        Configuration(team, batch, clients, call)
+                        for batch in workload.batches
+                        for call in peer.calls
+                    ]
+    return found
+
+
+def _parallel(peer: Peer, sweep: Sweep) -> list[int]:
+    swept = {"groups": sweep.groups, "copies": sweep.copies, "": (1,)}[peer.parallel]
+    return sorted(number for number in swept if number >= peer.least)
+
+
+def order_of_round(found: Sequence[Configuration], number: int) -> list[Configuration]:
+    """Orders a round: the first as listed, the others drawn, so that none follows the same one."""
+    if number == 0:
+        return list(found)
+    return random.Random(number).sample(list(found), len(found))

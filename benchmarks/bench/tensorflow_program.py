@@ -1,0 +1,230 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Workloads with TensorFlow: on one stream, on stream groups, on virtual devices, with XLA."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import tensorflow as tf
+from branchy_models import MODELS
+from process_groups import on_group
+
+from . import models
+from .numpy_ops import EPSILON
+from .program import Program, Spec
+from .workloads import Workload
+
+# Smaller weights are constants of the graph, as in a frozen one; larger ones are variables.
+LARGEST_CONSTANT = 2**20
+# Of each virtual device. Memory grows, so that this is a limit only.
+VIRTUAL_DEVICE_MIB = 6144
+RATE = 0.01
+
+
+class TensorFlowOps:
+    """The operations of numpy_ops.py with TensorFlow's."""
+
+    gather = staticmethod(tf.gather)
+    reshape = staticmethod(tf.reshape)
+    transpose = staticmethod(tf.transpose)
+    sigmoid = staticmethod(tf.sigmoid)
+    tanh = staticmethod(tf.tanh)
+    softsign = staticmethod(tf.nn.softsign)
+    relu = staticmethod(tf.nn.relu)
+    gelu = staticmethod(tf.nn.gelu)
+
+    def __init__(self, marks: bool) -> None:
+        self._marks = marks
+
+    def weight(self, value: np.ndarray, trained: bool = False) -> Any:
+        """A constant's array, or a variable."""
+        return tf.Variable(value) if trained or value.nbytes > LARGEST_CONSTANT else value
+
+    def at(self, x: Any, i: Any) -> Any:
+        """As NumpyOps."""
+        return x[:, i]
+
+    def concat(self, parts: Sequence[Any]) -> Any:
+        """As NumpyOps."""
+        return tf.concat(parts, -1)
+
+    def split(self, x: Any, parts: int) -> Any:
+        """As NumpyOps."""
+        return tf.split(x, parts, -1)
+
+    def stack(self, rows: Sequence[Any]) -> Any:
+        """As NumpyOps."""
+        return tf.stack(rows, 1)
+
+    def dense(self, x: Any, kernel: Any, bias: Any) -> Any:
+        """As NumpyOps; more than two dimensions are rows of one product."""
+        if len(x.shape) == 2:
+            return tf.nn.bias_add(x @ kernel, bias)
+        rows = tf.reshape(x, [-1, x.shape[-1]])
+        return tf.reshape(self.dense(rows, kernel, bias), [-1, *x.shape[1:-1], kernel.shape[1]])
+
+    def layer_norm(self, x: Any, scale: Any, bias: Any) -> Any:
+        """As NumpyOps."""
+        mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+        return tf.nn.batch_normalization(x, mean, variance, bias, scale, EPSILON)
+
+    def attention(self, query: Any, key: Any, value: Any) -> Any:
+        """As NumpyOps."""
+        products = tf.matmul(query * query.shape[-1] ** -0.5, key, transpose_b=True)
+        return tf.matmul(tf.nn.softmax(products), value)
+
+    def mean(self, x: Any) -> Any:
+        """As NumpyOps."""
+        return tf.reduce_mean(x, 1)
+
+    def loop(self, count: int, body: Callable[[Any, Any], Any], state: Any) -> Any:
+        """As NumpyOps, with a while loop."""
+        return tf.while_loop(
+            lambda i, _: i < count, lambda i, state: (i + 1, body(i, state)), (0, state)
+        )[1]
+
+    def branch(self, number: int) -> Any:
+        """A scope of a stream group, where the peer marks branches."""
+        return on_group(number, self._marks)
+
+
+class _Copy:
+    """One copy of the model, on one device."""
+
+    def __init__(self, workload: Workload, spec: Spec, device: str) -> None:
+        self.device = device
+        self._trained = workload.training
+        marks = bool(spec.options.get("marks"))
+        with tf.device(device):
+            if workload.convolutions:
+                sizes = dict(workload.sizes[spec.size], seed=models.SEED)
+                self._keep = MODELS[workload.convolutions](argparse.Namespace(**sizes), marks)
+                self._model, variables = self._keep, self._keep.trainable_variables
+            else:
+                ops, compute = TensorFlowOps(marks), workload.compute(spec.size)
+                weights = {
+                    name: ops.weight(value, workload.training)
+                    for name, value in workload.weights(spec.size).items()
+                }
+                self._model = lambda x: compute(ops, weights, x)
+                variables = [w for w in weights.values() if isinstance(w, tf.Variable)]
+        self.variables = variables
+        self._first = [v.numpy() for v in variables] if workload.training else []
+        compiled = bool(spec.options.get("compiled"))
+        self._function = tf.function(self._run, jit_compile=compiled or None, autograph=False)
+
+    def _run(self, x: Any) -> Any:
+        with tf.device(self.device):
+            if not self._trained:
+                return tf.identity(self._model(x))
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(self._model(x) - 0.5))
+            gradients = tape.gradient(loss, self.variables)
+            for variable, gradient in zip(self.variables, gradients, strict=True):
+                if isinstance(gradient, tf.IndexedSlices):
+                    change = tf.IndexedSlices(RATE * gradient.values, gradient.indices)
+                    variable.scatter_sub(change)
+                else:
+                    variable.assign_sub(RATE * gradient)
+            return loss
+
+    def make_call(self, example: np.ndarray, call: str) -> Callable[[np.ndarray], np.ndarray]:
+        """Traces the model for such inputs; returns how to call it, in `tf.device`."""
+        with tf.device(self.device):
+            concrete = self._function.get_concrete_function(
+                tf.TensorSpec(example.shape, example.dtype, "x")
+            )
+        if call == "serving":
+            serve: Callable[[np.ndarray], np.ndarray] = tf.cuda.serving_callable(concrete)
+            return serve
+        return lambda x: concrete(tf.constant(x)).numpy()
+
+    def rewind(self) -> None:
+        """Gives the variables their first values."""
+        with tf.device(self.device):
+            for variable, value in zip(self.variables, self._first, strict=True):
+                variable.assign(value)
+
+
+class TensorFlowProgram(Program):
+    """See Program. Options: `virtual`, `compiled`, `marks`."""
+
+    def __init__(self, workload: Workload, spec: Spec) -> None:
+        super().__init__(workload, spec)
+        devices = ["/GPU:0"]
+        gpus = tf.config.list_physical_devices("GPU")
+        if not gpus:
+            raise RuntimeError("TensorFlow finds no GPU")
+        if spec.options.get("virtual"):
+            one = tf.config.LogicalDeviceConfiguration(memory_limit=VIRTUAL_DEVICE_MIB)
+            tf.config.set_logical_device_configuration(gpus[0], [one] * spec.parallel)
+            devices = [f"/GPU:{i}" for i in range(spec.parallel)]
+        if workload.training:
+            tf.config.experimental.enable_op_determinism()
+        self._copies = [_Copy(workload, spec, device) for device in devices]
+        self._calls: list[Callable[[np.ndarray], np.ndarray]] = []
+        self._made: dict[tuple[Any, ...], list[Callable[[np.ndarray], np.ndarray]]] = {}
+
+    def prepare(self, inputs: Sequence[np.ndarray], clients: int, call: str) -> None:
+        """See Program."""
+        key = (inputs[0].shape, call)
+        if key not in self._made:
+            self._made[key] = [copy.make_call(inputs[0], call) for copy in self._copies]
+        self._calls = self._made[key]
+
+    def query(self, client: int, x: np.ndarray) -> np.ndarray:
+        """See Program."""
+        return self._calls[client % len(self._calls)](x)
+
+    def around(self, client: int) -> contextlib.AbstractContextManager[object]:
+        """See Program."""
+        device: contextlib.AbstractContextManager[object] = tf.device(
+            self._copies[client % len(self._copies)].device
+        )
+        return device
+
+    def rewind(self) -> None:
+        """See Program."""
+        for copy in self._copies:
+            copy.rewind()
+
+    def counters(self) -> dict[str, float]:
+        """See Program."""
+        if not hasattr(tf, "cuda") or self.spec.options.get("virtual"):
+            return {}  # stream groups are not for virtual devices
+        groups = tf.cuda.stream_stats()
+        peak = sum(group.peak_bytes_in_use for group in groups)
+        return {
+            "replays": sum(group.steps_replayed for group in groups),
+            "peak_mib": peak / 2**20,
+        }
+
+    def version(self) -> str:
+        """See Program."""
+        return f"TensorFlow {tf.__version__}"
+
+
+def make(workload: Workload, spec: Spec) -> Program:
+    """Makes the program; this is what every program's module has."""
+    return TensorFlowProgram(workload, spec)

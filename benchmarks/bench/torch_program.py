@@ -1,0 +1,183 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Workloads with PyTorch: a stream a client and, with `graphs`, a CUDA graph on it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from .numpy_ops import EPSILON, NumpyOps
+from .program import Program, Spec
+from .workloads import Workload
+
+# Runs before a client's graph is recorded, so that all libraries have their memory.
+RUNS_BEFORE = 3
+
+
+class TorchOps(NumpyOps):
+    """The operations of numpy_ops.py with PyTorch's."""
+
+    def gather(self, table: Any, ids: Any) -> Any:
+        """As NumpyOps."""
+        if ids.dim() == 1:
+            return torch.index_select(table, 0, ids)
+        return torch.nn.functional.embedding(ids, table)
+
+    def concat(self, parts: Sequence[Any]) -> Any:
+        """As NumpyOps."""
+        return torch.cat(list(parts), -1)
+
+    def split(self, x: Any, parts: int) -> Any:
+        """As NumpyOps."""
+        return torch.chunk(x, parts, -1)
+
+    def stack(self, rows: Sequence[Any]) -> Any:
+        """As NumpyOps."""
+        return torch.stack(list(rows), 1)
+
+    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
+        """As NumpyOps."""
+        return x.reshape(shape)
+
+    def transpose(self, x: Any, order: Sequence[int]) -> Any:
+        """As NumpyOps."""
+        return x.permute(*order)
+
+    def dense(self, x: Any, kernel: Any, bias: Any) -> Any:
+        """As NumpyOps; more than two dimensions are rows of one product."""
+        rows = x.reshape(-1, x.shape[-1])
+        return torch.addmm(bias, rows, kernel).reshape(*x.shape[:-1], kernel.shape[1])
+
+    def sigmoid(self, x: Any) -> Any:
+        """As NumpyOps."""
+        return torch.sigmoid(x)
+
+    def tanh(self, x: Any) -> Any:
+        """As NumpyOps."""
+        return torch.tanh(x)
+
+    def softsign(self, x: Any) -> Any:
+        """As NumpyOps."""
+        return torch.nn.functional.softsign(x)
+
+    def relu(self, x: Any) -> Any:
+        """As NumpyOps."""
+        return torch.relu(x)
+
+    def gelu(self, x: Any) -> Any:
+        """As NumpyOps."""
+        return torch.nn.functional.gelu(x)
+
+    def layer_norm(self, x: Any, scale: Any, bias: Any) -> Any:
+        """As NumpyOps."""
+        return torch.nn.functional.layer_norm(x, x.shape[-1:], scale, bias, EPSILON)
+
+    def attention(self, query: Any, key: Any, value: Any) -> Any:
+        """As NumpyOps."""
+        scale = 1 / math.sqrt(query.shape[-1])
+        return torch.nn.functional.scaled_dot_product_attention(query, key, value, scale=scale)
+
+
+class _Client:
+    """The stream of one client, its memory and its graph."""
+
+    def __init__(self, model: Any, example: np.ndarray, graphs: bool) -> None:
+        self._model = model
+        self.stream = torch.cuda.Stream()
+        self._x = torch.from_numpy(example).pin_memory()
+        self._on_gpu = self._x.cuda()
+        self._graph = None
+        with torch.inference_mode(), torch.cuda.stream(self.stream):
+            for _ in range(RUNS_BEFORE):
+                self._output = model(self._on_gpu)
+            self.stream.synchronize()
+            self._result = torch.zeros(self._output.shape).pin_memory()
+            if graphs:
+                self._graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(self._graph, stream=self.stream):
+                    self._output = model(self._on_gpu)
+
+    def query(self, x: np.ndarray) -> np.ndarray:
+        """Runs the model, in the stream's context."""
+        self._x.copy_(torch.from_numpy(x))
+        self._on_gpu.copy_(self._x, non_blocking=True)
+        if self._graph is None:
+            self._output = self._model(self._on_gpu)
+        else:
+            self._graph.replay()
+        self._result.copy_(self._output, non_blocking=True)
+        self.stream.synchronize()
+        result: np.ndarray = self._result.numpy()
+        return result
+
+
+class TorchProgram(Program):
+    """See Program. Options: `graphs`. Without a GPU it runs on the CPU."""
+
+    def __init__(self, workload: Workload, spec: Spec) -> None:
+        super().__init__(workload, spec)
+        self._cuda = torch.cuda.is_available()
+        # As TensorFlow, XLA and ONNX Runtime do by themselves.
+        torch.backends.cuda.matmul.allow_tf32 = True
+        where = "cuda" if self._cuda else "cpu"
+        weights = {
+            name: torch.from_numpy(value).to(where)
+            for name, value in workload.weights(spec.size).items()
+        }
+        compute, ops = workload.compute(spec.size), TorchOps()
+        self._model = lambda x: compute(ops, weights, x)
+        self._made: dict[Any, list[_Client]] = {}
+        self._clients: list[_Client] = []
+
+    def prepare(self, inputs: Sequence[np.ndarray], clients: int, call: str) -> None:
+        """See Program."""
+        if not self._cuda:
+            return
+        made = self._made.setdefault(inputs[0].shape, [])
+        graphs = bool(self.spec.options.get("graphs"))
+        while len(made) < clients:
+            made.append(_Client(self._model, inputs[0], graphs))
+        self._clients = made
+
+    def query(self, client: int, x: np.ndarray) -> np.ndarray:
+        """See Program."""
+        if self._cuda:
+            return self._clients[client].query(x)
+        result: np.ndarray = self._model(torch.from_numpy(x)).numpy()
+        return result
+
+    @contextlib.contextmanager
+    def around(self, client: int) -> Iterator[None]:
+        """See Program."""
+        on_stream: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+        if self._cuda:
+            on_stream = torch.cuda.stream(self._clients[client].stream)
+        with torch.inference_mode(), on_stream:
+            yield
+
+    def version(self) -> str:
+        """See Program."""
+        return f"PyTorch {torch.__version__}"
+
+
+def make(workload: Workload, spec: Spec) -> Program:
+    """Makes the program; this is what every program's module has."""
+    return TorchProgram(workload, spec)

@@ -1,0 +1,271 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Runs one workload with one program in a process of its own, and measures what it is told to.
+
+    python -m bench.worker SPEC     # in benchmarks/; started by fleet.py
+
+SPEC is JSON, the fields of `program.Spec`. Each line of standard input is a command, a JSON object,
+of which `do` is the name of a method of `Worker` and the rest its arguments; each is answered by a
+line of JSON, `{"error": ...}` if it failed. All else that is printed goes to standard error. Idle
+between commands, so that many workers can take turns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from typing import Any
+
+import numpy as np
+from client_threads import Load, run_clients
+
+from .judge import Judge
+from .program import Program, Spec
+from .workloads import INPUTS, WORKLOADS
+
+# The model is warm when, for so long, no query took more than so many times the median one.
+WARM_SECONDS = 0.25
+WARM_RATIO = 20.0
+# Queries of a client that warm it up at least: a step is recorded when it has come three times.
+WARM_QUERIES = 4 * INPUTS
+
+
+@dataclasses.dataclass(frozen=True)
+class _Done:
+    """What came of some queries.
+
+    Args:
+        load: their times.
+        wrong: results.
+        before: what the framework had counted before them.
+        after: and after them.
+    """
+
+    load: Load
+    wrong: int
+    before: dict[str, float]
+    after: dict[str, float]
+
+
+class Worker:
+    """The commands.
+
+    Args:
+        spec: what to run.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self._workload = WORKLOADS[spec.workload]
+        self._module = importlib.import_module(f"{__package__}.{spec.program}")
+        self._made: Program | None = None
+
+    def make(self) -> dict[str, Any]:
+        """Makes the model; returns the framework's `version`."""
+        self._made = self._module.make(self._workload, self._spec)
+        return {"version": self._program.version()}
+
+    def reference(self, path: str) -> dict[str, Any]:
+        """Writes the results of all inputs of all batches, from one client.
+
+        Args:
+            path: of the .npz, of an array `BATCH_INPUT` for each.
+
+        Returns:
+            Nothing.
+        """
+        results = {}
+        for batch in self._workload.batches:
+            inputs = self._inputs(batch)
+            self._program.prepare(inputs, 1, "function")
+            with self._program.around(0):
+                if self._workload.training:
+                    self._program.rewind()
+                for i, x in enumerate(inputs):
+                    results[f"{batch}_{i}"] = self._program.query(0, x)
+        np.savez(path, **results)
+        return {}
+
+    def warm(self, batch: int, clients: int, call: str, at_most: float) -> dict[str, Any]:
+        """Prepares clients, and lets them query until they are warm.
+
+        Args:
+            batch: rows of a query.
+            clients: threads.
+            call: of the peer's ways to call.
+            at_most: seconds after which they count as warm.
+
+        Returns:
+            The `seconds` it took.
+        """
+        began = time.monotonic()
+        inputs = self._inputs(batch)
+        self._program.prepare(inputs, clients, call)
+        queries = 0
+        while time.monotonic() - began < at_most:
+            load = self._load(inputs, clients, min(WARM_SECONDS, at_most)).load
+            queries += load.calls
+            slow = load.milliseconds.max() > WARM_RATIO * np.median(load.milliseconds)
+            if queries >= WARM_QUERIES * clients and not slow:
+                break
+        return {"seconds": time.monotonic() - began}
+
+    def measure(
+        self,
+        batch: int,
+        clients: int,
+        call: str,
+        expected: str,
+        tolerance: float,
+        at: float,
+        seconds: float,
+        latencies: str,
+    ) -> dict[str, Any]:
+        """Lets clients query for a while.
+
+        Args:
+            batch: rows of a query.
+            clients: threads.
+            call: of the peer's ways to call.
+            expected: the file that `reference` wrote.
+            tolerance: see Judge.
+            at: of `time.monotonic()`, when to begin; until then they query, and nothing counts.
+            seconds: after how long none begins another query.
+            latencies: file for the time of each query, .npy, in milliseconds.
+
+        Returns:
+            `queries`, `seconds`, `cpu_seconds`, `wrong`, and what the framework counted.
+        """
+        inputs = self._inputs(batch)
+        self._program.prepare(inputs, clients, call)
+        done = self._load(inputs, clients, seconds, at, _judge(expected, batch, tolerance))
+        np.save(latencies, done.load.milliseconds)
+        return {
+            "queries": done.load.calls,
+            "seconds": done.load.seconds,
+            "cpu_seconds": done.load.cpu_seconds,
+            "wrong": done.wrong,
+            "replays": done.after.get("replays", 0) - done.before.get("replays", 0),
+            "peak_mib": done.after.get("peak_mib"),
+        }
+
+    @property
+    def _program(self) -> Program:
+        if self._made is None:
+            raise RuntimeError("the first command is 'make'")
+        return self._made
+
+    @functools.cache  # noqa: B019 (there is one worker, which lives as long as its process)
+    def _inputs(self, batch: int) -> list[np.ndarray]:
+        return self._workload.inputs(self._spec.size, batch)
+
+    def _load(
+        self,
+        inputs: list[np.ndarray],
+        clients: int,
+        seconds: float,
+        at: float = 0.0,
+        judge: Judge | None = None,
+    ) -> _Done:
+        """Runs clients. The same threads query before it counts: some libraries warm up in each.
+
+        Args:
+            inputs: that they take in turn.
+            clients: threads.
+            seconds: for which queries count.
+            at: of time.monotonic(), from when on; if that is over, from now on.
+            judge: says whether results are right; None if nobody asks.
+
+        Returns:
+            What came of queries that count.
+        """
+        program, training = self._program, self._workload.training
+        at = max(at, time.monotonic())
+        times: list[list[float]] = [[] for _ in range(clients)]
+        wrong = [0] * clients
+        # CPU time and counters when the first query that counts begins.
+        starts: list[tuple[float, dict[str, float]]] = []
+        starting = threading.Lock()
+
+        def query(client: int, count: int) -> None:
+            i = count % INPUTS if training else (client + count) % INPUTS
+            if training and i == 0:
+                program.rewind()
+            if not starts and time.monotonic() >= at and starting.acquire(blocking=False):
+                starts.append((time.process_time(), program.counters()))
+            began = time.monotonic()
+            result = program.query(client, inputs[i])
+            took = time.monotonic() - began
+            if began >= at:
+                times[client].append(took)
+                if judge is not None:
+                    wrong[client] += not judge.is_right(i, result)
+
+        run_clients(query, clients, at - time.monotonic() + seconds, program.around)
+        if not starts:
+            raise RuntimeError(f"no query began within {seconds:g} s, as one takes longer")
+        measured = np.concatenate([np.array(one) for one in times])
+        # A training's time is without rewinding.
+        took = float(measured.sum()) if training else time.monotonic() - at
+        cpu, before = starts[0]
+        load = Load(took, time.process_time() - cpu, 1e3 * measured)
+        return _Done(load, sum(wrong), before, program.counters())
+
+
+@functools.cache
+def _judge(path: str, batch: int, tolerance: float) -> Judge:
+    with np.load(path) as results:
+        return Judge([results[f"{batch}_{i}"] for i in range(INPUTS)], tolerance)
+
+
+def main() -> None:
+    """Answers commands until there are no more."""
+    # What frameworks print must not come between the answers.
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    worker: Worker | None = None
+
+    def answer(run: Any) -> None:
+        try:
+            print(json.dumps(run()), file=answers)
+        except Exception as error:
+            traceback.print_exc()
+            message = str(error).strip().splitlines() or [""]
+            print(json.dumps({"error": f"{type(error).__name__}: {message[0]}"}), file=answers)
+
+    def start() -> dict[str, Any]:
+        nonlocal worker
+        worker = Worker(Spec(**json.loads(sys.argv[1])))
+        return {}
+
+    answer(start)
+    if worker is None:
+        return
+    for line in sys.stdin:
+        command = json.loads(line)
+        answer(functools.partial(getattr(worker, command.pop("do")), **command))
+    # The framework's own threads may wait for ever for what is not freed.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

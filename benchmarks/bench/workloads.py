@@ -1,0 +1,231 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""The workloads: which models, in which sizes, with which inputs. Needs NumPy only."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import models
+
+# Inputs that clients take in turn, so that a result left over from another query is a wrong one.
+INPUTS = 8
+# Of the largest number of the expected result: how far off other kernels may be, which add in
+# another order, and which multiply with the 10 bits of TensorFloat-32.
+TOLERANCE = 0.02
+SIZES = ("small", "full")
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """A model that is served or trained.
+
+    Args:
+        name: in command lines and results.
+        title: what it is, in a few words.
+        sizes: of `small` and `full`, the arguments of `draw`.
+        batches: rows of a query; the first one is used where one is enough.
+        draw: makes the weights; None for a model of branchy_models.py, named by `convolutions`.
+        model: what it computes, see models.py.
+        settings: which of the sizes `model` takes as well.
+        shape: names of sizes that follow the batch in the shape of an input.
+        below: name of the size that ids are below; empty if the inputs are float32.
+        convolutions: name in `branchy_models.MODELS`, which are TensorFlow's alone.
+        training: whether a query is a step of gradient descent, and its result the loss.
+        same_bits: whether TensorFlow's own kernels give the same bits in each process: cuDNN's
+            algorithms are chosen by time.
+    """
+
+    name: str
+    title: str
+    sizes: Mapping[str, Mapping[str, int]]
+    batches: tuple[int, ...]
+    draw: Callable[..., models.Arrays] | None = None
+    model: Callable[..., Any] | None = None
+    settings: tuple[str, ...] = ()
+    shape: tuple[str, ...] = ()
+    below: str = ""
+    convolutions: str = ""
+    training: bool = False
+    same_bits: bool = True
+
+    def weights(self, size: str) -> models.Arrays:
+        """Draws the weights of a size, float32, by name."""
+        assert self.draw is not None
+        return self.draw(**{k: v for k, v in self.sizes[size].items() if k not in self.shape_only})
+
+    @property
+    def shape_only(self) -> tuple[str, ...]:
+        """Sizes that are of inputs alone."""
+        return tuple(name for name in self.shape if name in ("tokens", "times"))
+
+    def compute(self, size: str) -> models.Model:
+        """The model of a size: a function of operations, weights and an input."""
+        assert self.model is not None
+        return functools.partial(
+            self.model, **{name: self.sizes[size][name] for name in self.settings}
+        )
+
+    def inputs(self, size: str, batch: int) -> list[np.ndarray]:
+        """Draws `INPUTS` inputs.
+
+        Args:
+            size: of `SIZES`.
+            batch: rows of each.
+
+        Returns:
+            Arrays [batch, ...], of int64 ids or float32.
+        """
+        sizes = self.sizes[size]
+        random = np.random.default_rng([models.SEED, batch])
+        shape = (batch, *(sizes[name] for name in self.shape))
+        if not self.below:
+            return [random.standard_normal(shape, np.float32) for _ in range(INPUTS)]
+        if not self.training:
+            return [random.integers(0, sizes[self.below], shape) for _ in range(INPUTS)]
+        # No id twice in a column: the order in which gradients of a row are added is not fixed.
+        columns = range(shape[1])
+        return [
+            np.stack([random.permutation(sizes[self.below])[:batch] for _ in columns], 1)
+            for _ in range(INPUTS)
+        ]
+
+
+def _images(name: str, title: str, blocks: str, training: bool, full: int) -> Workload:
+    return Workload(
+        name,
+        title,
+        {
+            "small": {"image": 8, "colours": 3, "channels": 4, blocks: 1},
+            "full": {"image": 32, "colours": 3, "channels": 32, blocks: full},
+        },
+        batches=(32,) if training else (1,),
+        shape=("image", "image", "colours"),
+        convolutions=name.removesuffix("_training"),
+        training=training,
+        same_bits=False,
+    )
+
+
+def _towers(towers: int) -> Workload:
+    return Workload(
+        f"wide_and_deep_{towers}",
+        f"training of a wide part and {towers} deep towers, batch 128",
+        {
+            "small": {"towers": towers, "rows": 200, "width": 4, "layers": 2},
+            "full": {"towers": towers, "rows": 100_000, "width": 64, "layers": 12},
+        },
+        batches=(128,),
+        draw=models.draw_wide_and_deep,
+        model=models.wide_and_deep,
+        settings=("layers",),
+        shape=("towers",),
+        below="rows",
+        training=True,
+    )
+
+
+def _transformer(
+    name: str, title: str, batches: tuple[int, ...], full: Mapping[str, int]
+) -> Workload:
+    small = {"layers": 1, "words": 50, "width": 8, "heads": 2, "outputs": 2, "tokens": 4}
+    return Workload(
+        name,
+        title,
+        {"small": small, "full": full},
+        batches=batches,
+        draw=models.draw_transformer,
+        model=models.transformer,
+        settings=("layers", "heads"),
+        shape=("tokens",),
+        below="words",
+    )
+
+
+_ALL = (
+    Workload(
+        "recommender",
+        "24 lookups, their products, 3 dense layers: about 300 small kernels; batch 16",
+        {
+            "small": {"features": 4, "rows": 50, "width": 4, "hidden": 8},
+            "full": {"features": 24, "rows": 100, "width": 8, "hidden": 32},
+        },
+        batches=(16,),
+        draw=models.draw_recommender,
+        model=models.recommender,
+        shape=("features",),
+        below="rows",
+    ),
+    Workload(
+        "dlrm",
+        "26 tables of 100,000 rows, the products of all pairs, 3 dense layers; batch 64",
+        {
+            "small": {"features": 4, "rows": 50, "width": 4, "hidden": 8},
+            "full": {"features": 26, "rows": 100_000, "width": 64, "hidden": 256},
+        },
+        batches=(64,),
+        draw=models.draw_dlrm,
+        model=models.dlrm,
+        shape=("features",),
+        below="rows",
+    ),
+    _transformer(
+        "bert",
+        "BERT-like: 4 layers of width 256, 64 tokens; batch 1 and 8",
+        (1, 8),
+        {"layers": 4, "words": 1000, "width": 256, "heads": 4, "outputs": 2, "tokens": 64},
+    ),
+    Workload(
+        "lstm",
+        "an LSTM of width 128, 32 times, in a loop; batch 8",
+        {
+            "small": {"inputs": 3, "width": 4, "outputs": 2, "times": 3},
+            "full": {"inputs": 64, "width": 128, "outputs": 10, "times": 32},
+        },
+        batches=(8,),
+        draw=models.draw_lstm,
+        model=models.lstm,
+        shape=("times", "inputs"),
+    ),
+    Workload(
+        "mlp",
+        "two dense layers, batch 16: bound by Python",
+        {
+            "small": {"inputs": 4, "hidden": 8, "outputs": 2},
+            "full": {"inputs": 64, "hidden": 128, "outputs": 10},
+        },
+        batches=(16,),
+        draw=models.draw_mlp,
+        model=models.mlp,
+        shape=("inputs",),
+    ),
+    _images("inception", "Inception-like: 4 blocks of four branches; 1 image", "blocks", False, 4),
+    _images("nasnet", "NASNet-like: 4 cells of five pairs; 1 image", "cells", False, 4),
+    _transformer(
+        "transformer",
+        "a Transformer block of width 2048, 512 tokens, batch 4: fills the GPU, should not gain",
+        (4,),
+        {"layers": 1, "words": 1000, "width": 2048, "heads": 16, "outputs": 16, "tokens": 512},
+    ),
+    _towers(4),
+    _towers(8),
+    _images("nasnet_training", "training of the NASNet-like model, batch 32", "cells", True, 4),
+)
+WORKLOADS: dict[str, Workload] = {workload.name: workload for workload in _ALL}

@@ -1,0 +1,71 @@
+#!/bin/bash
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+# Measures TensorFlow with stream groups and its peers on workloads of the field, in turn, and
+# compares every result with that of one stream: docs/benchmarks.md.
+#
+#   scripts/bench.sh [--quick] [--only WORKLOADS] [--json FILE] [--html FILE] [--compare OLD.json]
+#
+# All arguments are those of benchmarks/bench/main.py. What it needs is built and installed in .venv
+# if it is not there; peers such as PyTorch are measured if they are installed there, or where
+# --python says. On a machine without a GPU it runs on an emulated one.
+#
+# Exit status: 0; 1 if something failed, a result was wrong or, with --compare, something is slower
+# beyond noise; 2 for a wrong argument.
+
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+cd "${ROOT}"
+bench=benchmarks/bench/main.py
+python="${VENV}/bin/python"
+# Reading the arguments takes NumPy, which comes with the wheel.
+ready() { "${python}" -c 'import numpy' 2>/dev/null; }
+check_arguments() {
+  "${python}" - "$@" <<<"import sys; sys.path.insert(0, 'benchmarks'); sys.argv[0] = 'bench.sh'
+from bench.command import parse_arguments; parse_arguments(None)" || {
+    trap - EXIT
+    exit 2
+  }
+}
+for argument in "$@"; do
+  if [[ "${argument}" == -h || "${argument}" == --help ]]; then
+    trap - EXIT
+    print_help
+    if ready; then "${python}" "${bench}" --help | sed -n '/^options:/,$p'; fi
+    exit
+  fi
+done
+if ready; then check_arguments "$@"; fi
+
+stage "wheel in .venv" "The error above says why."
+tag="$(python_tag)"
+make_venv "${tag}"
+wheel=(dist/tensorflow-*-"${tag}"-*.whl)
+if [[ ! -e "${wheel[0]}" ]]; then
+  scripts/build_wheel.sh --python "${tag}"
+  wheel=(dist/tensorflow-*-"${tag}"-*.whl)
+fi
+install_wheel "${wheel[0]}"
+pip_install "$(grep '^matplotlib==' build/requirements-dev.txt)"
+check_arguments "$@"
+
+if ! { command -v nvidia-smi && nvidia-smi -L; } >/dev/null 2>&1; then
+  export TF_MULTI_STREAM_EMULATED_GPUS="${TF_MULTI_STREAM_EMULATED_GPUS:-1}"
+fi
+stage "benchmark" "What failed is said above."
+status=0
+"${python}" "${bench}" "$@" || status=$?
+trap - EXIT
+exit "${status}"
