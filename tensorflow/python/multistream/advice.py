@@ -14,21 +14,21 @@
 # ==============================================================================
 """`tf.cuda.advise`: measures a model, and says which variables to export for it."""
 
-import contextlib
-import dataclasses
 import os
-import random
-import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tensorflow.python.eager import context
 from tensorflow.python.framework import config
-from tensorflow.python.multistream import advice_model, advice_process, advice_report
-from tensorflow.python.multistream.advice_process import ChildEndedError, ChildError, Turn
-from tensorflow.python.multistream.advice_report import SERVING, SIGNATURE, Advice
+from tensorflow.python.multistream import (
+    advice_model,
+    advice_process,
+    advice_report,
+    advice_search,
+)
+from tensorflow.python.multistream.advice_report import Advice
 
 THREADS = (1, 4, 8, 16)
 GROUPS = (1, 2, 4, 8, 16)
@@ -39,14 +39,6 @@ MAX_INT = 9
 
 _ALL_POLICIES = ("embedding", "full_graph", "cost")
 _LONGEST = 3600
-# Of the budget, for the first pass over all settings.
-_FIRST_PART = 0.4
-_TURNS = 5
-# How many go on to be measured in turns with stock, by throughput and by latency.
-_FINALISTS = 2
-# Larger numbers of groups are not tried once one was so much slower than the best before.
-_SLOWER = 0.97
-_NOT_CAPTURED = "signature, not captured"
 
 
 def advise(
@@ -122,7 +114,7 @@ def advise(
 
         kind = "random numbers" if example is None else "the example"
         notes = [f"Inputs: {kind}, {advice_model.text_of(queries)}"]
-        search = Search(start, threads, groups, policies, seconds, progress)
+        search = advice_search.Search(start, threads, groups, policies, seconds, progress)
         return advice_report.advice_of(search.run(notes))
 
 
@@ -170,288 +162,3 @@ def _check_memory() -> None:
                 "measure. Set TF_FORCE_GPU_ALLOW_GROWTH=true before TensorFlow is imported, or "
                 "save the model and run python -m tensorflow.python.multistream.advise DIRECTORY."
             )
-
-
-class Measurer(Protocol):
-    """What `advice_process.Child` is for the search."""
-
-    ready: advice_process.Ready
-
-    def measure(self, call: str, threads: int, seconds: float) -> Turn:
-        """Calls the model for a while."""
-
-    def close(self) -> None:
-        """Ends the process."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """Variables, and their name in reports."""
-
-    name: str
-    variables: tuple[tuple[str, str], ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """What is timed: a setting, a way to call, and a number of threads."""
-
-    setting: Setting
-    call: str
-    threads: int
-
-
-_STOCK = Setting(advice_report.STOCK)
-
-
-def _grouped(count: int) -> Setting:
-    return Setting(f"{count} groups", (("TF_GPU_STREAM_GROUP_COUNT", str(count)),))
-
-
-def _captured(count: int) -> Setting:
-    capture = ("TF_MULTI_STREAM_CAPTURE", "auto")
-    if count == 1:
-        return Setting("captured", (capture,))
-    return Setting(f"{count} groups, captured", (*_grouped(count).variables, capture))
-
-
-def _split(count: int, policy: str) -> Setting:
-    variables = (*_grouped(count).variables, ("TF_MULTI_STREAM_POLICY", policy))
-    return Setting(f"{count} groups, policy {policy}", variables)
-
-
-class Search:
-    """A short pass over all settings, then the best of them in turns with stock.
-
-    Two processes are stock TensorFlow, whose results and times show what is chance. Those of
-    settings that are left behind end at once, as they have memory of the GPU.
-
-    Args:
-      start: starts a process with variables, for a setting's name.
-      threads: as of `advise`, like the others.
-      groups: see there.
-      policies: see there.
-      seconds: see there.
-      progress: see there.
-    """
-
-    def __init__(
-        self,
-        start: Callable[[dict[str, str], str], Measurer],
-        threads: Sequence[int],
-        groups: Sequence[int],
-        policies: Sequence[str],
-        seconds: float,
-        progress: bool,
-    ) -> None:
-        self._start_process = start
-        self._threads = sorted(set(threads))
-        # More groups than threads have nothing to do.
-        self._groups = sorted(count for count in set(groups) if count <= max(threads))
-        self._policies = policies if 1 in threads and max(self._groups, default=1) > 1 else ()
-        self._seconds = seconds
-        self._progress = progress
-        self._calls = [SIGNATURE, SERVING]
-        self._first: dict[Entry, Turn] = {}
-        self._turns: dict[Entry, list[Turn]] = {}
-        self._failures: list[str] = []
-        self._notes: list[str] = []
-        self._running: dict[Setting, Measurer] = {}
-        self._stock: list[Measurer] = []
-
-    def run(self, notes: Sequence[str] = ()) -> advice_report.Measured:
-        """Measures.
-
-        Args:
-          notes: what else the report says.
-
-        Returns:
-          All that was measured.
-
-        Raises:
-          RuntimeError: a process with stock TensorFlow failed.
-        """
-        try:
-            self._pass_over_all()
-            self._measure_in_turns()
-        except ChildError as error:
-            raise RuntimeError(f"tf.cuda.advise: {error}") from error
-        finally:
-            for child in [*self._running.values(), *self._stock]:
-                child.close()
-        ready = [child.ready for child in self._stock]
-        found = {entry: [turn] for entry, turn in self._first.items()} | self._turns
-        varies = any(x.differing for x in ready) or any(
-            turn.differing for entry in found if _is_stock(entry) for turn in found[entry]
-        )
-        if ready[0].emulated:
-            self._notes.append("The GPU is emulated on the CPU: results count, times mean nothing.")
-        return advice_report.Measured(
-            rows=tuple(
-                advice_report.row_of(
-                    entry.setting.name,
-                    entry.call,
-                    dict(entry.setting.variables),
-                    entry.threads,
-                    turns,
-                    varies,
-                )
-                for entry, turns in found.items()
-            ),
-            failures=tuple(self._failures),
-            notes=(*notes, *self._notes),
-            stock_varies=varies,
-            seconds=self._seconds,
-            cores=len(os.sched_getaffinity(0)),
-        )
-
-    def _say(self, what: str) -> None:
-        if self._progress:
-            sys.stderr.write(f"advise: {what}\n")
-            sys.stderr.flush()
-
-    def _start(self, setting: Setting) -> Measurer:
-        return self._start_process(dict(setting.variables), setting.name)
-
-    def _pass_over_all(self) -> None:
-        each = len(self._threads)
-        several = [count for count in self._groups if count > 1]
-        entries = 2 * each + 3 * each * len(several) + 2 * (1 in self._groups) + len(self._policies)
-        slot = _FIRST_PART * self._seconds / entries
-        self._say("two processes of stock TensorFlow")
-        self._stock = [self._start(_STOCK)]
-        self._stock.append(self._start(_STOCK))
-        for threads in self._threads:
-            self._measure_first(self._stock[0], Entry(_STOCK, SIGNATURE, threads), slot)
-        try:
-            for threads in self._threads:
-                self._measure_first(self._stock[0], Entry(_STOCK, SERVING, threads), slot)
-        except ChildEndedError:
-            raise
-        except ChildError as error:
-            self._notes.append(f"tf.cuda.serving_callable was left out: {error}")
-            self._calls.remove(SERVING)
-        if 1 in self._groups and 1 in self._threads:
-            entries_of_one = [(Entry(_captured(1), call, 1), call) for call in self._calls]
-            self._try(_captured(1), entries_of_one, slot)
-        best = 0.0
-        for count in several:
-            self._try(_captured(count), self._entries_of(count), slot)
-            rates = [
-                turn.calls_per_second
-                for entry, turn in self._first.items()
-                if entry.setting in (_captured(count), _grouped(count))
-            ]
-            if max(rates, default=0.0) < _SLOWER * best:
-                break
-            best = max(rates, default=0.0)
-        count = self._best_count(several)
-        for policy in self._policies:
-            setting = _split(count, policy)
-            self._try(setting, [(Entry(setting, SIGNATURE, 1), SIGNATURE)], slot)
-
-    def _entries_of(self, count: int) -> list[tuple[Entry, str]]:
-        """What a process with captured steps measures, and how it is asked to call."""
-        entries = [
-            (Entry(_grouped(count), SIGNATURE, threads), _NOT_CAPTURED) for threads in self._threads
-        ]
-        return entries + [
-            (Entry(_captured(count), call, threads), call)
-            for call in self._calls
-            for threads in self._threads
-        ]
-
-    def _best_count(self, several: Sequence[int]) -> int:
-        rates = {
-            count: max(
-                (t.calls_per_second for e, t in self._first.items() if e.setting == setting),
-                default=0.0,
-            )
-            for count in several
-            for setting in [_grouped(count)]
-        }
-        return max(rates, key=lambda count: rates[count], default=1)
-
-    def _try(self, setting: Setting, entries: Sequence[tuple[Entry, str]], slot: float) -> None:
-        """Measures what one process can; a failure is the setting's, and the search goes on."""
-        self._say(setting.name)
-        try:
-            self._running[setting] = self._start(setting)
-            failed = None
-            for entry, call in entries:
-                if call != failed:
-                    failed = self._measure_or_note(self._running[setting], entry, call, slot)
-        except ChildError as error:
-            self._failures.append(str(error))
-        kept = {entry.setting for entry in self._finalists()}
-        for other in list(self._running):
-            if other not in kept:
-                self._running.pop(other).close()
-
-    def _measure_or_note(self, child: Measurer, entry: Entry, call: str, slot: float) -> str | None:
-        """Returns the call if it failed."""
-        try:
-            self._first[entry] = child.measure(call, entry.threads, slot)
-        except ChildEndedError:
-            raise
-        except ChildError as error:
-            self._failures.append(str(error))
-            return call
-        return None
-
-    def _measure_first(self, child: Measurer, entry: Entry, slot: float) -> None:
-        self._first[entry] = child.measure(entry.call, entry.threads, slot)
-
-    def _finalists(self) -> list[Entry]:
-        """What goes on: the best of the settings and calls by throughput, and by latency."""
-        others = {e: t for e, t in self._first.items() if not _is_stock(e)}
-        by_rate = sorted(others, key=lambda entry: -others[entry].calls_per_second)
-        by_time = sorted(
-            (entry for entry in others if entry.threads == 1), key=lambda e: others[e].p50_ms
-        )
-        found: list[Entry] = []
-        for ranked in (by_rate, by_time):
-            ways: set[tuple[Setting, str]] = set()
-            for entry in ranked:
-                if len(ways) < _FINALISTS and (entry.setting, entry.call) not in ways:
-                    ways.add((entry.setting, entry.call))
-                    found.append(entry)
-        return list(dict.fromkeys(found))
-
-    def _measure_in_turns(self) -> None:
-        finalists = self._finalists()
-        for setting in {entry.setting for entry in finalists} - self._running.keys() - {_STOCK}:
-            self._say(f"{setting.name}, by itself")
-            try:
-                self._running[setting] = self._start(setting)
-            except ChildError as error:
-                self._failures.append(str(error))
-        stock = {entry: turn for entry, turn in self._first.items() if _is_stock(entry)}
-        entries = [max(stock, key=lambda entry: stock[entry].calls_per_second)]
-        entries += [entry for entry in stock if entry.threads == 1 and entry not in entries]
-        entries += [e for e in finalists if e.setting == _STOCK or e.setting in self._running]
-        slot = (1 - _FIRST_PART) * self._seconds / (_TURNS * len(entries))
-        self._say(f"{len(entries)} of them in turns")
-        # So that none always follows the same one.
-        order = random.Random(1)
-        for turn in range(_TURNS):
-            for entry in order.sample(entries, len(entries)):
-                child = self._running.get(entry.setting) or self._stock[turn % len(self._stock)]
-                with self._only_stock_must_not_fail(entry, entries):
-                    done = child.measure(entry.call, entry.threads, slot)
-                    self._turns.setdefault(entry, []).append(done)
-
-    @contextlib.contextmanager
-    def _only_stock_must_not_fail(self, entry: Entry, entries: list[Entry]) -> Any:
-        try:
-            yield
-        except ChildError as error:
-            if entry.setting == _STOCK:
-                raise
-            self._failures.append(str(error))
-            self._turns.pop(entry, None)
-            entries.remove(entry)
-
-
-def _is_stock(entry: Entry) -> bool:
-    return entry.setting == _STOCK and entry.call == SIGNATURE

@@ -16,6 +16,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import pickle
@@ -56,6 +57,12 @@ OURS = (
     "TF_SEGMENT_OWN_CONST",
     "TF_STREAM_FROM_FILE",
 )
+# How a process is asked to call the model: as programs do, likewise without captured steps where
+# its setting has them, and by `tf.cuda.serving_callable`.
+SIGNATURE = "signature"
+NOT_CAPTURED = "signature, not captured"
+SERVING = "serving_callable"
+
 _PROGRAM = "tensorflow.python.multistream.advice_child"
 # A model may take minutes to load, and a call seconds.
 _START_SECONDS = 600.0
@@ -144,15 +151,12 @@ def write_job(
 
 
 class Child:
-    """A process that measures, in which the model is loaded.
+    """A process that measures.
 
     Args:
       folder: with the job.
       variables: its setting.
       name: of the setting, for errors.
-
-    Raises:
-      ChildError: it could not load the model.
     """
 
     def __init__(self, folder: Path, variables: Mapping[str, str], name: str) -> None:
@@ -172,17 +176,21 @@ class Child:
             )
         finally:
             os.close(writer)
-        try:
-            self.ready = Ready(**self._answer(_START_SECONDS))
-        except BaseException:
-            self.close()
-            raise
+
+    @functools.cached_property
+    def ready(self) -> Ready:
+        """What it says once it has loaded the model, which this waits for.
+
+        Raises:
+          ChildError: it could not load it.
+        """
+        return Ready(**self._answer(_START_SECONDS))
 
     def measure(self, call: str, threads: int, seconds: float) -> Turn:
         """Has it call the model.
 
         Args:
-          call: how, as of `advice_child.Server.measure`.
+          call: how: `SIGNATURE`, `NOT_CAPTURED` or `SERVING`.
           threads: from how many threads.
           seconds: for how long.
 
@@ -190,8 +198,9 @@ class Child:
           What it measured.
 
         Raises:
-          ChildError: the process ended, did not answer in time, or a call failed.
+          ChildError: it could not load the model, ended, did not answer in time, or a call failed.
         """
+        _ = self.ready
         request = {"call": call, "threads": threads, "seconds": seconds}
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # the answer says why

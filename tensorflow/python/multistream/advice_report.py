@@ -18,13 +18,11 @@ import dataclasses
 import statistics
 from collections.abc import Sequence
 
-from tensorflow.python.multistream.advice_process import Turn
+from tensorflow.python.multistream.advice_process import SERVING, SIGNATURE, Turn
 
 STOCK = "stock"
-SIGNATURE = "signature"
-SERVING = "serving_callable"
 
-# What is less is not worth a variable; as `tf.cuda.tune`.
+# What is less is not worth a variable, as for `tf.cuda.tune`; nor is so much more worth another.
 _LEAST_GAIN = 1.03
 # With fewer calls in a turn its figures are chance.
 _FEWEST_CALLS = 10
@@ -83,6 +81,8 @@ class AdviceRow:
     @property
     def name(self) -> str:
         """Setting and call."""
+        if self.setting == STOCK and self.call == SERVING:
+            return f"{SERVING} alone"
         return self.setting if self.call == SIGNATURE else f"{self.setting}, {self.call}"
 
 
@@ -209,8 +209,8 @@ def advice_of(measured: Measured) -> Advice:
     cannot_compare = any(row.wrong for row in stock)
     wrong = _wrong(rows)
     errors = [*_errors_of(wrong), *measured.failures]
-    bad = {row.name for row in wrong}
-    finals = [row for row in rows if row.turns > 1 and row.name not in bad]
+    bad = {row.setting for row in wrong}
+    finals = [r for r in rows if r.turns > 1 and (_is_stock(r) or r.setting not in bad)]
     throughput, rate_noise = _best(finals, stock, by_rate=True)
     single = [row for row in finals if row.threads == 1]
     latency, time_noise = _best(single, [row for row in stock if row.threads == 1], by_rate=False)
@@ -284,7 +284,9 @@ def _best(
         ]
     real = [gain for gain in real if gain.ratio >= _LEAST_GAIN]
     if real:
-        return max(real, key=lambda gain: gain.ratio), ""
+        most = max(gain.ratio for gain in real)
+        alike = [gain for gain in real if gain.ratio >= most / _LEAST_GAIN]
+        return min(alike, key=lambda gain: (len(gain.row.variables), -gain.ratio)), ""
     best = max(gains, key=lambda gain: gain.ratio)
     if best.ratio < _LEAST_GAIN:
         return None, ""
