@@ -250,7 +250,9 @@ def _of_concrete(concrete: Any, name: str) -> tuple[Specs, Callable[..., Any]]:
                 )
             names.append((key, None, spec))
             continue
-        argument = key if isinstance(key, str) else spec.name or f"input_{key}"
+        argument = key if isinstance(key, str) else spec.name
+        if not argument or argument in specs:
+            argument = f"input_{key}"
         names.append((key, argument, None))
         specs[argument] = tensor.TensorSpec(spec.shape, spec.dtype, argument)
 

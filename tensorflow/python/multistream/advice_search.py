@@ -266,7 +266,10 @@ class Search:
         )
 
     def _finalists(self) -> list[Entry]:
-        """What goes on: the best of the settings and calls by throughput, and by latency."""
+        """What goes on: the best of the settings and calls by throughput, and by latency.
+
+        So does what needs no variable: what else is advised should be faster than that.
+        """
         varies = self._stock_varies()
         others = {entry: turn for entry, turn in self._first.items() if not _is_stock(entry)}
         wrong = {e.setting for e, t in others.items() if (t.wrong if varies else t.differing)}
@@ -279,9 +282,10 @@ class Search:
         for ranked in (by_rate, by_time):
             ways: set[tuple[Setting, str]] = set()
             for entry in ranked:
-                if len(ways) < _FINALISTS and (entry.setting, entry.call) not in ways:
-                    ways.add((entry.setting, entry.call))
+                way = (entry.setting, entry.call)
+                if way not in ways and (len(ways) < _FINALISTS or entry.setting == _STOCK):
                     found.append(entry)
+                ways.add(way)
         return list(dict.fromkeys(found))
 
     def _measure_in_turns(self) -> None:
