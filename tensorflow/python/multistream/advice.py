@@ -149,9 +149,8 @@ def _check(
 
 def _check_memory() -> None:
     """Other processes find no memory if this one has taken all, as TensorFlow does by default."""
-    if os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH", "").lower() in ("true", "1"):
-        return
-    if os.environ.get("TF_MULTI_STREAM_EMULATED_GPUS", "").strip() not in ("", "0"):
+    grows = os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH", "").lower() in ("true", "1")
+    if grows or advice_process.gpus_are_emulated():
         return
     if context.context_safe() is None or not context.context()._initialized:
         return

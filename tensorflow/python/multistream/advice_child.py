@@ -35,10 +35,15 @@ from typing import Any
 import numpy as np
 from tensorflow.python.framework import config, constant_op, ops
 from tensorflow.python.multistream import capture_report, captured, cuda, loader, serving
-from tensorflow.python.multistream.advice_process import NOT_CAPTURED, SERVING, SIGNATURE
+from tensorflow.python.multistream.advice_process import (
+    EMULATED,
+    NOT_CAPTURED,
+    SERVING,
+    SIGNATURE,
+    gpus_are_emulated,
+)
 from tensorflow.python.saved_model import load
 
-EMULATED = "TF_MULTI_STREAM_EMULATED_GPUS"
 GPU = "/GPU:0"
 
 # How far a result may be from stock TensorFlow's where that gives other bits each time, as a part
@@ -110,7 +115,7 @@ class Server:
     def __init__(self, folder: Path) -> None:
         job = pickle.loads((folder / "job.pickle").read_bytes())
         self._queries: list[Arrays] = job["queries"]
-        self._emulated = os.environ.get(EMULATED, "").strip() not in ("", "0")
+        self._emulated = gpus_are_emulated()
         if not config.list_physical_devices("GPU"):
             raise RuntimeError(
                 "there is no GPU that TensorFlow can use. On a machine without one, "
@@ -195,7 +200,7 @@ class Server:
 
     def _run(self, call: Call, threads: int, seconds: float) -> dict[str, Any]:
         times: list[list[float]] = [[] for _ in range(threads)]
-        differing, wrong = [0] * threads, [0] * threads
+        differing, far = [0] * threads, [0] * threads
         errors: list[BaseException] = []
         ended = threading.Event()
 
@@ -209,7 +214,7 @@ class Server:
                         times[number].append(time.perf_counter() - start)
                         if differs(result, self._expected[i]):
                             differing[number] += 1
-                            wrong[number] += not is_close(result, self._expected[i])
+                            far[number] += not is_close(result, self._expected[i])
             except BaseException as error:
                 errors.append(error)
                 ended.set()
@@ -235,7 +240,7 @@ class Server:
             "p99_ms": float(p99),
             "cpu_ms": cpu / calls * 1e3,
             "differing": sum(differing),
-            "wrong": sum(wrong),
+            "far": sum(far),
         }
 
 

@@ -31,6 +31,8 @@ from typing import Any
 
 from tensorflow.python.multistream import advice_model
 
+EMULATED = "TF_MULTI_STREAM_EMULATED_GPUS"
+
 # What a process starts without unless its setting says so: all of the runtime's variables but the
 # emulated GPUs and those that stock TensorFlow has as well.
 OURS = (
@@ -103,7 +105,7 @@ class Turn:
       cpu_ms: CPU time of the process for each call, in milliseconds.
       peak_bytes: the most device memory in use so far.
       differing: results with other bits than stock TensorFlow's.
-      wrong: those of them that are not even near.
+      far: those of them that are not even near.
       replayed: the part of the steps that was replayed, from 0 to 1.
       not_replayed: why others were not, where steps are captured.
     """
@@ -115,7 +117,7 @@ class Turn:
     cpu_ms: float
     peak_bytes: int = 0
     differing: int = 0
-    wrong: int = 0
+    far: int = 0
     replayed: float = 0.0
     not_replayed: str = ""
 
@@ -130,9 +132,14 @@ def environment(variables: Mapping[str, str]) -> dict[str, str]:
       Its environment. Memory grows, as several processes share the GPU.
     """
     inherited = {name: value for name, value in os.environ.items() if name not in OURS}
-    defaults = {"TF_CPP_MIN_LOG_LEVEL": "2", "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
     modules = os.pathsep.join(os.path.abspath(path) for path in sys.path if path)
-    return {**defaults, **inherited, "PYTHONPATH": modules, **variables}
+    inherited.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    return {**inherited, "PYTHONPATH": modules, "TF_FORCE_GPU_ALLOW_GROWTH": "true", **variables}
+
+
+def gpus_are_emulated() -> bool:
+    """Whether the environment asks for emulated GPUs."""
+    return os.environ.get(EMULATED, "").strip() not in ("", "0")
 
 
 def write_job(
@@ -182,9 +189,12 @@ class Child:
         """What it says once it has loaded the model, which this waits for.
 
         Raises:
-          ChildError: it could not load it.
+          ChildEndedError: it could not load it.
         """
-        return Ready(**self._answer(_START_SECONDS))
+        try:
+            return Ready(**self._answer(_START_SECONDS))
+        except ChildError as error:
+            raise ChildEndedError(*error.args) from None
 
     def measure(self, call: str, threads: int, seconds: float) -> Turn:
         """Has it call the model.

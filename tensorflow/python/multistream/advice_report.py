@@ -25,7 +25,9 @@ STOCK = "stock"
 # What is less is not worth a variable, as for `tf.cuda.tune`; nor is so much more worth another.
 _LEAST_GAIN = 1.03
 # With fewer calls in a turn its figures are chance.
-_FEWEST_CALLS = 10
+_FEWEST_CALLS = 5
+# As advice_child.py has it.
+_NEAR = "0.1 % of a result's largest number (1 % for 16-bit types)"
 # From these parts on, CPUs are said to be what is waited for, or not to be.
 _CPU_BOUND = 0.8
 _CPU_IDLE = 0.5
@@ -52,8 +54,9 @@ class AdviceRow:
       peak_bytes: the most device memory that the process has had in use.
       cpu_ms: CPU time of the process for each call, in milliseconds.
       differing: results that had other bits than stock TensorFlow's.
-      wrong: results that count as wrong: those, or if stock TensorFlow itself gives other bits each
-        time, those that are not near.
+      far: those of them that are not even near.
+      wrong: those that count as wrong: `differing`, or `far` if stock TensorFlow itself gives other
+        bits each time.
       replayed: the part of the steps that was replayed, from 0 to 1.
       not_replayed: why others were not, where steps are captured.
     """
@@ -74,6 +77,7 @@ class AdviceRow:
     peak_bytes: int
     cpu_ms: float
     differing: int
+    far: int
     wrong: int
     replayed: float
     not_replayed: str
@@ -171,7 +175,7 @@ def row_of(
     """
     rates = [turn.calls_per_second for turn in turns]
     medians = [turn.p50_ms for turn in turns]
-    differing = sum(turn.differing for turn in turns)
+    differing, far = sum(turn.differing for turn in turns), sum(turn.far for turn in turns)
     return AdviceRow(
         setting=setting,
         call=call,
@@ -189,7 +193,8 @@ def row_of(
         peak_bytes=max(turn.peak_bytes for turn in turns),
         cpu_ms=statistics.median(turn.cpu_ms for turn in turns),
         differing=differing,
-        wrong=sum(turn.wrong for turn in turns) if stock_varies else differing,
+        far=far,
+        wrong=far if stock_varies else differing,
         replayed=statistics.median(turn.replayed for turn in turns),
         not_replayed=turns[-1].not_replayed,
     )
@@ -207,7 +212,7 @@ def advice_of(measured: Measured) -> Advice:
     rows = measured.rows
     stock = [row for row in rows if _is_stock(row)]
     cannot_compare = any(row.wrong for row in stock)
-    wrong = _wrong(rows)
+    wrong = [row for row in rows if row.wrong and not (cannot_compare or _is_stock(row))]
     errors = [*_errors_of(wrong), *measured.failures]
     bad = {row.setting for row in wrong}
     finals = [r for r in rows if r.turns > 1 and (_is_stock(r) or r.setting not in bad)]
@@ -219,19 +224,21 @@ def advice_of(measured: Measured) -> Advice:
     lines = [_table(rows), *measured.notes]
     if measured.stock_varies:
         lines.append(
-            "Stock TensorFlow itself gives other bits from run to run: results are compared within "
-            "0.1 % of their largest number (1 % for 16-bit types)."
+            "Stock TensorFlow itself gives other bits from run to run: results may differ by "
+            f"{_NEAR}."
         )
     lines += [f"ERROR: {error}" for error in errors]
-    lines += _budget(measured)
+    too_small = _too_small(measured)
+    lines += too_small
     if cannot_compare:
         lines.append(
-            "Nothing is advised: stock TensorFlow's own results differ by more than that from run "
-            "to run, so that wrong results could not be seen. Save the model without randomness."
+            "Nothing is advised: stock TensorFlow's own results differ by more from run to run, so "
+            "that wrong results could not be seen. Save the model without randomness."
         )
     elif throughput is None and latency is None:
         lines += [line for line in (rate_noise, time_noise) if line]
-        lines.append(f"Nothing of ours makes this model faster: {_why_not(measured)}")
+        faster = f"Nothing of ours makes this model faster: {_why_not(measured)}"
+        lines.append("Nothing is advised." if too_small else faster)
     else:
         lines += _says("throughput", throughput, rate_noise)
         if any(row.threads == 1 for row in stock):
@@ -252,14 +259,14 @@ def _is_stock(row: AdviceRow) -> bool:
     return row.setting == STOCK and row.call == SIGNATURE
 
 
-def _wrong(rows: Sequence[AdviceRow]) -> list[AdviceRow]:
-    return [row for row in rows if row.wrong and not _is_stock(row)]
+def _threads(row: AdviceRow) -> str:
+    return "1 thread" if row.threads == 1 else f"{row.threads} threads"
 
 
 def _errors_of(wrong: Sequence[AdviceRow]) -> list[str]:
     return [
-        f"{row.name}, {row.threads} threads: {row.wrong} wrong results, with other bits than stock "
-        "TensorFlow's. It is not advised. Please report it."
+        f"{row.name}, {_threads(row)}: {row.wrong} wrong results, with other bits than stock "
+        f"TensorFlow's, {row.far} of them by more than {_NEAR}. It is not advised."
         for row in wrong
     ]
 
@@ -282,7 +289,11 @@ def _best(
         real = [
             gain for gain in gains if gain.row.p50_highest < min(r.p50_lowest for r in all_stock)
         ]
-    real = [gain for gain in real if gain.ratio >= _LEAST_GAIN]
+    real = [
+        gain
+        for gain in real
+        if gain.ratio >= _LEAST_GAIN and min(gain.row.calls, gain.stock.calls) >= _FEWEST_CALLS
+    ]
     if real:
         most = max(gain.ratio for gain in real)
         alike = [gain for gain in real if gain.ratio >= most / _LEAST_GAIN]
@@ -292,8 +303,8 @@ def _best(
         return None, ""
     what = "calls a second" if by_rate else "the time of a call"
     return None, (
-        f"{best.row.name}, {best.row.threads} threads, looked {best.ratio:.2f} times as fast by "
-        f"{what}, which is within the noise of the turns. A larger --seconds may tell."
+        f"{best.row.name}, {_threads(best.row)}, looked {best.ratio:.2f} times as fast by "
+        f"{what}, which may be noise. A larger --seconds may tell."
     )
 
 
@@ -304,7 +315,7 @@ def _says(what: str, gain: AdviceGain | None, noise: str) -> list[str]:
     lines = [f"For {what}: {row.name}, {gain.ratio:.2f} times as fast as stock TensorFlow"]
     if what == "throughput":
         lines.append(
-            f"({row.calls_per_second:.0f} calls/s with {row.threads} threads; stock "
+            f"({row.calls_per_second:.0f} calls/s with {_threads(row)}; stock "
             f"{stock.calls_per_second:.0f} with {stock.threads})"
         )
     else:
@@ -312,12 +323,12 @@ def _says(what: str, gain: AdviceGain | None, noise: str) -> list[str]:
     lines += [f"export {name}={value}" for name, value in row.variables.items()]
     if row.call == SERVING:
         lines.append(
-            "and call tf.cuda.serving_callable(signature), made once, in place of the signature"
+            "Call tf.cuda.serving_callable(signature), made once, in place of the signature."
         )
     return lines
 
 
-def _budget(measured: Measured) -> list[str]:
+def _too_small(measured: Measured) -> list[str]:
     fewest = min((row.calls for row in measured.rows if row.turns > 1), default=0)
     if fewest >= _FEWEST_CALLS:
         return []
@@ -337,27 +348,27 @@ def _why_not(measured: Measured) -> str:
     busy = best.cpu_ms / 1e3 * best.calls_per_second / measured.cores
     if busy >= _CPU_BOUND:
         reasons.append(
-            f"the CPUs are busy: {best.threads} threads use {busy:.0%} of {measured.cores} cores."
+            f"the CPUs are busy: {_threads(best)} used {busy:.0%} of {measured.cores} cores"
         )
     if single.threads == 1 and single.cpu_ms >= _CPU_BOUND * single.p50_ms:
         reasons.append(
             f"it is bound by Python and launches: CPU time of a call ({single.cpu_ms:.3f} ms) is "
-            f"about its time ({single.p50_ms:.3f} ms)."
+            f"about its time ({single.p50_ms:.3f} ms)"
         )
     if (
         busy < _CPU_IDLE
         and single.threads == 1
-        and best.calls_per_second < 1.1 * (single.calls_per_second)
+        and best.calls_per_second < 1.1 * single.calls_per_second
     ):
         reasons.append(
             "the GPU is busy with one call already: more threads make no more calls, and CPUs "
-            "are idle."
+            "are idle"
         )
     for row in measured.rows:
-        if "captured" in row.setting and row.not_replayed:
-            reasons.append(f"Steps are not replayed: {row.not_replayed}.")
+        if row.not_replayed:
+            reasons.append(f"steps are not replayed, as {row.not_replayed}")
             break
-    return " ".join(reasons) or "no reason can be seen in the figures."
+    return "; ".join(reasons or ["no reason can be seen in the figures"]) + "."
 
 
 def _table(rows: Sequence[AdviceRow]) -> str:

@@ -239,15 +239,16 @@ class Search:
     def _try(self, setting: Setting, entries: Sequence[tuple[Entry, str]], slot: float) -> None:
         """Measures what one process can; a failure is the setting's, and the search goes on."""
         self._say(setting.name)
-        failed = setting
-        try:
-            child = self._running[setting] = self._start(setting)
-            for entry, call in entries:
-                if entry.setting not in self._failed:
-                    failed = entry.setting
-                    self._first[entry] = child.measure(call, entry.threads, slot)
-        except ChildError as error:
-            self._fail(failed, error)
+        child = self._running[setting] = self._start(setting)
+        for entry, call in entries:
+            if entry.setting in self._failed:
+                continue
+            try:
+                self._first[entry] = child.measure(call, entry.threads, slot)
+            except ChildError as error:
+                self._fail(entry.setting, error)
+                if isinstance(error, ChildEndedError):
+                    break
         kept = {entry.setting for entry in self._finalists()}
         for other in list(self._running):
             if other not in kept:
@@ -272,7 +273,7 @@ class Search:
         """
         varies = self._stock_varies()
         others = {entry: turn for entry, turn in self._first.items() if not _is_stock(entry)}
-        wrong = {e.setting for e, t in others.items() if (t.wrong if varies else t.differing)}
+        wrong = {e.setting for e, t in others.items() if (t.far if varies else t.differing)}
         others = {e: t for e, t in others.items() if e.setting not in wrong | self._failed}
         by_rate = sorted(others, key=lambda entry: -others[entry].calls_per_second)
         by_time = sorted(

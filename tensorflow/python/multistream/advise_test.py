@@ -23,6 +23,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import config
 from tensorflow.python.multistream import (
     advice,
     advice_child,
@@ -230,15 +231,30 @@ def test_processes_start_without_the_variables_of_the_runtime(
     from check_links import known_variables  # noqa: PLC0415
 
     known = set(known_variables(Path(__file__).parents[3]))
-    assert set(advice_process.OURS) == known - STOCK_OURS - {advice_child.EMULATED}
+    assert set(advice_process.OURS) == known - STOCK_OURS - {advice_process.EMULATED}
     for name in known:
         monkeypatch.setenv(name, "inherited")
+    monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", "false")
     inherited = advice_process.environment({"TF_GPU_STREAM_GROUP_COUNT": "2"})
     assert {k: v for k, v in inherited.items() if k in known} == {
-        **dict.fromkeys([*STOCK_OURS, advice_child.EMULATED], "inherited"),
+        **dict.fromkeys([*STOCK_OURS, advice_process.EMULATED], "inherited"),
         "TF_GPU_STREAM_GROUP_COUNT": "2",
     }
     assert inherited["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
+
+
+def test_a_process_that_has_the_memory_of_the_gpu_is_told_so(
+    saved: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process with devices, and a GPU whose memory does not grow."""
+    tf.constant(1.0)
+    for name in ("TF_FORCE_GPU_ALLOW_GROWTH", advice_process.EMULATED):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(config, "list_physical_devices", lambda kind: ["a GPU"])
+    monkeypatch.setattr(config, "get_memory_growth", lambda gpu: False)
+    monkeypatch.setattr(config, "get_logical_device_configuration", lambda gpu: None)
+    with pytest.raises(RuntimeError, match="TF_FORCE_GPU_ALLOW_GROWTH=true before TensorFlow"):
+        tf.cuda.advise(saved, progress=False)
 
 
 PROGRAM = """
@@ -285,6 +301,20 @@ def test_a_process_answers_and_its_end_has_its_last_lines(process: advice_proces
             match=r"4 groups: its process ended, signal 9\n(.|\n)*  the last line$",
         ):
             process.measure("die", 1, 0.1)
+
+
+def test_a_process_that_cannot_load_the_model_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = PROGRAM.replace(
+        'say({"emulated"', 'say({"error": "OSError: no model"}), ({"emulated"'
+    )
+    (tmp_path / "said.py").write_text(program)
+    monkeypatch.setattr(advice_process, "_PROGRAM", "said")
+    child = advice_process.Child(tmp_path, {}, "stock")
+    with pytest.raises(advice_process.ChildEndedError, match="stock: OSError: no model"):
+        child.measure("signature", 1, 0.1)
+    child.close()
 
 
 def test_a_process_that_does_not_answer_is_an_error(
@@ -343,7 +373,7 @@ def test_without_a_gpu_it_names_the_variable(saved: str) -> None:
         import tensorflow as tf
         tf.cuda.advise({saved!r}, progress=False)
         """,
-        CUDA_VISIBLE_DEVICES="",
+        **({"CUDA_VISIBLE_DEVICES": ""} if kit.ON_GPU else {}),
     )
     assert "RuntimeError: tf.cuda.advise: stock: RuntimeError: there is no GPU" in done.stderr
     assert "TF_MULTI_STREAM_EMULATED_GPUS=1" in done.stderr
