@@ -196,8 +196,6 @@ def save_function(function: Any, example: Any, directory: str) -> Any:
     function = _concrete_of(function, example)
     if isinstance(function, compat.ConcreteFunction):
         specs, call = _of_concrete(function, name)
-        # What a function of a loaded SavedModel reads.
-        root.read = list(function.variables)
     elif callable(function):
         specs, call = _of_example(function, example, name)
     else:
@@ -207,7 +205,7 @@ def save_function(function: Any, example: Any, directory: str) -> Any:
         )
     try:
         concrete = polymorphic_function.function(call).get_concrete_function(**specs)
-        root.read_too = list(concrete.graph.variables)
+        root.read = list(concrete.graph.variables)
         save.save(root, directory, signatures=concrete)
     except Exception as error:
         raise ValueError(
