@@ -40,16 +40,13 @@ from tensorflow.python.multistream.advice_process import (
     NOT_CAPTURED,
     SERVING,
     SIGNATURE,
+    TOLERANCE,
+    TOLERANCE_OF_HALVES,
     gpus_are_emulated,
 )
 from tensorflow.python.saved_model import load
 
 GPU = "/GPU:0"
-
-# How far a result may be from stock TensorFlow's where that gives other bits each time, as a part
-# of the largest number in it.
-TOLERANCE = 1e-3
-TOLERANCE_OF_HALVES = 1e-2
 
 # Before timing, for so many seconds at most: calls of each query, after which a step is recorded;
 # and those after which a policy has chosen its plan.

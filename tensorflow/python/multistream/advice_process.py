@@ -65,6 +65,11 @@ SIGNATURE = "signature"
 NOT_CAPTURED = "signature, not captured"
 SERVING = "serving_callable"
 
+# How far a result may be from stock TensorFlow's where that gives other bits each time, as a part
+# of the largest number in it.
+TOLERANCE = 1e-3
+TOLERANCE_OF_HALVES = 1e-2
+
 _PROGRAM = "tensorflow.python.multistream.advice_child"
 # A model may take minutes to load, and a call seconds.
 _START_SECONDS = 600.0

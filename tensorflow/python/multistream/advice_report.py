@@ -18,7 +18,13 @@ import dataclasses
 import statistics
 from collections.abc import Sequence
 
-from tensorflow.python.multistream.advice_process import SERVING, SIGNATURE, Turn
+from tensorflow.python.multistream.advice_process import (
+    SERVING,
+    SIGNATURE,
+    TOLERANCE,
+    TOLERANCE_OF_HALVES,
+    Turn,
+)
 
 STOCK = "stock"
 
@@ -26,8 +32,10 @@ STOCK = "stock"
 _LEAST_GAIN = 1.03
 # With fewer calls in a turn its figures are chance.
 _FEWEST_CALLS = 5
-# As advice_child.py has it.
-_NEAR = "0.1 % of a result's largest number (1 % for 16-bit types)"
+_NEAR = (
+    f"{100 * TOLERANCE:g} % of a result's largest number "
+    f"({100 * TOLERANCE_OF_HALVES:g} % for 16-bit types)"
+)
 # From these parts on, CPUs are said to be what is waited for, or not to be.
 _CPU_BOUND = 0.8
 _CPU_IDLE = 0.5
