@@ -49,7 +49,9 @@ PROGRAMS = programs()
 
 
 def test_pages_for_users_have_a_program() -> None:
-    assert {"serving.md", "training.md", "policies.md", "deeprec.md"} <= {p for p, _, _ in PROGRAMS}
+    assert {"advise.md", "serving.md", "training.md", "policies.md", "deeprec.md"} <= {
+        p for p, _, _ in PROGRAMS
+    }
 
 
 @pytest.mark.parametrize(
