@@ -12,10 +12,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-"""Lets the tests of programs that train with data find it."""
+"""Lets tests find what is installed apart (build/requirements-apart.txt)."""
 
 import sys
 
 from multistream.testing import kit
 
-sys.path.append(kit.DATASETS)
+sys.path.append(kit.APART)

@@ -35,7 +35,7 @@ TABLES = 13
 
 def _check_training(optimizer: str, path: pathlib.Path) -> None:
     arguments = ["--optimizer", optimizer, "--json", str(path), *SMALL]
-    done = run_program("train_recommender.py", arguments, **kit.WITH_DATASETS)
+    done = run_program("train_recommender.py", arguments, **kit.WITH_APART)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{optimizer}: 90,004 ratings to train on, 10,000 held out" in done.stdout
     assert f"{TABLES} of {WEIGHTS} gradients are sparse" in done.stdout

@@ -404,7 +404,7 @@ def test_wheel(release: str, tag: str, every_test: bool) -> list[Result]:
     requirements = ["scikit-learn"]
     if every_test:
         runs += [("C++ tests", wheel.cxx_tests), ("Python tests", wheel.python_tests)]
-        requirements = ["-r", "build/requirements-dev.txt", "-r", "build/requirements-datasets.txt"]
+        requirements = ["-r", "build/requirements-dev.txt", "-r", "build/requirements-apart.txt"]
         if release == BASE:
             requirements += ["-r", f"{_SERVING}/requirements.txt"]
     commit = _run(["git", "rev-parse", "--short", "HEAD"], shown=False).strip()

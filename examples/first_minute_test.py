@@ -31,7 +31,7 @@ EMULATED = {
     "TF_MULTI_STREAM_EMULATED_GPUS": "1",
     "TF_GPU_STREAM_GROUP_COUNT": "4",
     "TF_CPP_MIN_LOG_LEVEL": "1",
-    **kit.WITH_DATASETS,
+    **kit.WITH_APART,
 }
 SERVE = [sys.executable, "benchmarks/serve_digits.py", "--rounds", "5"]
 TRAIN = [sys.executable, "benchmarks/multistream_training.py", "--steps", "20", "--layers", "2"]

@@ -58,7 +58,7 @@ if [[ ! -e "${wheel[0]}" ]]; then
   wheel=(dist/tensorflow-*-"${tag}"-*.whl)
 fi
 install_wheel "${wheel[0]}"
-pip_install "$(grep '^matplotlib==' build/requirements-dev.txt)"
+pip_install "$(grep '^matplotlib==' build/requirements-apart.txt)"
 check_arguments "$@"
 
 if ! { command -v nvidia-smi && nvidia-smi -L; } >/dev/null 2>&1; then

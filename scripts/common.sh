@@ -194,9 +194,9 @@ pip_install() {
   quietly "${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
 }
 
-# install_datasets: what build/requirements-datasets.txt lists, in .venv/datasets.
-install_datasets() {
-  local list="${ROOT}/build/requirements-datasets.txt" folder="${VENV}/datasets"
+# install_apart: what build/requirements-apart.txt lists, in .venv/apart.
+install_apart() {
+  local list="${ROOT}/build/requirements-apart.txt" folder="${VENV}/apart"
   if cmp -s "${list}" "${folder}/installed"; then return; fi
   rm -rf "${folder}"
   pip_install --no-deps --target "${folder}" -r "${list}"

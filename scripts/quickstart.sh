@@ -36,7 +36,7 @@ wheel=(dist/tensorflow-*-"${tag}"-*.whl)
 stage "install in .venv" "The message above is pip's."
 make_venv "${tag}"
 install_wheel "${wheel[0]}"
-pip_install "$(grep '^scikit-learn==' build/requirements-datasets.txt)"
+pip_install "$(grep '^scikit-learn==' build/requirements-apart.txt)"
 
 # Without a GPU the examples run on one that the runtime emulates on the CPU.
 if ! { command -v nvidia-smi && nvidia-smi -L; } >/dev/null 2>&1; then

@@ -73,7 +73,7 @@ if [[ -z "${changed}" ]]; then
 fi
 make_venv "${python}"
 pip_install -r build/requirements-dev.txt
-install_datasets
+install_apart
 if [[ -n "${packages}" ]]; then wait "${packages}"; fi
 wait || true
 

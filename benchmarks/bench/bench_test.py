@@ -37,7 +37,6 @@ def test_a_quick_run_measures_compares_and_reports(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Serving and training; a peer that is not there is skipped by name."""
-    pytest.importorskip("matplotlib")
     status = main(
         [
             *QUICK,

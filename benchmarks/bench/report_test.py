@@ -23,8 +23,6 @@ import xml.etree.ElementTree
 
 import pytest
 
-pytest.importorskip("matplotlib")
-
 from .made_up import all_kinds
 from .pictures import DARK, LIGHT, pictures
 from .report import page, write_pictures

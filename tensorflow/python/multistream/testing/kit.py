@@ -53,11 +53,9 @@ ON_GPU = os.environ.get("TFMS_TEST_GPU") == "1"
 STEPS = int(os.environ.get("TFMS_TEST_STEPS", "60"))
 SIZE = int(os.environ.get("TFMS_TEST_SIZE", "4096"))
 THREADS = int(os.environ.get("TFMS_TEST_THREADS", "6"))
-# Where build/requirements-datasets.txt is installed, and the variable that has a program find it.
-DATASETS = str(Path(sys.prefix, "datasets"))
-WITH_DATASETS = {
-    "PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), DATASETS]))
-}
+# Where build/requirements-apart.txt is installed, and the variable that has a program find it.
+APART = str(Path(sys.prefix, "apart"))
+WITH_APART = {"PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), APART]))}
 PROGRAMS = int(os.environ.get("TFMS_TEST_PROGRAMS", "1"))  # times as many random programs
 
 # Variables of every job beside those that its test chooses.
