@@ -86,29 +86,38 @@ const byId = id => document.getElementById(id);
 const axis = byId("axis"), lanes = byId("lanes"), tip = byId("tip");
 const KIND = 0, BEGIN = 1, LENGTH = 2, NAME = 3, MORE = 4;
 const WAIT = data.kinds.indexOf("wait");
-const CALLBACK = data.kinds.indexOf("callback");
+const SMALL = ["callback", "hold"].map(kind => data.kinds.indexOf(kind));
 const several = new Set(data.rows.map(r => r.gpu)).size > 1;
 const total = Math.max(data.micros, 1);
 let from = 0, span = total;  // what is in view, in microseconds
 let colours = {}, left = 0, width = 0;
 
-// Each row: where it is, and the longest event, so that a search finds those that reach into view.
-let bottom = 0;
+// Of each row the longest event, so that a search finds those that reach into view.
 for (const row of data.rows) {
   row.label = (several ? "GPU " + row.gpu + " " : "") + row.name;
-  row.slim = row.events.every(e => e[KIND] === CALLBACK);
-  row.height = row.slim ? 16 : 26;
-  row.top = bottom;
+  row.goesOn = row.name.endsWith(")");  // the row above, where events overlap
+  row.slim = row.events.every(e => SMALL.includes(e[KIND]));
   row.longest = row.events.reduce((most, e) => Math.max(most, e[LENGTH]), 0);
-  bottom += row.height + 4;
+}
+let bottom = 0;
+
+function place() {
+  // On a phone the names are above their rows.
+  left = width < 600 ? 0 : 150;
+  bottom = 0;
+  for (const row of data.rows) {
+    if (!row.goesOn) bottom += left === 0 ? 19 : 3;
+    row.top = bottom;
+    row.height = row.slim ? 14 : 26;
+    bottom += row.height + (row.slim ? 1 : 2);
+  }
 }
 
 function time(us) {
   const sign = us < 0 ? "-" : "";
   us = Math.abs(us);
-  if (us >= 1e6) return sign + (us / 1e6).toPrecision(4) + " s";
-  if (us >= 1e3) return sign + (us / 1e3).toPrecision(4) + " ms";
-  return sign + (us >= 100 ? us.toFixed(0) : us.toPrecision(3)) + " \\u00b5s";
+  const [unit, name] = us >= 1e6 ? [1e6, " s"] : us >= 1e3 ? [1e3, " ms"] : [1, " \\u00b5s"];
+  return sign + Number((us / unit).toPrecision(4)) + name;
 }
 
 function look() {
@@ -116,8 +125,7 @@ function look() {
   for (const name of ["page", "lane", "line", "text", "quiet", "on", ...data.kinds])
     colours[name] = style.getPropertyValue("--" + name).trim();
   width = document.documentElement.clientWidth;
-  // On a phone the names are above their bars' left ends.
-  left = width < 600 ? 0 : 150;
+  place();
   draw();
 }
 
@@ -135,8 +143,6 @@ function size(canvas, height) {
 
 const x = us => left + (us - from) / span * (width - left);
 const micros = px => from + (px - left) / (width - left) * span;
-const gap = () => left === 0 ? 15 : 0;  // for a name above
-const top = (row, i) => row.top + gap() * (i + 1);
 
 function first(row, us) {
   let low = 0, high = row.events.length;
@@ -168,9 +174,10 @@ function drawAxis() {
 
 function draw() {
   drawAxis();
-  const to = size(lanes, bottom + gap() * data.rows.length + 4);
-  data.rows.forEach((row, i) => {
-    const y = top(row, i), end = micros(width);
+  const to = size(lanes, bottom + 4);
+  const end = micros(width);
+  for (const row of data.rows) {
+    const y = row.top;
     to.fillStyle = colours.lane;
     to.fillRect(left, y, width - left, row.height);
     let drawn = -1;
@@ -184,7 +191,7 @@ function draw() {
       const ends = Math.min(Math.max(x(event[BEGIN] + event[LENGTH]), begins + 1), width);
       if (ends <= drawn) continue;  // others are there already
       drawn = Math.ceil(ends);
-      const inset = row.slim ? 4 : 1;
+      const inset = row.slim ? 2 : 1;
       to.fillStyle = colours[data.kinds[event[KIND]]];
       to.fillRect(begins, y + inset, Math.max(ends - begins - (ends - begins > 4 ? 1 : 0), 1),
                   row.height - 2 * inset);
@@ -211,15 +218,15 @@ function draw() {
       to.fillRect(0, y - 2, left, row.height + 4);
     }
     to.fillStyle = row.slim ? colours.quiet : colours.text;
+    if (row.goesOn) continue;
     if (left > 0) to.fillText(shorten(to, row.label, left - 22), 16, y + row.height / 2 + 1);
-    else to.fillText(row.label, 6, y - 7);
-  });
+    else to.fillText(row.label, 6, y - 9);
+  }
 }
 
 function found(px, py) {
-  for (let i = 0; i < data.rows.length; ++i) {
-    const row = data.rows[i], y = top(row, i);
-    if (py < y - 3 || py > y + row.height + 2) continue;
+  for (const row of data.rows) {
+    if (py < row.top || py > row.top + row.height) continue;
     let near = null, away = 6;
     for (let j = first(row, micros(px - 6) - row.longest); j < row.events.length; ++j) {
       const event = row.events[j];

@@ -106,7 +106,7 @@ for i in range(4):
     check([e["args"]["op"] for e in kernels] == ["MatMul", "Tanh", "AddV2", "Relu"], "kernels")
     [step] = [e for e in steps if e["args"]["group"] == i]
     check(all(step["ts"] <= e["ts"] and e["end"] <= step["end"] for e in kernels), "in the step")
-check(all(e["row"] in ("steps", "holds") or e["row"].startswith("group ") for e in spans), "rows")
+check(all(e["row"].startswith(("steps", "group ", "holds")) for e in spans), "rows")
 """)
 
 
