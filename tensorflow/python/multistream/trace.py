@@ -168,8 +168,8 @@ class _Profile:
         except errors.AlreadyExistsError as error:
             self.close()
             raise RuntimeError(
-                f"{call}: TensorFlow's profiler is on already, and there is one at a time. Stop it, "
-                "or give tf.cuda.trace a logdir: it writes for TensorBoard, too."
+                f"{call}: TensorFlow's profiler is on already, and there is one at a time. Stop "
+                "it, or give tf.cuda.trace a logdir: it writes for TensorBoard, too."
             ) from error
         self._on = True
 

@@ -19,6 +19,7 @@ stream of a group run two memsets (`cuda_stream_group.h`): one of MARK bytes, an
 says which group and which of its streams that is.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -61,7 +62,7 @@ def events(space: Any, zero: int = 0) -> list[Event]:
       zero: when the events' clock had 0, in nanoseconds since the epoch.
     """
     started = _profile_start(space)
-    made = []
+    made: list[Event] = []
     for gpu, plane in planes(space):
         for line in plane.lines:
             if found := _LINE.match(line.name):
@@ -128,7 +129,7 @@ def _marks(calls: list[_Call]) -> tuple[list[tuple[int, int]], set[int]]:
     """Group and stream that a line's calls are marked with, and which calls are the marks."""
     memsets = [i for i, call in enumerate(calls) if call.is_memset]
     marks, at = [], set()
-    for i, j in zip(memsets, memsets[1:], strict=False):
+    for i, j in itertools.pairwise(memsets):
         if calls[i].bytes == MARK and calls[j].bytes < MARK and calls[j].bytes % 4 == 0:
             marks.append(divmod(calls[j].bytes // 4 - 1, len(_STREAMS)))
             at |= {i, j}

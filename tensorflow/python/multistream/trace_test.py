@@ -33,7 +33,8 @@ def chrome(path):
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     made = json.loads(text)
     events = made["traceEvents"]
-    threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    rows = [e for e in events if e["name"] == "thread_name"]
+    threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in rows}
     processes = {e["pid"] for e in events if e["name"] == "process_name"}
     spans = [e for e in events if e["ph"] == "X"]
     for e in spans:
@@ -164,7 +165,8 @@ spans = chrome(path)
 replays = of("replay", spans)
 check(replayed() - before == 3 == len(replays), "each replay is there")
 for replay in replays:
-    inside = [e for e in of("kernel", spans) if replay["ts"] <= e["ts"] and e["end"] <= replay["end"]]
+    begin, end = replay["ts"], replay["end"]
+    inside = [e for e in of("kernel", spans) if begin <= e["ts"] and e["end"] <= end]
     check(replay["row"] == "group 1 replays" and replay["args"]["kernels"] == len(inside) == 2,
           "its kernels")
 check([e for e in of("copy", spans) if e["name"] == "GPU to GPU"
