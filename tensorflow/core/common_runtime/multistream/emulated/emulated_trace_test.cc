@@ -17,15 +17,22 @@ limitations under the License.
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_runtime_fixture.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
+
+// As Python calls them.
+extern "C" int TFMS_TraceStart(int64_t most_events, char* message, int size);
+extern "C" const char* TFMS_TraceStop(int64_t* bytes);
 
 namespace tensorflow {
 namespace multistream {
@@ -102,6 +109,26 @@ TEST_F(EmulatedTraceTest, AStepEndsWhenItsStreamHasCompletedIt) {
   const auto steps = Of(TraceKind::kStep, Trace::Get()->Stop().events);
   ASSERT_EQ(steps.size(), 1);
   EXPECT_GE(steps[0].end, resumed);
+}
+
+TEST_F(EmulatedTraceTest, ItStopsWhenTheStreamsHaveCompletedWhatTheyHave) {
+  const std::unique_ptr<Session> session = SessionOf(DenseLayers(kLayers));
+  ASSERT_EQ(TFMS_TraceStart(1000, nullptr, 0), 0);
+  Group(3)->Pause();
+  {
+    const ScopedStreamGroup pinned(3);
+    std::vector<Tensor> outputs;
+    EXPECT_TRUE(session->Run({{"x", Input(1)}}, {"y:0"}, {}, &outputs).ok());
+  }
+  std::thread resume([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    Group(3)->Resume();
+  });
+  int64_t bytes = 0;
+  const std::string lines = TFMS_TraceStop(&bytes);
+  resume.join();
+  EXPECT_EQ(lines.size(), bytes);
+  EXPECT_TRUE(absl::StrContains(lines, "\nstep\t0\t3\t")) << lines;
 }
 
 TEST_F(EmulatedTraceTest, AWaitNamesWhomItWaitsFor) {
