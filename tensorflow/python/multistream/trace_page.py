@@ -79,8 +79,7 @@ footer { padding: 8px 16px 20px; color: var(--quiet); font-size: 12px; }
 <footer>Drag to move; Ctrl and the wheel, or two fingers, to zoom; point at a bar, or tap it, to see
 what it is.</footer>
 <script type="application/json" id="data">@DATA@</script>
-<script>
-"use strict";
+<script type="module">
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = id => document.getElementById(id);
 const axis = byId("axis"), lanes = byId("lanes"), tip = byId("tip");
