@@ -18,6 +18,7 @@ limitations under the License.
 #include <algorithm>
 #include <cstring>
 
+#include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/multistream/attach/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/attach/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
@@ -29,6 +30,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/plan/saved_plan.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
 
 namespace tensorflow {
@@ -61,6 +63,34 @@ absl::Status SynchronizeStreams(int group) {
     }
   }
   return status;
+}
+
+// Of all groups of all GPUs.
+static absl::Status StartTrace(int64_t most_events) {
+  if (!Trace::Get()->Start(most_events)) {
+    return absl::FailedPreconditionError("a trace is on already");
+  }
+  absl::Status status;
+  for (GpuGroups* gpu : AllGpuGroups()) {
+    for (int i = 0; i < gpu->size(); ++i) {
+      status.Update(gpu->group(i)->MarkForTrace());
+    }
+  }
+  if (!status.ok()) Trace::Get()->Stop();
+  return status;
+}
+
+// With all that the streams have been given so far.
+static std::string StopTrace() {
+  for (GpuGroups* gpu : AllGpuGroups()) {
+    for (int i = 0; i < gpu->size(); ++i) {
+      // Callbacks record, in their order.
+      absl::Notification completed;
+      gpu->group(i)->WhenCompleted([&completed] { completed.Notify(); });
+      completed.WaitForNotification();
+    }
+  }
+  return Trace::Lines(Trace::Get()->Stop());
 }
 
 ScopedStreamGroup::ScopedStreamGroup(int group) : before_(PinThread(group)) {}
@@ -205,6 +235,28 @@ int TFMS_CaptureFunctions(int has_devices, char* message, int size) {
 // CopyText of CaptureReport::Lines.
 int TFMS_CaptureReport(char* lines, int size) {
   return CopyText(tensorflow::multistream::CaptureReport::Lines(), lines, size);
+}
+
+// Whether the GPUs of this process are emulated.
+int TFMS_EmulatesGpus() {
+  const auto& options = tensorflow::multistream::ProcessOptions();
+  return options.ok() && options->emulated_gpus > 0 ? 1 : 0;
+}
+
+// What the groups' streams run is recorded from now on, `most_events` events at
+// most. CopyText of an error message.
+int TFMS_TraceStart(int64_t most_events, char* message, int size) {
+  return CopyText(
+      std::string(tensorflow::multistream::StartTrace(most_events).message()),
+      message, size);
+}
+
+// Until now: Trace::Lines, valid until the next call, and how long they are.
+const char* TFMS_TraceStop(int64_t* bytes) {
+  static auto* lines = new std::string;
+  *lines = tensorflow::multistream::StopTrace();
+  *bytes = static_cast<int64_t>(lines->size());
+  return lines->c_str();
 }
 
 int64_t TFMS_SanitizerReports() {

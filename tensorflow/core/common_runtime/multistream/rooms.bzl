@@ -22,7 +22,7 @@ what is above. `attach`, which puts the runtime into TensorFlow, may use all of 
          step
     plan    memory
              stream
-        config     sanitizer
+        config     sanitizer    trace
     policy
                 util           serving
 """
@@ -34,13 +34,14 @@ _USES = {
     "policy": ["util"],
     "config": ["util", "policy"],
     "sanitizer": ["util"],
-    "stream": ["util", "config", "sanitizer"],
+    "trace": [],
+    "stream": ["util", "config", "sanitizer", "trace"],
     "memory": ["util", "config", "sanitizer", "stream"],
     "plan": ["util", "policy", "config"],
-    "step": ["util", "config", "sanitizer", "stream", "memory", "plan"],
-    "executor": ["util", "policy", "config", "stream", "plan", "step"],
+    "step": ["util", "config", "sanitizer", "trace", "stream", "memory", "plan"],
+    "executor": ["util", "policy", "config", "trace", "stream", "plan", "step"],
     "cuda": ["util", "config", "stream", "memory", "step"],
-    "emulated": ["util", "config", "stream", "memory", "step"],
+    "emulated": ["util", "config", "trace", "stream", "memory", "step"],
     "serving": [],
 }
 

@@ -85,16 +85,17 @@ absl::Status CheckCopy(const RecordingMemory& memory, CUgraphNode node) {
                      bytes);
 }
 
-// What a graph takes beside its recording's memory.
-struct GraphMemory {
+// What a graph has, and takes beside its recording's memory.
+struct GraphContents {
   int64_t driver_bytes = 0;
   int64_t pool_bytes = 0;  // while it runs
+  int64_t kernels = 0;
 };
 
 // What a graph may do each time it is launched, and nothing else.
 absl::Status CheckNodes(const RecordingMemory& memory,
                         const std::vector<CUgraphNode>& nodes,
-                        GraphMemory* taken) {
+                        GraphContents* contents) {
   int allocated = 0;
   for (CUgraphNode node : nodes) {
     CUgraphNodeType type;
@@ -105,14 +106,15 @@ absl::Status CheckNodes(const RecordingMemory& memory,
         CUDA_KERNEL_NODE_PARAMS kernel;
         TF_RETURN_IF_ERROR(Checked("cuGraphKernelNodeGetParams",
                                    cuGraphKernelNodeGetParams(node, &kernel)));
-        taken->driver_bytes += DriverBytesOfKernel(kernel);
+        contents->driver_bytes += DriverBytesOfKernel(kernel);
+        ++contents->kernels;
         break;
       }
       case CU_GRAPH_NODE_TYPE_MEMCPY:
         TF_RETURN_IF_ERROR(CheckCopy(memory, node));
         [[fallthrough]];
       case CU_GRAPH_NODE_TYPE_MEMSET:
-        taken->driver_bytes += DriverBytesOfCopy();
+        contents->driver_bytes += DriverBytesOfCopy();
         break;
       case CU_GRAPH_NODE_TYPE_EMPTY:
         break;
@@ -125,8 +127,8 @@ absl::Status CheckNodes(const RecordingMemory& memory,
         TF_RETURN_IF_ERROR(
             Checked("cuGraphMemAllocNodeGetParams",
                     cuGraphMemAllocNodeGetParams(node, &params)));
-        taken->pool_bytes =
-            std::max(taken->pool_bytes, PoolBytesOfAllocation(params.bytesize));
+        contents->pool_bytes = std::max(contents->pool_bytes,
+                                        PoolBytesOfAllocation(params.bytesize));
         ++allocated;
         break;
       }
@@ -189,9 +191,10 @@ class CudaRecording : public Recording {
   }
 
   int64_t bytes() const override {
-    return memory_.bytes() + taken_.driver_bytes;
+    return memory_.bytes() + contents_.driver_bytes;
   }
-  int64_t workspace_bytes() const override { return taken_.pool_bytes; }
+  int64_t workspace_bytes() const override { return contents_.pool_bytes; }
+  int64_t kernels() const override { return contents_.kernels; }
 
  private:
   static Allocator* Pinned(CudaRecorder* recorder) {
@@ -241,7 +244,7 @@ class CudaRecording : public Recording {
     std::vector<CUgraphNode> nodes(count);
     TF_RETURN_IF_ERROR(Checked("cuGraphGetNodes",
                                cuGraphGetNodes(graph, nodes.data(), &count)));
-    TF_RETURN_IF_ERROR(CheckNodes(memory_, nodes, &taken_));
+    TF_RETURN_IF_ERROR(CheckNodes(memory_, nodes, &contents_));
     VLOG(1) << "Recorded a step of group " << group_->index() << ": " << count
             << " nodes, " << memory_.bytes() << " bytes";
     return Checked("cuGraphInstantiate", cuGraphInstantiate(&exec_, graph, 0));
@@ -255,7 +258,7 @@ class CudaRecording : public Recording {
   RecordingMemory memory_;
   Callbacks callbacks_;  // they free what copies of the graph read
   CUgraphExec exec_ = nullptr;
-  GraphMemory taken_;
+  GraphContents contents_;
 };
 
 }  // namespace

@@ -17,6 +17,8 @@ limitations under the License.
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/gpu_device_context.h"
 #include "tensorflow/core/common_runtime/multistream/util/compat.h"
 #include "tensorflow/core/platform/logging.h"
 #include "xla/stream_executor/event_based_timer.h"
@@ -41,7 +43,44 @@ absl::Status CudaStreamGroup::Bind(BaseGPUDevice* device) {
   executor_ = device->executor();
   events_ = device->tensorflow_accelerator_device_info()->event_mgr;
   stream_ = device->compute_stream();
+  const auto* context = static_cast<const GPUDeviceContext*>(
+      device->tensorflow_accelerator_device_info()->default_context);
+  streams_ = {stream_, context->host_to_device_stream(),
+              context->device_to_host_stream(),
+              context->device_to_device_stream(0)};
+  static constexpr const char* kUses[] = {"", " from host", " to host",
+                                          " on GPU"};
+  for (int i = 0; i < kMarkStreams; ++i) {
+    if (i > 0 && streams_[i] == stream_) streams_[i] = nullptr;
+    if (streams_[i] == nullptr) continue;
+    // For NVIDIA's tools. TensorFlow's profiler does not ask for it.
+    streams_[i]->SetName(absl::StrCat("group ", index(), kUses[i]));
+  }
   return absl::OkStatus();
+}
+
+absl::Status CudaStreamGroup::MarkForTrace() {
+  if (stream_ == nullptr || allocator() == nullptr) return absl::OkStatus();
+  void* memory =
+      allocator()->AllocateRaw(Allocator::kAllocatorAlignment, kMarkBytes);
+  if (memory == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("stream group ", index(), " of GPU ", gpu(), " has no ",
+                     kMarkBytes, " bytes to mark its streams for a trace"));
+  }
+  absl::Status status;
+  for (int i = 0; i < kMarkStreams; ++i) {
+    if (streams_[i] == nullptr) continue;
+    // What had the memory before it was free used it on the group's stream.
+    if (i > 0) status.Update(streams_[i]->WaitFor(stream_));
+    for (const int bytes : {kMarkBytes, 4 * (1 + kMarkStreams * index() + i)}) {
+      se::DeviceAddressBase mark(memory, bytes);
+      status.Update(streams_[i]->MemZero(&mark, bytes));
+    }
+    status.Update(streams_[i]->BlockHostUntilDone());
+  }
+  allocator()->DeallocateRaw(memory);
+  return status;
 }
 
 void CudaStreamGroup::WaitFor(StreamGroup* other) {

@@ -20,6 +20,7 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_STREAM_GROUP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_STREAM_GROUP_H_
 
+#include <array>
 #include <functional>
 #include <memory>
 
@@ -53,6 +54,12 @@ class CudaStreamGroup : public StreamGroup {
   absl::Status CopyToHost(const void* from, void* to, size_t bytes) override;
   absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) override;
 
+  // Two memsets on each stream: of kMarkBytes, and of 4 * (1 + kMarkStreams *
+  // group + stream), in the order of `streams_`. tf.cuda.trace reads them.
+  absl::Status MarkForTrace() override;
+  static constexpr int kMarkBytes = 4 * 20261;
+  static constexpr int kMarkStreams = 4;
+
   // The compute stream; nullptr before Bind.
   se::Stream* stream() const { return stream_; }
 
@@ -66,6 +73,9 @@ class CudaStreamGroup : public StreamGroup {
   // Set once, by Bind, before any step.
   se::StreamExecutor* executor_ = nullptr;
   se::Stream* stream_ = nullptr;
+  // The compute stream, and those that copy from the host, to the host and on
+  // the GPU, unless they are the compute stream.
+  std::array<se::Stream*, kMarkStreams> streams_ = {};
   EventMgr* events_ = nullptr;
   std::unique_ptr<se::Event> own_event_;
 };

@@ -18,15 +18,20 @@ limitations under the License.
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/config/group_sizes.h"
@@ -43,6 +48,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/common_runtime/threadpool_device.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/public/session_options.h"
@@ -110,6 +116,32 @@ class CheckedAllocator : public GroupAllocator {
   const std::unique_ptr<Allocator> owned_;
 };
 
+// Whether a GPU would launch something for it.
+bool IsKernel(const OpKernel& kernel) {
+  static const auto* not_launched = new absl::flat_hash_set<absl::string_view>{
+      "_Arg",           "_DeviceArg",
+      "_DeviceRetval",  "_HostRecv",
+      "_HostSend",      "_Recv",
+      "_Retval",        "_Send",
+      "_SwitchN",       "Const",
+      "ControlTrigger", "Enter",
+      "Exit",           "ExpandDims",
+      "Identity",       "IdentityN",
+      "LoopCond",       "Merge",
+      "NextIteration",  "NoOp",
+      "Placeholder",    "PreventGradient",
+      "ReadVariableOp", "RefEnter",
+      "RefExit",        "RefIdentity",
+      "RefMerge",       "RefNextIteration",
+      "RefSwitch",      "Reshape",
+      "Shape",          "ShapeN",
+      "Size",           "Rank",
+      "Squeeze",        "StopGradient",
+      "Switch",         "VarHandleOp",
+      "VariableV2"};
+  return !not_launched->contains(kernel.type_string_view());
+}
+
 // Host memory is the host's, as with a GPU.
 class HostAndGroupMemory : public ThreadPoolDevice {
  public:
@@ -120,11 +152,46 @@ class HostAndGroupMemory : public ThreadPoolDevice {
     return attributes.gpu_compatible() && pinned_ != nullptr ? pinned_
                                                              : cpu_allocator();
   }
-  // Host memory for copies.
-  void set_pinned(Allocator* pinned) { pinned_ = pinned; }
+  // Whose device it is, with its host memory for copies.
+  void set_stream_group(const StreamGroup* group) {
+    stream_group_ = group;
+    pinned_ = group->host_allocator();
+  }
+
+  void Compute(OpKernel* kernel, OpKernelContext* context) override {
+    std::optional<ScopedTrace> trace;
+    if (Trace::IsOn() && IsKernel(*kernel)) {
+      trace.emplace(TraceKind::kKernel, stream_group_->gpu(),
+                    stream_group_->index());
+      trace->Set(0, kernel->name(), kernel->type_string());
+      kernels_traced_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ThreadPoolDevice::Compute(kernel, context);
+  }
+  int64_t kernels_traced() const {
+    return kernels_traced_.load(std::memory_order_relaxed);
+  }
+
+  void CopyTensorInSameDevice(const Tensor* from, Tensor* to,
+                              const DeviceContext* device_context,
+                              StatusCallback done) override {
+    if (const int64_t begin = Trace::Begin(); begin != 0) {
+      done = [group = stream_group_, begin, bytes = from->TotalBytes(),
+              done = std::move(done)](const absl::Status& status) {
+        Trace::Get()->Record({TraceKind::kCopy, group->gpu(), group->index(),
+                              begin, 0, static_cast<int64_t>(bytes), "",
+                              "GPU to GPU"});
+        done(status);
+      };
+    }
+    ThreadPoolDevice::CopyTensorInSameDevice(from, to, device_context,
+                                             std::move(done));
+  }
 
  private:
+  const StreamGroup* stream_group_ = nullptr;
   Allocator* pinned_ = nullptr;
+  std::atomic<int64_t> kernels_traced_{0};
 };
 
 using EmulatedDevice = GroupDevice<HostAndGroupMemory>;
@@ -166,7 +233,9 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
     absl::Status Launch() override {
       const Uses uses(recorder_, &memory_);
       memory_.Repeat();
+      const int64_t traced = recorder_->kernels_traced();
       const absl::Status status = enqueue_();
+      kernels_ = recorder_->kernels_traced() - traced;
       // A CUDA graph would have read what was there.
       if (status.ok() && !memory_.SameReads()) {
         LOG(FATAL) << "A recording was launched that reads a variable where it "
@@ -177,11 +246,13 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
     }
 
     int64_t bytes() const override { return memory_.bytes(); }
+    int64_t kernels() const override { return kernels_; }
 
    private:
     EmulatedRecorder* const recorder_;
     RecordingMemory memory_;
     std::function<absl::Status()> enqueue_;
+    int64_t kernels_ = 0;
   };
 };
 
@@ -293,7 +364,7 @@ class EmulatedGpuFactory : public DeviceFactory {
             gpu, group, options, absl::StrCat(name_prefix, "/device:GPU:", k),
             Bytes(size.group_bytes * gpu->size()), DeviceLocality(),
             group->allocator());
-        device->set_pinned(group->host_allocator());
+        device->set_stream_group(group);
         if (i == 0) {
           device->set_session_threads(threads);
           device->set_session_streams(*streams);
@@ -308,7 +379,7 @@ class EmulatedGpuFactory : public DeviceFactory {
             group, options, leader->name(),
             Bytes(size.group_bytes * gpu->size()), DeviceLocality(),
             group->allocator());
-        recorder->set_pinned(group->host_allocator());
+        recorder->set_stream_group(group);
         leader->AddRecorder(std::move(recorder));
       }
       devices->push_back(std::move(leader));

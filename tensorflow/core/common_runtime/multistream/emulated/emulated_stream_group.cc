@@ -23,6 +23,7 @@ limitations under the License.
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
+#include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -44,6 +45,13 @@ struct EmulatedStreamGroup::Impl {
   bool stopping ABSL_GUARDED_BY(mu) = false;
   EmulatedEvent own_event;
   std::thread thread;
+
+  void Enqueue(std::function<void()> f) {
+    absl::MutexLock lock(&mu);
+    work.push_back(std::move(f));
+    ++enqueued;
+    changed.SignalAll();
+  }
 
   void Loop() {
     while (true) {
@@ -99,26 +107,32 @@ void EmulatedStreamGroup::WaitForEvent(StreamGroup*, StreamEvent* event) {
 }
 
 void EmulatedStreamGroup::ThenExecute(std::function<void()> f) {
-  absl::MutexLock lock(&impl_->mu);
-  impl_->work.push_back(std::move(f));
-  ++impl_->enqueued;
-  impl_->changed.SignalAll();
+  impl_->Enqueue([this, f = std::move(f)] {
+    ScopedTrace trace(TraceKind::kCallback, gpu(), index());
+    if (trace.is_on()) trace.Set(0, "host callback");
+    f();
+  });
 }
 
 absl::Status EmulatedStreamGroup::CopyToDevice(const void* from, void* to,
                                                size_t bytes) {
-  std::memcpy(to, from, bytes);
-  return absl::OkStatus();
+  return Copy("host to GPU", from, to, bytes);
 }
 
 absl::Status EmulatedStreamGroup::CopyToHost(const void* from, void* to,
                                              size_t bytes) {
-  std::memcpy(to, from, bytes);
-  return absl::OkStatus();
+  return Copy("GPU to host", from, to, bytes);
 }
 
 absl::Status EmulatedStreamGroup::CopyOnDevice(const void* from, void* to,
                                                size_t bytes) {
+  return Copy("GPU to GPU", from, to, bytes);
+}
+
+absl::Status EmulatedStreamGroup::Copy(const char* direction, const void* from,
+                                       void* to, size_t bytes) {
+  ScopedTrace trace(TraceKind::kCopy, gpu(), index());
+  if (trace.is_on()) trace.Set(bytes, direction);
   std::memcpy(to, from, bytes);
   return absl::OkStatus();
 }
@@ -135,7 +149,7 @@ absl::Status EmulatedStreamGroup::Synchronize() {
 
 void EmulatedStreamGroup::NoteForeignUse(const void* address) {
   const int64_t number = MemoryInUse::Get()->Add(this, address);
-  ThenExecute(
+  impl_->Enqueue(
       [address, number] { MemoryInUse::Get()->Remove(address, number); });
 }
 

@@ -55,6 +55,9 @@ class EmulatedStreamGroup : public StreamGroup {
   void Resume();
 
  private:
+  absl::Status Copy(const char* direction, const void* from, void* to,
+                    size_t bytes);
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -25,6 +25,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/executor/capture_report.h"
 #include "tensorflow/core/common_runtime/multistream/executor/captured_steps.h"
 #include "tensorflow/core/common_runtime/multistream/executor/padding.h"
+#include "tensorflow/core/common_runtime/multistream/executor/traced_step.h"
 #include "tensorflow/core/common_runtime/multistream/plan/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/plan/capture_mark.h"
 #include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
@@ -44,9 +45,11 @@ namespace {
 class GraphLevelExecutor : public Executor {
  public:
   GraphLevelExecutor(const LocalExecutorParams& params, GroupLeader* leader,
-                     const Options& options, GraphTraits traits)
+                     const Options& options, GraphTraits traits,
+                     std::string name)
       : leader_(leader),
         options_(options),
+        name_(std::move(name)),
         gpu_(leader->gpu_groups()),
         groups_(leader->session_streams().groups),
         traits_(std::move(traits)),
@@ -86,11 +89,10 @@ class GraphLevelExecutor : public Executor {
                          "captured, or its session has a name of its own for "
                          "it");
     }
-    std::string name = CaptureReport::NameOf(graph);
     if (changes_state()) {
       const std::string why =
           absl::StrCat("it changes state: ", traits_.leader_only);
-      not_captured_ = CaptureReport::CounterOf(name, why);
+      not_captured_ = CaptureReport::CounterOf(name_, why);
       // Without a mark, initializers and training steps are not meant.
       if (required.empty() || !mark.has_value()) return absl::OkStatus();
       return NotCaptured(required, params, why);
@@ -103,7 +105,7 @@ class GraphLevelExecutor : public Executor {
       capturable.obstacle = ObstacleInXla();
     }
     if (!capturable.obstacle.empty()) {
-      not_captured_ = CaptureReport::CounterOf(name, capturable.obstacle);
+      not_captured_ = CaptureReport::CounterOf(name_, capturable.obstacle);
       VLOG(1) << "Steps are not captured: " << capturable.obstacle;
       if (required.empty()) return absl::OkStatus();
       return NotCaptured(required, params, capturable.obstacle);
@@ -121,8 +123,8 @@ class GraphLevelExecutor : public Executor {
       paddings = std::make_unique<Paddings>(graph, options_.capture_batches);
     }
     captured_ = std::make_unique<CapturedSteps>(
-        leader_, options_, required, std::move(name), capturable,
-        std::move(paddings), std::move(recorders));
+        leader_, options_, required, name_, capturable, std::move(paddings),
+        std::move(recorders));
     return absl::OkStatus();
   }
 
@@ -192,6 +194,7 @@ class GraphLevelExecutor : public Executor {
                        " stream groups, numbered from 0")));
       return;
     }
+    done = TracedStep(group, name_, std::move(done));
     // Arguments that the leader's stream is still making. A step that takes
     // nothing from it does not wait, so that it may copy the next batch while
     // the leader trains on this one.
@@ -298,6 +301,7 @@ class GraphLevelExecutor : public Executor {
 
   GroupLeader* const leader_;
   const Options options_;
+  const std::string name_;  // of the graph
   GpuGroups* const gpu_;
   const int groups_;  // that the session has
   const GraphTraits traits_;
@@ -325,8 +329,8 @@ absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
   if (!traits.leader_only.empty()) {
     VLOG(1) << "Graph runs on the leader only: " << traits.leader_only;
   }
-  auto executor = std::make_unique<GraphLevelExecutor>(params, leader, options,
-                                                       std::move(traits));
+  auto executor = std::make_unique<GraphLevelExecutor>(
+      params, leader, options, std::move(traits), CaptureReport::NameOf(graph));
   TF_RETURN_IF_ERROR(executor->Initialize(params, graph, make_stock));
   TF_RETURN_IF_ERROR(executor->InitializeCapture(params, graph, make_stock));
   *out = std::move(executor);

@@ -25,8 +25,10 @@ limitations under the License.
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/executor/capture_report.h"
 #include "tensorflow/core/common_runtime/multistream/executor/launch_planner.h"
 #include "tensorflow/core/common_runtime/multistream/executor/plan_variants.h"
+#include "tensorflow/core/common_runtime/multistream/executor/traced_step.h"
 #include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/plan/plan_tuner.h"
 #include "tensorflow/core/common_runtime/multistream/plan/process_stream_file.h"
@@ -60,9 +62,10 @@ class NodeLevelExecutor : public Executor {
   NodeLevelExecutor(const LocalExecutorParams& params, GroupLeader* leader,
                     const Options& options, const StreamFile* file,
                     const FunctionLibraryDefinition* library,
-                    const GraphTraits& traits)
+                    const GraphTraits& traits, std::string name)
       : leader_(leader),
         options_(options),
+        name_(std::move(name)),
         gpu_(leader->gpu_groups()),
         groups_(leader->session_streams().groups),
         planner_(options_, leader->session_streams(),
@@ -183,7 +186,10 @@ class NodeLevelExecutor : public Executor {
     Args ours = args;
     ours.runner = run->Runner(caller_group);
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
-    if (!nested) gpu_->StartStepOn(caller_group);
+    if (!nested) {
+      gpu_->StartStepOn(caller_group);
+      done = TracedStep(caller_group, name_, std::move(done));
+    }
     executor->RunAsync(
         ours,
         [this, turn, nested, step, run, rendezvous, gpu = gpu_,
@@ -207,6 +213,7 @@ class NodeLevelExecutor : public Executor {
 
   GroupLeader* const leader_;
   const Options options_;
+  const std::string name_;  // of the graph
   GpuGroups* const gpu_;
   const int groups_;  // that the session has
   std::shared_ptr<const RunShared> shared_;
@@ -231,7 +238,8 @@ absl::Status NewNodeLevelExecutor(const LocalExecutorParams& params,
           ? nullptr
           : params.function_library->GetFunctionLibraryDefinition();
   auto executor = std::make_unique<NodeLevelExecutor>(
-      params, leader, options, *file, library, ClassifyGraph(graph, library));
+      params, leader, options, *file, library, ClassifyGraph(graph, library),
+      CaptureReport::NameOf(graph));
   TF_RETURN_IF_ERROR(executor->Initialize(params, graph, make_stock));
   *out = std::move(executor);
   return absl::OkStatus();

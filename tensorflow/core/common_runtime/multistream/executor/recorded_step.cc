@@ -23,6 +23,7 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
@@ -274,6 +275,7 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   const std::optional<int64_t> version =
       leader_->gpu_groups()->StateVersion(call->state());
   absl::Status status = CopyIn(call->inputs(), copies->staged);
+  const int64_t began = Trace::Begin();
   if (status.ok()) {
     SetHandles(call->inputs().arguments);
     status = recording_->Launch();
@@ -284,6 +286,11 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
     group_->WhenCompleted([copies = std::move(*copies), call,
                            arguments = call->inputs().arguments] {});
     return absl::AbortedError(status.message());
+  }
+  if (began != 0) {
+    Trace::Get()->Record({TraceKind::kReplay, group_->gpu(), group_->index(),
+                          began, 0, recording_->kernels(), "",
+                          "captured step"});
   }
   NoteUses(*call, held, copies->outputs);
   status = CopyOut(copies->outputs);

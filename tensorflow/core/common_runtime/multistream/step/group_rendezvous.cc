@@ -17,11 +17,13 @@ limitations under the License.
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/copy_tensor.h"
+#include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/common_runtime/multistream/util/compat.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/stream_executor.h"
@@ -147,6 +149,12 @@ absl::Status GroupRendezvous::EnqueueCopy(se::Stream* stream,
   std::memcpy(staging.data(), from.data(), bytes);
   Holds holds(group_, step_);
   holds.Add(staging);
+  // On a GPU, the profiler sees it.
+  std::optional<ScopedTrace> trace;
+  if (stream == nullptr && Trace::IsOn()) {
+    trace.emplace(TraceKind::kCopy, group_->gpu(), group_->index());
+    trace->Set(bytes, "host to GPU");
+  }
   return copy_(stream, staging.data(), to->data(), bytes);
 }
 

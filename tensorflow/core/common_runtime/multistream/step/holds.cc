@@ -19,12 +19,22 @@ limitations under the License.
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/step/step.h"
 #include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
 
 namespace tensorflow {
 namespace multistream {
+
+void EnqueuedHold::Record() const {
+  const StreamGroup* owner = MemoryOwner::Get()->Find(tensor_.data());
+  Trace::Get()->Record(
+      {TraceKind::kHold, group_->gpu(), group_->index(), since_, 0, bytes(), "",
+       owner == nullptr ? "memory of the host"
+                        : absl::StrCat("memory of group ", owner->index())});
+}
 
 void Holds::Enqueued() {
   if (tensors_.empty()) return;

@@ -51,6 +51,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
+#include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace tensorflow {
@@ -59,24 +60,28 @@ namespace multistream {
 class Step;
 
 // A hold that is enqueued. Counts while it has a tensor
-// (StreamGroup::NoteHeld).
+// (StreamGroup::NoteHeld), and is in a trace.
 class EnqueuedHold {
  public:
   EnqueuedHold() = default;
   EnqueuedHold(StreamGroup* group, Tensor tensor)
       : group_(group), tensor_(std::move(tensor)) {
     group_->NoteHeld(1, bytes());
+    since_ = Trace::Begin();
   }
   EnqueuedHold(EnqueuedHold&& other) { *this = std::move(other); }
   EnqueuedHold& operator=(EnqueuedHold&& other) {
     std::swap(position, other.position);
     std::swap(counted, other.counted);
+    std::swap(since_, other.since_);
     std::swap(group_, other.group_);
     std::swap(tensor_, other.tensor_);
     return *this;
   }
   ~EnqueuedHold() {
-    if (group_ != nullptr) group_->NoteHeld(-1, -bytes());
+    if (group_ == nullptr) return;
+    group_->NoteHeld(-1, -bytes());
+    if (since_ != 0) Record();
   }
   int64_t bytes() const { return tensor_.TotalBytes(); }
 
@@ -84,6 +89,9 @@ class EnqueuedHold {
   int64_t counted = 0;   // of the bytes, toward StepHolds::kMostBytes
 
  private:
+  void Record() const;
+
+  int64_t since_ = 0;  // as of Trace::Begin
   StreamGroup* group_ = nullptr;
   Tensor tensor_;
 };

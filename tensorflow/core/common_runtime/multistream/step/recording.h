@@ -66,6 +66,9 @@ class Recording {
   // Of memory on the device and the host, and what the driver may have for it.
   virtual int64_t bytes() const = 0;
 
+  // How many kernels the last launch had; 0 if nobody counted.
+  virtual int64_t kernels() const { return 0; }
+
   // The most that a launch takes beside, from a pool.
   virtual int64_t workspace_bytes() const { return 0; }
 };

@@ -20,6 +20,7 @@ limitations under the License.
 #include <optional>
 #include <utility>
 
+#include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/common_runtime/multistream/util/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
 
@@ -86,11 +87,17 @@ void StreamGroup::NoteLaunchWait(int64_t nanos) {
   RaiseTo(nanos, &longest_launch_wait_);
 }
 
+void StreamGroup::NoteWait(const StreamGroup* other) {
+  Count(&waits_);
+  ScopedTrace trace(TraceKind::kWait, gpu_, index_);
+  if (trace.is_on()) trace.Set(other->index_, "wait");
+}
+
 void StreamGroup::OrderAfter(StreamGroup* other) {
   if (TakeTestFault(TestFault::kDropWait)) return;
   WaitFor(other);
   Count(&other->events_);
-  Count(&waits_);
+  NoteWait(other);
   if (sanitizer_ != nullptr) sanitizer_->WaitForTail(index_, other->index_);
 }
 
@@ -104,7 +111,7 @@ void StreamGroup::PublishEvent() {
 void StreamGroup::OrderAfterPublished(StreamGroup* other) {
   if (TakeTestFault(TestFault::kDropWait)) return;
   WaitForOwnEventOf(other);
-  Count(&waits_);
+  NoteWait(other);
   if (sanitizer_ != nullptr) sanitizer_->Wait(index_, IdOf(other));
 }
 
@@ -117,7 +124,7 @@ void StreamGroup::RecordEvent(StreamEvent* event) {
 void StreamGroup::OrderAfterEvent(StreamGroup* other, StreamEvent* event) {
   if (TakeTestFault(TestFault::kDropWait)) return;
   WaitForEvent(other, event);
-  Count(&waits_);
+  NoteWait(other);
   if (sanitizer_ != nullptr) sanitizer_->Wait(index_, IdOf(event));
 }
 

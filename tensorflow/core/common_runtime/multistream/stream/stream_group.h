@@ -111,6 +111,10 @@ class StreamGroup {
   void WhenCompleted(std::function<void()> f, bool host_waits = false);
   absl::Status Block();
 
+  // Enqueues on each of the group's streams what tells a profiler's trace which
+  // group and stream that is, if a profiler sees them.
+  virtual absl::Status MarkForTrace() { return absl::OkStatus(); }
+
   // nullptr if TF_MULTI_STREAM_SANITIZER is off.
   Sanitizer* sanitizer() const { return sanitizer_; }
 
@@ -207,6 +211,9 @@ class StreamGroup {
   }
 
  private:
+  // The group's stream has been told to wait for `other`'s.
+  void NoteWait(const StreamGroup* other);
+
   const int gpu_;
   const int index_;
   Sanitizer* sanitizer_ = nullptr;        // of the GPU

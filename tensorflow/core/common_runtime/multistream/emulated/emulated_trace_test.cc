@@ -1,0 +1,145 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What a step on an emulated GPU leaves in a trace.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_runtime_fixture.h"
+#include "tensorflow/core/common_runtime/multistream/multistream.h"
+#include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+#include "tensorflow/core/common_runtime/multistream/trace/trace.h"
+
+// As Python calls them.
+extern "C" int TFMS_TraceStart(int64_t most_events, char* message, int size);
+extern "C" const char* TFMS_TraceStop(int64_t* bytes);
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+constexpr int kLayers = 3;
+
+class EmulatedTraceTest : public EmulatedRuntimeTest {
+ protected:
+  // A step on `group`, and all that its stream was given.
+  std::vector<TraceEvent> TracedStepOn(int group) {
+    const std::unique_ptr<Session> session = SessionOf(DenseLayers(kLayers));
+    EXPECT_TRUE(Trace::Get()->Start(1000));
+    {
+      const ScopedStreamGroup pinned(group);
+      std::vector<Tensor> outputs;
+      EXPECT_TRUE(session->Run({{"x", Input(1)}}, {"y:0"}, {}, &outputs).ok());
+    }
+    EXPECT_TRUE(Group(group)->Synchronize().ok());
+    return Trace::Get()->Stop().events;
+  }
+
+  static std::vector<TraceEvent> Of(TraceKind kind,
+                                    const std::vector<TraceEvent>& events) {
+    std::vector<TraceEvent> of_kind;
+    for (const TraceEvent& event : events) {
+      if (event.kind == kind) of_kind.push_back(event);
+    }
+    return of_kind;
+  }
+};
+
+TEST_F(EmulatedTraceTest, KernelsAreOnTheirGroupInTheirOrder) {
+  const auto kernels = Of(TraceKind::kKernel, TracedStepOn(2));
+  ASSERT_EQ(kernels.size(), 2 * kLayers);
+  int64_t busy_until = 0;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    EXPECT_EQ(kernels[i].gpu, 0);
+    EXPECT_EQ(kernels[i].group, 2);
+    EXPECT_EQ(kernels[i].type, i % 2 == 0 ? "MatMul" : "Tanh");
+    EXPECT_GE(kernels[i].begin, busy_until);
+    EXPECT_GE(kernels[i].end, kernels[i].begin);
+    busy_until = kernels[i].end;
+  }
+}
+
+TEST_F(EmulatedTraceTest, TheStepContainsItsKernelsAndTheCopyOfItsInput) {
+  const std::vector<TraceEvent> events = TracedStepOn(1);
+  const auto steps = Of(TraceKind::kStep, events);
+  ASSERT_EQ(steps.size(), 1);
+  EXPECT_EQ(steps[0].group, 1);
+  for (const TraceEvent& kernel : Of(TraceKind::kKernel, events)) {
+    EXPECT_GE(kernel.begin, steps[0].begin);
+    EXPECT_LE(kernel.end, steps[0].end);
+  }
+  const auto copies = Of(TraceKind::kCopy, events);
+  ASSERT_EQ(copies.size(), 1);
+  EXPECT_EQ(copies[0].name, "host to GPU");
+  EXPECT_EQ(copies[0].amount, 8 * 64 * sizeof(float));
+}
+
+TEST_F(EmulatedTraceTest, AStepEndsWhenItsStreamHasCompletedIt) {
+  const std::unique_ptr<Session> session = SessionOf(DenseLayers(kLayers));
+  ASSERT_TRUE(Trace::Get()->Start(1000));
+  Group(3)->Pause();
+  {
+    const ScopedStreamGroup pinned(3);
+    std::vector<Tensor> outputs;
+    EXPECT_TRUE(session->Run({{"x", Input(1)}}, {"y:0"}, {}, &outputs).ok());
+  }
+  const int64_t resumed = Trace::Now();
+  Group(3)->Resume();
+  EXPECT_TRUE(Group(3)->Synchronize().ok());
+  const auto steps = Of(TraceKind::kStep, Trace::Get()->Stop().events);
+  ASSERT_EQ(steps.size(), 1);
+  EXPECT_GE(steps[0].end, resumed);
+}
+
+TEST_F(EmulatedTraceTest, ItStopsWhenTheStreamsHaveCompletedWhatTheyHave) {
+  const std::unique_ptr<Session> session = SessionOf(DenseLayers(kLayers));
+  ASSERT_EQ(TFMS_TraceStart(1000, nullptr, 0), 0);
+  Group(3)->Pause();
+  {
+    const ScopedStreamGroup pinned(3);
+    std::vector<Tensor> outputs;
+    EXPECT_TRUE(session->Run({{"x", Input(1)}}, {"y:0"}, {}, &outputs).ok());
+  }
+  std::thread resume([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    Group(3)->Resume();
+  });
+  int64_t bytes = 0;
+  const std::string lines = TFMS_TraceStop(&bytes);
+  resume.join();
+  EXPECT_EQ(lines.size(), bytes);
+  EXPECT_TRUE(absl::StrContains(lines, "\nstep\t0\t3\t")) << lines;
+}
+
+TEST_F(EmulatedTraceTest, AWaitNamesWhomItWaitsFor) {
+  ASSERT_TRUE(Trace::Get()->Start(1000));
+  Group(1)->OrderAfter(Group(3));
+  const auto waits = Of(TraceKind::kWait, Trace::Get()->Stop().events);
+  ASSERT_EQ(waits.size(), 1);
+  EXPECT_EQ(waits[0].group, 1);
+  EXPECT_EQ(waits[0].amount, 3);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,144 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What did each group's stream run, and when? Off by default: whoever could
+// record an event asks IsOn first, which costs one relaxed load.
+//
+//   const int64_t begin = Trace::Begin();           // 0 if it is off
+//   ...                                             // the work
+//   if (begin != 0) Trace::Get()->Record({kind, gpu, group, begin, ...});
+//
+// tf.cuda.trace starts it, and makes a timeline of what it returns.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TRACE_TRACE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TRACE_TRACE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace tensorflow {
+namespace multistream {
+
+enum class TraceKind {
+  kStep,    // from when a group was given a step until its stream completed it
+  kKernel,  // an op; `amount`: 0
+  kCopy,    // `amount`: bytes
+  kWait,    // for another group's event; `amount`: the other group
+  kCallback,  // on the host
+  kReplay,    // of a captured step; `amount`: its kernels
+  kHold,      // of another group's memory; `amount`: bytes
+};
+
+// As in the lines of Trace::Lines.
+const char* TraceKindName(TraceKind kind);
+
+struct TraceEvent {
+  TraceKind kind;
+  int gpu;
+  int group;
+  int64_t begin;  // nanoseconds of the steady clock
+  int64_t end;
+  int64_t amount;    // see TraceKind
+  std::string type;  // of a kernel's op
+  std::string name;
+};
+
+// Of the process. Thread-safe.
+class Trace {
+ public:
+  static Trace* Get();
+
+  static bool IsOn() { return on_.load(std::memory_order_relaxed); }
+  // The time, or 0 if nothing is to be recorded.
+  static int64_t Begin() { return IsOn() ? Now() : 0; }
+  static int64_t Now();
+
+  // False if it is on already. Keeps `most_events`, and counts the others.
+  bool Start(size_t most_events);
+
+  // `event.end` is now. Ignored if it began before Start, or after Stop.
+  //
+  // Kernels and copies of a group are what its stream runs, one after the
+  // other. An emulated GPU may run two at a time; the one that ends first is
+  // then drawn first, and the other one from there on.
+  void Record(TraceEvent event);
+
+  struct Recorded {
+    std::vector<TraceEvent> events;  // in the order in which they ended
+    int64_t dropped = 0;             // events beyond `most_events`
+  };
+  // Nothing, if it is off.
+  Recorded Stop();
+
+  // A line for each event: kind, GPU, group, begin, end, amount, type and name,
+  // with tabs between them. The first line is the number of dropped ones.
+  static std::string Lines(const Recorded& recorded);
+
+ private:
+  Trace() = default;
+
+  static std::atomic<bool> on_;
+
+  absl::Mutex mu_;
+  size_t most_events_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t started_ ABSL_GUARDED_BY(mu_) = 0;
+  Recorded recorded_ ABSL_GUARDED_BY(mu_);
+  // By GPU and group: until when its stream is busy.
+  std::map<std::pair<int, int>, int64_t> busy_until_ ABSL_GUARDED_BY(mu_);
+};
+
+// Records what happens while it lives.
+class ScopedTrace {
+ public:
+  ScopedTrace(TraceKind kind, int gpu, int group)
+      : kind_(kind), gpu_(gpu), group_(group), begin_(Trace::Begin()) {}
+  ~ScopedTrace() {
+    if (begin_ == 0) return;
+    Trace::Get()->Record({kind_, gpu_, group_, begin_, 0, amount_,
+                          std::move(type_), std::move(name_)});
+  }
+  ScopedTrace(const ScopedTrace&) = delete;
+  ScopedTrace& operator=(const ScopedTrace&) = delete;
+
+  // Whether it will be recorded; else nobody need name it.
+  bool is_on() const { return begin_ != 0; }
+  void Set(int64_t amount, std::string name, std::string type = "") {
+    amount_ = amount;
+    name_ = std::move(name);
+    type_ = std::move(type);
+  }
+
+ private:
+  const TraceKind kind_;
+  const int gpu_;
+  const int group_;
+  const int64_t begin_;
+  int64_t amount_ = 0;
+  std::string type_;
+  std::string name_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TRACE_TRACE_H_

@@ -1,0 +1,128 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What is recorded, and what is not: before, after, and beyond the limit.
+
+#include "tensorflow/core/common_runtime/multistream/trace/trace.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+void Record(int group, const std::string& name,
+            TraceKind kind = TraceKind::kKernel) {
+  ScopedTrace trace(kind, /*gpu=*/0, group);
+  if (trace.is_on()) trace.Set(0, name);
+}
+
+std::vector<std::string> Names(const Trace::Recorded& recorded) {
+  std::vector<std::string> names;
+  for (const TraceEvent& event : recorded.events) names.push_back(event.name);
+  return names;
+}
+
+TEST(TraceTest, NothingIsRecordedWhileItIsOff) {
+  Record(0, "before");
+  EXPECT_EQ(Trace::Begin(), 0);
+  ASSERT_TRUE(Trace::Get()->Start(10));
+  Record(0, "during");
+  const Trace::Recorded recorded = Trace::Get()->Stop();
+  Record(0, "after");
+  EXPECT_EQ(Names(recorded), std::vector<std::string>{"during"});
+  EXPECT_TRUE(Trace::Get()->Stop().events.empty());
+}
+
+TEST(TraceTest, WhatBeganBeforeIsNotRecorded) {
+  ASSERT_TRUE(Trace::Get()->Start(10));
+  {
+    ScopedTrace open(TraceKind::kStep, 0, 0);
+    Trace::Get()->Stop();
+    ASSERT_TRUE(Trace::Get()->Start(10));
+  }
+  EXPECT_TRUE(Trace::Get()->Stop().events.empty());
+}
+
+TEST(TraceTest, ThereIsOneAtATime) {
+  ASSERT_TRUE(Trace::Get()->Start(10));
+  Record(0, "kept");
+  EXPECT_FALSE(Trace::Get()->Start(10));
+  EXPECT_EQ(Trace::Get()->Stop().events.size(), 1);
+}
+
+TEST(TraceTest, ItsMemoryIsBoundedAndWhatIsDroppedCounts) {
+  ASSERT_TRUE(Trace::Get()->Start(3));
+  for (int i = 0; i < 10; ++i) Record(0, std::to_string(i));
+  const Trace::Recorded recorded = Trace::Get()->Stop();
+  EXPECT_EQ(Names(recorded), (std::vector<std::string>{"0", "1", "2"}));
+  EXPECT_EQ(recorded.dropped, 7);
+}
+
+TEST(TraceTest, AStreamRunsOneKernelAfterTheOther) {
+  ASSERT_TRUE(Trace::Get()->Start(10));
+  {
+    ScopedTrace outer(TraceKind::kKernel, 0, 1);
+    outer.Set(0, "outer");
+    Record(1, "inner");
+    Record(2, "of another group");
+  }
+  const Trace::Recorded recorded = Trace::Get()->Stop();
+  ASSERT_EQ(recorded.events.size(), 3);
+  EXPECT_EQ(recorded.events[2].name, "outer");
+  EXPECT_GE(recorded.events[2].begin, recorded.events[0].end);
+}
+
+TEST(TraceTest, ThreadsRecordSideBySide) {
+  constexpr int kEach = 1000;
+  ASSERT_TRUE(Trace::Get()->Start(4 * kEach));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([t] {
+      for (int i = 0; i < kEach; ++i) Record(t / 2, "op");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const Trace::Recorded recorded = Trace::Get()->Stop();
+  EXPECT_EQ(recorded.events.size(), 4 * kEach);
+  std::map<int, int64_t> busy_until;
+  for (const TraceEvent& event : recorded.events) {
+    EXPECT_LE(event.begin, event.end);
+    EXPECT_GE(event.begin, busy_until[event.group]);
+    busy_until[event.group] = event.end;
+  }
+}
+
+TEST(TraceTest, LinesHaveAllOfAnEventWhateverItsName) {
+  Trace::Recorded recorded;
+  recorded.dropped = 2;
+  recorded.events.push_back(
+      {TraceKind::kCopy, 1, 3, 5, 8, 4096, "", "a\tb\nc"});
+  recorded.events.push_back(
+      {TraceKind::kKernel, 0, 0, 1, 2, 0, "MatMul", "dense/MatMul"});
+  EXPECT_EQ(Trace::Lines(recorded),
+            "2\n"
+            "copy\t1\t3\t5\t8\t4096\t\ta b c\n"
+            "kernel\t0\t0\t1\t2\t0\tMatMul\tdense/MatMul\n");
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,207 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""`tf.cuda.trace`: writes what each group's streams ran, and when."""
+
+import contextlib
+import ctypes
+import dataclasses
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tensorflow.python.eager import context
+from tensorflow.python.framework import errors
+from tensorflow.python.multistream import cuda, loader, trace_events, trace_files, trace_profile
+from tensorflow.python.multistream.trace_events import Recording
+from tensorflow.python.platform import tf_logging
+from tensorflow.python.profiler import profiler_v2
+
+_ENDINGS = (".json", ".json.gz")
+_one_at_a_time = threading.Lock()
+
+
+@contextlib.contextmanager
+def trace(
+    path: str | os.PathLike[str],
+    most_events: int = 1_000_000,
+    logdir: str | os.PathLike[str] | None = None,
+) -> Iterator[None]:
+    """Writes a timeline of what each group's streams ran while the context was open.
+
+    ```python
+    with tf.cuda.trace("timeline.json"):
+        for batch in batches:
+            model(batch)
+    ```
+
+    This writes `timeline.json`, a trace for `ui.perfetto.dev` or `chrome://tracing`, and beside it
+    `timeline.html`, a page that any browser shows without a network. Both have a row for each
+    stream of each group, with kernels, copies and waits for other groups; one for the steps, and
+    one for memory that is held for another group.
+
+    The steps of all threads are recorded, whoever opened the context. A step that is running when
+    it ends is left out, but for the kernels that are done. Without a trace nothing is recorded, at
+    the cost of looking at one variable.
+
+    On a GPU, kernels and copies come from TensorFlow's profiler (CUPTI), which the context starts:
+    it slows all launches down, and its events are the profiler's, not limited by `most_events`. On
+    an emulated GPU they come from the runtime itself: what ran, where and in which order, but for
+    how long says little about a GPU.
+
+    Args:
+      path: the trace's file, which is replaced; ends in `.json` or `.json.gz`. Its folder exists.
+      most_events: how many events are kept, at about 200 bytes each; the others are counted.
+      logdir: a folder for TensorBoard: what TensorFlow's profiler has seen goes there as well, with
+        the groups' names on their streams. Only on a GPU.
+
+    Raises:
+      TypeError: `path` is not a path.
+      ValueError: `path` has another ending or its folder does not exist, `most_events` is not
+        positive, or there is a `logdir` and the GPUs are emulated.
+      RuntimeError: this process has no stream groups, a trace or TensorFlow's profiler is on
+        already, or there is no memory to mark the streams.
+    """
+    file = _checked(path)
+    call = f"tf.cuda.trace({str(file)!r})"
+    if most_events <= 0:
+        raise ValueError(f"{call}: most_events={most_events} is not valid: at least 1")
+    if not cuda.multi_stream_is_enabled():
+        raise RuntimeError(
+            f"{call}: this process has no stream groups. Set TF_GPU_STREAM_GROUP_COUNT to a number "
+            "from 2 to 64 (and TF_MULTI_STREAM_EMULATED_GPUS=1 on a machine without a GPU) before "
+            "TensorFlow is imported."
+        )
+    emulated = bool(loader.library.TFMS_EmulatesGpus())
+    if emulated and logdir is not None:
+        raise ValueError(
+            f"{call}: logdir={str(logdir)!r}, and the GPUs are emulated, of which TensorFlow's "
+            "profiler sees nothing. Leave it out."
+        )
+    if not _one_at_a_time.acquire(blocking=False):
+        raise RuntimeError(f"{call}: a trace is on already, and there is one at a time")
+    try:
+        with contextlib.ExitStack() as stack:
+            profile = None
+            if not emulated:
+                profile = stack.enter_context(contextlib.closing(_Profile(call, logdir)))
+            begin = _start(call, most_events)
+            try:
+                yield
+            finally:
+                recording = _stop(begin)
+                if profile is not None:
+                    recording = _with_profile(recording, profile.stop())
+                if recording.dropped:
+                    tf_logging.warning(
+                        "%s: %d events are left out, as there were more than most_events=%d",
+                        call,
+                        recording.dropped,
+                        most_events,
+                    )
+                trace_files.write(file, recording)
+    finally:
+        _one_at_a_time.release()
+
+
+def _checked(path: str | os.PathLike[str]) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"tf.cuda.trace({path!r}): not a path")
+    file = Path(path)
+    if not file.name.endswith(_ENDINGS) or file.name in _ENDINGS:
+        raise ValueError(
+            f"tf.cuda.trace({str(path)!r}): a trace's name ends in {' or '.join(_ENDINGS)}"
+        )
+    if not file.parent.is_dir():
+        raise ValueError(f"tf.cuda.trace({str(path)!r}): there is no folder {str(file.parent)!r}")
+    if file.is_dir():
+        raise ValueError(f"tf.cuda.trace({str(path)!r}): it is a folder")
+    return file
+
+
+def _start(call: str, most_events: int) -> int:
+    message = ctypes.create_string_buffer(4096)
+    begin = time.monotonic_ns()  # the runtime's clock, too
+    size = len(message)
+    if loader.library.TFMS_TraceStart(ctypes.c_int64(most_events), message, size) != 0:
+        raise RuntimeError(f"{call}: {message.value.decode(errors='replace')}")
+    return begin
+
+
+def _stop(begin: int) -> Recording:
+    stop = loader.library.TFMS_TraceStop
+    stop.restype = ctypes.c_void_p
+    size = ctypes.c_int64()
+    lines = ctypes.string_at(stop(ctypes.byref(size)), size.value)
+    events, dropped = trace_events.parse(lines.decode(errors="replace"))
+    return Recording(begin, time.monotonic_ns(), events, dropped)
+
+
+class _Profile:
+    """TensorFlow's profiler, while a trace is on."""
+
+    def __init__(self, call: str, logdir: str | os.PathLike[str] | None) -> None:
+        if context.executing_eagerly():
+            context.ensure_initialized()  # or there are no streams to be marked
+        self._on = False
+        self._temporary = tempfile.TemporaryDirectory()
+        self._folder = Path(self._temporary.name if logdir is None else logdir)
+        self._before = set(self._files())
+        options = profiler_v2.ProfilerOptions(host_tracer_level=0 if logdir is None else 2)
+        try:
+            profiler_v2.start(str(self._folder), options)
+        except errors.AlreadyExistsError as error:
+            self.close()
+            raise RuntimeError(
+                f"{call}: TensorFlow's profiler is on already, and there is one at a time. Stop "
+                "it, or give tf.cuda.trace a logdir: it writes for TensorBoard, too."
+            ) from error
+        self._on = True
+
+    def close(self) -> None:
+        """Stops it, whatever happened."""
+        if self._on:
+            profiler_v2.stop(save=False)
+        self._on = False
+        self._temporary.cleanup()
+
+    def stop(self) -> Any:
+        """What it has seen, an XSpace. In the folder, streams have their groups' names."""
+        # Not before there is a GPU: it is no module of `tf`.
+        from tensorflow.tsl.profiler.protobuf import xplane_pb2  # noqa: PLC0415
+
+        self._on = False
+        profiler_v2.stop()
+        space = xplane_pb2.XSpace()
+        for file in set(self._files()) - self._before:
+            space.ParseFromString(file.read_bytes())
+            named = xplane_pb2.XSpace()
+            named.CopyFrom(space)
+            if trace_profile.name_lines(named):
+                file.write_bytes(named.SerializeToString())
+        return space
+
+    def _files(self) -> list[Path]:
+        return list(self._folder.glob("plugins/profile/*/*.xplane.pb"))
+
+
+def _with_profile(recording: Recording, space: Any) -> Recording:
+    """With the GPU's events, whose clock is another one."""
+    zero = time.time_ns() - time.monotonic_ns()
+    events = [e for e in trace_profile.events(space, zero) if e.begin >= recording.begin]
+    return dataclasses.replace(recording, events=[*recording.events, *events])

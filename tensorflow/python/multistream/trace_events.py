@@ -1,0 +1,173 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""What `tf.cuda.trace` has recorded, whoever recorded it, and the row of the timeline for each."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+# In the order of a legend.
+KINDS = ("step", "kernel", "copy", "wait", "callback", "replay", "hold")
+STEPS = "steps"
+HOLDS = "holds"
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """Something that a group's stream did, or that was done for it.
+
+    Attributes:
+      kind: one of KINDS.
+      gpu: number of the GPU.
+      group: number of the group on it; -1 if no group's.
+      begin: in nanoseconds.
+      end: likewise; not before `begin`.
+      amount: of a copy or hold, bytes; of a wait, the other group; of a replay, its kernels.
+      type: of a kernel, its op's type, if that is known.
+      name: of the op, the graph, or what was done.
+      stream: whose it is, if it is not the group's compute stream.
+    """
+
+    kind: str
+    gpu: int
+    group: int
+    begin: int
+    end: int
+    amount: int
+    type: str
+    name: str
+    stream: str = ""
+
+    @property
+    def title(self) -> str:
+        """What a timeline calls it."""
+        if self.kind == "wait":
+            return f"wait for group {self.amount}"
+        if self.kind == "step":
+            return f"group {self.group}: {self.name}"
+        if self.kind == "hold":
+            return f"group {self.group} holds {self.name}"
+        return self.name
+
+    @property
+    def details(self) -> dict[str, str | int]:
+        """What else is known, by name."""
+        known: dict[str, str | int] = {}
+        if self.group >= 0:
+            known["group"] = self.group
+        if self.type:
+            known["op"] = self.type
+        if self.kind in ("copy", "hold"):
+            known["bytes"] = self.amount
+        if self.kind == "replay" and self.amount:
+            known["kernels"] = self.amount
+        return known
+
+    @property
+    def row(self) -> str:
+        """The row of its GPU that it is in, before rows are split."""
+        if self.kind == "step":
+            return STEPS
+        if self.kind == "hold":
+            return HOLDS
+        if self.kind in ("callback", "replay"):
+            return f"group {self.group} {self.kind}s"
+        return self.stream or f"group {self.group}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A line of the timeline.
+
+    Attributes:
+      gpu: number of the GPU.
+      name: what it is called.
+      events: by begin; but for waits, none begins before the one before it has ended.
+    """
+
+    gpu: int
+    name: str
+    events: tuple[Event, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Recording:
+    """All of a trace.
+
+    Attributes:
+      begin: when it began, in nanoseconds.
+      end: when it ended.
+      events: what was recorded.
+      dropped: how many events more there were.
+    """
+
+    begin: int
+    end: int
+    events: Sequence[Event]
+    dropped: int
+
+
+def parse(lines: str) -> tuple[list[Event], int]:
+    """The events, and the number of dropped ones, of what the runtime returns (trace.h)."""
+    dropped, *rest = lines.split("\n")
+    events = []
+    for line in filter(None, rest):
+        kind, gpu, group, begin, end, amount, op, name = line.split("\t")
+        events.append(
+            Event(kind, int(gpu), int(group), int(begin), int(end), int(amount), op, name)
+        )
+    return events, int(dropped)
+
+
+def rows(events: Iterable[Event]) -> list[Row]:
+    """The timeline's rows: of each GPU its steps, the streams of its groups, and its holds.
+
+    Steps, holds and others that overlap go to rows of their own.
+    """
+    by_row: dict[tuple[int, str], list[Event]] = {}
+    for event in events:
+        by_row.setdefault((event.gpu, event.row), []).append(event)
+    made = []
+    for gpu, name in sorted(by_row, key=_order):
+        for number, of_row in enumerate(_without_overlaps(by_row[gpu, name]), 1):
+            made.append(Row(gpu, name if number == 1 else f"{name} ({number})", tuple(of_row)))
+    return made
+
+
+def _order(key: tuple[int, str]) -> tuple[int, int, int, str]:
+    gpu, name = key
+    if name == STEPS:
+        return gpu, 0, 0, name
+    if name.startswith("group "):
+        return gpu, 1, int(name.split(" ")[1].rstrip(",")), name
+    return gpu, 3 if name == HOLDS else 2, 0, name
+
+
+def _without_overlaps(events: list[Event]) -> list[list[Event]]:
+    split: list[list[Event]] = []
+    ends: list[int] = []
+    for event in sorted(events, key=lambda e: (e.begin, e.end)):
+        # A wait takes no time of the stream's.
+        if event.kind == "wait" and split:
+            split[0].append(event)
+            continue
+        for i, end in enumerate(ends):
+            if end <= event.begin:
+                split[i].append(event)
+                ends[i] = event.end
+                break
+        else:
+            split.append([event])
+            ends.append(0 if event.kind == "wait" else event.end)
+    return split

@@ -1,0 +1,114 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Writes the files of `tf.cuda.trace`: a Chrome trace, and a page that shows it."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from tensorflow.python.multistream import trace_events, trace_page
+from tensorflow.python.multistream.trace_events import KINDS, Event, Recording
+
+
+def page_of(path: Path) -> Path:
+    """Where the page is, for a trace in `path`."""
+    return path.with_name(path.name.removesuffix(".gz").removesuffix(".json") + ".html")
+
+
+def write(path: Path, recording: Recording) -> None:
+    """Writes the trace to `path`, and the page beside it."""
+    text = json.dumps(chrome_trace(recording), separators=(",", ":"))
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(text.encode(), compresslevel=6))
+    else:
+        path.write_text(text, encoding="utf-8")
+    page_of(path).write_text(page(recording, path.name), encoding="utf-8")
+
+
+def chrome_trace(recording: Recording) -> dict[str, Any]:
+    """In the format that chrome://tracing and Perfetto read: a process a GPU, a thread a row."""
+    made: list[dict[str, Any]] = []
+    gpus: set[int] = set()
+    for thread, row in enumerate(trace_events.rows(recording.events)):
+        where = {"pid": row.gpu, "tid": thread}
+        if row.gpu not in gpus:
+            gpus.add(row.gpu)
+            made.append(_named("process_name", f"GPU {row.gpu}", pid=row.gpu))
+        made.append(_named("thread_name", row.name, **where))
+        made.append({**_named("thread_sort_index", "", **where), "args": {"sort_index": thread}})
+        for event in row.events:
+            made.append(
+                {
+                    "ph": "X",
+                    "name": event.title,
+                    "cat": event.kind,
+                    "ts": _micros(event.begin - recording.begin),
+                    "dur": _micros(event.end - event.begin),
+                    "args": event.details,
+                    **where,
+                }
+            )
+    return {
+        "traceEvents": made,
+        "displayTimeUnit": "ns",
+        "otherData": {"dropped_events": recording.dropped},
+    }
+
+
+def page(recording: Recording, title: str) -> str:
+    """The page, with all events in it."""
+    names: dict[str, int] = {}
+    rows = trace_events.rows(recording.events)
+
+    def number(text: str) -> int:
+        return names.setdefault(text, len(names))
+
+    def entry(event: Event) -> list[float]:
+        details = ", ".join(f"{name} {_readable(x)}" for name, x in event.details.items())
+        return [
+            KINDS.index(event.kind),
+            _micros(event.begin - recording.begin),
+            _micros(event.end - event.begin),
+            number(event.title),
+            number(details),
+        ]
+
+    data = {
+        "title": title,
+        "micros": _micros(recording.end - recording.begin),
+        "dropped": recording.dropped,
+        "kinds": KINDS,
+        "rows": [
+            {"gpu": row.gpu, "name": row.name, "events": [entry(e) for e in row.events]}
+            for row in rows
+        ],
+        "names": list(names),
+    }
+    # Inside a script element, only "<" could end it.
+    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    return trace_page.PAGE.replace("@DATA@", text)
+
+
+def _named(what: str, name: str, **where: int) -> dict[str, Any]:
+    return {"ph": "M", "name": what, "args": {"name": name}, **where}
+
+
+def _micros(nanoseconds: int) -> float:
+    return nanoseconds / 1000
+
+
+def _readable(value: str | int) -> str:
+    return f"{value:,}" if isinstance(value, int) else value

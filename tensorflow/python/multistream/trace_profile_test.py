@@ -1,0 +1,220 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""What TensorFlow's profiler saw of a GPU, by stream group: of XSpaces made by hand."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tensorflow.python.multistream import trace_events, trace_files, trace_profile
+from tensorflow.python.multistream.trace_events import Event, Recording
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+STARTED = 1_790_000_000_000_000_000
+
+
+class Space:
+    """An XSpace as CUPTI's collector makes it, one plane a GPU and one line a stream."""
+
+    def __init__(self) -> None:
+        self.proto = xplane_pb2.XSpace()
+        environment = self.proto.planes.add(name="Task Environment")
+        environment.stat_metadata[1].name = "profile_start_time"
+        environment.stats.add(metadata_id=1, uint64_value=STARTED)
+
+    def gpu(self, number: int) -> Any:
+        return self.proto.planes.add(name=f"/device:GPU:{number}")
+
+
+def add_line(plane: Any, stream: int, calls: Sequence[tuple[str, int, int, str]]) -> Any:
+    """A line whose calls have a name, begin and length in nanoseconds, and details."""
+    line = plane.lines.add(id=stream, name=f"Stream #{stream}(Compute,Memset)", timestamp_ns=1000)
+    for name, begin, length, details in calls:
+        event = line.events.add(
+            metadata_id=_metadata(plane.event_metadata, name),
+            offset_ps=begin * 1000,
+            duration_ps=length * 1000,
+        )
+        if name.startswith("Mem"):
+            stat = event.stats.add(
+                metadata_id=_metadata(
+                    plane.stat_metadata,
+                    "memset_details" if name == "Memset" else "memcpy_details",
+                )
+            )
+            stat.ref_value = _metadata(plane.stat_metadata, details)
+        elif details:
+            stat = event.stats.add(metadata_id=_metadata(plane.stat_metadata, "tf_op"))
+            stat.str_value = details
+    return line
+
+
+def _metadata(table: Any, name: str) -> int:
+    for number, entry in table.items():
+        if entry.name == name:
+            return int(number)
+    number = len(table) + 1
+    table[number].id = number
+    table[number].name = name
+    return number
+
+
+def memset(begin: int, size: int) -> tuple[str, int, int, str]:
+    return "Memset", begin, 1, f"kind:Device num_bytes:{size} async:1"
+
+
+def marked(group: int, stream: int = 0) -> list[tuple[str, int, int, str]]:
+    return [memset(0, trace_profile.MARK), memset(2, trace_profile.mark_of(group, stream))]
+
+
+def test_streams_have_the_groups_that_they_are_marked_with() -> None:
+    """Whatever their numbers are; the marks themselves are no work of the program's."""
+    space = Space()
+    plane = space.gpu(1)
+    add_line(plane, 21, [*marked(3), ("gemm", 10, 5, "dense/MatMul:MatMul")])
+    add_line(
+        plane,
+        20,
+        [*marked(12, 1), ("MemcpyH2D", 10, 5, "kind_src:pinned kind_dst:device size:4096 dest:0")],
+    )
+    add_line(plane, 7, [("unknown", 20, 1, "")])
+    assert trace_profile.events(space.proto, zero=STARTED) == [
+        Event("kernel", 1, 3, 1010, 1015, 0, "dense/MatMul:MatMul", "gemm", "group 3"),
+        Event("copy", 1, 12, 1010, 1015, 4096, "", "host to GPU", "group 12 from host"),
+        Event("kernel", 1, -1, 1020, 1021, 0, "", "unknown", "stream 7"),
+    ]
+
+
+def test_every_group_and_stream_has_a_mark_of_its_own() -> None:
+    marks = {trace_profile.mark_of(group, stream) for group in range(64) for stream in range(4)}
+    assert len(marks) == 256
+    assert max(marks) < trace_profile.MARK
+    assert all(mark > 0 and mark % 4 == 0 for mark in marks)
+
+
+def test_memsets_of_programs_are_no_marks() -> None:
+    space = Space()
+    plane = space.gpu(0)
+    add_line(plane, 5, [memset(0, 64), memset(2, 128), memset(4, trace_profile.MARK)])
+    made = trace_profile.events(space.proto)
+    assert [event.stream for event in made] == ["stream 5"] * 3
+    assert [event.amount for event in made] == [64, 128, trace_profile.MARK]
+    assert not trace_profile.name_lines(space.proto)
+
+
+def test_streams_of_one_number_are_named_together() -> None:
+    """With several CUDA contexts, nothing tells their streams apart."""
+    space = Space()
+    again = [(name, begin + 50, length, text) for name, begin, length, text in marked(10)]
+    add_line(space.gpu(0), 5, [*marked(2), *again, ("gemm", 90, 5, "")])
+    [event] = trace_profile.events(space.proto)
+    assert (event.stream, event.group) == ("group 2, 10", -1)
+
+
+def test_tensorboard_shows_the_groups_names() -> None:
+    space = Space()
+    plane = space.gpu(0)
+    add_line(plane, 21, [*marked(3), ("gemm", 10, 5, "")])
+    add_line(plane, 7, [("gemm", 10, 5, "")])
+    assert trace_profile.name_lines(space.proto)
+    assert [line.name for line in plane.lines] == [
+        "group 3: Stream #21(Compute,Memset)",
+        "Stream #7(Compute,Memset)",
+    ]
+
+
+def test_clocks_that_are_not_relative_are_those_of_the_epoch() -> None:
+    space = Space()
+    line = add_line(space.gpu(0), 5, [("gemm", 10, 5, "")])
+    line.timestamp_ns += STARTED
+    assert trace_profile.events(space.proto, zero=STARTED)[0].begin == 1010
+
+
+@pytest.mark.parametrize("text", ["", "kind:Device"])
+def test_a_copy_of_unknown_size_is_no_error(text: str) -> None:
+    space = Space()
+    add_line(space.gpu(0), 5, [("MemcpyH2D", 0, 5, text)])
+    [event] = trace_profile.events(space.proto)
+    assert (event.kind, event.amount) == ("copy", 0)
+
+
+def test_rows_are_split_where_events_overlap() -> None:
+    """But for waits, which take no time of the stream's."""
+
+    def event(kind: str, begin: int, end: int, group: int = 0) -> Event:
+        return Event(kind, 0, group, begin, end, 0, "", "x")
+
+    made = trace_events.rows(
+        [
+            event("hold", 0, 9),
+            event("step", 0, 5),
+            event("step", 3, 8, 1),
+            event("step", 5, 6),
+            event("kernel", 0, 5, 10),
+            event("wait", 3, 3, 10),
+            event("kernel", 5, 6, 2),
+            Event("kernel", 0, -1, 0, 1, 0, "", "x", "stream 7"),
+        ]
+    )
+    assert [(row.name, len(row.events)) for row in made] == [
+        ("steps", 2),
+        ("steps (2)", 1),
+        ("group 2", 1),
+        ("group 10", 2),
+        ("stream 7", 1),
+        ("holds", 1),
+    ]
+
+
+def test_a_name_cannot_end_the_pages_script() -> None:
+    name = "</script><script>alert(1)</script>"
+    event = Event("kernel", 0, 0, 0, 1, 0, "", name)
+    page = trace_files.page(Recording(0, 10, [event], 0), name)
+    assert page.count("</script>") == 2
+    assert "alert(1)<" not in page
+
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no browser")
+def test_a_browser_shows_the_page(tmp_path: Path) -> None:
+    """Its script runs to the end."""
+    page = tmp_path / "a.html"
+    event = Event("kernel", 0, 3, 1000, 2000, 0, "MatMul", "dense")
+    page.write_text(trace_files.page(Recording(0, 10_000, [event] * 2, 7), "a.json"))
+    done = subprocess.run(
+        [
+            str(BROWSER),
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--dump-dom",
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "2 events in 10 \u00b5s; 7 more are left out" in done.stdout
+    assert re.search(r'<canvas id="lanes"[^>]* height="[1-9]', done.stdout)

@@ -1,0 +1,340 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""tf.cuda.trace: what is in its files, and when it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from multistream.testing import kit
+
+# A trace's files, read as a program would.
+READ = """
+import gzip, json, pathlib, re, tempfile
+folder = pathlib.Path(tempfile.mkdtemp())
+
+def chrome(path):
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    made = json.loads(text)
+    events = made["traceEvents"]
+    rows = [e for e in events if e["name"] == "thread_name"]
+    threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in rows}
+    processes = {e["pid"] for e in events if e["name"] == "process_name"}
+    spans = [e for e in events if e["ph"] == "X"]
+    for e in spans:
+        e["row"] = threads[e["pid"], e["tid"]]
+        e["end"] = e["ts"] + e["dur"]
+        check(e["pid"] in processes and e["ts"] >= 0 and e["dur"] >= 0, "an event is valid")
+    for row in set(threads.values()):
+        busy = 0
+        for e in sorted((e for e in spans if e["row"] == row and e["cat"] != "wait"),
+                        key=lambda e: (e["ts"], e["end"])):
+            check(e["ts"] >= busy - 0.0005, f"{row} does one thing at a time")
+            busy = e["end"]
+    return spans
+
+def of(kind, spans):
+    return [e for e in spans if e["cat"] == kind]
+
+def page(path):
+    text = path.read_text()
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text,
+                                re.S)[1])
+    check("://" not in re.sub(r'<script type="application/json".*?</script>', "", text, flags=re.S),
+          "the page needs no network")
+    return data
+"""
+
+# With TF_NODE_LEVEL_MULTISTREAM, four branches, whose groups follow their scopes.
+BRANCHES = """
+with tf.device(GPU):
+    w = [tf.Variable(np.random.RandomState(i).randn(64, 64).astype("f") / 8) for i in range(4)]
+
+@tf.function(autograph=False)
+def model(x):
+    with tf.device(GPU):
+        ys = []
+        for i in range(4):
+            with tf.cuda.stream_scope(tf.cuda.get_stream(i)):
+                ys.append(tf.tanh(tf.tanh(x) @ w[i], name=f"branch{i}"))
+        return tf.add_n(ys)
+"""
+
+
+def run(code: str, groups: int = 4, **variables: str) -> None:
+    kit.run_checks(READ + code, groups=groups, **variables)
+
+
+def test_steps_of_a_graph_are_on_their_groups() -> None:
+    """At graph level: each step's kernels are on one group, within the step, in order."""
+    run("""
+with tf.device(GPU):
+    w = tf.Variable(tf.ones([64, 64]))
+
+@tf.function(autograph=False)
+def model(x):
+    with tf.device(GPU):
+        return tf.nn.relu(tf.tanh(x @ w, name="t") + 1.0, name="r")
+
+x = tf.ones([8, 64])
+before = model(x).numpy()
+path = folder / "a.json"
+with tf.cuda.trace(path):
+    for i in range(4):
+        with tf.cuda.stream_group(i):
+            check((model(x).numpy() == before).all(), "results are unchanged")
+spans = chrome(path)
+steps = of("step", spans)
+check(sorted(e["args"]["group"] for e in steps) == [0, 1, 2, 3], "a step of each group")
+for i in range(4):
+    kernels = [e for e in of("kernel", spans) if e["row"] == f"group {i}"]
+    check([e["args"]["op"] for e in kernels] == ["MatMul", "Tanh", "AddV2", "Relu"], "kernels")
+    [step] = [e for e in steps if e["args"]["group"] == i]
+    check(all(step["ts"] <= e["ts"] and e["end"] <= step["end"] for e in kernels), "in the step")
+check(all(e["row"].startswith(("steps", "group ", "holds")) for e in spans), "rows")
+""")
+
+
+def test_waits_and_holds_are_between_groups() -> None:
+    """At node level."""
+    run(
+        BRANCHES
+        + """
+x = tf.ones([8, 64])
+before = model(x).numpy()
+path = folder / "a.json"
+with tf.cuda.trace(path):
+    check((model(x).numpy() == before).all(), "results are unchanged")
+spans = chrome(path)
+for i in range(4):
+    check([e for e in of("kernel", spans) if e["row"] == f"group {i}"
+           and e["name"].endswith(f"branch{i}")], f"group {i} runs its branch")
+waits = of("wait", spans)
+for i in (1, 2, 3):
+    check([e for e in waits if e["row"] == f"group {i}" and e["name"] == "wait for group 0"],
+          f"group {i} waits for the leader")
+    check([e for e in waits if e["row"] == "group 0" and e["name"] == f"wait for group {i}"],
+          f"the leader waits for group {i}")
+held = [e for e in of("hold", spans) if e["name"] == "group 0 holds memory of group 3"]
+check([e["args"]["bytes"] for e in held] == [8 * 64 * 4], "the sum holds a branch's result")
+check(all(e["row"].startswith("holds") and e["dur"] > 0 for e in of("hold", spans)), "holds")
+""",
+        TF_NODE_LEVEL_MULTISTREAM="true",
+    )
+
+
+def test_captured_steps_are_replays() -> None:
+    """As many as tf.cuda.stream_stats counts, with the kernels of each."""
+    run(
+        """
+with tf.device(GPU):
+    w = tf.Variable(tf.ones([64, 64]))
+
+@tf.function(autograph=False)
+def model(x):
+    with tf.device(GPU):
+        return tf.tanh(x @ w)
+
+x = tf.ones([8, 64])
+with tf.cuda.stream_group(1):
+    for _ in range(4):
+        model(x)
+    path = folder / "a.json"
+    replayed = lambda: sum(s.steps_replayed for s in tf.cuda.stream_stats())
+    before = replayed()
+    with tf.cuda.trace(path):
+        for _ in range(3):
+            model(x)
+spans = chrome(path)
+replays = of("replay", spans)
+check(replayed() - before == 3 == len(replays), "each replay is there")
+for replay in replays:
+    begin, end = replay["ts"], replay["end"]
+    inside = [e for e in of("kernel", spans) if begin <= e["ts"] and e["end"] <= end]
+    check(replay["row"] == "group 1 replays" and replay["args"]["kernels"] == len(inside) == 2,
+          "its kernels")
+check([e for e in of("copy", spans) if e["name"] == "GPU to GPU"
+       and e["args"]["bytes"] == 8 * 64 * 4], "its argument is copied in")
+check(len(of("step", spans)) == 3, "they are steps")
+""",
+        TF_MULTI_STREAM_CAPTURE="auto",
+    )
+
+
+def test_the_page_has_all_events() -> None:
+    run(
+        BRANCHES
+        + """
+x = tf.ones([8, 64])
+path = folder / "a.json.gz"
+with tf.cuda.trace(path):
+    for _ in range(3):
+        model(x)
+spans = chrome(path)
+data = page(folder / "a.html")
+shown = collections.Counter(
+    (data["kinds"][e[0]], row["name"], data["names"][e[3]])
+    for row in data["rows"] for e in row["events"])
+check(len(spans) > 50, "there are some")
+check(shown == collections.Counter((e["cat"], e["row"], e["name"]) for e in spans), "all events")
+check(data["micros"] >= max(e["end"] for e in spans), "until the trace's end")
+""",
+        TF_NODE_LEVEL_MULTISTREAM="true",
+    )
+
+
+def test_a_trace_of_many_threads_changes_no_result() -> None:
+    run("""
+with tf.device(GPU):
+    w = tf.Variable(np.random.RandomState(0).randn(64, 64).astype("f"))
+
+@tf.function(autograph=False)
+def model(x):
+    with tf.device(GPU):
+        return tf.tanh(tf.tanh(x @ w) @ w)
+
+inputs = [tf.constant(x) for x in batches()]
+expected = [model(x).numpy() for x in inputs]
+started = lambda: sum(s.steps_started for s in tf.cuda.stream_stats())
+path = folder / "a.json"
+begun = started()
+
+def client(i):
+    for _ in range(STEPS // 4):
+        check((model(inputs[i]).numpy() == expected[i]).all(), "results are unchanged")
+
+with tf.cuda.trace(path):
+    run_threads([lambda i=i: client(i) for i in range(8)])
+spans = chrome(path)
+check(len(of("step", spans)) == started() - begun == 8 * (STEPS // 4), "each step")
+check(len(of("kernel", spans)) == 4 * len(of("step", spans)), "each kernel")
+
+# One that ends while they run, and others after it.
+def trace_often():
+    for i in range(5):
+        with tf.cuda.trace(folder / f"{i}.json"):
+            model(inputs[0])
+        check(chrome(folder / f"{i}.json"), "there is something")
+
+run_threads([lambda i=i: client(i) for i in range(7)] + [trace_often])
+""")
+
+
+def test_nothing_is_recorded_outside() -> None:
+    run("""
+@tf.function(autograph=False)
+def model(x):
+    with tf.device(GPU):
+        return tf.tanh(x @ tf.transpose(x))
+
+x = tf.ones([8, 8])
+model(x)
+with tf.cuda.trace(folder / "a.json"):
+    pass
+check(not of("step", chrome(folder / "a.json")), "nothing of before")
+model(x)
+with tf.cuda.trace(folder / "b.json"):
+    model(x)
+check(len(of("step", chrome(folder / "b.json"))) == 1, "nothing of between")
+""")
+
+
+def test_its_memory_is_bounded() -> None:
+    """What is beyond the limit is counted in both files."""
+    run("""
+@tf.function(autograph=False)
+def model(x):
+    with tf.device(GPU):
+        return tf.tanh(x @ tf.transpose(x))
+
+with tf.cuda.trace(folder / "a.json", most_events=5):
+    for _ in range(10):
+        model(tf.ones([8, 8]))
+check(len(chrome(folder / "a.json")) == 5, "five events")
+dropped = json.loads((folder / "a.json").read_text())["otherData"]["dropped_events"]
+check(dropped > 10 and page(folder / "a.html")["dropped"] == dropped, "the others count")
+""")
+
+
+def test_a_program_that_fails_leaves_its_trace() -> None:
+    run("""
+@tf.function(autograph=False)
+def model(x):
+    with tf.device(GPU):
+        return tf.tanh(x)
+
+try:
+    with tf.cuda.trace(folder / "a.json"):
+        model(tf.ones([8]))
+        raise KeyError("of the program")
+except KeyError:
+    check(len(of("step", chrome(folder / "a.json"))) == 1, "what was recorded is written")
+with tf.cuda.trace(folder / "b.json"):
+    model(tf.ones([8]))
+check(len(of("step", chrome(folder / "b.json"))) == 1, "there may be another one")
+""")
+
+
+def test_one_at_a_time() -> None:
+    run("""
+with tf.cuda.trace(folder / "a.json"):
+    try:
+        with tf.cuda.trace(folder / "b.json"):
+            check(False, "refused")
+    except RuntimeError as error:
+        check("a trace is on already" in str(error) and "b.json" in str(error), str(error))
+check((folder / "a.json").exists() and not (folder / "b.json").exists(), "the first goes on")
+try:
+    with tf.cuda.trace(folder / "c.json", logdir="logs"):
+        check(False, "refused")
+except ValueError as error:
+    check("logdir='logs'" in str(error) and "emulated" in str(error), str(error))
+""")
+
+
+def test_without_groups_the_error_names_the_variable(tmp_path: Path) -> None:
+    with (
+        pytest.raises(RuntimeError, match="no stream groups.*TF_GPU_STREAM_GROUP_COUNT"),
+        tf.cuda.trace(tmp_path / "a.json"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("path", "error", "message"),
+    [
+        ("a.txt", ValueError, r"trace\('a.txt'\): a trace's name ends in .json or .json.gz"),
+        (".json", ValueError, "name ends in"),
+        ("none/a.json", ValueError, "there is no folder 'none'"),
+        (7, TypeError, r"trace\(7\): not a path"),
+    ],
+)
+def test_bad_paths_are_errors(
+    path: Any, error: type[Exception], message: str, four_groups: None
+) -> None:
+    with pytest.raises(error, match=message), tf.cuda.trace(path):
+        pass
+
+
+def test_bad_numbers_are_errors(tmp_path: Path, four_groups: None) -> None:
+    with (
+        pytest.raises(ValueError, match="most_events=0 is not valid: at least 1"),
+        tf.cuda.trace(tmp_path / "a.json", most_events=0),
+    ):
+        pass
