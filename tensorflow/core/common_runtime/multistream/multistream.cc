@@ -18,7 +18,6 @@ limitations under the License.
 #include <algorithm>
 #include <cstring>
 
-#include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/multistream/attach/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/attach/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
@@ -83,12 +82,7 @@ static absl::Status StartTrace(int64_t most_events) {
 // With all that the streams have been given so far.
 static std::string StopTrace() {
   for (GpuGroups* gpu : AllGpuGroups()) {
-    for (int i = 0; i < gpu->size(); ++i) {
-      // Callbacks record, in their order.
-      absl::Notification completed;
-      gpu->group(i)->WhenCompleted([&completed] { completed.Notify(); });
-      completed.WaitForNotification();
-    }
+    for (int i = 0; i < gpu->size(); ++i) gpu->group(i)->WaitForCallbacks();
   }
   return Trace::Lines(Trace::Get()->Stop());
 }

@@ -72,9 +72,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     options_ = *ProcessOptions();
     absl::StatusOr<std::vector<int>> physical = PhysicalGpus();
     if (!physical.ok()) return physical.status();
-    absl::StatusOr<std::vector<GpuSizes>> sizes = PlanGroupSizes(
-        options_, options.config, *physical,
-        [this](int gpu) {
+    absl::StatusOr<std::vector<GpuSizes>> sizes =
+        PlanGroupSizes(options_, options.config, *physical, [this](int gpu) {
           mu_.AssertHeld();
           return allocators_.FirstMemoryOf(gpu);
         });

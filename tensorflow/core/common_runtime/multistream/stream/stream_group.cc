@@ -20,6 +20,7 @@ limitations under the License.
 #include <optional>
 #include <utility>
 
+#include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/common_runtime/multistream/util/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
@@ -64,6 +65,13 @@ void StreamGroup::RemoveRecordingOwner(RecordingOwner* owner) {
 void StreamGroup::GiveBackRecordings() {
   absl::MutexLock lock(&owners_mu_);
   for (RecordingOwner* owner : owners_) owner->GiveBack(this);
+}
+
+// They run in their order.
+void StreamGroup::WaitForCallbacks() {
+  absl::Notification completed;
+  ThenExecute([&completed] { completed.Notify(); });
+  completed.WaitForNotification();
 }
 
 absl::Status StreamGroup::CopyToDevice(const void*, void*, size_t) {

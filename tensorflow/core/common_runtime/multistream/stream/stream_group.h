@@ -88,6 +88,8 @@ class StreamGroup {
 
   // Blocks until the stream has completed all that is enqueued so far.
   virtual absl::Status Synchronize() = 0;
+  // The same, and the host callbacks of it have run.
+  virtual void WaitForCallbacks();
 
   // Enqueue a copy of `bytes` bytes between pinned memory of the host and the
   // GPU's memory, or within that.
