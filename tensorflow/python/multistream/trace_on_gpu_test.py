@@ -50,6 +50,8 @@ class Stop:
 class FakeRuntime:
     """Stands for the runtime library of a machine with a GPU."""
 
+    text: Any = None  # what Stop has returned
+
     def __init__(self, calls: list[str], error: bytes = b"") -> None:
         self.calls = calls
         self.error = error
