@@ -220,11 +220,12 @@ TEST_P(StreamOrderThreadsTest, WhatIsKnownHasBeenWaitedFor) {
   EXPECT_EQ(false_knowledge_, 0);
   EXPECT_EQ(early_, 0);
   EXPECT_EQ(streams_.wrong_events(), 0);
-  // Else the threads would show little.
+  // Else the threads would show little. How many they are depends on when each
+  // thread runs.
   EXPECT_GT(known_, kThreads * kTurns);
   EXPECT_GT(order_->counts().waited, kThreads * kTurns / 4);
   if (GetParam()) {
-    EXPECT_GT(order_->counts().known, kTurns / 4);
+    EXPECT_GT(order_->counts().known, kTurns / 30);
   } else {
     EXPECT_EQ(order_->counts().known, 0);
   }
