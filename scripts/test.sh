@@ -59,7 +59,7 @@ done
 cd "${ROOT}"
 
 stage "tools" "Install the packages named above by hand, then try again."
-packages=""
+packages="" fetch=""
 if [[ -z "$(missing_python)" ]]; then  # then Debian's packages and PyPI's come at the same time
   install_system_packages --test &
   packages="$!"
@@ -70,14 +70,17 @@ python="${python:-$(python_tag)}"
 if [[ -z "${changed}" ]]; then
   # Downloads at the same time. If it fails, the stage that needs the wheel says why.
   python3 build/stock_wheel.py fetch --python "${python}" >/dev/null 2>&1 &
+  fetch="$!"
 fi
 make_venv "${python}"
 pip_install -r build/requirements-dev.txt
-install_apart
+install_apart &  # only Python tests need it
+apart="$!"
 if [[ -n "${packages}" ]]; then wait "${packages}"; fi
-wait || true
+if [[ -n "${fetch}" ]]; then wait "${fetch}" || true; fi
 
 if [[ -n "${changed}" ]]; then
+  wait "${apart}"
   stage "checks and tests of what changed" "The message above says what to do."
   "${VENV}/bin/python" build/changed_tests.py --base "${changed}" --python "${python}" \
     --bazel "$(bazel_command)"
@@ -106,6 +109,7 @@ stage "what the runtime needs of TensorFlow" "The error above says what is not i
 scripts/patches.py --python "${python}" abi
 
 stage "Python tests" "Run one file by itself: .venv/bin/python -m pytest FILE."
+wait "${apart}"
 # As many at a time as there are cores: a test starts processes of its own, which share nothing.
 TFMS_WHEEL="${wheel[0]}" "${VENV}/bin/python" -m pytest -n "$(nproc)" --dist worksteal \
   --durations=20 --durations-min=8
