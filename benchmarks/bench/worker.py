@@ -222,7 +222,9 @@ class Worker:
 
         run_clients(query, clients, at - time.monotonic() + seconds, program.around)
         if not starts:
-            raise RuntimeError(f"no query began within {seconds:g} s, as one takes longer")
+            raise RuntimeError(
+                f"no query began within {seconds:g} s, as one takes longer: give more --seconds"
+            )
         measured = np.concatenate([np.array(one) for one in times])
         # A training's time is without rewinding.
         took = float(measured.sum()) if training else time.monotonic() - at
