@@ -221,10 +221,8 @@ class Worker:
                     wrong[client] += not judge.is_right(i, result)
 
         run_clients(query, clients, at - time.monotonic() + seconds, program.around)
-        if not starts:
-            raise RuntimeError(
-                f"no query began within {seconds:g} s, as one takes longer: give more --seconds"
-            )
+        if not starts:  # a query takes longer than all of this: now the first ones count
+            return self._load(inputs, clients, seconds, 0.0, judge)
         measured = np.concatenate([np.array(one) for one in times])
         # A training's time is without rewinding.
         took = float(measured.sum()) if training else time.monotonic() - at
