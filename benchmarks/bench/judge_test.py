@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 import pathlib
+import time
 
 import numpy as np
 import pytest
@@ -89,3 +90,30 @@ def test_wrong_results_are_counted(tmp_path: pathlib.Path) -> None:
     worker._made = Sums(3, spec)
     queries, wrong = measure()
     assert abs(wrong - queries / INPUTS) <= 2
+
+
+def test_a_query_that_takes_longer_than_a_measurement_counts(tmp_path: pathlib.Path) -> None:
+    """Each begins before the measurement does, and ends after it."""
+
+    class Slow(Sums):
+        def query(self, client: int, x: np.ndarray) -> np.ndarray:
+            time.sleep(0.1)
+            return super().query(client, x)
+
+    spec = Spec("program", "mlp", "small", 1, {})
+    worker, expected = Worker(spec), str(tmp_path / "expected.npz")
+    worker._made = Slow(-1, spec)
+    worker.reference(expected)
+    done = worker.measure(
+        16,
+        2,
+        "function",
+        expected,
+        0.0,
+        at=time.monotonic() + 0.02,
+        seconds=0.01,
+        latencies=str(tmp_path / "l.npy"),
+    )
+    assert done["queries"] >= 1 and done["wrong"] == 0
+    assert (np.load(tmp_path / "l.npy") >= 100).all()
+    assert done["seconds"] >= 0.1

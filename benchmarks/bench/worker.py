@@ -221,8 +221,7 @@ class Worker:
                     wrong[client] += not judge.is_right(i, result)
 
         run_clients(query, clients, at - time.monotonic() + seconds, program.around)
-        if not starts:
-            # One that began before lasted until the end: from now on, then.
+        if not starts:  # a query takes longer than all of this: now the first ones count
             return self._load(inputs, clients, seconds, 0.0, judge)
         measured = np.concatenate([np.array(one) for one in times])
         # A training's time is without rewinding.
