@@ -121,7 +121,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="of all; what there is no time for is left out, and named [600]")  # fmt: skip
     add("--size", choices=("small", "full"), help="of the models [full]")
     add("--python", type=interpreter, action="append", default=[], metavar="PACKAGE=PYTHON",
-        help="the interpreter that has a package, such as torch=/opt/torch/bin/python")  # fmt: skip
+        help="the interpreter that has a package, such as torch=~/torch/bin/python")  # fmt: skip
     add("--json", type=pathlib.Path, metavar="FILE", help="write all that was measured")
     add("--load", type=pathlib.Path, nargs="+", metavar="FILE",
         help="measure nothing: read such files, of runs that belong together")  # fmt: skip
