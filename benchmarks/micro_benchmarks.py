@@ -43,6 +43,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from option_types import whole
+from rounds import HIGHER, LOWER, NOISE, verdict
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BINARIES = ROOT / "bazel-bin/tensorflow/core/common_runtime/multistream/testing"
@@ -258,17 +259,8 @@ def verdicts(old: Mapping[str, Figures], new: Mapping[str, Figures]) -> dict[str
     Returns:
         "faster", "slower" or "within noise", by the name of the part.
     """
-    found = {}
-    for name in new:
-        if name in old:
-            before, after = old[name].ratios, new[name].ratios
-            found[name] = "within noise"
-            if min(len(before), len(after)) > 1:
-                if max(after) < min(before):
-                    found[name] = "faster"
-                elif min(after) > max(before):
-                    found[name] = "slower"
-    return found
+    words = {HIGHER: "slower", LOWER: "faster", NOISE: NOISE}
+    return {name: words[verdict(old[name].ratios, new[name].ratios)] for name in new if name in old}
 
 
 def load(path: pathlib.Path) -> dict[str, Figures]:
@@ -308,11 +300,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         }
         options.json.write_text(json.dumps(run_of, indent=1) + "\n")
     found = verdicts(old, figures)
-    for name, verdict in found.items():
-        if verdict != "within noise":
-            print(f"{verdict}: {name}")
+    for name, change in found.items():
+        if change != NOISE:
+            print(f"{change}: {name}")
     if options.compare:
-        same = list(found.values()).count("within noise")
+        same = list(found.values()).count(NOISE)
         print(f"{len(found)} compared, {same} of them within noise")
     return int("slower" in found.values())
 

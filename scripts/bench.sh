@@ -50,18 +50,11 @@ done
 if ready; then check_arguments "$@"; fi
 
 stage "wheel in .venv" "The error above says why."
-tag="$(python_tag)"
-make_venv "${tag}"
-wheel=(dist/tensorflow-*-"${tag}"-*.whl)
-if [[ ! -e "${wheel[0]}" ]]; then
-  scripts/build_wheel.sh --python "${tag}"
-  wheel=(dist/tensorflow-*-"${tag}"-*.whl)
-fi
-install_wheel "${wheel[0]}"
+install_wheel_of_python "$(python_tag)"
 pip_install "$(grep '^matplotlib==' build/requirements-apart.txt)"
 check_arguments "$@"
 
-if ! { command -v nvidia-smi && nvidia-smi -L; } >/dev/null 2>&1; then
+if ! has_gpu; then
   export TF_MULTI_STREAM_EMULATED_GPUS="${TF_MULTI_STREAM_EMULATED_GPUS:-1}"
 fi
 stage "benchmark" "What failed is said above."

@@ -203,11 +203,16 @@ install_apart() {
   cp "${list}" "${folder}/installed"
 }
 
+# has_gpu: whether this machine has one.
+has_gpu() {
+  { command -v nvidia-smi && nvidia-smi -L; } >/dev/null 2>&1
+}
+
 # install_wheel WHEEL: installs it in .venv, unless just that wheel is there;
 # with NVIDIA's libraries if the machine has a GPU.
 install_wheel() {
   local wheel="$1" extra="" hash
-  if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then
+  if has_gpu; then
     extra="[and-cuda]"
   fi
   hash="$(sha256sum <"${wheel}")${extra}"
@@ -220,7 +225,20 @@ install_wheel() {
   echo "${hash}" >"${VENV}/installed-wheel"
 }
 
-# install_wheel_for_tests WHEEL: likewise, with what the model server needs, which
+# install_wheel_of_python TAG: likewise, in the environment of that Python, the
+# wheel of dist/, which is built if it is not there.
+install_wheel_of_python() {
+  local wheel
+  make_venv "$1"
+  wheel=("${ROOT}"/dist/tensorflow-*-"$1"-*.whl)
+  if [[ ! -e "${wheel[0]}" ]]; then
+    "${ROOT}/scripts/build_wheel.sh" --python "$1"
+    wheel=("${ROOT}"/dist/tensorflow-*-"$1"-*.whl)
+  fi
+  install_wheel "${wheel[0]}"
+}
+
+# install_wheel_for_tests WHEEL: install_wheel, with what the model server needs, which
 # comes after the wheel: one of it asks for a TensorFlow.
 install_wheel_for_tests() {
   install_wheel "$1"

@@ -39,7 +39,7 @@ install_wheel "${wheel[0]}"
 pip_install "$(grep '^scikit-learn==' build/requirements-apart.txt)"
 
 # Without a GPU the examples run on one that the runtime emulates on the CPU.
-if ! { command -v nvidia-smi && nvidia-smi -L; } >/dev/null 2>&1; then
+if ! has_gpu; then
   echo "no GPU here: the examples run on an emulated one, whose results count and whose times do not"
   export TF_MULTI_STREAM_EMULATED_GPUS=1
 fi

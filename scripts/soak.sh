@@ -34,7 +34,7 @@ for argument in "$@"; do
     python3 "${soak}" --help | sed -n '/^options:/,$p'
     exit
   fi
-  if [[ "${argument}" == --gpu ]] && ! { command -v nvidia-smi && nvidia-smi -L; } >/dev/null 2>&1; then
+  if [[ "${argument}" == --gpu ]] && ! has_gpu; then
     fail "--gpu, and nvidia-smi finds no GPU here" "Leave --gpu out: it then runs on an emulated GPU."
   fi
 done
@@ -47,14 +47,7 @@ import soak; soak.parse_arguments(None)" || {
 }
 
 stage "wheel in .venv" "The error above says why."
-tag="$(python_tag)"
-make_venv "${tag}"
-wheel=(dist/tensorflow-*-"${tag}"-*.whl)
-if [[ ! -e "${wheel[0]}" ]]; then
-  scripts/build_wheel.sh --python "${tag}"
-  wheel=(dist/tensorflow-*-"${tag}"-*.whl)
-fi
-install_wheel "${wheel[0]}"
+install_wheel_of_python "$(python_tag)"
 
 stage "soak" "What failed is said above, with the seed that draws the same again."
 status=0

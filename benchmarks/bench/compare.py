@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import dataclasses
 
+from rounds import HIGHER, LOWER, NOISE, verdict
+
 from .results import Results, Row
 from .sweep import Configuration
 from .tables import markdown
 
-FASTER, SLOWER, NOISE = "faster", "slower", "within noise"
+FASTER, SLOWER = "faster", "slower"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +125,5 @@ def _change(old: Row, new: Row) -> Change:
     was, now = old.values("queries_per_second"), new.values("queries_per_second")
     ratio = new.median("queries_per_second") / old.median("queries_per_second")
     noise = (min(now) / max(was), max(now) / min(was))
-    verdict = NOISE
-    if len(was) > 1 and len(now) > 1:
-        verdict = FASTER if noise[0] > 1 else SLOWER if noise[1] < 1 else NOISE
-    return Change(new.configuration, ratio, noise, verdict)
+    words = {HIGHER: FASTER, LOWER: SLOWER, NOISE: NOISE}
+    return Change(new.configuration, ratio, noise, words[verdict(was, now)])
