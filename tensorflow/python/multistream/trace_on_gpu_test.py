@@ -99,11 +99,11 @@ class FakeProfiler:
         environment.stats.add(metadata_id=1, uint64_value=self.started)
         plane = space.planes.add(name="/device:GPU:0")
         plane.event_metadata[1].name = "gemm"
-        plane.stat_metadata[1].name = "memset_details"
+        plane.stat_metadata[1].name = "Memset_details"
         line = plane.lines.add(name="Stream #13(Compute)")
         for i, size in enumerate((trace_profile.MARK, trace_profile.mark_of(2, 0))):
             event = line.events.add(metadata_id=2, offset_ps=i * 1000, duration_ps=1)
-            event.stats.add(metadata_id=1, str_value=f"kind:Device num_bytes:{size} async:1")
+            event.stats.add(metadata_id=1, str_value=f"kind:device num_bytes:{size} async:1")
         line.events.add(metadata_id=1, offset_ps=500_000_000, duration_ps=20_000_000)
         return space
 

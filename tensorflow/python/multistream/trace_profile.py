@@ -103,8 +103,10 @@ class _Call:
         self.begin = event.offset_ps // 1000
         self.end = (event.offset_ps + event.duration_ps) // 1000
         self.name = plane.event_metadata[event.metadata_id].name
+        # TensorFlow writes `Memset_details`, but `memcpy_details`.
         self.stats = {
-            plane.stat_metadata[stat.metadata_id].name: _value(plane, stat) for stat in event.stats
+            plane.stat_metadata[stat.metadata_id].name.lower(): _value(plane, stat)
+            for stat in event.stats
         }
         self.bytes = 0
         for details in ("memcpy_details", "memset_details"):

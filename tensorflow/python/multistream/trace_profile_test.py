@@ -57,7 +57,7 @@ def add_line(plane: Any, stream: int, calls: Sequence[tuple[str, int, int, str]]
             stat = event.stats.add(
                 metadata_id=_metadata(
                     plane.stat_metadata,
-                    "memset_details" if name == "Memset" else "memcpy_details",
+                    "Memset_details" if name.startswith("Memset") else "memcpy_details",
                 )
             )
             stat.ref_value = _metadata(plane.stat_metadata, details)
@@ -78,7 +78,7 @@ def _metadata(table: Any, name: str) -> int:
 
 
 def memset(begin: int, size: int) -> tuple[str, int, int, str]:
-    return "Memset", begin, 1, f"kind:Device num_bytes:{size} async:1"
+    return "Memset 3", begin, 1, f"kind:device num_bytes:{size} async:1"
 
 
 def marked(group: int, stream: int = 0) -> list[tuple[str, int, int, str]]:
