@@ -82,7 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for _ in range(options.rounds):
             for name, found in rates.items():
                 with tf.cuda.trace(path) if name == "on" else contextlib.nullcontext():
-                    load, bad = run_checked(call, inputs, expected, options.threads, options.seconds)
+                    load, bad = run_checked(
+                        call, inputs, expected, options.threads, options.seconds
+                    )
                 found.append(load.calls_per_second)
                 wrong += bad
             queries += load.calls

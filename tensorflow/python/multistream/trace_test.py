@@ -25,9 +25,11 @@ import tensorflow as tf
 from multistream.testing import kit
 
 # A trace's files, read as a program would.
-READ = f"""
+READ = (
+    f"""
 ON_GPU = {kit.ON_GPU}  # where kernels have CUDA's names, and run after they were launched
-""" + """
+"""
+    + """
 import gzip, itertools, json, pathlib, re, tempfile
 folder = pathlib.Path(tempfile.mkdtemp())
 
@@ -67,6 +69,7 @@ def page(path):
           "the page needs no network")
     return data
 """
+)
 
 # With TF_NODE_LEVEL_MULTISTREAM, four branches, whose groups follow their scopes.
 BRANCHES = """
