@@ -134,7 +134,8 @@ with tf.cuda.trace(path):
 spans = chrome(path)
 for i in range(4):
     check([e for e in of("kernel", spans) if e["row"] == f"group {i}"
-           and f"branch{i}" in (e["args"].get("op") if ON_GPU else e["name"])], f"group {i} runs its branch")
+           and f"branch{i}" in (e["args"].get("op", "") if ON_GPU else e["name"])],
+          f"group {i} runs its branch")
 waits = of("wait", spans)
 for i in (1, 2, 3):
     check([e for e in waits if e["row"] == f"group {i}" and e["name"] == "wait for group 0"],
