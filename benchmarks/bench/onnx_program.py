@@ -31,6 +31,8 @@ from .workloads import Workload
 
 OPSET = 20  # has Gelu
 IR = 9
+# While ONNX Runtime records a CUDA graph, a Concat takes no more inputs.
+MOST_CONCATENATED = 32
 # The first runs of a session record its CUDA graph. Meanwhile CUDA refuses other threads what might
 # wait for the GPU, so that sessions must not do this side by side.
 RUNS_THAT_CAPTURE = 3
@@ -96,7 +98,12 @@ class OnnxOps:
         return self.node("Gather", x, self.weight(np.array(i, np.int64)), axis=1)
 
     def concat(self, parts: Sequence[Value]) -> Value:
-        """As NumpyOps."""
+        """As NumpyOps; a CUDA graph takes it in pieces only."""
+        while len(parts) > MOST_CONCATENATED:
+            pieces = range(0, len(parts), MOST_CONCATENATED)
+            parts = [
+                self.node("Concat", *parts[i : i + MOST_CONCATENATED], axis=-1) for i in pieces
+            ]
         return self.node("Concat", *parts, axis=-1)
 
     def split(self, x: Value, parts: int) -> list[Value]:

@@ -170,7 +170,8 @@ class Run:
                     failed[team] = str(error)
         if reference in failed:
             why = f"there is nothing to compare with: {REFERENCE.name}: {failed[reference]}"
-            failed = dict.fromkeys(teams, why)
+            self._say(f"failed: {workload.name}: {why}")
+            return dict.fromkeys(teams, why)
         for team, why in failed.items():
             self._say(f"failed: {team}: {why}")
         return failed

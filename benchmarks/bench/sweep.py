@@ -17,8 +17,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from .peers import Peer
 from .workloads import Workload
@@ -100,24 +101,32 @@ def configurations(workload: Workload, peers: Sequence[Peer], sweep: Sweep) -> l
         sweep: what is swept.
 
     Returns:
-        The configurations: those of the most clients first, so that these are measured if time is
-        short.
+        The configurations: those of the most clients first, and of these one of each peer, then
+        another one of each; so that if time is short, every peer has been measured.
     """
     found = []
     for clients in (1,) if workload.training else sorted(sweep.clients, reverse=True):
-        for peer in (peer for peer in peers if peer.runs(workload)):
-            numbers = _parallel(peer, sweep)
-            for parallel in numbers:
-                useful = workload.training or parallel <= clients
-                fewest = peer.ours and parallel == min(numbers)
-                if useful or fewest:
-                    team = Team(workload.name, peer.name, parallel)
-                    found += [
-                        Configuration(team, batch, clients, call)
-                        for batch in workload.batches
-                        for call in peer.calls
-                    ]
+        of_peers = [
+            _settings(workload, peer, sweep, clients) for peer in peers if peer.runs(workload)
+        ]
+        for in_turn in itertools.zip_longest(*of_peers):
+            found += [one for one in in_turn if one is not None]
     return found
+
+
+def _settings(
+    workload: Workload, peer: Peer, sweep: Sweep, clients: int
+) -> Iterator[Configuration]:
+    """Those of one peer, each batch in turn, and the most groups or copies first."""
+    numbers = _parallel(peer, sweep)
+    for parallel in reversed(numbers):
+        useful = workload.training or parallel <= clients
+        fewest = peer.ours and parallel == min(numbers)
+        if useful or fewest:
+            team = Team(workload.name, peer.name, parallel)
+            for call in peer.calls:
+                for batch in workload.batches:
+                    yield Configuration(team, batch, clients, call)
 
 
 def _parallel(peer: Peer, sweep: Sweep) -> list[int]:

@@ -51,6 +51,14 @@ def test_most_clients_come_first_and_every_batch_is_there() -> None:
     ]  # fmt: skip
 
 
+def test_each_peer_is_measured_before_another_setting_of_one() -> None:
+    found = settings("recommender", "stock", "processes", "groups", "captured")
+    assert [peer for peer, *_ in found[:4]] == ["stock", "processes", "groups", "captured"]
+    assert found[2:5] == [
+        ("groups", 8, 8, "function"), ("captured", 8, 8, "function"), ("groups", 8, 8, "serving")
+    ]  # fmt: skip
+
+
 def test_a_training_has_one_client_and_peers_that_train() -> None:
     found = settings("wide_and_deep_8", *PEERS)
     assert {peer for peer, *_ in found} == {"stock", "xla_auto", "xla", "marks", "policy"}
