@@ -19,8 +19,9 @@
 
 The pages lie in FOLDER/pages as they do in the repository, so that a link leads to the same page in
 both. A file of the repository that a page links to becomes a page that shows it, a folder one that
-lists its files. The page of the API gets the docstrings of all that tf.cuda exports, which are read
-from FOLDER/python. --check looks for what a page of the site would load from another host.
+lists its files; pictures are copied. The page of the API gets the docstrings of all that tf.cuda
+exports, which are read from FOLDER/python. --check looks for what a page of the site would load
+from another host.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ _OTHER_NAMES = {
     "NodeStreamGroup": f"{_MODULE}.stream_table.NodeStreamGroup",
 }
 _LANGUAGES = {".bzl": "python", ".csv": "text", ".h": "cpp", ".py": "python"}
+_PICTURES = {".png", ".svg"}
 _LOADED = re.compile(
     r"<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=\"?((?:https?:)?//[^\s\">]+)"
 )
@@ -113,6 +115,11 @@ def _page_of(path: pathlib.Path) -> str:
     return path.name if path.suffix == ".md" else f"{path.name}.md"
 
 
+def _copy(file: pathlib.Path, there: pathlib.Path) -> None:
+    there.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, there)
+
+
 def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
     """Writes the site's pages and the Python files whose docstrings they show.
 
@@ -139,6 +146,9 @@ def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
             there = (lead_from / urllib.parse.unquote(target)).resolve()
             if not target or not there.is_relative_to(root) or not there.exists():
                 return link[0]
+            if there.suffix in _PICTURES:
+                _copy(there, pages / there.relative_to(root))
+                return link[0]
             if there not in done:
                 done.add(there)
                 waiting.append(there)
@@ -155,9 +165,7 @@ def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text)
     for file in sorted((root / _PACKAGE).glob("*.py")):
-        there = out / "python" / _PACKAGE / file.name
-        there.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, there)
+        _copy(file, out / "python" / _PACKAGE / file.name)
     for folder in _PACKAGE.parents:
         # With it, a package of that name that is installed is not looked at.
         if folder.name:

@@ -30,7 +30,9 @@ def root(tmp_path: pathlib.Path) -> pathlib.Path:
     """A small repository."""
     repository = tmp_path / "repository"
     for name, text in {
-        "README.md": "[docs](docs/README.md) [serve](examples/serve.py) [data](data) [up](#a)\n",
+        "README.md": "[docs](docs/README.md) [serve](examples/serve.py) [data](data) [up](#a)\n"
+        "![a](docs/a.svg)\n",
+        "docs/a.svg": "<svg/>",
         "docs/README.md": "[api](api.md) [home](../README.md#a) [web](https://example.com/a.py)\n",
         "docs/api.md": "# API\n",
         "examples/serve.py": "print('[a](b)')\n",
@@ -66,6 +68,13 @@ def test_linked_folder_becomes_a_page_that_leads_to_its_files(
     assert "[data](data/index.md)" in (pages / "README.md").read_text()
     assert "[rows.csv](rows.csv.md)" in (pages / "data" / "index.md").read_text()
     assert "a,b" in (pages / "data" / "rows.csv.md").read_text()
+
+
+def test_pictures_are_copied(root: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    site_pages.prepare(root, tmp_path / "out")
+    pages = tmp_path / "out" / "pages"
+    assert "![a](docs/a.svg)" in (pages / "README.md").read_text()
+    assert (pages / "docs" / "a.svg").read_text() == "<svg/>"
 
 
 def test_other_links_stay(root: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -126,7 +126,12 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--load", type=pathlib.Path, nargs="+", metavar="FILE",
         help="measure nothing: read such files, of runs that belong together")  # fmt: skip
     add("--html", type=pathlib.Path, metavar="FILE", help="write a report, one page")
-    add("--pictures", type=pathlib.Path, metavar="FOLDER", help="write its pictures, PNG and SVG")
+    add(
+        "--pictures",
+        type=pathlib.Path,
+        metavar="FOLDER",
+        help="write its pictures: SVG, light and dark in one, and PNG",
+    )
     add("--compare", type=pathlib.Path, metavar="OLD.json", help="say what is faster and slower")
     options = parser.parse_args(arguments)
     default = QUICK if options.quick else Sweep()

@@ -351,9 +351,9 @@ def _number(value: float) -> str:
     return f"{value:,.4g}"
 
 
-def svg(picture: Picture) -> str:
+def svg(picture: Picture, note: str = "") -> str:
     """Draws a picture for a page: its colours are variables `--NAME` of the themes' names."""
-    text = _saved(picture, LIGHT, "svg").decode()
+    text = _saved(picture, LIGHT, "svg", note).decode()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     # Names such as line2d_3, which nothing uses, and which another picture has, too.
@@ -373,18 +373,28 @@ def _saved(picture: Picture, theme: Theme, kind: str, note: str = "") -> bytes:
     return file.getvalue()
 
 
+def svg_file(picture: Picture, note: str) -> str:
+    """Draws a picture for a file, which is light or dark as its reader prefers."""
+    light, dark = (
+        "".join(f"--{name}:{colour};" for name, colour in theme.items()) for theme in (LIGHT, DARK)
+    )
+    style = f":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    head, end, rest = svg(picture, note).partition(">")
+    return f"{head}{end}<style>{style}</style>{rest}"
+
+
 def write(found: Sequence[Picture], folder: pathlib.Path, note: str) -> None:
-    """Writes pictures as files, each light and dark, as PNG and SVG.
+    """Writes pictures as files: NAME.svg, which is light and dark, NAME-light.png, NAME-dark.png.
 
     Args:
         found: the pictures.
-        folder: for NAME-light.svg and so on.
+        folder: for the files.
         note: a line below each: machine and date.
     """
     folder.mkdir(parents=True, exist_ok=True)
     themes: dict[str, Theme] = {"light": LIGHT, "dark": DARK}
     for picture in found:
+        (folder / f"{picture.name}.svg").write_text(svg_file(picture, note), encoding="utf-8")
         for name, theme in themes.items():
-            for kind in ("svg", "png"):
-                path = folder / f"{picture.name}-{name}.{kind}"
-                path.write_bytes(_saved(picture, theme, kind, note))
+            path = folder / f"{picture.name}-{name}.png"
+            path.write_bytes(_saved(picture, theme, "png", note))

@@ -24,9 +24,12 @@ import xml.etree.ElementTree
 import pytest
 
 from .made_up import all_kinds
-from .pictures import DARK, LIGHT, pictures
-from .report import page, write_pictures
+from .pictures import DARK, LIGHT, pictures, svg_file
+from .report import machine, page, write_pictures
+from .results import load
 from .workloads import WORKLOADS
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 # What has no end tag.
 VOID = ("meta", "br")
@@ -135,9 +138,25 @@ def test_pictures_are_the_figures() -> None:
 
 def test_files_are_png_and_svg_light_and_dark(tmp_path: pathlib.Path) -> None:
     write_pictures(all_kinds(), tmp_path)
-    assert len(list(tmp_path.iterdir())) == 4 * 4
-    svg_file = tmp_path / "step_wide_and_deep_4-dark.svg"
-    text = svg_file.read_text()
+    assert len(list(tmp_path.iterdir())) == 4 * 3
+    text = (tmp_path / "step_wide_and_deep_4.svg").read_text()
     xml.etree.ElementTree.fromstring(text)
-    assert DARK["ground"] in text and "A GPU, 2 CPU cores, 2026-01-02" in text
+    assert (
+        LIGHT["ground"] in text
+        and DARK["ground"] in text
+        and "A GPU, 2 CPU cores, 2026-01-02" in text
+    )
     assert (tmp_path / "step_wide_and_deep_4-light.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_pictures_of_the_documentation_are_those_of_the_data() -> None:
+    """As `bench.sh --load DATA --pictures docs/pictures` writes them."""
+    results = load(ROOT / "benchmarks/results/bench_recommender_h200_2026-11-24.json")
+    note = f"{machine(results)}, {results.date}"
+    drawn = {
+        f"{picture.name}.svg": svg_file(picture, note)
+        for workload in WORKLOADS.values()
+        for picture in pictures(results, workload)
+    }
+    folder = ROOT / "docs/pictures"
+    assert drawn == {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
