@@ -107,6 +107,21 @@ def test_the_bill_names_stock_wheel_patches_runtime_and_needs(tmp_path: pathlib.
     assert parts["nvidia-nccl-cu12"]["scope"] == "optional"
 
 
+@pytest.fixture
+def repository(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """A repository with three commits: sources are tested without theirs, too."""
+    root = tmp_path / "repository"
+    root.mkdir()
+    (root / "patches").symlink_to(release.ROOT / "patches")
+    monkeypatch.setattr(release, "ROOT", root)
+    release.git("init", "--quiet")
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for subject in ("first", "second", "third"):
+        release.git(*identity, "commit", "--quiet", "--allow-empty", "-m", subject)
+    return root
+
+
+@pytest.mark.usefixtures("repository")
 def test_all_that_is_written_is_the_same_each_time(tmp_path: pathlib.Path) -> None:
     written = []
     for name in ("a", "b"):
@@ -120,14 +135,8 @@ def test_all_that_is_written_is_the_same_each_time(tmp_path: pathlib.Path) -> No
     assert written[0].keys() == names
 
 
-def test_the_notes_have_each_change_since_the_revision(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(release, "ROOT", tmp_path)
-    release.git("init", "--quiet")
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-    for subject in ("first", "second", "third"):
-        release.git(*identity, "commit", "--quiet", "--allow-empty", "-m", subject)
+@pytest.mark.usefixtures("repository")
+def test_the_notes_have_each_change_since_the_revision() -> None:
     release.git("tag", "v1", "HEAD~1")
     assert "## Changes since v1\n\n- third\n" in release.release_notes([], "")
     assert "- third\n- second\n" in release.release_notes([], "HEAD~2")

@@ -23,8 +23,8 @@ what is above. `attach`, which puts the runtime into TensorFlow, may use all of 
     plan    memory
              stream
         config     sanitizer    trace
-    policy
-                util           serving
+    policy                     serving
+                util
 """
 
 _FOLDER = "//tensorflow/core/common_runtime/multistream"
@@ -42,7 +42,7 @@ _USES = {
     "executor": ["util", "policy", "config", "trace", "stream", "plan", "step"],
     "cuda": ["util", "config", "stream", "memory", "step"],
     "emulated": ["util", "config", "trace", "stream", "memory", "step"],
-    "serving": [],
+    "serving": ["util"],
 }
 
 def users_of(room):

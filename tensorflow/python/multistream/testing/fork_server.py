@@ -30,6 +30,7 @@ then. (A job of multiprocessing's fork server ends by `os._exit`, so that no tes
 goes wrong at the end.)
 """
 
+import atexit
 import ctypes
 import gc
 import json
@@ -186,6 +187,16 @@ def take_variables() -> bool:
     return True
 
 
+def drop_names_of_job() -> None:
+    """Drops what the job's code has named, as Python drops __main__ of a process of its own.
+
+    That is the first module to go. This one would be the last, when nobody writes any more what
+    objects print as they are deleted.
+    """
+    del sys.modules["__main__"]
+    gc.collect()
+
+
 def main() -> None:
     """Serves; in a job, runs its code."""
     began_with = dict(os.environ)
@@ -206,10 +217,9 @@ def main() -> None:
         with open(sys.argv[0], "rb") as program:
             code = compile(program.read(), sys.argv[0], "exec", dont_inherit=True)
         sys.path[0] = os.path.dirname(os.path.realpath(sys.argv[0]))
-    # Python empties the modules that are still there as it ends. One that was gone by then would
-    # leave its names to the garbage collector, which not each Python runs to the end.
-    vars(sys)["module_of_job"] = module
-    exec(code, vars(module))
+    del module
+    atexit.register(drop_names_of_job)  # the first is called last
+    exec(code, vars(sys.modules["__main__"]))
 
 
 if __name__ == "__main__":

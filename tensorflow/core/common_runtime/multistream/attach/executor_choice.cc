@@ -25,6 +25,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/executor/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/plan/capture_mark.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/step/passing_graph.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/step/renamed_leader.h"
 #include "tensorflow/core/platform/errors.h"
@@ -49,7 +50,10 @@ absl::Status MakeExecutor(const LocalExecutorParams& params, const Graph& graph,
   const bool captures = groups == 1 && leader->recorder(0) != nullptr;
   if (groups <= 1 && !captures) {
     TF_RETURN_IF_ERROR(make_stock(params, graph, out_executor));
-    *out_executor = KeepPinnedGroup(std::move(*out_executor));
+    const bool on_host = params.device->device_type() == DEVICE_CPU;
+    *out_executor = on_host && OnlyPassesTensorsOn(graph)
+                        ? RunWhereTensorsAre(std::move(*out_executor))
+                        : KeepPinnedGroup(std::move(*out_executor));
     return absl::OkStatus();
   }
   const Options& options = *ProcessOptions();

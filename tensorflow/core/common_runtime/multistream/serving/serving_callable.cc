@@ -27,6 +27,7 @@ limitations under the License.
 #include "tensorflow/c/c_api.h"
 #include "tensorflow/c/eager/c_api.h"
 #include "tensorflow/c/tf_tensor.h"
+#include "tensorflow/core/common_runtime/multistream/util/waiting_caller.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -185,7 +186,11 @@ class ServingCallable {
     }
     std::vector<TFE_TensorHandle*> made(outputs_.size());
     int count = static_cast<int>(made.size());
-    TFE_Execute(op.get(), made.data(), &count, status.get());
+    {
+      // It returns when the results are there.
+      WaitingCaller waits;
+      TFE_Execute(op.get(), made.data(), &count, status.get());
+    }
     if (TF_GetCode(status.get()) != TF_OK) return Failed(status);
     for (int i = 0; i < count; ++i) results->emplace_back(made[i]);
     if (results->size() != outputs_.size()) {

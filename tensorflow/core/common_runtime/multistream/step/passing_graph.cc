@@ -1,0 +1,103 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/step/passing_graph.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "tensorflow/core/common_runtime/multistream/util/compat.h"
+#include "tensorflow/core/common_runtime/multistream/util/waiting_caller.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// The step that this thread runs closures of.
+thread_local const void* running = nullptr;
+
+class Running {
+ public:
+  explicit Running(const void* step) : before_(std::exchange(running, step)) {}
+  ~Running() { running = before_; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  const void* const before_;
+};
+
+// Only this thread: a step whose results come from a thread that runs the
+// callbacks of streams must not run there what its caller does next, which may
+// wait for another callback.
+struct PassingRunner {
+  std::shared_ptr<const Executor::Args::Runner> run;  // stands for the step
+  bool caller_waits;
+
+  void operator()(Executor::Args::Closure closure) const {
+    if (running == run.get()) {
+      closure();
+      return;
+    }
+    if (caller_waits) {
+      Running here(run.get());
+      closure();
+      return;
+    }
+    (*run)([step = run, closure = std::move(closure)] {
+      Running here(step.get());
+      closure();
+    });
+  }
+};
+
+class PassingExecutor : public Executor {
+ public:
+  explicit PassingExecutor(std::unique_ptr<Executor> stock)
+      : stock_(std::move(stock)) {}
+
+ private:
+  void TFMS_RUN_ASYNC(const Args& args, DoneCallback done) override {
+    Args ours = args;
+    PassingRunner runner{
+        std::make_shared<const Args::Runner>(std::move(ours.runner)),
+        WaitingCaller::OfThisThread()};
+    Running here(runner.run.get());
+    ours.runner = std::move(runner);
+    ours.run_all_kernels_inline = true;
+    stock_->RunAsync(ours, std::move(done));
+  }
+
+  const std::unique_ptr<Executor> stock_;
+};
+
+}  // namespace
+
+bool OnlyPassesTensorsOn(const Graph& graph) {
+  const auto nodes = graph.op_nodes();
+  return std::all_of(nodes.begin(), nodes.end(), [](const Node* node) {
+    return node->IsArg() || node->IsRetval() || node->IsSend() ||
+           node->IsRecv() || node->IsConstant() || node->IsIdentity() ||
+           node->type_string() == "NoOp";
+  });
+}
+
+std::unique_ptr<Executor> RunWhereTensorsAre(std::unique_ptr<Executor> stock) {
+  return std::make_unique<PassingExecutor>(std::move(stock));
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,161 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/step/passing_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/util/compat.h"
+#include "tensorflow/core/common_runtime/multistream/util/waiting_caller.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// Schedules a closure as it begins, another when its tensor is there, and one
+// that says that the step is over.
+class ReceivingExecutor : public Executor {
+ public:
+  ReceivingExecutor(std::function<void(std::string)> ran,
+                    std::function<void()>* receive)
+      : ran_(std::move(ran)), receive_(receive) {}
+
+ private:
+  void TFMS_RUN_ASYNC(const Args& args, DoneCallback done) override {
+    EXPECT_TRUE(args.run_all_kernels_inline);
+    args.runner([this] { ran_("send"); });
+    *receive_ = [this, run = args.runner, done = std::move(done)] {
+      run([this, run, done] {
+        ran_("receive");
+        run([this, done] {
+          ran_("over");
+          done(absl::OkStatus());
+        });
+      });
+    };
+  }
+
+  const std::function<void(std::string)> ran_;
+  std::function<void()>* const receive_;
+};
+
+class PassingGraphTest : public ::testing::Test {
+ protected:
+  using Names = std::vector<std::string>;
+
+  // What a step runs, before a tensor comes from another thread and then.
+  void Run() {
+    Executor::Args args;
+    args.runner = [this](Executor::Args::Closure closure) {
+      ++scheduled_;
+      std::thread(std::move(closure)).join();
+    };
+    bool is_over = false;
+    executor_->RunAsync(
+        args, [&](const absl::Status& status) { is_over = status.ok(); });
+    EXPECT_EQ(in_caller_, Names{"send"});
+    std::thread([this] {
+      receiver_ = std::this_thread::get_id();
+      receive_();
+    }).join();
+    EXPECT_TRUE(is_over);
+    EXPECT_EQ(in_caller_, Names{"send"});
+  }
+
+  Names in_caller_;
+  Names in_receiver_;
+  Names elsewhere_;
+  int scheduled_ = 0;
+
+ private:
+  void Ran(std::string what) {
+    const std::thread::id here = std::this_thread::get_id();
+    (here == caller_     ? in_caller_
+     : here == receiver_ ? in_receiver_
+                         : elsewhere_)
+        .push_back(std::move(what));
+  }
+
+  const std::thread::id caller_ = std::this_thread::get_id();
+  std::thread::id receiver_;
+  std::function<void()> receive_;
+  const std::unique_ptr<Executor> executor_ =
+      RunWhereTensorsAre(std::make_unique<ReceivingExecutor>(
+          [this](std::string what) { Ran(std::move(what)); }, &receive_));
+};
+
+TEST_F(PassingGraphTest, WhatComesFromAnotherThreadGoesOnWhereTheCallerWants) {
+  Run();
+  EXPECT_EQ(in_receiver_, Names{});
+  EXPECT_EQ(elsewhere_, (Names{"receive", "over"}));
+  EXPECT_EQ(scheduled_, 1);
+}
+
+TEST_F(PassingGraphTest, AStepOfAWaitingCallerEndsWhereItsTensorComesFrom) {
+  {
+    WaitingCaller waits;
+    Run();
+  }
+  EXPECT_EQ(in_receiver_, (Names{"receive", "over"}));
+  EXPECT_EQ(elsewhere_, Names{});
+  EXPECT_EQ(scheduled_, 0);
+  EXPECT_FALSE(WaitingCaller::OfThisThread());
+}
+
+// A graph of nodes without inputs.
+std::unique_ptr<Graph> GraphOf(const std::vector<NodeDef>& nodes) {
+  auto graph = std::make_unique<Graph>(OpRegistry::Global());
+  for (const NodeDef& node : nodes) {
+    absl::Status status;
+    graph->AddNode(node, &status);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  return graph;
+}
+
+NodeDef Made(NodeDefBuilder builder) {
+  NodeDef node;
+  EXPECT_TRUE(builder.Finalize(&node).ok());
+  return node;
+}
+
+TEST(OnlyPassesTensorsOnTest, OpsThatComputeAreNone) {
+  const NodeDef argument =
+      Made(NodeDefBuilder("x", "_Arg").Attr("T", DT_FLOAT).Attr("index", 0));
+  const NodeDef constant = Made(NodeDefBuilder("c", "Const")
+                                    .Attr("dtype", DT_FLOAT)
+                                    .Attr("value", Tensor(DT_FLOAT, {})));
+  const NodeDef nothing = Made(NodeDefBuilder("n", "NoOp"));
+  const NodeDef variable = Made(NodeDefBuilder("v", "VarHandleOp")
+                                    .Attr("dtype", DT_FLOAT)
+                                    .Attr("shape", TensorShape({})));
+  EXPECT_TRUE(OnlyPassesTensorsOn(*GraphOf({argument, constant, nothing})));
+  EXPECT_FALSE(OnlyPassesTensorsOn(*GraphOf({argument, variable})));
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow
