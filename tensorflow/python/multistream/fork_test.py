@@ -28,7 +28,7 @@ from multistream.testing import kit
 
 pytestmark = pytest.mark.usefixtures("fresh_processes")
 
-FORKS = int(os.environ.get("TFMS_TEST_FORKS", "40"))
+FORKS = int(os.environ.get("TFMS_TEST_FORKS", "16"))
 
 HELPERS = f"""
 import faulthandler, gc, multiprocessing, shutil, signal, subprocess, sys

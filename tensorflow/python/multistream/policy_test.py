@@ -69,8 +69,8 @@ def results_under(
 @pytest.mark.parametrize(
     ("seeds", "scoped", "calls", "policies"),
     [
-        (range(1025, 1025 + 25 * kit.PROGRAMS), False, programs.CALLS, POLICIES),
-        (range(11000, 11000 + 15 * kit.PROGRAMS), True, programs.CALLS, POLICIES),
+        (range(1035, 1035 + 15 * kit.PROGRAMS), False, programs.CALLS, POLICIES),
+        (range(11000, 11000 + 10 * kit.PROGRAMS), True, programs.CALLS, POLICIES),
         (range(21000, 21000 + 7 * kit.PROGRAMS), False, TUNED_CALLS, ("cost",)),
     ],
     ids=["unmarked", "marked", "until_tuned"],
