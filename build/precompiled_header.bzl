@@ -54,8 +54,11 @@ def _precompiled_header_impl(ctx):
         variables = variables,
     )
 
-    # What templates need is made here, not in every source, which takes GCC most of its time.
-    once = ["-fpch-instantiate-templates"] if "clang" in compiler else []
+    # What templates need is made here, not in every source, which takes GCC most of its time. And
+    # times must not count: Bazel does not make this anew for headers that are newer and the same.
+    once = []
+    if "clang" in compiler:
+        once = ["-fpch-instantiate-templates", "-Xclang", "-fno-pch-timestamp"]
     ctx.actions.run(
         executable = compiler,
         arguments = options + once + ["-x", "c++-header", header.path, "-o", compiled.path],
