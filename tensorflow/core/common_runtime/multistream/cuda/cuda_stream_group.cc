@@ -54,7 +54,8 @@ absl::Status CudaStreamGroup::Bind(BaseGPUDevice* device) {
     if (i > 0 && streams_[i] == stream_) streams_[i] = nullptr;
     if (streams_[i] == nullptr) continue;
     // For NVIDIA's tools. TensorFlow's profiler does not ask for it.
-    streams_[i]->SetName(absl::StrCat("group ", index(), kUses[i]));
+    streams_[i]->TFMS_SET_STREAM_NAME(
+        absl::StrCat("group ", index(), kUses[i]));
   }
   return absl::OkStatus();
 }

@@ -62,6 +62,13 @@ class CudaContext;
 }
 #endif
 
+// How a stream is named.
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 19
+#define TFMS_SET_STREAM_NAME set_name
+#else
+#define TFMS_SET_STREAM_NAME SetName
+#endif
+
 // What protobuf's parsers tell of an error.
 #if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 20
 #define TFMS_RECORD_ERROR AddError
