@@ -59,34 +59,31 @@ done
 cd "${ROOT}"
 
 stage "tools" "Install the packages named above by hand, then try again."
-packages=""
-if [[ -z "$(missing_python)" ]]; then  # then Debian's packages and PyPI's come at the same time
-  install_system_packages --test &
-  packages="$!"
-else
-  install_system_packages --test
-fi
+if [[ -n "$(missing_python)" ]]; then install_system_packages --test; fi
 python="${python:-$(python_tag)}"
-fetch=""
-if [[ -z "${changed}" ]]; then
-  # Downloads at the same time. If it fails, the stage that needs the wheel says why.
-  python3 build/stock_wheel.py fetch --python "${python}" >/dev/null 2>&1 &
-  fetch="$!"
-fi
+
+# prepare_bazel: Debian's packages, the stock wheel and what Bazel unpacks of it,
+# while PyPI's packages come. If the wheel fails, the stage that needs it says why.
+prepare_bazel() {
+  local fetch=""
+  if [[ -z "${changed}" ]]; then
+    python3 build/stock_wheel.py fetch --python "${python}" >/dev/null 2>&1 &
+    fetch="$!"
+  fi
+  install_system_packages --test
+  if [[ -n "${fetch}" ]]; then
+    wait "${fetch}" || true
+    run_bazel build --nobuild --curses=no --repo_env="TFMS_PYTHON=${python}" //... \
+      >/dev/null 2>&1 || true
+  fi
+}
+prepare_bazel &
+bazel="$!"
 make_venv "${python}"
-if [[ -n "${packages}" ]]; then wait "${packages}"; fi
-bazel=""
-if [[ -n "${fetch}" ]]; then
-  wait "${fetch}" || true
-  # Bazel unpacks it meanwhile.
-  run_bazel build --nobuild --curses=no --repo_env="TFMS_PYTHON=${python}" //... \
-    >/dev/null 2>&1 &
-  bazel="$!"
-fi
 pip_install -r build/requirements-dev.txt
 install_apart &  # only Python tests need it
 apart="$!"
-if [[ -n "${bazel}" ]]; then wait "${bazel}" || true; fi
+wait "${bazel}"
 
 if [[ -n "${changed}" ]]; then
   wait "${apart}"

@@ -398,7 +398,7 @@ def test_threads(capture: str) -> None:
         replayed = sum(s.steps_replayed for s in tf.cuda.stream_stats())
         check((replayed > 0) == CAPTURED, f"replayed {replayed}")
         """.replace("CAPTURED", str(capture == "auto")),
-        TF_MULTI_STREAM_CAPTURE=capture,
+        **kit.environment(4, TF_MULTI_STREAM_CAPTURE=capture),
     )
 
 
@@ -443,6 +443,43 @@ def test_variables_change_under_load() -> None:
 
         run_threads([change] + [client] * 4)
         """)
+
+
+@pytest.mark.parametrize("capture", ["off", "auto"])
+@pytest.mark.parametrize("device", ["/GPU:0", "/CPU:0"])
+def test_a_call_wakes_no_thread_of_tensorflows_pool(device: str, capture: str) -> None:
+    """What its step does on the host is to pass arguments and results on, wherever these are."""
+    kit.ok(
+        f"""
+        import pathlib
+        import numpy as np
+        import tensorflow as tf
+
+        @tf.function(input_signature=[tf.TensorSpec([4, 8])])
+        def f(x):
+            with tf.device("/GPU:0"):
+                y = tf.tanh(x)
+            with tf.device({device!r}):
+                return tf.identity(y)
+
+        def wakes():
+            texts = [(t / "status").read_text() for t in pathlib.Path("/proc/self/task").iterdir()]
+            return sum(
+                int(text.partition("\\nvoluntary_ctxt_switches:")[2].split()[0])
+                for text in texts if text.startswith("Name:\\ttf_Compute")
+            )
+
+        serve = tf.cuda.serving_callable(f)
+        x = np.ones((4, 8), np.float32)
+        for _ in range(20):
+            serve(x)
+        before = wakes()
+        for _ in range(300):
+            serve(x)
+        assert wakes() - before < 30, wakes() - before
+        """,
+        **kit.environment(4, TF_MULTI_STREAM_CAPTURE=capture),
+    )
 
 
 def test_no_memory_is_lost() -> None:
