@@ -56,7 +56,7 @@ class Peer:
         environment: of its processes, for a number of groups or copies.
         parallel: what is swept beside clients: `groups`, `copies` or nothing (empty).
         least: the smallest number of groups or copies that is meant.
-        calls: ways to call that are swept.
+        calls: ways to call that are swept; a training is called the first way.
         options: for the program.
         processes: whether each copy is a process of its own.
         mps: whether these run under NVIDIA's MPS.
@@ -152,6 +152,7 @@ _ALL = (
         environment=_groups(CAPTURE),
         parallel="groups",
         calls=("function", "serving"),
+        trains=True,
     ),
     Peer(
         "captured_xla",

@@ -124,7 +124,7 @@ def _settings(
         fewest = peer.ours and parallel == min(numbers)
         if useful or fewest:
             team = Team(workload.name, peer.name, parallel)
-            for call in peer.calls:
+            for call in peer.calls[:1] if workload.training else peer.calls:
                 for batch in workload.batches:
                     yield Configuration(team, batch, clients, call)
 

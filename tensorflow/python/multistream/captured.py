@@ -33,8 +33,8 @@ _MODES = ("auto", "require", "off")
 def captured(function: Callable[..., Any] | None = None, *, mode: str = "auto") -> Any:
     """Makes a function whose calls are recorded once and then launched as a whole.
 
-    For a function of many small ops, whose launches are the limit; the other steps of the process
-    run as always:
+    For a function of many small ops, whose launches are the limit: one that serves, or a step of
+    training, which may change variables. The other steps of the process run as always:
 
     ```python
     @tf.cuda.captured

@@ -168,8 +168,9 @@ says = 'tf.cuda.captured(mode="require")'
 fails(tf.errors.FailedPreconditionError, lambda: require(noise)(four), says, "RandomStandardNormal")
 with tf.device(GPU):
     w = tf.Variable(four)
-fails(tf.errors.FailedPreconditionError, lambda: require(lambda x: w.assign_add(x))(four), says,
-      "it changes state")
+fails(tf.errors.FailedPreconditionError,
+      lambda: require(lambda x: w.assign_add(tf.random.normal([4], name="step")))(four), says,
+      "RandomStandardNormal")
 before = replayed()
 for _ in range(12):
     tf.cuda.captured(noise)(four)  # as always

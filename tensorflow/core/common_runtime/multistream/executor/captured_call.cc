@@ -86,6 +86,7 @@ StepInterface::StepInterface(const Capturable& graph)
       sends(Parsed(graph.sends)),
       arguments(graph.arguments),
       variables(graph.variables),
+      changes_variables(graph.changes_variables),
       results(graph.results),
       argument_at(ByIndex(graph.arguments)),
       result_at(ByIndex(graph.results)) {}

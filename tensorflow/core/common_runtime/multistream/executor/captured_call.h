@@ -72,6 +72,7 @@ struct StepInterface {
   const std::vector<Key> sends;
   const std::vector<Capturable::Argument> arguments;
   const std::vector<Capturable::Variable> variables;
+  const bool changes_variables;
   const std::vector<Capturable::Result> results;
   // By index in the call frame: where it is in `arguments` and `results`, or
   // -1.
@@ -130,6 +131,8 @@ class CapturedCall {
 
   StreamGroup* group() const { return group_; }
   const Executor::DoneCallback& done() const { return done_; }
+  // It is to end when the device has completed it, whatever it gives.
+  bool ends_when_completed() const { return args_.sync_on_finish; }
   // Someone wants to see the step's ops.
   bool is_traced() const { return args_.stats_collector != nullptr; }
 

@@ -283,10 +283,12 @@ absl::Status CapturedSteps::Launch(const std::shared_ptr<CapturedCall>& call,
   const bool verify =
       verify_every_ > 0 &&
       replays_.fetch_add(1, std::memory_order_relaxed) % verify_every_ == 0;
+  std::function<void()> end;
   const absl::Status status = recorded->Launch(
-      call, [this, call, verify, recorded](
-                const absl::Status& completed, std::vector<Tensor> outputs,
-                std::optional<int64_t> version) mutable {
+      call,
+      [this, call, verify, recorded](const absl::Status& completed,
+                                     std::vector<Tensor> outputs,
+                                     std::optional<int64_t> version) mutable {
         // The session, and with it this, may end as soon as the step does.
         replayed_->fetch_add(1, std::memory_order_relaxed);
         recorded = nullptr;
@@ -295,8 +297,13 @@ absl::Status CapturedSteps::Launch(const std::shared_ptr<CapturedCall>& call,
         } else {
           Finish(*call, std::move(outputs), completed);
         }
-      });
+      },
+      &end);
   if (absl::IsAborted(status)) Drop(*call, std::move(recorded), status);
+  if (end != nullptr) {
+    recorded = nullptr;
+    end();
+  }
   return status;
 }
 

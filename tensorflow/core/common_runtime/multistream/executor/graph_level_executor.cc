@@ -78,10 +78,10 @@ class GraphLevelExecutor : public Executor {
     const std::optional<CaptureMode> mark = CaptureMarkOf(graph);
     const CaptureMode mode = mark.value_or(leader_->session_streams().capture);
     if (mode <= CaptureMode::kMarked) return absl::OkStatus();
-    const std::string required =
-        mode != CaptureMode::kRequire ? ""
-        : mark.has_value()            ? "tf.cuda.captured(mode=\"require\")"
-                           : absl::StrCat(kCaptureVariable, "=require");
+    std::string required = mode != CaptureMode::kRequire ? ""
+                           : mark.has_value()
+                               ? "tf.cuda.captured(mode=\"require\")"
+                               : absl::StrCat(kCaptureVariable, "=require");
     if (leader_->recorder(0) == nullptr) {
       if (required.empty()) return absl::OkStatus();
       return NotCaptured(required, params,
@@ -89,20 +89,19 @@ class GraphLevelExecutor : public Executor {
                          "captured, or its session has a name of its own for "
                          "it");
     }
-    if (changes_state()) {
-      const std::string why =
-          absl::StrCat("it changes state: ", traits_.leader_only);
-      not_captured_ = CaptureReport::CounterOf(name_, why);
-      // Without a mark, initializers and training steps are not meant.
-      if (required.empty() || !mark.has_value()) return absl::OkStatus();
-      return NotCaptured(required, params, why);
-    }
+    // Without a mark, initializers and training steps are not meant.
+    if (changes_state() && !mark.has_value()) required.clear();
     Capturable capturable = ClassifyForCapture(
         graph, params.function_library == nullptr
                    ? nullptr
                    : params.function_library->GetFunctionLibraryDefinition());
     if (capturable.obstacle.empty() && capturable.is_compiled) {
       capturable.obstacle = ObstacleInXla();
+    }
+    if (capturable.obstacle.empty() && changes_state() &&
+        !capturable.changes_variables) {
+      capturable.obstacle =
+          absl::StrCat("it changes state: ", traits_.leader_only);
     }
     if (!capturable.obstacle.empty()) {
       not_captured_ = CaptureReport::CounterOf(name_, capturable.obstacle);
@@ -111,7 +110,7 @@ class GraphLevelExecutor : public Executor {
       return NotCaptured(required, params, capturable.obstacle);
     }
     std::vector<std::unique_ptr<Executor>> recorders;
-    for (int i = 0; i < groups_; ++i) {
+    for (size_t i = 0; i < executors_.size(); ++i) {
       LocalExecutorParams of_recorder = params;
       of_recorder.device = leader_->recorder(i)->device();
       SharedKernels::Wrap(kernels_, i, &of_recorder);
@@ -119,7 +118,8 @@ class GraphLevelExecutor : public Executor {
           make_stock(of_recorder, graph, &recorders.emplace_back()));
     }
     std::unique_ptr<Paddings> paddings;
-    if (!options_.capture_batches.empty()) {
+    // A padded training step would learn from rows that nobody gave.
+    if (!options_.capture_batches.empty() && !capturable.changes_variables) {
       paddings = std::make_unique<Paddings>(graph, options_.capture_batches);
     }
     captured_ = std::make_unique<CapturedSteps>(
@@ -216,7 +216,8 @@ class GraphLevelExecutor : public Executor {
       group->OrderAfter(outer->step->group());
       complete_on_stream = true;
     }
-    if (captured_ == nullptr) {
+    // The caller of a nested one does not wait for the leader's stream.
+    if (captured_ == nullptr || nested) {
       if (not_captured_ != nullptr) {
         not_captured_->fetch_add(1, std::memory_order_relaxed);
       }

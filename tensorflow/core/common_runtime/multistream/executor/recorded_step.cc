@@ -15,6 +15,7 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/executor/recorded_step.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -32,22 +33,78 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// While it lives, nobody changes the variables that the call's step reads.
-class ReadsVariables {
+// While it lives, nobody changes the variables that the call's step reads; nor
+// does anybody read them, if the step `changes` variables: all at once, as two
+// such steps may each read what the other one changes.
+class UsesVariables {
  public:
-  ReadsVariables(GpuGroups* gpu, const CapturedCall& call)
-      : gpu_(gpu), call_(call) {
-    if (!call_.state().empty()) gpu_->BeginRead(call_.group(), call_.state());
+  UsesVariables(GpuGroups* gpu, const CapturedCall& call, bool changes)
+      : gpu_(gpu), call_(call), changes_(changes) {
+    if (call_.state().empty()) return;
+    if (changes_) {
+      gpu_->BeginMove(call_.state());
+    } else {
+      gpu_->BeginRead(call_.group(), call_.state());
+    }
   }
-  ~ReadsVariables() {
-    if (!call_.state().empty()) gpu_->EndRead(call_.group(), call_.state());
+  ~UsesVariables() {
+    if (call_.state().empty()) return;
+    if (changes_) {
+      gpu_->EndMove(call_.state());
+    } else {
+      gpu_->EndRead(call_.group(), call_.state());
+    }
   }
-  ReadsVariables(const ReadsVariables&) = delete;
-  ReadsVariables& operator=(const ReadsVariables&) = delete;
+  UsesVariables(const UsesVariables&) = delete;
+  UsesVariables& operator=(const UsesVariables&) = delete;
 
  private:
   GpuGroups* const gpu_;
   const CapturedCall& call_;
+  const bool changes_;
+};
+
+absl::Status NotMade() {
+  return absl::FailedPreconditionError(
+      "a branch leaves out one of its results");
+}
+
+// Variables as they were before ops changed them.
+class SavedVariables {
+ public:
+  SavedVariables(StreamGroup* group, Allocator* allocator)
+      : group_(group), allocator_(allocator) {}
+
+  // `value` is to have the memory until Restore.
+  absl::Status Save(const Tensor& value) {
+    // Others wait for the variable: nobody waits for memory meanwhile.
+    AllocationAttributes no_retry;
+    no_retry.retry_on_failure = false;
+    Tensor copy(allocator_, value.dtype(), value.shape(), no_retry);
+    if (!copy.IsInitialized()) {
+      return absl::ResourceExhaustedError(
+          "there is no memory for what its variables were");
+    }
+    TF_RETURN_IF_ERROR(
+        group_->CopyOnDevice(value.data(), copy.data(), value.TotalBytes()));
+    saved_.push_back({value.data(), std::move(copy)});
+    return absl::OkStatus();
+  }
+
+  absl::Status Restore() {
+    absl::Status status;
+    for (const auto& [memory, copy] : saved_) {
+      status.Update(
+          group_->CopyOnDevice(copy.data(), memory, copy.TotalBytes()));
+    }
+    group_->WhenCompleted([saved = std::move(saved_)] {});
+    return status;
+  }
+
+ private:
+  StreamGroup* const group_;
+  Allocator* const allocator_;
+  std::vector<std::pair<void*, Tensor>> saved_;
 };
 
 }  // namespace
@@ -65,6 +122,7 @@ class RecordedStep::Ends : public RendezvousInterface,
       return absl::InternalError(
           absl::StrCat("a recorded step sends ", std::string(key.FullKey())));
     }
+    if (is_dead) return NotMade();
     return Made(*i, value, args.alloc_attrs.on_host());
   }
   void RecvAsync(const ParsedKey& key, const Args& args,
@@ -96,8 +154,11 @@ class RecordedStep::Ends : public RendezvousInterface,
  private:
   const StepInterface& step() const { return recorded_->step_; }
 
-  absl::Status Made(size_t i, const Tensor& value, bool on_host) {
+  absl::Status Made(size_t i, Tensor value, bool on_host) {
     Place& place = recorded_->outputs_[i];
+    if (recorded_->changed_ != nullptr && !on_host) {
+      TF_ASSIGN_OR_RETURN(value, recorded_->changed_->Apart(value));
+    }
     if (!recorded_->complete_) {
       place = {value.data(), value.dtype(), value.shape(), on_host, value};
       return absl::OkStatus();
@@ -132,13 +193,18 @@ RecordedStep::~RecordedStep() {
 absl::Status RecordedStep::Record(const CapturedCall& call,
                                   Executor* executor) {
   absl::MutexLock one_at_a_time(group_->record_mu());
-  for (const auto& variable : call.variables()) {
-    homes_.push_back(VariableHome::Of(variable.get()));
-    read_.emplace_back(variable.get());
+  {
+    const UsesVariables reads(leader_->gpu_groups(), call, /*changes=*/false);
+    for (const auto& variable : call.variables()) {
+      homes_.push_back(VariableHome::Of(variable.get()));
+      used_.emplace_back(variable.get());
+    }
   }
   const char* const kChanged = "a variable was changed meanwhile";
   if (!PutBack(call).ok()) return absl::UnavailableError(kChanged);
-  const ReadsVariables reads(leader_->gpu_groups(), call);
+  const UsesVariables uses(leader_->gpu_groups(), call,
+                           step_.changes_variables);
+  TF_RETURN_IF_ERROR(CheckChanged(call));
   std::vector<Tensor> held;
   TF_RETURN_IF_ERROR(Hold(call, &held));
   for (size_t i = 0; i < held.size(); ++i) {
@@ -187,33 +253,19 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
   group_->WhenCompleted(
       [staged = std::move(staged), arguments = inputs.arguments] {});
   TF_RETURN_IF_ERROR(status);
-  // An emulated GPU's recording keeps this function.
-  TF_RETURN_IF_ERROR(recording_->Record([this, executor] {
-    if (!complete_) outputs_.assign(outputs_.size(), {});
-    CancellationManager never;
-    Executor::Args args;
-    args.rendezvous = ends_.get();
-    args.call_frame = ends_.get();
-    args.cancellation_manager = &never;
-    args.runner = [](const std::function<void()>& closure) { closure(); };
-    args.run_all_kernels_inline = true;
-    absl::Notification ended;
-    absl::Status result;
-    executor->RunAsync(args, [&](const absl::Status& s) {
-      result = s;
-      ended.Notify();
-    });
-    ended.WaitForNotification();
-    made_.clear();
-    return result;
-  }));
+  SetVariables(call);
+  status = RecordOps(call, held, executor);
+  // A variable's memory is not to be kept from those who change it, but for
+  // its home's.
+  DropVariables();
+  TF_RETURN_IF_ERROR(status);
+  for (const Place& output : outputs_) {
+    if (output.type == DT_INVALID) return NotMade();
+  }
   std::vector<Tensor> after;
   TF_RETURN_IF_ERROR(Hold(call, &after));
   const absl::StatusOr<bool> still = AreInPlace(after);
   if (!still.ok() || !*still) return absl::UnavailableError(kChanged);
-  // A variable's memory is not to be kept from those who change it, but for
-  // its home's.
-  DropHandles();
   for (Place& output : outputs_) {
     for (const Tensor& variable : held) {
       if (output.tensor.SharesBufferWith(variable)) output.tensor = Tensor();
@@ -229,8 +281,51 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
   return absl::OkStatus();
 }
 
+absl::Status RecordedStep::RecordOps(const CapturedCall& call,
+                                     const std::vector<Tensor>& variables,
+                                     Executor* executor) {
+  SavedVariables saved(group_, leader_->group_device(group_->index())
+                                   ->GetAllocator(AllocatorAttributes()));
+  absl::Status status;
+  for (size_t i = 0; i < variables.size() && status.ok(); ++i) {
+    if (step_.variables[i].changed) status = saved.Save(variables[i]);
+  }
+  if (status.ok()) {
+    // An emulated GPU's recording keeps this function.
+    status = recording_->Record([this, executor] { return RunOps(executor); });
+  }
+  status.Update(saved.Restore());
+  return status;
+}
+
+absl::Status RecordedStep::RunOps(Executor* executor) {
+  if (!complete_) outputs_.assign(outputs_.size(), {});
+  ChangedVariables changed(leader_->recorder(group_->index())->device());
+  for (Var* variable : to_change_) changed.Take(variable);
+  changed_ = &changed;
+  CancellationManager never;
+  Executor::Args args;
+  args.rendezvous = ends_.get();
+  args.call_frame = ends_.get();
+  args.cancellation_manager = &never;
+  args.runner = [](const std::function<void()>& closure) { closure(); };
+  args.run_all_kernels_inline = true;
+  absl::Notification ended;
+  absl::Status result;
+  executor->RunAsync(args, [&](const absl::Status& s) {
+    result = s;
+    ended.Notify();
+  });
+  ended.WaitForNotification();
+  made_.clear();
+  changed_ = nullptr;
+  if (result.ok()) result = changed.PutBack();
+  return result;
+}
+
 absl::Status RecordedStep::Launch(const std::shared_ptr<CapturedCall>& call,
-                                  Launched launched) {
+                                  Launched launched,
+                                  std::function<void()>* end) {
   if (call->padding() != nullptr) {
     const absl::Status fits = CheckPadding(*call->padding());
     if (absl::IsAborted(fits)) return fits;
@@ -245,7 +340,7 @@ absl::Status RecordedStep::Launch(const std::shared_ptr<CapturedCall>& call,
   for (const bool again : {false, true}) {
     if (again) TF_RETURN_IF_ERROR(PutBack(*call));
     TF_ASSIGN_OR_RETURN(const bool is_launched,
-                        LaunchInPlace(call, &copies, &launched));
+                        LaunchInPlace(call, &copies, &launched, end));
     if (is_launched) return absl::OkStatus();
   }
   return absl::UnavailableError("a variable was changed meanwhile");
@@ -262,9 +357,10 @@ absl::Status RecordedStep::PutBack(const CapturedCall& call) const {
 
 absl::StatusOr<bool> RecordedStep::LaunchInPlace(
     const std::shared_ptr<CapturedCall>& call, Copies* copies,
-    Launched* launched) {
+    Launched* launched, std::function<void()>* end) {
   // Outside launch_mu, which is not to be held while others change a variable.
-  const ReadsVariables reads(leader_->gpu_groups(), *call);
+  const UsesVariables uses(leader_->gpu_groups(), *call,
+                           step_.changes_variables);
   absl::MutexLock lock(group_->launch_mu());
   // Until it is enqueued. From there on streams are in order, and who changes a
   // variable need not put it elsewhere.
@@ -272,14 +368,29 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   TF_RETURN_IF_ERROR(Hold(*call, &held));
   TF_ASSIGN_OR_RETURN(const bool are_in_place, AreInPlace(held));
   if (!are_in_place) return false;
+  if (step_.changes_variables) {
+    held.clear();
+    TF_RETURN_IF_ERROR(CheckChanged(*call));
+    TF_RETURN_IF_ERROR(Hold(*call, &held));
+  }
   const std::optional<int64_t> version =
       leader_->gpu_groups()->StateVersion(call->state());
   absl::Status status = CopyIn(call->inputs(), copies->staged);
   const int64_t began = Trace::Begin();
   if (status.ok()) {
-    SetHandles(call->inputs().arguments);
+    SetVariables(*call);
     status = recording_->Launch();
-    DropHandles();
+    DropVariables();
+    if (!status.ok() && step_.changes_variables) {
+      // It may have changed some of them: it is not to run again.
+      EndWhenCompleted(
+          call,
+          absl::InternalError(absl::StrCat(
+              "a captured step that changes variables has failed: ",
+              status.message())),
+          std::nullopt, copies, launched);
+      return true;
+    }
   }
   if (!status.ok()) {
     // The call gives its arguments up, to run as always.
@@ -296,7 +407,26 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   status = CopyOut(copies->outputs);
   group_->NoteReplay();
   launches_.fetch_add(1, std::memory_order_relaxed);
+  if (step_.changes_variables && step_.sends.empty() && status.ok() &&
+      !call->ends_when_completed()) {
+    // As in stock TensorFlow: what uses its results comes after it on streams.
+    group_->WhenCompleted([staged = std::move(copies->staged),
+                           arguments = call->inputs().arguments] {});
+    *end = [call, outputs = std::move(copies->outputs),
+            launched = std::move(*launched)]() mutable {
+      launched(absl::OkStatus(), std::move(outputs), std::nullopt);
+    };
+    return true;
+  }
   // Before the next launch, for which this step need not wait.
+  EndWhenCompleted(call, status, version, copies, launched);
+  return true;
+}
+
+void RecordedStep::EndWhenCompleted(const std::shared_ptr<CapturedCall>& call,
+                                    const absl::Status& status,
+                                    std::optional<int64_t> version,
+                                    Copies* copies, Launched* launched) {
   group_->WhenCompleted(
       [call, status, version, copies = std::move(*copies),
        launched = std::move(*launched)]() mutable {
@@ -304,18 +434,26 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
         launched(status, std::move(copies.outputs), version);
       },
       /*host_waits=*/true);
-  return true;
 }
 
-void RecordedStep::SetHandles(const std::vector<Tensor>& arguments) {
+void RecordedStep::SetVariables(const CapturedCall& call) {
+  const std::vector<Tensor>& arguments = call.inputs().arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (!step_.arguments[i].is_variable) continue;
     inputs_[step_.receives.size() + i] = arguments[i];
   }
+  for (size_t i = 0; i < step_.variables.size(); ++i) {
+    if (!step_.variables[i].changed) continue;
+    to_change_.push_back(call.variables()[i].get());
+  }
 }
 
-void RecordedStep::DropHandles() {
-  SetHandles(std::vector<Tensor>(step_.arguments.size()));
+void RecordedStep::DropVariables() {
+  for (size_t i = 0; i < step_.arguments.size(); ++i) {
+    if (!step_.arguments[i].is_variable) continue;
+    inputs_[step_.receives.size() + i] = Tensor();
+  }
+  to_change_.clear();
 }
 
 Tensor RecordedStep::NewPinned(DataType type, const TensorShape& shape) const {
@@ -434,8 +572,34 @@ absl::StatusOr<bool> RecordedStep::AreInPlace(
   return are;
 }
 
+absl::Status RecordedStep::CheckChanged(const CapturedCall& call) const {
+  for (size_t i = 0; i < step_.variables.size(); ++i) {
+    if (!step_.variables[i].changed) continue;
+    Var* variable = call.variables()[i].get();
+    if (std::count_if(call.variables().begin(), call.variables().end(),
+                      [variable](const auto& other) {
+                        return other.get() == variable;
+                      }) > 1) {
+      return absl::FailedPreconditionError(
+          "it takes a variable that it changes twice");
+    }
+    bool is_its_own = false;
+    if (homes_[i] != nullptr) {
+      is_its_own = homes_[i]->IsItsOwn(variable);
+    } else {
+      tf_shared_lock lock(*variable->mu());
+      is_its_own = variable->tensor()->RefCountIsOne();
+    }
+    if (!is_its_own) {
+      return absl::UnavailableError(
+          "the value of a variable that it changes is still in use");
+    }
+  }
+  return absl::OkStatus();
+}
+
 bool RecordedStep::IsOrphaned() const {
-  for (const core::WeakPtr<Var>& variable : read_) {
+  for (const core::WeakPtr<Var>& variable : used_) {
     if (variable.GetNewRef() == nullptr) return true;
   }
   return false;
@@ -453,8 +617,14 @@ void RecordedStep::NoteUses(const CapturedCall& call,
     if (step_.arguments[i].is_variable) continue;
     uses.push_back({it.data(), it.TotalBytes(), false, "argument"});
   }
-  for (const Tensor& it : variables) {
-    uses.push_back({it.data(), it.TotalBytes(), false, "variable"});
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const Tensor& it = variables[i];
+    const bool is_changed = step_.variables[i].changed;
+    // Whoever has used it, but for rows of it, has given it up since.
+    if (is_changed) {
+      sanitizer->Renew(group_->index(), it.data(), it.TotalBytes());
+    }
+    uses.push_back({it.data(), it.TotalBytes(), is_changed, "variable"});
   }
   for (size_t i = step_.sends.size(); i < outputs.size(); ++i) {
     if (outputs_[i].on_host) continue;

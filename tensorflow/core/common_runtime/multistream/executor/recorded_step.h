@@ -17,6 +17,9 @@ limitations under the License.
 // (step/recording.h), copies of what it takes into the recording's memory, the
 // variables where they were, and copies of what it makes out of there.
 // CapturedSteps keeps one for each group and shapes.
+//
+// A step that changes variables (changed_variables.h) has them for itself from
+// when it is looked at until it is enqueued.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_RECORDED_STEP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_RECORDED_STEP_H_
@@ -32,6 +35,7 @@ limitations under the License.
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/multistream/executor/captured_call.h"
+#include "tensorflow/core/common_runtime/multistream/executor/changed_variables.h"
 #include "tensorflow/core/common_runtime/multistream/executor/variable_home.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/step/recording.h"
@@ -56,15 +60,16 @@ class RecordedStep {
   absl::Status Record(const CapturedCall& call, Executor* executor);
 
   // Enqueues the call's step; first puts its variables back where they were.
-  // `launched`, if it is, runs on some thread once
-  // the stream has completed it; with its outputs, or an error. An error that
+  // `launched`, if it is, runs on some thread once the stream has completed it;
+  // with its outputs, or an error. If the order of the leader's stream is
+  // enough it need not wait: then `end` is set, which calls it. An error that
   // is returned means that nothing has been changed but the recording's own
   // memory: Aborted if the recording is of no use any more.
   // `version` is that of the variables, as of VariableOrder.
   using Launched = std::function<void(absl::Status, std::vector<Tensor> outputs,
                                       std::optional<int64_t> version)>;
   absl::Status Launch(const std::shared_ptr<CapturedCall>& call,
-                      Launched launched);
+                      Launched launched, std::function<void()>* end);
 
   StreamGroup* group() const { return group_; }
   int64_t bytes() const { return bytes_; }
@@ -90,9 +95,16 @@ class RecordedStep {
     Tensor tensor;  // keeps it there, if it is not a variable's
   };
 
-  // Of the variables among the inputs.
-  void SetHandles(const std::vector<Tensor>& arguments);
-  void DropHandles();
+  // Runs the step's ops, on the recorder's device. `call` has its variables.
+  absl::Status RunOps(Executor* executor);
+  // Records it; a step that changes variables as if it had not run meanwhile.
+  absl::Status RecordOps(const CapturedCall& call,
+                         const std::vector<Tensor>& variables,
+                         Executor* executor);
+
+  // Of the variables, for the time of a launch.
+  void SetVariables(const CapturedCall& call);
+  void DropVariables();
 
   // Memory of the host or the device, as its destination is.
   Tensor NewPinned(DataType type, const TensorShape& shape) const;
@@ -108,7 +120,12 @@ class RecordedStep {
 
   // False if a variable is not where it was; Aborted if it has no home.
   absl::StatusOr<bool> LaunchInPlace(const std::shared_ptr<CapturedCall>& call,
-                                     Copies* copies, Launched* launched);
+                                     Copies* copies, Launched* launched,
+                                     std::function<void()>* end);
+  void EndWhenCompleted(const std::shared_ptr<CapturedCall>& call,
+                        const absl::Status& status,
+                        std::optional<int64_t> version, Copies* copies,
+                        Launched* launched);
   // Puts the variables back where they were.
   absl::Status PutBack(const CapturedCall& call) const;
   // The variables' current values, which stay where they are for as long as the
@@ -116,6 +133,8 @@ class RecordedStep {
   absl::Status Hold(const CapturedCall& call, std::vector<Tensor>* held) const;
   bool IsInPlace(const Tensor& variable, const Place& place) const;
   absl::StatusOr<bool> AreInPlace(const std::vector<Tensor>& variables) const;
+  // Unavailable if somebody else has the memory of a variable that it changes.
+  absl::Status CheckChanged(const CapturedCall& call) const;
   // Tells the sanitizer, if there is one.
   void NoteUses(const CapturedCall& call, const std::vector<Tensor>& variables,
                 const std::vector<Tensor>& outputs) const;
@@ -130,7 +149,9 @@ class RecordedStep {
   std::vector<Tensor> inputs_;
   std::vector<Place> variables_;
   std::vector<std::shared_ptr<VariableHome>> homes_;  // nullptr for large ones
-  std::vector<core::WeakPtr<Var>> read_;
+  std::vector<core::WeakPtr<Var>> used_;
+  std::vector<Var*> to_change_;          // while a launch has its variables
+  ChangedVariables* changed_ = nullptr;  // while ops run
   std::vector<Place> outputs_;
   std::vector<Tensor> made_;  // by a launch that runs the ops again
   int64_t bytes_ = 0;

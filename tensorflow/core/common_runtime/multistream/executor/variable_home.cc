@@ -110,6 +110,17 @@ absl::Status VariableHome::PutBack(GpuGroups* gpu, Var* variable,
   return status;
 }
 
+bool VariableHome::IsItsOwn(Var* variable) {
+  absl::MutexLock lock(&mu_);
+  mutex_lock variable_lock(*variable->mu());
+  const Tensor& value = *variable->tensor();
+  if (!place_.has_value() || !Has(value)) return false;
+  place_ = Tensor();
+  const bool is_its_own = value.RefCountIsOne();
+  place_ = value;
+  return is_its_own;
+}
+
 bool VariableHome::IsGivenUp() {
   absl::MutexLock lock(&mu_);
   return !place_.has_value();
@@ -137,6 +148,8 @@ absl::Status VariableHome::PutBackLocked(GpuGroups* gpu, Var* variable) {
   in_use_since_ = absl::InfiniteFuture();
   StreamGroup* leader = gpu->leader();
   if (Sanitizer* sanitizer = leader->sanitizer(); sanitizer != nullptr) {
+    // Whoever has used it has given it up since.
+    sanitizer->Renew(leader->index(), place_->data(), place_->TotalBytes());
     sanitizer->Launch(
         leader->index(), "a variable is put back",
         {{value->data(), value->TotalBytes(), false, "variable"},

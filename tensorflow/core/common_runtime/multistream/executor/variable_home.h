@@ -50,13 +50,17 @@ class VariableHome : public std::enable_shared_from_this<VariableHome> {
   static constexpr absl::Duration kLongestUse = absl::Milliseconds(100);
 
   // The variable's home: the one it has, or where it is now. nullptr if it has
-  // no value, or too large a one.
+  // no value, or too large a one. Nobody may change the variable meanwhile.
   static std::shared_ptr<VariableHome> Of(Var* variable);
 
   // True of the variable's value while it is at home.
   bool Has(const Tensor& value) const {
     return value.data() == address_ && Suits(value);
   }
+
+  // Whether the variable is at home, and nobody else has the memory: what
+  // writes there then shows to nobody but who reads the variable.
+  bool IsItsOwn(Var* variable);
 
   // Moves the variable home, if it is elsewhere. Unavailable if the memory is
   // still in use; Aborted if the home was given up: that happens, too, once the

@@ -17,6 +17,7 @@ limitations under the License.
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -27,6 +28,7 @@ limitations under the License.
 #include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/control_flow.h"
 #include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow {
@@ -34,8 +36,9 @@ namespace multistream {
 namespace {
 
 // GPU kernels whose launches depend on types and shapes, and on host values
-// that other ops of this list compute from types, shapes and constants. An op
-// that is not here is not recorded.
+// that other ops of this list compute from types, shapes and constants: so no
+// value of the device, nor one that the step takes, decides how often a loop
+// runs. An op that is not here is not recorded.
 const absl::flat_hash_set<absl::string_view>& CapturableOps() {
   static const auto* ops = new absl::flat_hash_set<absl::string_view>{
       // Elementwise, one input.
@@ -72,12 +75,48 @@ const absl::flat_hash_set<absl::string_view>& CapturableOps() {
       "MatrixBandPart", "OneHot", "Pack", "Pad", "PadV2", "PreventGradient",
       "Reshape", "ReverseV2", "Slice", "Snapshot", "Split", "SplitV", "Squeeze",
       "StopGradient", "StridedSlice", "Tile", "Transpose", "Unpack",
+      // Gradients of the above.
+      "AvgPool3DGrad", "AvgPoolGrad", "BiasAddGrad", "Conv2DBackpropFilter",
+      "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2",
+      "DepthwiseConv2dNativeBackpropFilter",
+      "DepthwiseConv2dNativeBackpropInput", "EluGrad", "FusedBatchNormGrad",
+      "FusedBatchNormGradV2", "FusedBatchNormGradV3", "InvGrad",
+      "LeakyReluGrad", "MaxPool3DGrad", "MaxPoolGrad", "MirrorPadGrad",
+      "ReciprocalGrad", "Relu6Grad", "ReluGrad", "ResizeBilinearGrad",
+      "RsqrtGrad", "SeluGrad", "SigmoidGrad", "SoftmaxCrossEntropyWithLogits",
+      "SoftplusGrad", "SoftsignGrad", "SparseSoftmaxCrossEntropyWithLogits",
+      "SqrtGrad", "StridedSliceGrad", "TanhGrad", "UnsortedSegmentSum",
       // Of shapes, on the host.
-      "BroadcastArgs", "ConcatOffset", "Range", "Rank", "Shape", "ShapeN",
-      "Size",
+      "BroadcastArgs", "BroadcastGradientArgs", "ConcatOffset", "Range", "Rank",
+      "Shape", "ShapeN", "Size",
       // Constants and order.
-      "Const", "NoOp"};
+      "Const", "NoOp",
+      // Loops and branches, which values on the host decide.
+      "Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"};
   return *ops;
+}
+
+// What gives the variables whose handles it takes a new value, of the same
+// shape: that, too, with launches that depend on types and shapes.
+bool ChangesVariables(const Node& node) {
+  static const auto* ops =
+      new absl::flat_hash_set<absl::string_view>{"AssignAddVariableOp",
+                                                 "AssignSubVariableOp",
+                                                 "AssignVariableOp",
+                                                 "ResourceApplyAdaMax",
+                                                 "ResourceApplyAdadelta",
+                                                 "ResourceApplyAdagrad",
+                                                 "ResourceApplyAdagradV2",
+                                                 "ResourceApplyAdam",
+                                                 "ResourceApplyCenteredRMSProp",
+                                                 "ResourceApplyGradientDescent",
+                                                 "ResourceApplyKerasMomentum",
+                                                 "ResourceApplyMomentum",
+                                                 "ResourceApplyRMSProp",
+                                                 "ResourceScatterAdd",
+                                                 "ResourceScatterSub",
+                                                 "ResourceScatterUpdate"};
+  return ops->contains(node.type_string());
 }
 
 bool IsOnHost(absl::string_view device) {
@@ -95,6 +134,10 @@ absl::Status KeyOf(const Node& node, std::string* key) {
   TF_RETURN_IF_ERROR(GetNodeAttr(node.attrs(), "recv_device", &to));
   TF_RETURN_IF_ERROR(
       GetNodeAttr(node.attrs(), "send_device_incarnation", &incarnation));
+  if (from == to) {
+    return absl::InvalidArgumentError(
+        "copies between the GPU and the host in the middle of the step");
+  }
   if (!IsOnHost(node.IsRecv() ? from : to)) {
     return absl::InvalidArgumentError("has another device at its other end");
   }
@@ -141,22 +184,33 @@ bool IsGather(const Node& node) {
          node.type_string() == "ResourceGatherNd";
 }
 
-// Ops that may have a variable's handle: what gives it, hands it on, and reads
-// the variable.
-bool MayHaveHandle(const Node& node) {
-  return IsCompiled(node) || IsVariableArgument(node) ||
-         node.type_string() == "VarHandleOp" ||
-         node.type_string() == "Identity" ||
-         node.type_string() == "ReadVariableOp" || IsGather(node);
+// Ops that hand a handle on.
+bool HandsOn(const Node& node) {
+  return node.IsIdentity() || node.IsEnter() || node.IsExit() ||
+         node.IsMerge() || node.IsNextIteration() || node.IsSwitch();
 }
 
-// Whether some op gathers from a variable whose handle `node` gives.
-bool IsGathered(const Node& node) {
-  for (const Edge* edge : node.out_edges()) {
-    if (edge->IsControlEdge()) continue;
-    if (IsGather(*edge->dst()) ||
-        (edge->dst()->IsIdentity() && IsGathered(*edge->dst()))) {
-      return true;
+// Ops that may have a variable's handle: what gives it, hands it on, and reads
+// or changes the variable.
+bool MayHaveHandle(const Node& node) {
+  return IsCompiled(node) || IsVariableArgument(node) || HandsOn(node) ||
+         ChangesVariables(node) || IsGather(node) ||
+         node.type_string() == "VarHandleOp" ||
+         node.type_string() == "ReadVariableOp";
+}
+
+// Whether an op of a kind takes the variable's handle that `node` gives.
+bool IsTakenBy(bool (*is_of_kind)(const Node&), const Node& node) {
+  absl::flat_hash_set<const Node*> seen = {&node};
+  std::vector<const Node*> left = {&node};
+  while (!left.empty()) {
+    const Node* next = left.back();
+    left.pop_back();
+    for (const Edge* edge : next->out_edges()) {
+      if (edge->IsControlEdge()) continue;
+      const Node* user = edge->dst();
+      if (is_of_kind(*user)) return true;
+      if (HandsOn(*user) && seen.insert(user).second) left.push_back(user);
     }
   }
   return false;
@@ -170,13 +224,20 @@ class Classifier {
  public:
   Classifier(const Graph& graph, const FunctionLibraryDefinition& library)
       : library_(library) {
+    bool has_loops = false;
     for (const Node* node : graph.op_nodes()) {
+      has_loops |= node->IsEnter();
       if (std::string why = ObstacleAt(*node); !why.empty()) {
         Obstacle(*node, why);
         return;
       }
     }
-    if (found.sends.empty() && found.results.empty()) {
+    if (has_loops) FindTransfersInLoops(graph);
+    if (!found.obstacle.empty()) return;
+    if (found.changes_variables && found.is_compiled) {
+      found.obstacle = "it changes variables, and XLA compiles some of it";
+    } else if (!found.changes_variables && found.sends.empty() &&
+               found.results.empty()) {
       found.obstacle = "the graph has no result";
     } else if (late_ != nullptr && !found.sends.empty()) {
       Obstacle(*late_, "receives what may wait for the step's results");
@@ -189,6 +250,27 @@ class Classifier {
   void Obstacle(const Node& node, absl::string_view why) {
     found.obstacle =
         absl::StrCat(node.type_string(), " '", node.name(), "' ", why);
+  }
+
+  // They have a key for each iteration.
+  void FindTransfersInLoops(const Graph& graph) {
+    std::vector<ControlFlowInfo> frames;
+    std::vector<std::string> not_reached;
+    const absl::Status status =
+        BuildControlFlowInfo(&graph, &frames, &not_reached);
+    if (!status.ok() || !not_reached.empty()) {
+      found.obstacle = absl::StrCat(
+          "its loops are not known: ",
+          status.ok() ? "nothing leads to some nodes" : status.message());
+      return;
+    }
+    for (const Node* node : graph.op_nodes()) {
+      if (!frames[node->id()].frame_name.empty() &&
+          (node->IsSend() || node->IsRecv())) {
+        Obstacle(*node, "is in a loop");
+        return;
+      }
+    }
   }
 
   // Why `node` must not be recorded, or nothing. Adds what it takes or gives.
@@ -215,6 +297,12 @@ class Classifier {
     if (node.type_string() == "VarHandleOp") return ObstacleAtHandle(node);
     if (IsCompiledCall(node)) return ObstacleInCluster(node);
     if (node.type_string() == "_XlaRun") return "";
+    if (ChangesVariables(node)) {
+      found.changes_variables = true;
+      return IsHostValue(node.input_type(node.num_inputs() - 1))
+                 ? "takes a value on the host"
+                 : "";
+    }
     if (MayHaveHandle(node)) return "";
     if (CapturableOps().contains(node.type_string())) return "";
     return "is not known to launch the same kernels in each step";
@@ -277,15 +365,20 @@ class Classifier {
     if (argument.is_variable) {
       Capturable::Variable& variable = found.variables.emplace_back();
       variable.argument = static_cast<int>(found.arguments.size());
-      variable.gathered = IsGathered(node);
+      NoteUses(node, &variable);
     }
     found.arguments.push_back(argument);
     return std::string(status.message());
   }
 
+  static void NoteUses(const Node& handle, Capturable::Variable* variable) {
+    variable->gathered = IsTakenBy(IsGather, handle);
+    variable->changed = IsTakenBy(ChangesVariables, handle);
+  }
+
   std::string ObstacleAtHandle(const Node& node) {
     Capturable::Variable& variable = found.variables.emplace_back();
-    variable.gathered = IsGathered(node);
+    NoteUses(node, &variable);
     absl::Status status =
         GetNodeAttr(node.attrs(), "container", &variable.container);
     status.Update(GetNodeAttr(node.attrs(), "shared_name", &variable.name));

@@ -20,8 +20,8 @@ limitations under the License.
 // A recording launches the same kernels on the same memory. So a graph may be
 // recorded if what its ops launch depends on nothing but the types and shapes
 // of what the graph takes, and where its variables are: no op that computes on
-// the host from values that it takes, draws random numbers, changes state, or
-// waits for the GPU.
+// the host from values that it takes, draws random numbers, or waits for the
+// GPU; and none that changes other state than variables.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_CAPTURABLE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_PLAN_CAPTURABLE_H_
@@ -51,14 +51,17 @@ struct Capturable {
   std::vector<std::string> receives;
   std::vector<Argument> arguments;
 
-  // The variables that it may read.
+  // The variables that it may read or change.
   struct Variable {
     int argument = -1;  // in `arguments`; or none, and it has a name:
     std::string container;
     std::string name;
     bool gathered = false;  // some op reads rows of it
+    bool changed = false;   // some op gives it a new value
   };
   std::vector<Variable> variables;
+
+  bool changes_variables = false;
 
   // What it gives: to the host, and to its caller.
   struct Result {

@@ -23,6 +23,7 @@ limitations under the License.
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/graph/node_builder.h"
 
@@ -248,14 +249,92 @@ TEST_F(CapturableTest, AVariableThatTheGraphMakesIsInTheWay) {
   EXPECT_TRUE(absl::StrContains(Obstacle(), "VarHandleOp")) << Obstacle();
 }
 
-TEST_F(CapturableTest, WhatChangesAVariableIsInTheWay) {
+TEST_F(CapturableTest, WhatChangesAVariableIsCaptured) {
   Node* node;
   TF_CHECK_OK(NodeBuilder("add", "AssignAddVariableOp")
                   .Input(Argument("w", DT_RESOURCE, 0))
-                  .Input(Argument("x", DT_FLOAT, 1))
+                  .Input(Read(Handle("other")))
                   .Finalize(&graph_, &node));
-  EXPECT_TRUE(
-      absl::StrContains(Obstacle(), "AssignAddVariableOp 'add' has a resource"))
+  const Capturable found = ClassifyForCapture(graph_, nullptr);
+  EXPECT_EQ(found.obstacle, "");  // though it has no result
+  EXPECT_TRUE(found.changes_variables);
+  ASSERT_EQ(found.variables.size(), 2);
+  for (const Capturable::Variable& variable : found.variables) {
+    EXPECT_EQ(variable.changed, variable.name.empty());
+  }
+}
+
+TEST_F(CapturableTest, AChangeOnTheHostIsInTheWay) {
+  Node *handle, *node, *one;
+  TF_CHECK_OK(NodeBuilder("handle", "VarHandleOp")
+                  .Attr("dtype", DT_INT32)
+                  .Attr("shape", TensorShape({}))
+                  .Attr("shared_name", "count")
+                  .Finalize(&graph_, &handle));
+  TF_CHECK_OK(NodeBuilder("one", "Const")
+                  .Attr("dtype", DT_INT32)
+                  .Attr("value", Tensor(1))
+                  .Finalize(&graph_, &one));
+  TF_CHECK_OK(NodeBuilder("add", "AssignAddVariableOp")
+                  .Input(handle)
+                  .Input(one)
+                  .Finalize(&graph_, &node));
+  EXPECT_TRUE(absl::StrContains(Obstacle(), "'add' takes a value on the host"))
+      << Obstacle();
+}
+
+TEST_F(CapturableTest, AChangeThatIsNotKnownIsInTheWay) {
+  Node *push, *handle;
+  TF_CHECK_OK(NodeBuilder("handle", "VarHandleOp")
+                  .Attr("dtype", DT_FLOAT)
+                  .Attr("shape", TensorShape({}))
+                  .Attr("shared_name", "w")
+                  .Finalize(&graph_, &handle));
+  TF_CHECK_OK(NodeBuilder("destroy", "DestroyResourceOp")
+                  .Input(handle)
+                  .Finalize(&graph_, &push));
+  EXPECT_TRUE(absl::StrContains(Obstacle(), "DestroyResourceOp 'destroy'"))
+      << Obstacle();
+}
+
+TEST_F(CapturableTest, ALoopIsCaptured) {
+  Node *enter, *merge, *condition, *loop, *choice, *next, *exit;
+  TF_CHECK_OK(NodeBuilder("enter", "Enter")
+                  .Input(Receive("x", DT_FLOAT))
+                  .Attr("frame_name", "loop")
+                  .Finalize(&graph_, &enter));
+  TF_CHECK_OK(NodeBuilder("merge", "Merge")
+                  .Input({enter, enter})
+                  .Finalize(&graph_, &merge));
+  TF_CHECK_OK(NodeBuilder("condition", "Const")
+                  .Attr("dtype", DT_BOOL)
+                  .Attr("value", Tensor(false))
+                  .ControlInput(merge)
+                  .Finalize(&graph_, &condition));
+  loop = Of("loop", "LoopCond", condition);
+  TF_CHECK_OK(NodeBuilder("choice", "Switch")
+                  .Input(merge)
+                  .Input(loop)
+                  .Finalize(&graph_, &choice));
+  TF_CHECK_OK(NodeBuilder("next", "NextIteration")
+                  .Input(choice, 1)
+                  .Finalize(&graph_, &next));
+  TF_CHECK_OK(graph_.UpdateEdge(next, 0, merge, 1));
+  TF_CHECK_OK(
+      NodeBuilder("exit", "Exit").Input(choice, 0).Finalize(&graph_, &exit));
+  Send("y", exit);
+  EXPECT_TRUE(absl::StrContains(Obstacle(), "loops are not known"));
+  FixupSourceAndSinkEdges(&graph_);
+  EXPECT_EQ(Obstacle(), "");
+  // One for each time round.
+  Send("z", next);
+  FixupSourceAndSinkEdges(&graph_);
+  EXPECT_EQ(Obstacle(), "_Send 'z' is in a loop");
+}
+
+TEST_F(CapturableTest, ACopyToTheHostInTheMiddleIsInTheWay) {
+  Send("y", Receive("x", DT_FLOAT), kGpu);
+  EXPECT_TRUE(absl::StrContains(Obstacle(), "_Send 'y' copies between"))
       << Obstacle();
 }
 

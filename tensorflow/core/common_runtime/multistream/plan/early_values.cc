@@ -20,6 +20,7 @@ limitations under the License.
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
 namespace tensorflow {
@@ -39,8 +40,22 @@ Transfer TransferOf(const Node& node) {
   return transfer;
 }
 
-// Whether nothing that the node waits for receives anything, or might wait for
-// another op in a way that the graph does not show, as a queue does.
+// Whether the node might wait for another op of the step in a way that the
+// graph does not show, as a queue does. Not so what is done with a variable: a
+// counter of training steps is often on the host. Nor the next batch of a data
+// set, which comes from functions and threads of its own.
+bool MayWait(const Node& node) {
+  static const auto* do_not = new absl::flat_hash_set<absl::string_view>{
+      "AssignAddVariableOp", "AssignSubVariableOp",
+      "AssignVariableOp",    "IteratorFromStringHandleV2",
+      "IteratorGetNext",     "IteratorGetNextSync",
+      "IteratorV2",          "ReadVariableOp",
+      "VarHandleOp"};
+  return node.op_def().is_stateful() && !node.IsArg() &&
+         !do_not->contains(node.type_string());
+}
+
+// Whether nothing that the node waits for receives anything, or may wait.
 bool IsEarly(const Node& node) {
   absl::flat_hash_set<const Node*> seen = {&node};
   std::vector<const Node*> left = {&node};
@@ -49,10 +64,7 @@ bool IsEarly(const Node& node) {
     left.pop_back();
     for (const Node* before : next->in_nodes()) {
       if (!seen.insert(before).second || !before->IsOp()) continue;
-      if (before->IsRecv() ||
-          (before->op_def().is_stateful() && !before->IsArg())) {
-        return false;
-      }
+      if (before->IsRecv() || MayWait(*before)) return false;
       left.push_back(before);
     }
   }

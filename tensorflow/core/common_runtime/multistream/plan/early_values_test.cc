@@ -107,6 +107,38 @@ TEST_F(EarlyValuesTest, AControlEdgeIsAWait) {
   EXPECT_FALSE(IsEarlyValue(*received_));
 }
 
+TEST_F(EarlyValuesTest, AVariableOfTheHostAndTheNextBatch) {
+  Node *handle, *add, *read, *iterator, *batch;
+  TF_CHECK_OK(NodeBuilder("steps", "VarHandleOp")
+                  .Attr("dtype", DT_FLOAT)
+                  .Attr("shape", TensorShape({}))
+                  .Finalize(&host_, &handle));
+  TF_CHECK_OK(NodeBuilder("iterator", "IteratorV2")
+                  .Attr("shared_name", "")
+                  .Attr("container", "")
+                  .Attr("output_types", DataTypeVector{DT_FLOAT})
+                  .Attr("output_shapes", {PartialTensorShape({1})})
+                  .Finalize(&host_, &iterator));
+  TF_CHECK_OK(NodeBuilder("batch", "IteratorGetNext")
+                  .Input(iterator)
+                  .Attr("output_types", DataTypeVector{DT_FLOAT})
+                  .Attr("output_shapes", {PartialTensorShape({1})})
+                  .Finalize(&host_, &batch));
+  TF_CHECK_OK(NodeBuilder("add", "AssignAddVariableOp")
+                  .Input(handle)
+                  .Input(Argument(&host_))
+                  .ControlInput(batch)
+                  .Finalize(&host_, &add));
+  TF_CHECK_OK(NodeBuilder("read", "ReadVariableOp")
+                  .Input(handle)
+                  .Attr("dtype", DT_FLOAT)
+                  .ControlInput(add)
+                  .Finalize(&host_, &read));
+  Send(&host_, read, "value", kHost, kGpu);
+  Mark();
+  EXPECT_TRUE(IsEarlyValue(*received_));
+}
+
 // As a queue's, which the step itself may fill.
 TEST_F(EarlyValuesTest, AnOpWithStateMayWaitForAnotherOne) {
   Node* node;

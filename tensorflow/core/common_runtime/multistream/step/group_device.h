@@ -134,6 +134,7 @@ class GroupDevice : public Base, public GroupMember, public GroupLeader {
   template <class RecorderDevice>
   void AddRecorder(std::unique_ptr<RecorderDevice> device) {
     device->set_leader(this);
+    gpu_->NoteRecorder();
     recorders_.push_back(device.get());
     recorder_devices_.push_back(std::move(device));
   }

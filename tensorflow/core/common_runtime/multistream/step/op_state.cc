@@ -71,14 +71,17 @@ OpState::OpState(const OpLaunch& op) : gpu_(op.gpu), group_(op.group) {
              (kernels->readers.contains(op.kernel) || MayReadReferences(op))) {
     reads_ = true;
   }
-  if (reads_ || writes_) FindKeys(op);
+  reads_on_leader_ = group_->is_leader() && !writes_ && gpu_->has_recorders() &&
+                     TakesVariable(op.context) &&
+                     !IsCall(op.kernel->def(), op.functions());
+  if (reads_ || writes_ || reads_on_leader_) FindKeys(op);
 }
 
 void OpState::Begin() {
   has_begun_ = true;
   if (writes_) {
     gpu_->BeginWrite(keys_);
-  } else if (reads_) {
+  } else if (reads_ || reads_on_leader_) {
     gpu_->BeginRead(group_, keys_);
   }
 }
@@ -87,11 +90,10 @@ void OpState::End() {
   if (!std::exchange(has_begun_, false)) return;
   if (writes_) {
     gpu_->EndWrite(keys_);
-  } else if (reads_) {
+  } else if (reads_ || reads_on_leader_) {
     gpu_->EndRead(group_, keys_);
-  } else if (is_leader_work_) {
-    gpu_->NoteLeaderWork();
   }
+  if (!writes_ && is_leader_work_) gpu_->NoteLeaderWork();
 }
 
 OpState OpState::Take() {

@@ -64,6 +64,8 @@ class OpState {
   bool reads_ = false;
   bool writes_ = false;
   bool keeps_inputs_ = false;
+  // It reads on the leader, where no recorded step must change what it reads.
+  bool reads_on_leader_ = false;
   // Other groups may depend on it: it runs outside any read-only step.
   bool is_leader_work_ = false;
   bool has_begun_ = false;

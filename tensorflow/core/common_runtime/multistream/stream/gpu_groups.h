@@ -21,6 +21,7 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GPU_GROUPS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GPU_GROUPS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -79,6 +80,13 @@ class GpuGroups {
     return variables_.Version(state);
   }
 
+  // Steps may be recorded, and change variables while nobody else uses them:
+  // all ops that read one are in its order, also on the leader.
+  void NoteRecorder() { has_recorders_.store(true, std::memory_order_release); }
+  bool has_recorders() const {
+    return has_recorders_.load(std::memory_order_acquire);
+  }
+
   // As of OutOfMemory.
   int64_t memory_failures() const { return out_of_memory_.count(); }
   absl::Status WithMemoryOfGroups(absl::Status status,
@@ -97,6 +105,7 @@ class GpuGroups {
   const std::unique_ptr<Sanitizer> sanitizer_;  // or nullptr
   GroupLoad load_;
   VariableOrder variables_;
+  std::atomic<bool> has_recorders_{false};
   OutOfMemory out_of_memory_;
 };
 
