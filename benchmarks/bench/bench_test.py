@@ -62,6 +62,7 @@ def test_a_quick_run_measures_compares_and_reports(
         ("recommender", "captured", "function"),
         ("recommender", "captured", "serving"),
         ("wide_and_deep_4", "stock", "function"),
+        ("wide_and_deep_4", "captured", "function"),
         ("wide_and_deep_4", "marks", "function"),
     }
     for row in rows.values():

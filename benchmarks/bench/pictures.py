@@ -76,7 +76,7 @@ _STYLES: Mapping[str, tuple[str, str, str]] = {
     "groups": ("sky", "o", "-"),
     "captured": ("blue", "s", "-"),
     "captured_xla": ("green", "D", "-"),
-    "marks": ("blue", "s", "-"),
+    "marks": ("sky", "o", "-"),
     "policy": ("green", "D", "-"),
     "pytorch": ("red", "^", ":"),
     "pytorch_graphs": ("red", "v", "--"),

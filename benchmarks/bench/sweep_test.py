@@ -61,7 +61,10 @@ def test_each_peer_is_measured_before_another_setting_of_one() -> None:
 
 def test_a_training_has_one_client_and_peers_that_train() -> None:
     found = settings("wide_and_deep_8", *PEERS)
-    assert {peer for peer, *_ in found} == {"stock", "xla_auto", "xla", "marks", "policy"}
+    assert {peer for peer, *_ in found} == {
+        "stock", "xla_auto", "xla", "captured", "marks", "policy"
+    }  # fmt: skip
+    assert {call for *_, call in found} == {"function"}
     assert {clients for _, _, clients, _ in found} == {1}
     assert ("marks", 8, 1, "function") in found
 

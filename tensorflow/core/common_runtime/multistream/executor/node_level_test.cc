@@ -154,6 +154,27 @@ TEST_F(NodeLevelTest, MemoryComesFromTheGroupOfTheNode) {
       [] { return BytesInUse(1) + BytesInUse(2) + BytesInUse(3) == 0; }));
 }
 
+// A part of a tensor, in its memory, that is all that is left of it.
+TEST_F(NodeLevelTest, AnOpThatWritesIntoAPartOfATensor) {
+  Scope scope = GpuScope();
+  auto x = ops::Placeholder(scope.WithOpName("x"), DT_FLOAT);
+  auto parts = ops::Split(scope.WithOpName("g1_parts"), 0,
+                          ops::Exp(scope.WithOpName("g1_exp"), x), 4);
+  auto row = ops::Reshape(scope.WithOpName("g1_row"), parts[1], {-1});
+  ops::Neg(scope.WithOpName("g1_neg"), row);
+  const std::unique_ptr<Session> session = GroupedSession(scope);
+  for (int i = 0; i < 10; ++i) {
+    Tensor fed(DT_FLOAT, {8, 64});
+    fed.flat<float>().setZero();
+    std::vector<Tensor> results;
+    const absl::Status status =
+        session->Run({{"x", fed}}, {"g1_neg"}, {}, &results);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(results[0].flat<float>()(127), -1);
+  }
+  EXPECT_EQ(NewReports(), 0);
+}
+
 TEST_F(NodeLevelTest, AGroupThatIsNotThereIsNamed) {
   Scope root = GpuScope();
   Output x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);

@@ -204,7 +204,9 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
   if (!PutBack(call).ok()) return absl::UnavailableError(kChanged);
   const UsesVariables uses(leader_->gpu_groups(), call,
                            step_.changes_variables);
-  TF_RETURN_IF_ERROR(CheckChanged(call));
+  if (const absl::Status own = CheckChanged(call); !own.ok()) {
+    return absl::IsAborted(own) ? absl::UnavailableError(kChanged) : own;
+  }
   std::vector<Tensor> held;
   TF_RETURN_IF_ERROR(Hold(call, &held));
   for (size_t i = 0; i < held.size(); ++i) {
@@ -583,16 +585,11 @@ absl::Status RecordedStep::CheckChanged(const CapturedCall& call) const {
       return absl::FailedPreconditionError(
           "it takes a variable that it changes twice");
     }
-    bool is_its_own = false;
     if (homes_[i] != nullptr) {
-      is_its_own = homes_[i]->IsItsOwn(variable);
+      TF_RETURN_IF_ERROR(homes_[i]->CheckIsItsOwn(variable));
     } else {
       tf_shared_lock lock(*variable->mu());
-      is_its_own = variable->tensor()->RefCountIsOne();
-    }
-    if (!is_its_own) {
-      return absl::UnavailableError(
-          "the value of a variable that it changes is still in use");
+      if (!variable->tensor()->RefCountIsOne()) return VariableHome::InUse();
     }
   }
   return absl::OkStatus();

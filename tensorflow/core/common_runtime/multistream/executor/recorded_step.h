@@ -133,7 +133,8 @@ class RecordedStep {
   absl::Status Hold(const CapturedCall& call, std::vector<Tensor>* held) const;
   bool IsInPlace(const Tensor& variable, const Place& place) const;
   absl::StatusOr<bool> AreInPlace(const std::vector<Tensor>& variables) const;
-  // Unavailable if somebody else has the memory of a variable that it changes.
+  // Unavailable if somebody else has the memory of a variable that it changes;
+  // Aborted, or FailedPrecondition, if it can never be launched.
   absl::Status CheckChanged(const CapturedCall& call) const;
   // Tells the sanitizer, if there is one.
   void NoteUses(const CapturedCall& call, const std::vector<Tensor>& variables,

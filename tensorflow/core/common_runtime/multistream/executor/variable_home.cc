@@ -110,15 +110,25 @@ absl::Status VariableHome::PutBack(GpuGroups* gpu, Var* variable,
   return status;
 }
 
-bool VariableHome::IsItsOwn(Var* variable) {
+absl::Status VariableHome::CheckIsItsOwn(Var* variable) {
   absl::MutexLock lock(&mu_);
   mutex_lock variable_lock(*variable->mu());
+  if (!place_.has_value()) {
+    return absl::AbortedError("a variable has moved for good");
+  }
   const Tensor& value = *variable->tensor();
-  if (!place_.has_value() || !Has(value)) return false;
-  place_ = Tensor();
-  const bool is_its_own = value.RefCountIsOne();
-  place_ = value;
-  return is_its_own;
+  bool is_its_own = false;
+  if (Has(value)) {
+    place_ = Tensor();
+    is_its_own = value.RefCountIsOne();
+    place_ = value;
+  }
+  return is_its_own ? absl::OkStatus() : InUse();
+}
+
+absl::Status VariableHome::InUse() {
+  return absl::UnavailableError(
+      "the value of a variable that it changes is still in use");
 }
 
 bool VariableHome::IsGivenUp() {

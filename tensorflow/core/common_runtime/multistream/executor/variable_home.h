@@ -58,9 +58,13 @@ class VariableHome : public std::enable_shared_from_this<VariableHome> {
     return value.data() == address_ && Suits(value);
   }
 
-  // Whether the variable is at home, and nobody else has the memory: what
-  // writes there then shows to nobody but who reads the variable.
-  bool IsItsOwn(Var* variable);
+  // Ok if the variable is at home, and nobody else has the memory: what writes
+  // there then shows to nobody but who reads the variable. Else Unavailable, or
+  // Aborted if the home was given up.
+  absl::Status CheckIsItsOwn(Var* variable);
+
+  // That of a variable without a home, too.
+  static absl::Status InUse();
 
   // Moves the variable home, if it is elsewhere. Unavailable if the memory is
   // still in use; Aborted if the home was given up: that happens, too, once the

@@ -18,6 +18,7 @@ limitations under the License.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/common_runtime/multistream/memory/fresh_memory.h"
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_variables.h"
@@ -48,12 +49,14 @@ OpAccesses::OpAccesses(StreamGroup* group, const OpKernel* kernel,
       changes_state_(changes_state) {
   for (int i = 0; i < context->num_inputs(); ++i) {
     const TensorValue& value = OpParams(context)->inputs[i];
-    Input input = {nullptr, 0, false};
-    if (value.tensor != nullptr && !Skips(*value.tensor)) {
-      input = {DataOf(*value.tensor), value.tensor->TotalBytes(),
-               !value.is_ref() && value.tensor->RefCountIsOne()};
-    }
-    inputs_.push_back(input);
+    Input& input = inputs_.emplace_back();
+    if (value.tensor == nullptr || Skips(*value.tensor)) continue;
+    input.data = DataOf(*value.tensor);
+    input.bytes = value.tensor->TotalBytes();
+    if (value.is_ref() || !value.tensor->RefCountIsOne()) continue;
+    TensorBuffer* block = DMAHelper::buffer(value.tensor)->root_buffer();
+    input.block = static_cast<const char*>(block->data());
+    input.block_bytes = block->size();
   }
   FreshMemory()->clear();
 }
@@ -85,9 +88,9 @@ void OpAccesses::Launched() {
     for (const Input& input : inputs_) {
       if (data < input.data || data >= input.data + input.bytes) continue;
       // The op wrote into its input, or hands it on.
-      is_write = input.ours_alone && data == input.data;
+      is_write = input.block != nullptr && data == input.data;
       if (is_write && MemoryOwner::Get()->Find(data) == group_) {
-        Renew(data, input.bytes);
+        Renew(input.block, input.block_bytes);
       }
       break;
     }

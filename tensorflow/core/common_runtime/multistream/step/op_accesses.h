@@ -46,9 +46,12 @@ class OpAccesses {
 
  private:
   struct Input {
-    const char* data;
-    size_t bytes;
-    bool ours_alone;  // nobody else has a reference to it
+    const char* data = nullptr;
+    size_t bytes = 0;
+    // If nobody else has a reference to it: the memory that it is all or a part
+    // of, as it was allocated.
+    const char* block = nullptr;
+    size_t block_bytes = 0;
   };
   bool Skips(const Tensor& tensor) const;
   // Nobody else holds this memory of the group any more: its lifetime may as

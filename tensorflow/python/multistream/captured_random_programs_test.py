@@ -1,0 +1,166 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Random steps that read and change variables, captured and not: the same bits after each.
+
+The statements of a step run in the order in which they were drawn, as tf.function keeps what has
+to do with one variable in order. Between steps the program assigns, reads and keeps what it read.
+On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs. TFMS_TEST_PROGRAMS is how many times
+as many programs are drawn.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from multistream.testing import kit
+
+CODE = """
+import random
+
+ROWS, WIDTH, VARIABLES = 6, 4, 4
+tf.config.experimental.enable_op_determinism()
+replays = 0
+
+def floats(rng):
+    return rng.normal(0, 0.5, (ROWS, WIDTH)).astype(np.float32)
+
+def draw(seed):
+    # A step as a list of statements, each a name and numbers.
+    r = random.Random(seed)
+    # Not all kinds in one: some keep a step from being captured, or are often in others' way.
+    kinds = r.sample(["read", "assign", "add", "sub", "from", "result", "product", "sum", "keep",
+                      "loop", "rows"], 6)
+    if r.random() < 0.1:
+        kinds.append("branch")
+    def statement(depth):
+        kind = r.choice(kinds if depth == 0 else ["add", "read", "sub"])
+        inside = []
+        if kind in ("loop", "branch"):
+            inside = [statement(1) for _ in range(r.randint(1, 3))]
+        return kind, r.randrange(VARIABLES), r.randrange(VARIABLES), r.randint(1, 3), inside
+    return [statement(0) for _ in range(r.randint(3, 12))]
+
+class Step:
+    # The variables and the function of a program.
+    def __init__(self, statements, mode, rng):
+        with tf.device(GPU):
+            self.variables = [tf.Variable(floats(rng)) for _ in range(VARIABLES)]
+        self.statements = statements
+
+        @tf.function(autograph=False)
+        def step(x):
+            with tf.device(GPU):
+                x = tf.identity(x)
+                results, state = [], x
+                for statement in self.statements:
+                    state = self.run(statement, state, x, results)
+                return [tf.identity(r) for r in results] + [state * 1.0]
+        self.step = tf.cuda.captured(mode=mode)(step)
+
+    def run(self, statement, state, x, results):
+        kind, i, j, n, inside = statement
+        v, u = self.variables[i], self.variables[j]
+        if kind == "read":
+            return tf.tanh(v + 0.5 * state)
+        if kind == "assign":
+            v.assign(tf.tanh(state + u))
+        elif kind == "add":
+            v.assign_add(0.1 * state)
+        elif kind == "sub":
+            v.assign_sub(0.1 * tf.tanh(u) * x)
+        elif kind == "from":
+            v.assign(u)  # the same memory, until one of them is changed
+        elif kind == "result":
+            results.append(v.read_value())
+        elif kind == "product":
+            return tf.tanh(state @ tf.matmul(v, u, transpose_a=True))
+        elif kind == "sum":
+            results.append(tf.reduce_sum(v) + tf.reduce_sum(state))
+        elif kind == "keep":
+            old = v.read_value()
+            v.assign_add(0.1 * x)
+            return tf.tanh(old - v)
+        elif kind == "rows":
+            ids = tf.constant([i, j + 1], tf.int64)
+            v.scatter_sub(tf.IndexedSlices(0.1 * tf.gather(u, ids) + x[:2], ids))
+        elif kind == "loop":
+            def body(k, y):
+                for one in inside:
+                    y = self.run(one, y, x, [])
+                return k + 1, y
+            return tf.while_loop(lambda k, y: k < n, body, (0, state), parallel_iterations=1)[1]
+        elif kind == "branch":
+            def then():
+                y = state
+                for one in inside:
+                    y = self.run(one, y, x, [])
+                return y
+            return tf.cond(tf.shape(x)[0] > n + 2, then, lambda: state * 0.5)
+        return state
+
+def bits(tensors):
+    return [np.asarray(t).tobytes() for t in tensors]
+
+def program(seed):
+    global replays
+    statements = draw(seed)
+    steps = [Step(statements, mode, np.random.default_rng(seed)) for mode in ("auto", "off")]
+    r = random.Random(seed + 1)
+    rng = np.random.default_rng(seed + 1)
+    kept = []
+    before = sum(s.steps_replayed for s in tf.cuda.stream_stats())
+    for turn in range(14):
+        x = floats(rng)
+        results = [bits(step.step(x)) for step in steps]
+        check(results[0] == results[1], f"results of {seed}")
+        what = r.randrange(16)
+        with tf.device(GPU):
+            if what == 0:
+                value, i = floats(rng), r.randrange(VARIABLES)
+                for step in steps:
+                    step.variables[i].assign(value)
+            elif what == 1:
+                i = r.randrange(VARIABLES)
+                kept.append([step.variables[i].read_value() for step in steps])
+                kept.append([k.numpy().copy() for k in kept[-1]])
+            elif what == 2:
+                for step in steps:
+                    step.variables[0].assign_add(step.variables[1])
+            if r.random() < 0.3:
+                for a, b in zip(*[step.variables for step in steps]):
+                    check(a.numpy().tobytes() == b.numpy().tobytes(), f"variables of {seed}")
+    for reads, copies in zip(kept[::2], kept[1::2]):
+        check(bits(reads) == bits(copies), f"kept in {seed}")
+        check(bits(reads[:1]) == bits(reads[1:]), f"kept by both in {seed}")
+    for a, b in zip(*[step.variables for step in steps]):
+        check(a.numpy().tobytes() == b.numpy().tobytes(), f"variables of {seed}")
+    replays += sum(s.steps_replayed for s in tf.cuda.stream_stats()) - before
+"""
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_programs(part: int) -> None:
+    count = 12 * kit.PROGRAMS
+    kit.run_checks(
+        CODE
+        + f"""
+for seed in range({part * count}, {(part + 1) * count}):
+    program(seed)
+check(replays > 4 * {count}, f"{{replays}} replays")
+print(replays, "replays")
+""",
+        groups=2,
+        TF_MULTI_STREAM_CAPTURE="marked",
+    )
