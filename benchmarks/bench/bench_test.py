@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 from . import fleet
-from .command import main
+from .command import main, parse_arguments
 from .results import load
 
 QUICK = ["--quick", "--seconds", "0.05", "--groups", "2", "--clients", "2"]
@@ -79,7 +79,7 @@ def test_a_quick_run_measures_compares_and_reports(
     # A file of a run is enough for all that comes after it.
     file = str(tmp_path / "a.json")
     assert main(["--load", file, "--compare", file]) == 0
-    assert "5 compared: 0 faster, 0 slower" in capsys.readouterr().out
+    assert "6 compared: 0 faster, 0 slower" in capsys.readouterr().out
 
 
 def test_a_wrong_result_is_counted_and_is_status_1(
@@ -133,6 +133,11 @@ def test_a_wrong_argument_is_named(
         main(arguments)
     assert ended.value.code == 2
     assert named in capsys.readouterr().err
+
+
+def test_how_long_it_warms_up() -> None:
+    for arguments, expected in ([], 8.0), (["--quick"], 0.2), (["--quick", "--warm", "3"], 3.0):
+        assert parse_arguments(arguments).effort.warm_seconds == expected
 
 
 def test_a_file_that_is_none_is_said_before_anything_runs(

@@ -117,6 +117,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--copies", type=numbers, help="virtual devices, and processes [4,8]")
     add("--rounds", type=whole(1, 100), help="measurements of each configuration [3]")
     add("--seconds", type=seconds, help="of each measurement [1]")
+    add("--warm", type=seconds, metavar="SECONDS",
+        help="after which a configuration counts as warm, if it is not before [8]")  # fmt: skip
     add("--minutes", type=seconds, default=600.0,
         help="of all; what there is no time for is left out, and named [600]")  # fmt: skip
     add("--size", choices=("small", "full"), help="of the models [full]")
@@ -143,7 +145,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.effort = Effort(
         seconds=options.seconds or (0.1 if options.quick else 1.0),
         rounds=options.rounds or (1 if options.quick else 3),
-        warm_seconds=0.2 if options.quick else 8.0,
+        warm_seconds=options.warm or (0.2 if options.quick else 8.0),
         minutes=options.minutes,
     )
     options.size = options.size or ("small" if options.quick else "full")

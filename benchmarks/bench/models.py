@@ -226,4 +226,25 @@ def wide_and_deep(ops: Any, w: Weights, ids: Any, layers: int) -> Any:
     return score
 
 
+def draw_branches(branches: int, width: int, layers: int) -> Arrays:
+    """Weights of branches of dense layers."""
+    draw = Draw()
+    for branch in range(branches):
+        for i in range(layers):
+            draw.dense(f"branch{branch}/dense{i}", width, width)
+    return draw.weights
+
+
+def sum_of_branches(ops: Any, w: Weights, x: Any, branches: int, layers: int) -> Any:
+    """Outputs [batch, width] of rows [batch, width]: the sum of what the branches make of them."""
+    total = None
+    for branch in range(branches):
+        with ops.branch(branch):
+            y = x
+            for i in range(layers):
+                y = ops.tanh(dense(ops, w, f"branch{branch}/dense{i}", y))
+        total = y if total is None else total + y
+    return total
+
+
 Model = Callable[[Any, Weights, Any], Any]

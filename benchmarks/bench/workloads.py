@@ -226,6 +226,20 @@ _ALL = (
     ),
     _towers(4),
     _towers(8),
+    Workload(
+        "branches",
+        "training of 4 branches of 24 dense layers, batch 32",
+        {
+            "small": {"branches": 4, "width": 4, "layers": 2},
+            "full": {"branches": 4, "width": 64, "layers": 24},
+        },
+        batches=(32,),
+        draw=models.draw_branches,
+        model=models.sum_of_branches,
+        settings=("branches", "layers"),
+        shape=("width",),
+        training=True,
+    ),
     _images("nasnet_training", "training of the NASNet-like model, batch 32", "cells", True, 4),
 )
 WORKLOADS: dict[str, Workload] = {workload.name: workload for workload in _ALL}
