@@ -25,19 +25,15 @@ import pytest
 
 from multistream.testing import kit
 
-HELPERS = """
+HELPERS = (
+    kit.CAPTURE_HELPERS
+    + """
 import tempfile
 
 rng = np.random.default_rng(1)
 
 def floats(*shape, dtype=np.float32):
     return rng.normal(0, 1, shape).astype(dtype)
-
-def replayed():
-    return sum(s.steps_replayed for s in tf.cuda.stream_stats())
-
-def bits(results):
-    return [(r.shape, np.asarray(r).tobytes()) for r in tf.nest.flatten(results)]
 
 def expect(name, function, *arguments, captured=True, runs=12):
     # The first calls run as always; later ones give the same bits.
@@ -46,14 +42,8 @@ def expect(name, function, *arguments, captured=True, runs=12):
     for _ in range(runs):
         check(bits(function(*arguments)) == first, name)
     check((replayed() > before) == captured, f"{name}: {replayed() - before} steps were replayed")
-
-def on_gpu(function):
-    @tf.function(autograph=False)
-    def placed(*arguments):
-        with tf.device(GPU):
-            return tf.nest.map_structure(tf.identity, function(*arguments))
-    return placed
 """
+)
 
 
 def run(code: str, groups: int = 2, **variables: str) -> None:

@@ -21,23 +21,20 @@ from __future__ import annotations
 
 from multistream.testing import kit
 
-HELPERS = """
+HELPERS = (
+    kit.CAPTURE_HELPERS
+    + """
 rng = np.random.default_rng(1)
 
 def floats(*shape):
     return rng.normal(0, 1, shape).astype(np.float32)
 
-def bits(results):
-    return [(r.shape, np.asarray(r).tobytes()) for r in tf.nest.flatten(results)]
+on_gpu_as_it_is = on_gpu
 
 def on_gpu(function):
-    @tf.function(autograph=False)
-    def placed(*arguments):
-        with tf.device(GPU):
-            # What comes from the host is to be on the GPU before a loop takes it.
-            arguments = tf.nest.map_structure(tf.identity, arguments)
-            return tf.nest.map_structure(tf.identity, function(*arguments))
-    return placed
+    # What comes from the host is to be on the GPU before a loop takes it.
+    return on_gpu_as_it_is(
+        lambda *arguments: function(*tf.nest.map_structure(tf.identity, arguments)))
 
 def expect(name, function, *inputs, replays=True):
     # Each of `inputs` is given again and again, and has the results of one that is not captured.
@@ -52,6 +49,7 @@ def expect(name, function, *inputs, replays=True):
 
 w = floats(8, 8)
 """
+)
 
 
 def run(code: str) -> None:

@@ -110,9 +110,6 @@ class Step:
             return tf.cond(tf.shape(x)[0] > n + 2, then, lambda: state * 0.5)
         return state
 
-def bits(tensors):
-    return [np.asarray(t).tobytes() for t in tensors]
-
 def program(seed):
     global replays
     statements = draw(seed)
@@ -120,7 +117,7 @@ def program(seed):
     r = random.Random(seed + 1)
     rng = np.random.default_rng(seed + 1)
     kept = []
-    before = sum(s.steps_replayed for s in tf.cuda.stream_stats())
+    before = replayed()
     for turn in range(14):
         x = floats(rng)
         results = [bits(step.step(x)) for step in steps]
@@ -146,7 +143,7 @@ def program(seed):
         check(bits(reads[:1]) == bits(reads[1:]), f"kept by both in {seed}")
     for a, b in zip(*[step.variables for step in steps]):
         check(a.numpy().tobytes() == b.numpy().tobytes(), f"variables of {seed}")
-    replays += sum(s.steps_replayed for s in tf.cuda.stream_stats()) - before
+    replays += replayed() - before
 """
 
 
@@ -154,7 +151,8 @@ def program(seed):
 def test_random_programs(part: int) -> None:
     count = 12 * kit.PROGRAMS
     kit.run_checks(
-        CODE
+        kit.CAPTURE_HELPERS
+        + CODE
         + f"""
 for seed in range({part * count}, {(part + 1) * count}):
     program(seed)

@@ -177,6 +177,22 @@ def batches():
     return [np.random.RandomState(i).randn(16 + i, 64).astype(np.float32) for i in range(8)]
 """
 
+# For tests of captured steps, after PROLOGUE.
+CAPTURE_HELPERS = """
+def replayed():
+    return sum(s.steps_replayed for s in tf.cuda.stream_stats())
+
+def bits(results):
+    return [(r.shape, np.asarray(r).tobytes()) for r in tf.nest.flatten(results)]
+
+def on_gpu(function):
+    @tf.function(autograph=False)
+    def placed(*arguments):
+        with tf.device(GPU):
+            return tf.nest.map_structure(tf.identity, function(*arguments))
+    return placed
+"""
+
 EPILOGUE = """
 stats = tf.cuda.stream_stats()
 assert sum(checked.values()) > 0

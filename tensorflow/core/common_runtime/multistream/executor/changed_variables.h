@@ -58,8 +58,8 @@ class ChangedVariables {
   // later ops may change; else `value`.
   absl::StatusOr<Tensor> Apart(const Tensor& value);
 
-  // FailedPrecondition if a variable has got another type or shape, or if
-  // something else still has its memory. Once, after the ops.
+  // FailedPrecondition if a variable has got another type or shape. Once, after
+  // the ops. What they have made is Apart from the variables by then.
   absl::Status PutBack();
 
  private:
