@@ -147,6 +147,10 @@ def program(seed):
 """
 
 
+# On a GPU, scattered updates that are deterministic wait in the middle, and are not captured.
+REPLAYS = 2 if kit.ON_GPU else 4
+
+
 @pytest.mark.parametrize("part", range(4))
 def test_random_programs(part: int) -> None:
     count = 12 * kit.PROGRAMS
@@ -156,7 +160,7 @@ def test_random_programs(part: int) -> None:
         + f"""
 for seed in range({part * count}, {(part + 1) * count}):
     program(seed)
-check(replays > 4 * {count}, f"{{replays}} replays")
+check(replays > {REPLAYS * count}, f"{{replays}} replays")
 print(replays, "replays")
 """,
         groups=2,

@@ -17,6 +17,9 @@
 For C++ it is `compat.h`.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 from tensorflow.python.framework import tensor, versions
 
 try:
@@ -47,3 +50,17 @@ def check_serving_callable() -> None:
             f"{versions.__version__}. Call the function itself, or take the multi-stream wheel of "
             "a newer release."
         )
+
+
+def call_flat(function: Any, tensors: Sequence[Any]) -> list[Any]:
+    """Calls a concrete function, also one whose variables nobody has any more.
+
+    Args:
+      function: the function; gradient tapes do not see the call.
+      tensors: all that it takes, what it has captured included.
+
+    Returns:
+      The tensors that it gives.
+    """
+    atomic = function._inference_function
+    return list(getattr(atomic, "call_flat", atomic)(*tensors))  # itself with TensorFlow 2.14

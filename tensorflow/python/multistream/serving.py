@@ -17,6 +17,10 @@
 Python, with the interpreter's lock      C++ (serving_callable.cc), without it
 check arrays, make arrays for results ->  copy arguments, run the function,
 put results into their structure      <-  copy results
+
+What is run is a function around the caller's, whose results are on the host. So the step copies
+them there itself, on its own stream, before it ends. To copy a tensor of a GPU that a call has
+returned, TensorFlow waits for its other calls, too.
 """
 
 import ctypes
@@ -28,9 +32,11 @@ import numpy as np
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import (
     atomic_function,
+    polymorphic_function,
 )
-from tensorflow.python.framework import errors, ops
+from tensorflow.python.framework import errors, ops, tensor_spec
 from tensorflow.python.multistream import compat, loader, serving_arrays
+from tensorflow.python.ops import array_ops
 
 # Shapes of arguments that a callable remembers; a server has one for each size of a batch.
 _MOST_SHAPES = 1024
@@ -137,6 +143,7 @@ class ServingCallable:
             )
         ]
         self._check_arguments(concrete)
+        _check_captures(concrete, self.__name__)
         self._results = serving_arrays.leaves_of(
             concrete.structured_outputs, "", f"Result {{}} of {self.__name__}"
         )
@@ -159,10 +166,11 @@ class ServingCallable:
         self._result_pointers = ctypes.c_void_p * len(self._results)
         self._library = _library()
         self._call = self._library.TFMS_CallServing
-        self._atomic = concrete._inference_function
+        called = _with_results_on_host(concrete)
+        self._atomic = called._inference_function
         # The runtime forgets a function that Python has no more. Captured handles keep variables.
-        self._kept = [function, concrete]
-        self._bind(concrete)
+        self._kept = [function, concrete, called]
+        self._bind(called)
 
     def __del__(self) -> None:
         if self._handle:
@@ -315,7 +323,7 @@ class ServingCallable:
         """Makes what C++ calls, with references of its own to what the function has captured."""
         self._context = context.context()
         self._context.ensure_initialized()
-        captures = _captures(concrete, self.__name__)
+        captures = list(concrete.captured_inputs)
         # The capsule deletes the context, which others may replace (tests do): keep it.
         capsule = self._context._handle
         self._kept += [capsule, captures]
@@ -379,7 +387,7 @@ def _handle_of(captured: Any) -> int:
     return int(get(captured))
 
 
-def _captures(concrete: Any, function: str) -> list[Any]:
+def _check_captures(concrete: Any, function: str) -> None:
     deferred = list(concrete.graph.deferred_internal_captures)
     if deferred:
         names = ", ".join(str(getattr(x, "name", x)) for x in deferred)
@@ -387,11 +395,24 @@ def _captures(concrete: Any, function: str) -> list[Any]:
             f"tf.cuda.serving_callable({function}): it has captured {names}, whose value is only "
             "known at each call. Make it an argument."
         )
-    captures = list(concrete.captured_inputs)
-    for captured in captures:
+    for captured in concrete.captured_inputs:
         if not isinstance(captured, ops.EagerTensor):
             raise ValueError(
                 f"tf.cuda.serving_callable({function}): it has captured {captured!r}, which is not "
                 "a tensor of this process. Make it an argument or a variable."
             )
-    return captures
+
+
+def _with_results_on_host(concrete: Any) -> Any:
+    """A function of the same tensors that gives the same results, one after the other."""
+    count = len(concrete.inputs) - len(concrete.captured_inputs)
+    specs = [tensor_spec.TensorSpec(x.shape, x.dtype) for x in concrete.inputs[:count]]
+
+    def call(*arguments: Any) -> list[Any]:
+        results = compat.call_flat(concrete, [*arguments, *concrete.captured_inputs])
+        with ops.device("/device:CPU:0"):
+            return [array_ops.identity(x) for x in results]
+
+    with ops.device(None):  # where the caller is now is not where the calls are to run
+        traced = polymorphic_function.function(call, input_signature=specs, autograph=False)
+        return traced.get_concrete_function()

@@ -482,6 +482,78 @@ def test_a_call_wakes_no_thread_of_tensorflows_pool(device: str, capture: str) -
     )
 
 
+def test_a_result_leaves_the_gpu_in_the_step() -> None:
+    """Nothing has to copy it once the call is over."""
+    kit.ok(
+        """
+        import numpy as np
+        import tensorflow as tf
+        from tensorflow.python.eager import context
+
+        @tf.function(input_signature=[tf.TensorSpec([4, 8])])
+        def f(x):
+            return tf.tanh(x), x
+
+        ctx = context.context()
+        ctx.enable_graph_collection()
+        with tf.device("/GPU:0"):
+            tf.cuda.serving_callable(f)(np.ones((4, 8), np.float32))
+        ran = ctx.export_run_metadata().function_graphs[-1].partition_graphs
+        ops = {node.op for graph in ran for node in graph.node if "GPU" in node.device}
+        assert {"Tanh", "_Send"} <= ops, ops
+        assert "_Retval" not in ops, ops
+        """,
+        **kit.environment(4),
+    )
+
+
+@pytest.mark.parametrize("kind", ["serving", "function"])
+def test_a_call_does_not_wait_for_those_of_other_groups(kind: str) -> None:
+    kit.run_checks(f"""
+        import threading
+        width = {8192 if kit.ON_GPU else 256}
+
+        @tf.function(input_signature=[tf.TensorSpec([])], autograph=False)
+        def much(scale):
+            with tf.device(GPU):
+                x = tf.fill([width, width], scale / width)
+                next_one = lambda i, y: (i + 1, y @ x)
+                return tf.while_loop(lambda i, _: i < 500, next_one, (0, x))[1][0]
+
+        @tf.function(input_signature=[tf.TensorSpec([4, 8])], autograph=False)
+        def little(x):
+            with tf.device(GPU):
+                return tf.tanh(x)
+
+        x = np.ones((4, 8), np.float32)
+        call = little
+        if {kind!r} == "serving":
+            call = tf.cuda.serving_callable(little)
+        def called():
+            return np.asarray(call(tf.constant(x) if call is little else x))
+        def do_much():
+            with tf.cuda.stream_group(1):
+                much(tf.constant(1.0)).numpy()
+            done.append(True)
+
+        done, waited = [], 0
+        do_much()
+        with tf.cuda.stream_group(2):
+            expected = called()
+            for _ in range(3):  # once it may be the machine
+                done.clear()
+                thread = threading.Thread(target=do_much)
+                thread.start()
+                while not tf.cuda.stream_stats()[1].steps_running:
+                    assert not done, "the long call has not been seen"
+                got = called()
+                waited += bool(done)
+                check(got.tobytes() == expected.tobytes(), "result")
+                thread.join()
+        check(waited < 3, "it has waited")
+        """)
+
+
 def test_no_memory_is_lost() -> None:
     """Results, copies of arguments and errors, of which 20,000 would show."""
     kit.ok("""

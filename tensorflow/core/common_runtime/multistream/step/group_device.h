@@ -35,6 +35,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
 #include "tensorflow/core/common_runtime/multistream/step/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
@@ -250,9 +251,13 @@ class GroupDevice : public Base, public GroupMember, public GroupLeader {
     return copied;
   }
 
-  // The visible device is in sync when all its groups are.
+  // An op that waits for the visible device waits for all its groups. Whoever
+  // else calls this is about to use what a step has given, as TensorFlow does
+  // before it copies a tensor to the host: that is complete, or on this
+  // device's own stream. Other groups may be busy with steps of others.
   absl::Status Sync() override {
     absl::Status status = Base::Sync();
+    if (GroupOnThread::Get() == nullptr) return status;
     for (const auto& hidden : hidden_) status.Update(hidden->Sync());
     return status;
   }

@@ -27,6 +27,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/step/holds.h"
 #include "tensorflow/core/common_runtime/multistream/step/step.h"
+#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_device.h"
 #include "tensorflow/core/common_runtime/multistream/testing/manual_stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
@@ -123,6 +124,22 @@ TEST_F(GroupDeviceTest, AGatherOfAnotherGroupCopiesOnTheLeadersStream) {
   EXPECT_EQ(Device(0)->contexts(),
             std::vector<const DeviceContext*>{&contexts_[0]});
   EXPECT_TRUE(Device(1)->contexts().empty());
+}
+
+// Who copies a result to the host syncs the visible device first, and is not to
+// wait for steps of others on other groups.
+TEST_F(GroupDeviceTest, OnlyAnOpWaitsForOtherGroups) {
+  ASSERT_TRUE(Device(0)->Sync().ok());
+  EXPECT_EQ(Device(0)->syncs(), 1);
+  EXPECT_EQ(Device(1)->syncs(), 0);
+  {
+    const GroupOnThread launching(groups_->group(0));
+    ASSERT_TRUE(Device(0)->Sync().ok());
+  }
+  EXPECT_EQ(Device(0)->syncs(), 2);
+  EXPECT_EQ(Device(1)->syncs(), 1);
+  ASSERT_TRUE(Device(1)->Sync().ok());
+  EXPECT_EQ(Device(0)->syncs(), 2);
 }
 
 // What ops on group 1 use of the leader's memory.

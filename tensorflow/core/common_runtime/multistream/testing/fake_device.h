@@ -50,7 +50,10 @@ class FakeDevice : public Device {
     set_tensorflow_cpu_worker_threads(&workers_);
   }
 
-  absl::Status Sync() override { return absl::OkStatus(); }
+  absl::Status Sync() override {
+    ++syncs_;
+    return absl::OkStatus();
+  }
   Allocator* GetAllocator(AllocatorAttributes) override { return allocator_; }
   void CopyTensorInSameDevice(const Tensor* from, Tensor* to,
                               const DeviceContext* context,
@@ -72,6 +75,8 @@ class FakeDevice : public Device {
   const std::vector<const DeviceContext*>& contexts() const {
     return contexts_;
   }
+  // How often somebody waited for it.
+  int syncs() const { return syncs_; }
 
  private:
   Allocator* const allocator_;
@@ -79,6 +84,7 @@ class FakeDevice : public Device {
   thread::ThreadPool pool_{Env::Default(), "worker", 1};
   DeviceBase::CpuWorkerThreads workers_;  // of CPU kernels
   std::vector<const DeviceContext*> contexts_;
+  int syncs_ = 0;
 };
 
 }  // namespace multistream
