@@ -29,13 +29,6 @@ rng = np.random.default_rng(1)
 def floats(*shape):
     return rng.normal(0, 1, shape).astype(np.float32)
 
-on_gpu_as_it_is = on_gpu
-
-def on_gpu(function):
-    # What comes from the host is to be on the GPU before a loop takes it.
-    return on_gpu_as_it_is(
-        lambda *arguments: function(*tf.nest.map_structure(tf.identity, arguments)))
-
 def expect(name, function, *inputs, replays=True):
     # Each of `inputs` is given again and again, and has the results of one that is not captured.
     captured = tf.cuda.captured(on_gpu(function))
@@ -89,6 +82,41 @@ def grows(x):
         lambda i, y: i < 3, body, (0, x),
         shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, 8])))[1]
 expect("grows", grows, (floats(2, 8),))
+"""
+    )
+
+
+def test_a_loop_over_an_argument_of_the_host() -> None:
+    """It takes a part of it each time round, and is not to wait for the host each time."""
+    run(
+        """
+def columns(x):
+    def body(i, state):
+        return i + 1, tf.tanh(state + x[:, i, tf.newaxis] * w[0])
+    return tf.while_loop(lambda i, s: i < 5, body, (0, tf.zeros([4, 8])))[1]
+
+captured = tf.cuda.captured(on_gpu(columns))
+plain = tf.cuda.captured(mode="off")(on_gpu(columns))
+serve = tf.cuda.serving_callable(captured, tf.TensorSpec([4, 5]))
+for _ in range(10):
+    x = floats(4, 5)
+    check(serve(x).tobytes() == plain(x).numpy().tobytes(), "columns")
+report = tf.cuda.capture_report(serve, x)
+check(report.replayed == 6, f"{report}")
+
+def on_host_too(x):
+    # Each time round the host computes, so that the loop is left as it is.
+    def body(i, state):
+        with tf.device("/CPU:0"):
+            column = tf.sort(x[:, i])
+        return i + 1, tf.tanh(state + column[:, tf.newaxis])
+    return tf.while_loop(lambda i, s: i < 5, body, (0, tf.zeros([4, 8])))[1]
+serve = tf.cuda.serving_callable(tf.cuda.captured(on_gpu(on_host_too)), tf.TensorSpec([4, 5]))
+plain = tf.cuda.captured(mode="off")(on_gpu(on_host_too))
+for _ in range(6):
+    x = floats(4, 5)
+    check(serve(x).tobytes() == plain(x).numpy().tobytes(), "on the host too")
+check(tf.cuda.capture_report(serve, x).replayed == 0, "the host is in its middle")
 """
     )
 

@@ -16,7 +16,8 @@ limitations under the License.
 // What do captured steps have to know of a graph that TensorFlow forgets on the
 // way? Two passes mark it: before functions are inlined, which functions are to
 // be captured (capture_mark.h); once the graph has been divided among its
-// devices, that again, and what a step has to wait for (early_values.h).
+// devices, that again, and what a step has to wait for (early_values.h). In
+// between, loops are made ones that can be captured (loop_values.h).
 
 #include <memory>
 #include <vector>
@@ -24,6 +25,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/config/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/plan/capture_mark.h"
 #include "tensorflow/core/common_runtime/multistream/plan/early_values.h"
+#include "tensorflow/core/common_runtime/multistream/plan/loop_values.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 
 namespace tensorflow {
@@ -41,6 +43,16 @@ class MarkWholeGraphPass : public GraphOptimizationPass {
     return MarkArgumentsAndResults(
         options.flib_def != nullptr ? *options.flib_def : graph->flib_def(),
         graph);
+  }
+};
+
+class MoveLoopValuesPass : public GraphOptimizationPass {
+ public:
+  absl::Status Run(const GraphOptimizationPassOptions& options) override {
+    if (MayCapture() && options.graph != nullptr && *options.graph != nullptr) {
+      MoveLoopValues(options.graph->get());
+    }
+    return absl::OkStatus();
   }
 };
 
@@ -67,6 +79,8 @@ const bool registered = [] {
   auto* passes = OptimizationPassRegistry::Global();
   passes->Register(OptimizationPassRegistry::PRE_PLACEMENT, kCaptureMarkPhase,
                    std::make_unique<MarkWholeGraphPass>());
+  passes->Register(OptimizationPassRegistry::POST_PLACEMENT, kLastPhase,
+                   std::make_unique<MoveLoopValuesPass>());
   passes->Register(OptimizationPassRegistry::POST_PARTITIONING, kLastPhase,
                    std::make_unique<MarkPartsPass>());
   return true;
