@@ -116,6 +116,16 @@ def test_a_worker_that_ends_is_a_failure_with_its_last_words(
     assert "exit status 3; its last words: out of cheese" in capsys.readouterr().err
 
 
+def test_too_short_a_time_to_measure_anything_is_an_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["--only", "mlp", "--peers", "stock", "--minutes", "0.0001"]
+    assert main([*QUICK, *arguments]) == 1
+    said = capsys.readouterr()
+    assert "no time: not measured: mlp, batch 16, 2 clients: stock" in said.out
+    assert "--minutes has to be more" in said.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [

@@ -254,4 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         slower = comparison.slower
     if results.emulated:
         print(TIMES_MEAN_NOTHING, file=sys.stderr)
+    if results.left_out and not results.measured:
+        print("bench: nothing was measured: --minutes has to be more", file=sys.stderr)
+        return 1
     return int(bool(results.bad) or slower)

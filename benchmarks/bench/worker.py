@@ -47,6 +47,8 @@ WARM_SECONDS = 0.25
 WARM_RATIO = 20.0
 # Queries of a client that warm it up at least: a step is recorded when it has come three times.
 WARM_QUERIES = 4 * INPUTS
+# Characters of an error's text that are kept.
+MOST_OF_ERROR = 300
 
 
 @dataclasses.dataclass(frozen=True)
@@ -250,7 +252,9 @@ def main() -> None:
         except Exception as error:
             traceback.print_exc()
             message = str(error).strip().splitlines() or [""]
-            print(json.dumps({"error": f"{type(error).__name__}: {message[0]}"}), file=answers)
+            # Some frameworks add their code and the machine's name at the end.
+            said = f"{type(error).__name__}: {message[0]}"[:MOST_OF_ERROR]
+            print(json.dumps({"error": said}), file=answers)
 
     def start() -> dict[str, Any]:
         nonlocal worker
