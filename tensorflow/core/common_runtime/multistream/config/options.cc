@@ -324,10 +324,11 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
     if (!s.ok()) return s;
     options.capture = *CaptureModeOfName(v);
   }
-  std::vector<int> megabytes, verify;
+  std::vector<int> megabytes, verify, branches;
   for (auto [name, lowest, highest, of_each, out] :
        {std::tuple{kCaptureMegabytesVariable, 1, 1 << 20, "", &megabytes},
         {kCaptureVerifyVariable, 0, INT32_MAX, "", &verify},
+        {kCaptureBranchesVariable, 1, 64, "", &branches},
         {kCaptureBatchesVariable, 1, 1 << 20, "batch that is recorded",
          &options.capture_batches}}) {
     const std::string v = value_of(name);
@@ -351,6 +352,7 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
       absl::StrContains(value_of(kTfXlaFlagsVariable), "device_api");
   if (!megabytes.empty()) options.capture_mb = megabytes[0];
   if (!verify.empty()) options.capture_verify = verify[0];
+  if (!branches.empty()) options.capture_branches = branches[0];
   std::sort(options.capture_batches.begin(), options.capture_batches.end());
   absl::Status policy = ParsePolicy(get, &options);
   if (!policy.ok()) return policy;

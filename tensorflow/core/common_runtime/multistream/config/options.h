@@ -60,6 +60,8 @@ inline constexpr char kCaptureMegabytesVariable[] =
     "TF_MULTI_STREAM_CAPTURE_MB";
 inline constexpr char kCaptureVerifyVariable[] =
     "TF_MULTI_STREAM_CAPTURE_VERIFY";
+inline constexpr char kCaptureBranchesVariable[] =
+    "TF_MULTI_STREAM_CAPTURE_BRANCHES";
 inline constexpr char kCaptureBatchesVariable[] =
     "TF_MULTI_STREAM_CAPTURE_BATCHES";
 // Variables of XLA's, and the flag that has to have no value.
@@ -135,6 +137,9 @@ struct Options {
   // TF_MULTI_STREAM_CAPTURE_VERIFY: every so many replays, of an executor, are
   // compared with a step; 0: none.
   int capture_verify = 0;
+  // TF_MULTI_STREAM_CAPTURE_BRANCHES: of a recording, that run at once; 1: it
+  // is one stream inside.
+  int capture_branches = 1;
   // TF_MULTI_STREAM_CAPTURE_BATCHES: rows that recordings have, ascending;
   // batches are padded to the next of them (padding.h). Empty: none is.
   std::vector<int> capture_batches;

@@ -57,6 +57,14 @@ TEST(OptionsTest, Capture) {
   EXPECT_EQ(parse({{kCaptureVariable, "auto"}, {kCaptureVerifyVariable, "9"}})
                 .capture_verify,
             9);
+  EXPECT_EQ(parse({}).capture_branches, 1);
+  for (const auto& [value, count] : {std::pair{"1", 1}, {"8", 8}, {"64", 64}}) {
+    const Options branches =
+        parse({{kCaptureVariable, "auto"}, {kCaptureBranchesVariable, value}});
+    EXPECT_EQ(branches.capture_branches, count);
+    EXPECT_TRUE(branches.without_effect.empty());
+  }
+  EXPECT_EQ(parse({{kCaptureBranchesVariable, "8"}}).without_effect.size(), 1);
   EXPECT_TRUE(parse({}).capture_batches.empty());
   const Variables batches = {{kCaptureVariable, "auto"},
                              {kCaptureBatchesVariable, "16, 1,4"}};
@@ -82,6 +90,8 @@ TEST(OptionsTest, Capture) {
   ExpectRefused(kCaptureBatchesVariable, "4 8", "one for each batch");
   ExpectRefused(kCaptureMegabytesVariable, "0", "from 1 to 1048576");
   ExpectRefused(kCaptureVerifyVariable, "-1", "at least 0");
+  ExpectRefused(kCaptureBranchesVariable, "0", "from 1 to 64");
+  ExpectRefused(kCaptureBranchesVariable, "65", "from 1 to 64");
 }
 
 }  // namespace

@@ -162,6 +162,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       std::unique_ptr<CudaRecorder> recorder(
           static_cast<CudaRecorder*>(all[i].release()));
       recorder->SetContext(specs_[i].group);
+      recorder->set_most_branches(options_.capture_branches);
       const size_t k = LeaderOf(specs_[i], devices->size(), sizes->size());
       static_cast<CudaGroupDevice*>((*devices)[k].get())
           ->AddRecorder(std::move(recorder));

@@ -19,15 +19,20 @@ limitations under the License.
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/graph_branches.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_memory.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
 #include "tensorflow/core/common_runtime/multistream/memory/recording_memory.h"
+#include "tensorflow/core/common_runtime/multistream/step/recorded_order.h"
 #include "tensorflow/core/common_runtime/multistream/util/executor_compat.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
@@ -144,6 +149,15 @@ absl::Status CheckNodes(const RecordingMemory& memory,
   return absl::OkStatus();
 }
 
+// Shorter branches cost more than they gain, and so do those that leave most of
+// the launches one after the other. All do, where other steps keep the GPU
+// busy.
+constexpr int kLaunchesOfBranch = 8;
+constexpr double kMostOfLength = 0.7;
+constexpr int64_t kFewSteps = 4;
+// At once, as one takes 32 MiB.
+constexpr int kWorkspaces = 4;
+
 class CudaRecording : public Recording {
  public:
   explicit CudaRecording(CudaRecorder* recorder)
@@ -158,9 +172,10 @@ class CudaRecording : public Recording {
 
   // The recorder, which is a session's, may have ended.
   ~CudaRecording() override {
-    if (exec_ != nullptr) {
+    for (CUgraphExec exec : {exec_, with_branches_}) {
+      if (exec == nullptr) continue;
       auto active = Activated(executor_);
-      cuGraphExecDestroy(exec_);
+      cuGraphExecDestroy(exec);
     }
     for (const auto& callback : callbacks_) callback();
   }
@@ -171,29 +186,53 @@ class CudaRecording : public Recording {
   }
 
   absl::Status Record(std::function<absl::Status()> enqueue) override {
-    const CudaRecorder::Uses uses(recorder_, &memory_);
+    CudaRecorder::Uses uses(recorder_, &memory_);
     memory_.Start();
     TF_RETURN_IF_ERROR(RunOnce(enqueue));
-    memory_.Repeat();
     auto active = Activated(executor_);
+    const bool branches = recorder_->most_branches() > 1;
+    CapturesOps captures(HandleOf(stream_));
+    absl::StatusOr<CapturedOps> captured =
+        absl::UnimplementedError("recordings are to have no branches");
     CUgraph graph = nullptr;
-    absl::Status status = Capture(enqueue, &graph);
+    if (branches) uses.Watch(&captures);
+    absl::Status status = Capture(enqueue, &graph, [&] {
+      if (branches) captured = captures.Finish(memory_);
+    });
+    uses.Watch(nullptr);
     if (graph == nullptr) return status;
-    if (status.ok()) status = Instantiate(graph);
+    CUgraph with_branches = nullptr;
+    if (status.ok() && captured.ok()) {
+      status = Branch(enqueue, *captured, &uses, &with_branches);
+    } else if (branches) {
+      VLOG(1) << "A recording has no branches: " << captured.status();
+    }
+    if (status.ok()) status = Instantiate(graph, &exec_);
     cuGraphDestroy(graph);
+    if (with_branches != nullptr) {
+      // It can do without, if there is no memory for both.
+      if (status.ok()) {
+        Instantiate(with_branches, &with_branches_).IgnoreError();
+      }
+      cuGraphDestroy(with_branches);
+    }
     return status;
   }
 
-  absl::Status Launch() override {
+  absl::Status Launch(int64_t running) override {
     auto active = Activated(executor_);
+    const bool branches = with_branches_ != nullptr && running <= kFewSteps;
     return Checked("cuGraphLaunch",
-                   cuGraphLaunch(exec_, HandleOf(group_->stream())));
+                   cuGraphLaunch(branches ? with_branches_ : exec_,
+                                 HandleOf(group_->stream())));
   }
 
   int64_t bytes() const override {
     return memory_.bytes() + contents_.driver_bytes;
   }
-  int64_t workspace_bytes() const override { return contents_.pool_bytes; }
+  int64_t workspace_bytes() const override {
+    return contents_.pool_bytes * workspaces_;
+  }
   int64_t kernels() const override { return contents_.kernels; }
 
  private:
@@ -221,15 +260,18 @@ class CudaRecording : public Recording {
     return status;
   }
 
+  // Calls `at_end` while the stream still captures.
   absl::Status Capture(const std::function<absl::Status()>& enqueue,
-                       CUgraph* graph) {
+                       CUgraph* graph, absl::FunctionRef<void()> at_end) {
     const CUstream stream = HandleOf(stream_);
     const KeepCallbacks keep(stream_, &callbacks_);
+    memory_.Repeat();
     // Relaxed: other threads go on using CUDA as they like.
     TF_RETURN_IF_ERROR(
         Checked("cuStreamBeginCapture",
                 cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED)));
     absl::Status status = enqueue();
+    at_end();
     status.Update(
         Checked("cuStreamEndCapture", cuStreamEndCapture(stream, graph)));
     // Says why, where both are not ok.
@@ -237,17 +279,57 @@ class CudaRecording : public Recording {
     return same.ok() ? status : same;
   }
 
-  absl::Status Instantiate(CUgraph graph) {
+  // Captures the step again if it gains by branches. There is no graph if not,
+  // or if CUDA does not do it.
+  absl::Status Branch(const std::function<absl::Status()>& enqueue,
+                      const CapturedOps& captured, CudaRecorder::Uses* uses,
+                      CUgraph* graph) {
+    int launches = 0, with_workspace = 0;
+    for (const RecordedOp& op : captured.ops) {
+      launches += op.launches;
+      with_workspace += op.takes_workspace;
+    }
+    const int chains =
+        std::min(recorder_->most_branches(), launches / kLaunchesOfBranch);
+    if (chains < 2) return absl::OkStatus();
+    const int workspaces =
+        std::clamp(with_workspace, 1, std::min(chains, kWorkspaces));
+    std::vector<std::vector<int>> waits =
+        OrderOf(captured.ops, chains, workspaces);
+    if (LengthOf(captured.ops, waits) > kMostOfLength * launches) {
+      return absl::OkStatus();
+    }
+    BranchesOps branches(HandleOf(stream_), captured, std::move(waits));
+    absl::Status branched;
+    uses->Watch(&branches);
+    const absl::Status status =
+        Capture(enqueue, graph, [&] { branched = branches.Finish(); });
+    uses->Watch(nullptr);
+    if (branched.ok() && status.ok() && *graph != nullptr) {
+      VLOG(1) << "A recording of group " << group_->index() << " has up to "
+              << chains << " branches";
+      workspaces_ = workspaces;
+      return absl::OkStatus();
+    }
+    VLOG(1) << "A recording has no branches: " << branched << ", " << status;
+    if (*graph != nullptr) cuGraphDestroy(std::exchange(*graph, nullptr));
+    return status;
+  }
+
+  absl::Status Instantiate(CUgraph graph, CUgraphExec* exec) {
     size_t count = 0;
     TF_RETURN_IF_ERROR(
         Checked("cuGraphGetNodes", cuGraphGetNodes(graph, nullptr, &count)));
     std::vector<CUgraphNode> nodes(count);
     TF_RETURN_IF_ERROR(Checked("cuGraphGetNodes",
                                cuGraphGetNodes(graph, nodes.data(), &count)));
-    TF_RETURN_IF_ERROR(CheckNodes(memory_, nodes, &contents_));
+    GraphContents contents;
+    TF_RETURN_IF_ERROR(CheckNodes(memory_, nodes, &contents));
+    contents.driver_bytes += contents_.driver_bytes;
+    contents_ = contents;
     VLOG(1) << "Recorded a step of group " << group_->index() << ": " << count
             << " nodes, " << memory_.bytes() << " bytes";
-    return Checked("cuGraphInstantiate", cuGraphInstantiate(&exec_, graph, 0));
+    return Checked("cuGraphInstantiate", cuGraphInstantiate(exec, graph, 0));
   }
 
   CudaRecorder* const recorder_;
@@ -258,7 +340,9 @@ class CudaRecording : public Recording {
   RecordingMemory memory_;
   Callbacks callbacks_;  // they free what copies of the graph read
   CUgraphExec exec_ = nullptr;
-  GraphContents contents_;
+  CUgraphExec with_branches_ = nullptr;  // if it gains by them
+  GraphContents contents_;               // of both
+  int workspaces_ = 1;                   // that may be in use at once
 };
 
 }  // namespace

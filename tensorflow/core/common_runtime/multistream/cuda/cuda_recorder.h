@@ -15,7 +15,7 @@ limitations under the License.
 
 // How is a step of a CUDA GPU recorded? As a CUDA graph, by stream capture, on
 // a device like its group's that has streams of its own. cuda_gpu_factory.h
-// makes one for each group.
+// makes one for each group. graph_branches.h gives the graph its branches.
 //
 // The recorder shares its group's StreamExecutor, and so its cuBLAS and cuDNN
 // handles, with their workspaces: a recording may use these, as it is launched
@@ -40,6 +40,13 @@ class CudaRecorder : public RecordingDevice<CudaDevice>, public Recorder {
 
   Device* device() override { return this; }
   std::unique_ptr<Recording> NewRecording() override;
+
+  // Of a recording, at once; 1: it is one stream inside.
+  int most_branches() const { return most_branches_; }
+  void set_most_branches(int branches) { most_branches_ = branches; }
+
+ private:
+  int most_branches_ = 1;
 };
 
 }  // namespace multistream

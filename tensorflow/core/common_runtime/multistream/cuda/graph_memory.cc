@@ -58,26 +58,40 @@ const ParameterInfo& DriversParameterInfo() {
   return info;
 }
 
-// Where the last parameter ends.
 template <class Function, class Info>
-int64_t ParameterBytes(Info info, Function function) {
-  if (info == nullptr) return 0;
-  size_t end = 0, offset, size;
-  for (size_t i = 0; info(function, i, &offset, &size) == CUDA_SUCCESS; ++i) {
-    end = std::max(end, offset + size);
+absl::StatusOr<std::vector<ParameterPlace>> PlacesOf(Info info,
+                                                     Function function) {
+  if (info == nullptr) {
+    return absl::UnimplementedError("the driver is older than CUDA 12.4");
   }
-  return static_cast<int64_t>(end);
+  std::vector<ParameterPlace> places;
+  ParameterPlace place;
+  while (info(function, places.size(), &place.offset, &place.size) ==
+         CUDA_SUCCESS) {
+    places.push_back(place);
+  }
+  return places;
 }
 
 }  // namespace
 
-int64_t DriverBytesOfKernel(const CUDA_KERNEL_NODE_PARAMS& kernel) {
+absl::StatusOr<std::vector<ParameterPlace>> ParametersOf(
+    const CUDA_KERNEL_NODE_PARAMS& kernel) {
   const ParameterInfo& info = DriversParameterInfo();
-  const int64_t bytes = kernel.func != nullptr
-                            ? ParameterBytes(info.of_function, kernel.func)
-                            : ParameterBytes(info.of_kernel, kernel.kern);
+  return kernel.func != nullptr ? PlacesOf(info.of_function, kernel.func)
+                                : PlacesOf(info.of_kernel, kernel.kern);
+}
+
+int64_t DriverBytesOfKernel(const CUDA_KERNEL_NODE_PARAMS& kernel) {
+  size_t bytes = 0;  // where the last one ends
+  const auto places = ParametersOf(kernel);
+  if (places.ok()) {
+    for (const ParameterPlace& place : *places) {
+      bytes = std::max(bytes, place.offset + place.size);
+    }
+  }
   VLOG(2) << "A kernel with " << bytes << " bytes of parameters";
-  return DriverBytesOfParameters(bytes);
+  return DriverBytesOfParameters(static_cast<int64_t>(bytes));
 }
 
 int64_t DriverBytesOfParameters(int64_t bytes) {

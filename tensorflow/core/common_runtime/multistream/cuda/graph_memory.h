@@ -18,8 +18,11 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GRAPH_MEMORY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GRAPH_MEMORY_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 
 namespace tensorflow {
@@ -28,6 +31,15 @@ namespace multistream {
 // Bytes for a node that launches `kernel`: more, the more parameters it has.
 // Those of any other node if the driver cannot tell: before CUDA 12.4.
 int64_t DriverBytesOfKernel(const CUDA_KERNEL_NODE_PARAMS& kernel);
+
+// Where each of a kernel's parameters is among all of them, in bytes. An error:
+// the driver cannot tell.
+struct ParameterPlace {
+  size_t offset;
+  size_t size;
+};
+absl::StatusOr<std::vector<ParameterPlace>> ParametersOf(
+    const CUDA_KERNEL_NODE_PARAMS& kernel);
 
 // Bytes for a kernel with so many bytes of parameters.
 int64_t DriverBytesOfParameters(int64_t bytes);

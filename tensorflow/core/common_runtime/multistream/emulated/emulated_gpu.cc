@@ -38,11 +38,13 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/config/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/config/session_config.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/checked_uses.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/memory/pool_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/step/op_uses.h"
 #include "tensorflow/core/common_runtime/multistream/step/recording.h"
 #include "tensorflow/core/common_runtime/multistream/step/recording_device.h"
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
@@ -222,16 +224,28 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
 
     absl::Status Record(std::function<absl::Status()> enqueue) override {
       enqueue_ = std::move(enqueue);
+      CheckedUses checked(&memory_);
       {
-        const Uses uses(recorder_, &memory_);
+        Uses uses(recorder_, &memory_);
+        uses.Watch(&checked);
         memory_.Start();
         TF_RETURN_IF_ERROR(enqueue_());
       }
-      return Launch();
+      checked.Again();
+      return Repeat(&checked);
     }
 
-    absl::Status Launch() override {
-      const Uses uses(recorder_, &memory_);
+    absl::Status Launch(int64_t) override {
+      return Repeat(/*watcher=*/nullptr);
+    }
+
+    int64_t bytes() const override { return memory_.bytes(); }
+    int64_t kernels() const override { return kernels_; }
+
+   private:
+    absl::Status Repeat(OpWatcher* watcher) {
+      Uses uses(recorder_, &memory_);
+      uses.Watch(watcher);
       memory_.Repeat();
       const int64_t traced = recorder_->kernels_traced();
       const absl::Status status = enqueue_();
@@ -245,10 +259,6 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
       return same.ok() ? status : same;
     }
 
-    int64_t bytes() const override { return memory_.bytes(); }
-    int64_t kernels() const override { return kernels_; }
-
-   private:
     EmulatedRecorder* const recorder_;
     RecordingMemory memory_;
     std::function<absl::Status()> enqueue_;

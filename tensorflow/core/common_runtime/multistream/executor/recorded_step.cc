@@ -381,7 +381,7 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   const int64_t began = Trace::Begin();
   if (status.ok()) {
     SetVariables(*call);
-    status = recording_->Launch();
+    status = recording_->Launch(leader_->gpu_groups()->running_steps());
     DropVariables();
     if (!status.ok() && step_.changes_variables) {
       // It may have changed some of them: it is not to run again.
@@ -575,13 +575,18 @@ absl::StatusOr<bool> RecordedStep::AreInPlace(
 }
 
 absl::Status RecordedStep::CheckChanged(const CapturedCall& call) const {
+  if (!step_.changes_variables) return absl::OkStatus();
+  std::vector<const Var*> sorted;
+  for (const auto& variable : call.variables()) {
+    sorted.push_back(variable.get());
+  }
+  std::sort(sorted.begin(), sorted.end());
   for (size_t i = 0; i < step_.variables.size(); ++i) {
     if (!step_.variables[i].changed) continue;
     Var* variable = call.variables()[i].get();
-    if (std::count_if(call.variables().begin(), call.variables().end(),
-                      [variable](const auto& other) {
-                        return other.get() == variable;
-                      }) > 1) {
+    const auto [first, last] =
+        std::equal_range(sorted.begin(), sorted.end(), variable);
+    if (last - first > 1) {
       return absl::FailedPreconditionError(
           "it takes a variable that it changes twice");
     }

@@ -78,6 +78,7 @@ class RecordingMemory::Part : public Allocator {
       block.earlier_users += std::exchange(block.users, 0);
     }
     next_ = 0;
+    given_.clear();
     differs_.clear();
   }
 
@@ -100,6 +101,25 @@ class RecordingMemory::Part : public Allocator {
       }
     }
     return false;
+  }
+
+  Spans All() const {
+    absl::MutexLock lock(&mu_);
+    Spans all;
+    for (const Block& block : blocks_) {
+      all.emplace_back(block.address, block.bytes);
+    }
+    return all;
+  }
+
+  Spans TakeGiven() {
+    absl::MutexLock lock(&mu_);
+    Spans given;
+    for (const size_t i : given_) {
+      given.emplace_back(blocks_[i].address, blocks_[i].bytes);
+    }
+    given_.clear();
+    return given;
   }
 
   int64_t bytes() const {
@@ -173,6 +193,7 @@ class RecordingMemory::Part : public Allocator {
   void* Use(size_t i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     ++blocks_[i].users;
     ++in_use_;
+    given_.push_back(i);
     return blocks_[i].address;
   }
 
@@ -186,6 +207,7 @@ class RecordingMemory::Part : public Allocator {
   std::vector<std::pair<size_t, size_t>> sequence_ ABSL_GUARDED_BY(mu_);
   bool repeats_ ABSL_GUARDED_BY(mu_) = false;
   size_t next_ ABSL_GUARDED_BY(mu_) = 0;  // of the sequence, in a repeat
+  std::vector<size_t> given_ ABSL_GUARDED_BY(mu_);  // blocks, of this run
   std::string differs_ ABSL_GUARDED_BY(mu_);
   int64_t in_use_ ABSL_GUARDED_BY(mu_) = 0;
 };
@@ -251,6 +273,12 @@ bool RecordingMemory::IsDevice(const void* address, size_t bytes) const {
 
 bool RecordingMemory::IsPinned(const void* address, size_t bytes) const {
   return pinned_->Contains(address, bytes);
+}
+
+RecordingMemory::Spans RecordingMemory::All() const { return device_->All(); }
+
+RecordingMemory::Spans RecordingMemory::TakeGiven() {
+  return device_->TakeGiven();
 }
 
 int64_t RecordingMemory::bytes() const {

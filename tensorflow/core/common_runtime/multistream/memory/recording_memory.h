@@ -31,6 +31,7 @@ limitations under the License.
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -74,6 +75,12 @@ class RecordingMemory {
   // pinned one.
   bool IsDevice(const void* address, size_t bytes) const;
   bool IsPinned(const void* address, size_t bytes) const;
+
+  // Memory of the device, by address and bytes: all of it, and what the current
+  // run was given since this was last called.
+  using Spans = std::vector<std::pair<const void*, size_t>>;
+  Spans All() const;
+  Spans TakeGiven();
 
   // Of the device and the host together.
   int64_t bytes() const;

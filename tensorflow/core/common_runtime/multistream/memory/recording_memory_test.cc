@@ -153,6 +153,56 @@ TEST_F(RecordingMemoryTest, PinnedMemoryIsNotUsedAgain) {
   pinned->DeallocateRaw(b);
 }
 
+TEST_F(RecordingMemoryTest, AllOfTheDevicesMemoryCanBeToldOnce) {
+  using Spans = RecordingMemory::Spans;
+  EXPECT_EQ(memory_->All(), Spans());
+  void* input = Take(100);
+  void* pinned = memory_->pinned()->AllocateRaw(64, 100);
+  memory_->Start();
+  void* a = Take(1000);
+  Free(a);
+  EXPECT_EQ(Take(600), a);
+  const Spans all = {{input, 100}, {a, 1000}};
+  EXPECT_EQ(memory_->All(), all);
+  Free(a);
+  EXPECT_EQ(memory_->All(), all);
+  memory_->Repeat();
+  EXPECT_EQ(memory_->All(), all);
+  memory_->pinned()->DeallocateRaw(pinned);
+  Free(input);
+}
+
+TEST_F(RecordingMemoryTest, WhatARunWasGivenIsToldOnce) {
+  using Spans = RecordingMemory::Spans;
+  void* input = Take(100);
+  void* pinned = memory_->pinned()->AllocateRaw(64, 100);
+  EXPECT_EQ(memory_->TakeGiven(), Spans({{input, 100}}));
+  EXPECT_EQ(memory_->TakeGiven(), Spans());
+  memory_->Start();
+  void* a = nullptr;
+  for (int run = 0; run < 2; ++run) {
+    a = Take(1000);
+    EXPECT_EQ(memory_->TakeGiven(), Spans({{a, 1000}}));
+    Free(a);
+    void* again = Take(600);  // in its place, which is used as a whole
+    void* b = Take(50);
+    Free(b);
+    EXPECT_EQ(memory_->TakeGiven(), Spans({{again, 1000}, {b, 50}}));
+    EXPECT_EQ(again, a);
+    Free(again);
+    memory_->Repeat();
+  }
+  // What a run that has ended was given is not the next one's.
+  Free(Take(1000));
+  memory_->Repeat();
+  EXPECT_EQ(memory_->TakeGiven(), Spans());
+  // Nor is what it asked for in vain.
+  EXPECT_EQ(Take(1), nullptr);
+  EXPECT_EQ(memory_->TakeGiven(), Spans());
+  memory_->pinned()->DeallocateRaw(pinned);
+  Free(input);
+}
+
 TEST_F(RecordingMemoryTest, MemoryThatIsStillUsedIsNotFreed) {
   memory_->Start();
   Allocator* device = memory_->device();

@@ -20,7 +20,7 @@ limitations under the License.
 //
 //   NewRecording()       memory that stays where it is, for the inputs first
 //   Record(enqueue)      `enqueue` launches the step's ops on device()
-//   Launch(), Launch()   the same work on the same memory, on the group's
+//   Launch, Launch       the same work on the same memory, on the group's
 //                        stream
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_RECORDING_H_
@@ -59,9 +59,10 @@ class Recording {
   // or FailedPrecondition say why the step is nothing to record.
   virtual absl::Status Record(std::function<absl::Status()> enqueue) = 0;
 
-  // Enqueues the step on the group's stream. Who calls it has the group's
+  // Enqueues the step on the group's stream. `running` steps of the GPU have
+  // started and not ended, this one among them. Who calls it has the group's
   // launch_mu, as a step's memory is one launch's at a time.
-  virtual absl::Status Launch() = 0;
+  virtual absl::Status Launch(int64_t running) = 0;
 
   // Of memory on the device and the host, and what the driver may have for it.
   virtual int64_t bytes() const = 0;

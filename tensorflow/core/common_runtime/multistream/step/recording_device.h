@@ -21,14 +21,18 @@ limitations under the License.
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_RECORDING_DEVICE_H_
 
 #include <atomic>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/multistream/memory/recording_memory.h"
+#include "tensorflow/core/common_runtime/multistream/step/op_uses.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_variables.h"
+#include "tensorflow/core/common_runtime/multistream/step/recorded_order.h"
 #include "tensorflow/core/common_runtime/multistream/step/recording.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
@@ -74,7 +78,8 @@ class RecordingDevice : public Base {
   // those of the group, whose StreamExecutor the recorder has.
   void Compute(OpKernel* kernel, OpKernelContext* context) override {
     const GroupOnThread on_thread(group_);
-    if (RecordingMemory* memory = memory_.load(std::memory_order_acquire)) {
+    RecordingMemory* memory = memory_.load(std::memory_order_acquire);
+    if (memory != nullptr) {
       ForEachVariable(context, [memory](Var* variable) {
         tf_shared_lock lock(*variable->mu());
         memory->NoteRead(variable->tensor()->data());
@@ -89,7 +94,21 @@ class RecordingDevice : public Base {
           context->input(i).dims(), " dimensions")));
       return;
     }
+    if (memory == nullptr || watcher_ == nullptr) {
+      Base::Compute(kernel, context);
+      return;
+    }
+    OpUses uses(memory, kernel, context);
+    memory->TakeGiven();
+    watcher_->Begins(kernel->name());
     Base::Compute(kernel, context);
+    std::vector<MemoryUse> given;
+    for (const auto& [address, bytes] : memory->TakeGiven()) {
+      const uint64_t begin = reinterpret_cast<uint64_t>(address);
+      given.push_back({begin, begin + bytes, /*writes=*/true});
+    }
+    watcher_->Launched(kernel->name(),
+                       std::move(uses).WithMade(context, given));
   }
   static constexpr int kMostDims = 7;
 
@@ -100,7 +119,14 @@ class RecordingDevice : public Base {
         : device_(device), lock_(&device->mu_) {
       device_->memory_.store(memory, std::memory_order_release);
     }
-    ~Uses() { device_->memory_.store(nullptr, std::memory_order_release); }
+    ~Uses() {
+      device_->watcher_ = nullptr;
+      device_->memory_.store(nullptr, std::memory_order_release);
+    }
+
+    // Tells `watcher` of the ops from now on, on the thread that calls it;
+    // nullptr: nobody.
+    void Watch(OpWatcher* watcher) { device_->watcher_ = watcher; }
 
    private:
     RecordingDevice* const device_;
@@ -112,6 +138,7 @@ class RecordingDevice : public Base {
   Device* leader_ = nullptr;
   absl::Mutex mu_;
   std::atomic<RecordingMemory*> memory_{nullptr};
+  OpWatcher* watcher_ = nullptr;  // of the thread that records
 };
 
 }  // namespace multistream

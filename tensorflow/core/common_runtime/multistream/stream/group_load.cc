@@ -39,11 +39,13 @@ void GroupLoad::StartOn(int group) {
 void GroupLoad::CountStart(int group) {
   ++steps_[group].started;
   ++steps_[group].running;
+  running_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void GroupLoad::End(int group, bool ok) {
   absl::MutexLock lock(&mu_);
   --steps_[group].running;
+  running_.fetch_sub(1, std::memory_order_relaxed);
   if (!ok) ++steps_[group].failed;
 }
 

@@ -19,6 +19,7 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_LOAD_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_LOAD_H_
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -47,6 +48,8 @@ class GroupLoad {
   void End(int group, bool ok);
 
   Steps steps(int group) const;
+  // Of all groups.
+  int64_t running() const { return running_.load(std::memory_order_relaxed); }
 
  private:
   void CountStart(int group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -54,6 +57,7 @@ class GroupLoad {
   mutable absl::Mutex mu_;
   std::vector<Steps> steps_ ABSL_GUARDED_BY(mu_);
   int next_ ABSL_GUARDED_BY(mu_) = 0;
+  std::atomic<int64_t> running_{0};
 };
 
 }  // namespace multistream

@@ -1,0 +1,383 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/cuda/graph_branches.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
+#include "xla/stream_executor/cuda/cuda_status.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+absl::Status Checked(const char* call, CUresult result) {
+  return se::cuda::ToStatus(result, absl::StrCat(call, " failed"));
+}
+
+constexpr uint64_t kPage = 4096;
+
+bool IsIn(uint64_t value, absl::Span<const MemoryUse> uses) {
+  return std::any_of(uses.begin(), uses.end(), [value](const MemoryUse& use) {
+    return value >= use.begin && value < use.end;
+  });
+}
+
+// Where the memory at an address was allocated, by CUDA; 0: nowhere.
+uint64_t AllocationOf(uint64_t address) {
+  constexpr uint64_t kLowest = uint64_t{1} << 16;
+  CUdeviceptr begin = 0;
+  if (address < kLowest ||
+      cuPointerGetAttribute(&begin, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                            address) != CUDA_SUCCESS) {
+    return 0;
+  }
+  return begin;
+}
+
+// Memory that is all used alike, by address: what overlaps is one.
+std::vector<MemoryUse> Merged(std::vector<MemoryUse> uses) {
+  std::sort(uses.begin(), uses.end(),
+            [](const MemoryUse& a, const MemoryUse& b) {
+              return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+            });
+  std::vector<MemoryUse> merged;
+  for (const MemoryUse& use : uses) {
+    if (merged.empty() || use.begin >= merged.back().end) {
+      merged.push_back(use);
+    } else {
+      merged.back().end = std::max(merged.back().end, use.end);
+    }
+  }
+  return merged;
+}
+
+// The one that has an address, or nullptr.
+const MemoryUse* Find(const std::vector<MemoryUse>& merged, uint64_t address) {
+  const auto after = std::upper_bound(
+      merged.begin(), merged.end(), address,
+      [](uint64_t value, const MemoryUse& use) { return value < use.begin; });
+  if (after == merged.begin() || address >= std::prev(after)->end) {
+    return nullptr;
+  }
+  return &*std::prev(after);
+}
+
+// The graph that a stream captures, and where the stream's next node comes
+// after.
+absl::StatusOr<CUgraph> GraphOf(CUstream stream,
+                                std::vector<CUgraphNode>* ends) {
+  CUstreamCaptureStatus status;
+  cuuint64_t id;
+  CUgraph graph = nullptr;
+  const CUgraphNode* nodes = nullptr;
+  const CUgraphEdgeData* edges = nullptr;
+  size_t count = 0;
+  TF_RETURN_IF_ERROR(
+      Checked("cuStreamGetCaptureInfo",
+              cuStreamGetCaptureInfo_v3(stream, &status, &id, &graph, &nodes,
+                                        &edges, &count)));
+  if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+    return absl::InternalError("the stream does not capture any more");
+  }
+  if (ends != nullptr) ends->assign(nodes, nodes + count);
+  return graph;
+}
+
+}  // namespace
+
+void CapturesOps::Begins(const std::string&) {
+  Add("", {}, /*is_no_ops=*/true);
+}
+
+void CapturesOps::Launched(const std::string& op, std::vector<MemoryUse> uses) {
+  Add(op, std::move(uses), /*is_no_ops=*/false);
+}
+
+void CapturesOps::Add(const std::string& name, std::vector<MemoryUse> uses,
+                      bool is_no_ops) {
+  if (!status_.ok()) return;
+  absl::StatusOr<std::vector<CUgraphNode>> nodes = NewNodes();
+  if (!nodes.ok()) {
+    status_ = nodes.status();
+    return;
+  }
+  if (nodes->empty()) {
+    if (!is_no_ops) captured_.calls.push_back({});
+    return;
+  }
+  captured_.calls.push_back(
+      {static_cast<int>(captured_.ops.size()), is_no_ops});
+  names_.push_back(name);
+  RecordedOp& op = captured_.ops.emplace_back();
+  op.uses = std::move(uses);
+  op.alone = is_no_ops;
+  pool_allocations_ = 0;
+  pool_memory_.clear();
+  const size_t before = unknown_.size();
+  for (const CUgraphNode node : *nodes) status_.Update(AddNode(node, &op));
+  // Not one of its uses: while ops come one after the other, each is given the
+  // same memory of the pool. Those that run side by side are not.
+  unknown_.erase(std::remove_if(unknown_.begin() + before, unknown_.end(),
+                                [this](const Unknown& it) {
+                                  return IsIn(it.value, pool_memory_);
+                                }),
+                 unknown_.end());
+  if (pool_allocations_ != 0) {
+    status_.Update(absl::UnimplementedError(
+        absl::StrCat("'", name, "' keeps memory of the stream")));
+  }
+}
+
+absl::StatusOr<std::vector<CUgraphNode>> CapturesOps::NewNodes() {
+  TF_ASSIGN_OR_RETURN(const CUgraph graph, GraphOf(stream_, nullptr));
+  size_t count = 0;
+  TF_RETURN_IF_ERROR(
+      Checked("cuGraphGetNodes", cuGraphGetNodes(graph, nullptr, &count)));
+  std::vector<CUgraphNode> fresh;
+  if (count == known_.size()) return fresh;
+  std::vector<CUgraphNode> all(count);
+  TF_RETURN_IF_ERROR(
+      Checked("cuGraphGetNodes", cuGraphGetNodes(graph, all.data(), &count)));
+  for (const CUgraphNode node : all) {
+    if (known_.insert(node).second) fresh.push_back(node);
+  }
+  return fresh;
+}
+
+absl::Status CapturesOps::AddNode(CUgraphNode node, RecordedOp* op) {
+  ++op->launches;
+  CUgraphNodeType type;
+  TF_RETURN_IF_ERROR(
+      Checked("cuGraphNodeGetType", cuGraphNodeGetType(node, &type)));
+  switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      return AddKernel(node, op);
+    case CU_GRAPH_NODE_TYPE_MEMCPY: {
+      CUDA_MEMCPY3D copy;
+      TF_RETURN_IF_ERROR(Checked("cuGraphMemcpyNodeGetParams",
+                                 cuGraphMemcpyNodeGetParams(node, &copy)));
+      if (copy.srcMemoryType != CU_MEMORYTYPE_HOST) {
+        AddValue(copy.srcDevice, op);
+      } else if (copy.Height <= 1 && copy.Depth <= 1) {
+        copied_.push_back({static_cast<int>(op - captured_.ops.data()),
+                           copy.srcHost, copy.WidthInBytes});
+      }
+      // Of the host's memory, see CheckCopied.
+      if (copy.dstMemoryType != CU_MEMORYTYPE_HOST) {
+        AddValue(copy.dstDevice, op);
+      }
+      return absl::OkStatus();
+    }
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+      CUDA_MEMSET_NODE_PARAMS set;
+      TF_RETURN_IF_ERROR(Checked("cuGraphMemsetNodeGetParams",
+                                 cuGraphMemsetNodeGetParams(node, &set)));
+      AddValue(set.dst, op);
+      return absl::OkStatus();
+    }
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+      CUDA_MEM_ALLOC_NODE_PARAMS taken;
+      TF_RETURN_IF_ERROR(Checked("cuGraphMemAllocNodeGetParams",
+                                 cuGraphMemAllocNodeGetParams(node, &taken)));
+      pool_memory_.push_back({taken.dptr, taken.dptr + taken.bytesize, true});
+      op->takes_workspace = true;
+      ++pool_allocations_;
+      return absl::OkStatus();
+    }
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      --pool_allocations_;
+      return absl::OkStatus();
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      return absl::OkStatus();
+    default:
+      op->alone = true;
+      return absl::OkStatus();
+  }
+}
+
+absl::Status CapturesOps::AddKernel(CUgraphNode node, RecordedOp* op) {
+  CUDA_KERNEL_NODE_PARAMS kernel;
+  TF_RETURN_IF_ERROR(Checked("cuGraphKernelNodeGetParams",
+                             cuGraphKernelNodeGetParams(node, &kernel)));
+  absl::StatusOr<std::vector<ParameterPlace>> places = parameters_(kernel);
+  if (!places.ok()) return places.status();
+  if (kernel.kernelParams == nullptr && !places->empty()) {
+    op->alone = true;  // they are somewhere else
+    return absl::OkStatus();
+  }
+  for (size_t i = 0; i < places->size(); ++i) {
+    const char* parameter = static_cast<const char*>(kernel.kernelParams[i]);
+    // A pointer in a structure is where one may be in a kernel's parameters.
+    size_t at = (8 - (*places)[i].offset % 8) % 8;
+    for (; at + 8 <= (*places)[i].size; at += 8) {
+      uint64_t value;
+      std::memcpy(&value, parameter + at, sizeof(value));
+      AddValue(value, op);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void CapturesOps::AddValue(uint64_t value, RecordedOp* op) {
+  if (IsIn(value, op->uses)) return;
+  unknown_.push_back({static_cast<int>(op - captured_.ops.data()), value});
+}
+
+absl::StatusOr<CapturedOps> CapturesOps::Finish(const RecordingMemory& memory) {
+  Add("", {}, /*is_no_ops=*/true);
+  TF_RETURN_IF_ERROR(status_);
+  // Kernels that take many tensors have their pointers from such a copy.
+  for (const auto& [i, from, bytes] : copied_) {
+    if (!memory.IsPinned(from, bytes)) continue;
+    for (size_t at = 0; at + sizeof(uint64_t) <= bytes; at += 8) {
+      uint64_t value;
+      std::memcpy(&value, static_cast<const char*>(from) + at, sizeof(value));
+      AddValue(value, &captured_.ops[i]);
+    }
+  }
+  std::vector<MemoryUse> uses;
+  absl::flat_hash_set<uint64_t> regions;
+  for (const auto& [address, bytes] : memory.All()) {
+    const uint64_t begin = reinterpret_cast<uint64_t>(address);
+    uses.push_back({begin, begin + bytes});
+    regions.insert(AllocationOf(begin));
+  }
+  for (const RecordedOp& op : captured_.ops) {
+    uses.insert(uses.end(), op.uses.begin(), op.uses.end());
+  }
+  const std::vector<MemoryUse> known = Merged(std::move(uses));
+  int of_others = 0, of_libraries = 0;
+  for (const auto& [i, value] : unknown_) {
+    RecordedOp& op = captured_.ops[i];
+    if (IsIn(value, op.uses)) continue;
+    if (const MemoryUse* other = Find(known, value)) {
+      // Nobody has said so; maybe a kernel has it from the stack.
+      op.uses.push_back({other->begin, other->end, /*writes=*/true});
+      VLOG(2) << "'" << names_[i] << "' may use memory of other ops";
+      ++of_others;
+      continue;
+    }
+    const uint64_t allocation = AllocationOf(value);
+    if (allocation == 0 ||
+        memory.IsPinned(reinterpret_cast<const void*>(value), 1)) {
+      continue;  // a number, or what each launch copies
+    }
+    // A library's own, such as a workspace: for one op at a time. All of it,
+    // but for what is in a large region of an allocator.
+    MemoryUse use{allocation, allocation + 1, /*writes=*/true};
+    if (regions.contains(allocation)) {
+      use.begin = value / kPage * kPage;
+      use.end = use.begin + 2 * kPage;
+    }
+    op.uses.push_back(use);
+    VLOG(2) << "'" << names_[i] << "' may use memory of a library";
+    ++of_libraries;
+  }
+  VLOG(1) << captured_.ops.size() << " ops launch something; they may use "
+          << of_others << " places of others, " << of_libraries
+          << " of libraries";
+  return std::move(captured_);
+}
+
+BranchesOps::BranchesOps(CUstream stream, const CapturedOps& captured,
+                         std::vector<std::vector<int>> waits)
+    : stream_(stream),
+      captured_(captured),
+      waits_(std::move(waits)),
+      ends_(captured.ops.size()) {}
+
+bool BranchesOps::IsNextNoOps() const {
+  return call_ < captured_.calls.size() && captured_.calls[call_].is_no_ops;
+}
+
+void BranchesOps::Begins(const std::string&) {
+  if (IsNextNoOps()) After();
+  Before();
+}
+
+void BranchesOps::Launched(const std::string&, std::vector<MemoryUse>) {
+  After();
+  if (IsNextNoOps()) Before();
+}
+
+absl::Status BranchesOps::Finish() {
+  if (IsNextNoOps()) After();
+  TF_RETURN_IF_ERROR(status_);
+  if (call_ != captured_.calls.size()) {
+    return absl::UnimplementedError("it has fewer ops the second time");
+  }
+  std::vector<CUgraphNode> ends;
+  TF_ASSIGN_OR_RETURN(const size_t nodes, CountNodes(&ends));
+  if (nodes != nodes_) {
+    return absl::UnimplementedError("something else was launched at the end");
+  }
+  return absl::OkStatus();
+}
+
+void BranchesOps::Before() {
+  if (!status_.ok()) return;
+  if (call_ >= captured_.calls.size()) {
+    status_ = absl::UnimplementedError("it has more ops the second time");
+    return;
+  }
+  const int op = captured_.calls[call_].op;
+  if (op < 0) return;
+  std::vector<CUgraphNode> ends;
+  for (const int before : waits_[op]) {
+    ends.insert(ends.end(), ends_[before].begin(), ends_[before].end());
+  }
+  const size_t count = ends.size();
+  ends.resize(std::max<size_t>(count, 1));
+  status_ = Checked(
+      "cuStreamUpdateCaptureDependencies",
+      cuStreamUpdateCaptureDependencies(stream_, ends.data(), count,
+                                        CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+}
+
+void BranchesOps::After() {
+  if (!status_.ok()) return;
+  const int op = captured_.calls[call_++].op;
+  std::vector<CUgraphNode> ends;
+  const absl::StatusOr<size_t> nodes = CountNodes(&ends);
+  if (!nodes.ok()) {
+    status_ = nodes.status();
+    return;
+  }
+  const size_t expected = op < 0 ? 0 : captured_.ops[op].launches;
+  if (*nodes != nodes_ + expected) {
+    status_ = absl::UnimplementedError("an op launched something else");
+    return;
+  }
+  nodes_ = *nodes;
+  if (op >= 0) ends_[op] = std::move(ends);
+}
+
+absl::StatusOr<size_t> BranchesOps::CountNodes(std::vector<CUgraphNode>* ends) {
+  TF_ASSIGN_OR_RETURN(const CUgraph graph, GraphOf(stream_, ends));
+  size_t count = 0;
+  TF_RETURN_IF_ERROR(
+      Checked("cuGraphGetNodes", cuGraphGetNodes(graph, nullptr, &count)));
+  return count;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

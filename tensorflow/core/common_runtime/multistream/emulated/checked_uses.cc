@@ -1,0 +1,82 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/emulated/checked_uses.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "tensorflow/core/platform/logging.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+constexpr char kRubbish = static_cast<char>(0xB7);
+// Of memory, times ops: what is larger would take too long.
+constexpr int64_t kMostBytes = int64_t{1} << 29;
+
+}  // namespace
+
+void CheckedUses::Again() {
+  const int64_t ops = static_cast<int64_t>(ops_.size());
+  again_ = true;
+  if (ops > 0 && memory_->bytes() > kMostBytes / ops) ops_.clear();
+}
+
+void CheckedUses::Begins(const std::string& op) {
+  // Not the same work: then the step is not recorded.
+  if (!again_ || next_ >= ops_.size() || ops_[next_].name != op) return;
+  const std::vector<MemoryUse>& uses = ops_[next_].uses;
+  for (const auto& [address, bytes] : memory_->All()) {
+    const uint64_t begin = reinterpret_cast<uint64_t>(address);
+    const uint64_t end = begin + bytes;
+    bool is_used = false, is_written = false;
+    for (const MemoryUse& use : uses) {
+      if (use.begin >= end || use.end <= begin) continue;
+      is_used = true;
+      is_written = is_written || use.writes;
+    }
+    if (!is_written) Keep(begin, end, is_used);
+  }
+}
+
+void CheckedUses::Keep(uint64_t begin, uint64_t end, bool is_used) {
+  auto* at = reinterpret_cast<char*>(begin);
+  kept_.push_back({at, std::string(at, end - begin), !is_used});
+  if (!is_used) std::memset(at, kRubbish, end - begin);
+}
+
+void CheckedUses::Launched(const std::string& op, std::vector<MemoryUse> uses) {
+  if (!again_) {
+    ops_.push_back({op, std::move(uses)});
+    return;
+  }
+  ++next_;
+  for (const auto& [at, had, is_rubbish] : kept_) {
+    const bool is_as_it_was =
+        is_rubbish ? std::all_of(at, at + had.size(),
+                                 [](char c) { return c == kRubbish; })
+                   : std::memcmp(at, had.data(), had.size()) == 0;
+    CHECK(is_as_it_was) << "'" << op << "' changed memory that it is said "
+                        << (is_rubbish ? "not to use" : "to read only");
+    std::memcpy(at, had.data(), had.size());
+  }
+  kept_.clear();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,69 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Do the ops of a recorded step use what they are said to use, and nothing
+// else? The order in which a CUDA graph runs them depends on it. An emulated
+// GPU's memory can be looked at, so each of its recordings is checked once.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_CHECKED_USES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_CHECKED_USES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/memory/recording_memory.h"
+#include "tensorflow/core/common_runtime/multistream/step/op_uses.h"
+#include "tensorflow/core/common_runtime/multistream/step/recorded_order.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Watches a step's first run and, after Again, a repeat. Meanwhile each op
+// finds rubbish where it is said to use nothing. Ends the process if an op
+// changes what it should not; if it reads that, the step gives rubbish.
+class CheckedUses : public OpWatcher {
+ public:
+  explicit CheckedUses(const RecordingMemory* memory) : memory_(memory) {}
+
+  void Again();
+
+  void Begins(const std::string& op) override;
+  void Launched(const std::string& op, std::vector<MemoryUse> uses) override;
+
+ private:
+  // Some of the recording's memory, and what it had before the op.
+  struct Kept {
+    char* at;
+    std::string had;
+    bool is_rubbish;  // now
+  };
+  void Keep(uint64_t begin, uint64_t end, bool is_used);
+
+  const RecordingMemory* const memory_;
+  bool again_ = false;
+  struct Op {
+    std::string name;
+    std::vector<MemoryUse> uses;
+  };
+  std::vector<Op> ops_;  // of the first run
+  size_t next_ = 0;      // of the repeat
+  std::vector<Kept> kept_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_CHECKED_USES_H_
