@@ -212,7 +212,7 @@ def request(model: str = "toy", signature: str = "", **inputs: Any) -> Any:
 
 
 def slow(n: int) -> Any:
-    """A request that takes some 0.1 ms for each unit of n, or more."""
+    """A request that takes some 0.01 ms for each unit of n, or more."""
     return request(signature="slow", n=np.int32(n))
 
 

@@ -134,7 +134,7 @@ def test_replaced_version_stays_until_its_last_call_has_ended(
     old = max(states(server))
     # Calls by tf.cuda.serving_callable run to their end.
     lock_free = "--lock-free" in server.options
-    call = server.predictions.Predict.future(slow(8_000 if lock_free else 2_000_000_000))
+    call = server.predictions.Predict.future(slow(200_000 if lock_free else 2_000_000_000))
     until(lambda: server.total("model_server_calls_running"))
     part = saved.copy(toy.parent / "next", 1)
     (part / "1").rename(toy / str(old + 1))

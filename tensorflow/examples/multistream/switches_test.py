@@ -73,10 +73,14 @@ SWITCHES: dict[str, dict[str, dict[str, str]]] = {
         },
     },
 }
-# On a GPU only: an emulated one has no such allocator, and nothing in its contexts.
+# On a GPU only: an emulated one has no such allocator, nothing in its contexts, and no graphs.
 ON_GPU: dict[str, dict[str, dict[str, str]]] = {
     "memory": {"async": {"TF_GPU_ALLOCATOR": "cuda_malloc_async"}},
     "contexts": {"one": {}, "two": {"TF_GPU_CONTEXT_COUNT": "2"}},
+    "branches": {
+        "none": {},
+        "eight": {"TF_MULTI_STREAM_CAPTURE_BRANCHES": "8", "TF_MULTI_STREAM_CAPTURE": "auto"},
+    },
 }
 
 

@@ -384,5 +384,25 @@ absl::Status CapturedCall::Give(const std::vector<Tensor>& outputs) const {
   return absl::OkStatus();
 }
 
+UsesVariables::UsesVariables(GpuGroups* gpu, const CapturedCall& call,
+                             bool changes)
+    : gpu_(gpu), call_(call), changes_(changes) {
+  if (call_.state().empty()) return;
+  if (changes_) {
+    gpu_->BeginMove(call_.state());
+  } else {
+    gpu_->BeginRead(call_.group(), call_.state());
+  }
+}
+
+UsesVariables::~UsesVariables() {
+  if (call_.state().empty()) return;
+  if (changes_) {
+    gpu_->EndMove(call_.state());
+  } else {
+    gpu_->EndRead(call_.group(), call_.state());
+  }
+}
+
 }  // namespace multistream
 }  // namespace tensorflow

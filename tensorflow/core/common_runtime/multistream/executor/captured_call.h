@@ -180,6 +180,22 @@ class CapturedCall {
   std::shared_ptr<const Padding> padding_;
 };
 
+// While it lives, nobody changes the variables that the call's step reads; nor
+// does anybody read them, if the step `changes` variables: all at once, as two
+// such steps may each read what the other one changes.
+class UsesVariables {
+ public:
+  UsesVariables(GpuGroups* gpu, const CapturedCall& call, bool changes);
+  ~UsesVariables();
+  UsesVariables(const UsesVariables&) = delete;
+  UsesVariables& operator=(const UsesVariables&) = delete;
+
+ private:
+  GpuGroups* const gpu_;
+  const CapturedCall& call_;
+  const bool changes_;
+};
+
 }  // namespace multistream
 }  // namespace tensorflow
 

@@ -124,5 +124,29 @@ absl::Status ChangedVariables::Copy(const Tensor& from, Tensor* to) {
   return status;
 }
 
+absl::Status SavedVariables::Save(const Tensor& value) {
+  // Others wait for the variable: nobody waits for memory meanwhile.
+  AllocationAttributes no_retry;
+  no_retry.retry_on_failure = false;
+  Tensor copy(allocator_, value.dtype(), value.shape(), no_retry);
+  if (!copy.IsInitialized()) {
+    return absl::ResourceExhaustedError(
+        "there is no memory for what its variables were");
+  }
+  TF_RETURN_IF_ERROR(
+      group_->CopyOnDevice(value.data(), copy.data(), value.TotalBytes()));
+  saved_.push_back({value.data(), std::move(copy)});
+  return absl::OkStatus();
+}
+
+absl::Status SavedVariables::Restore() {
+  absl::Status status;
+  for (const auto& [memory, copy] : saved_) {
+    status.Update(group_->CopyOnDevice(copy.data(), memory, copy.TotalBytes()));
+  }
+  group_->WhenCompleted([saved = std::move(saved_)] {});
+  return status;
+}
+
 }  // namespace multistream
 }  // namespace tensorflow

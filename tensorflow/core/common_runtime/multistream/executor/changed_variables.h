@@ -29,11 +29,14 @@ limitations under the License.
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_CHANGED_VARIABLES_H_
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
 
@@ -73,6 +76,22 @@ class ChangedVariables {
 
   Device* const device_;
   std::vector<Taken> taken_;
+};
+
+// Variables as they were before ops changed them, to record these.
+class SavedVariables {
+ public:
+  SavedVariables(StreamGroup* group, Allocator* allocator)
+      : group_(group), allocator_(allocator) {}
+
+  // `value` is to have the memory until Restore.
+  absl::Status Save(const Tensor& value);
+  absl::Status Restore();
+
+ private:
+  StreamGroup* const group_;
+  Allocator* const allocator_;
+  std::vector<std::pair<void*, Tensor>> saved_;
 };
 
 }  // namespace multistream

@@ -33,79 +33,10 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// While it lives, nobody changes the variables that the call's step reads; nor
-// does anybody read them, if the step `changes` variables: all at once, as two
-// such steps may each read what the other one changes.
-class UsesVariables {
- public:
-  UsesVariables(GpuGroups* gpu, const CapturedCall& call, bool changes)
-      : gpu_(gpu), call_(call), changes_(changes) {
-    if (call_.state().empty()) return;
-    if (changes_) {
-      gpu_->BeginMove(call_.state());
-    } else {
-      gpu_->BeginRead(call_.group(), call_.state());
-    }
-  }
-  ~UsesVariables() {
-    if (call_.state().empty()) return;
-    if (changes_) {
-      gpu_->EndMove(call_.state());
-    } else {
-      gpu_->EndRead(call_.group(), call_.state());
-    }
-  }
-  UsesVariables(const UsesVariables&) = delete;
-  UsesVariables& operator=(const UsesVariables&) = delete;
-
- private:
-  GpuGroups* const gpu_;
-  const CapturedCall& call_;
-  const bool changes_;
-};
-
 absl::Status NotMade() {
   return absl::FailedPreconditionError(
       "a branch leaves out one of its results");
 }
-
-// Variables as they were before ops changed them.
-class SavedVariables {
- public:
-  SavedVariables(StreamGroup* group, Allocator* allocator)
-      : group_(group), allocator_(allocator) {}
-
-  // `value` is to have the memory until Restore.
-  absl::Status Save(const Tensor& value) {
-    // Others wait for the variable: nobody waits for memory meanwhile.
-    AllocationAttributes no_retry;
-    no_retry.retry_on_failure = false;
-    Tensor copy(allocator_, value.dtype(), value.shape(), no_retry);
-    if (!copy.IsInitialized()) {
-      return absl::ResourceExhaustedError(
-          "there is no memory for what its variables were");
-    }
-    TF_RETURN_IF_ERROR(
-        group_->CopyOnDevice(value.data(), copy.data(), value.TotalBytes()));
-    saved_.push_back({value.data(), std::move(copy)});
-    return absl::OkStatus();
-  }
-
-  absl::Status Restore() {
-    absl::Status status;
-    for (const auto& [memory, copy] : saved_) {
-      status.Update(
-          group_->CopyOnDevice(copy.data(), memory, copy.TotalBytes()));
-    }
-    group_->WhenCompleted([saved = std::move(saved_)] {});
-    return status;
-  }
-
- private:
-  StreamGroup* const group_;
-  Allocator* const allocator_;
-  std::vector<std::pair<void*, Tensor>> saved_;
-};
 
 }  // namespace
 

@@ -1,0 +1,116 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/cuda/fake_graphs.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "third_party/gpus/cuda/include/cuda.h"
+
+// In the place of TensorFlow's, which call CUDA's driver. Their names are those
+// that the header's macros make of these.
+
+using tensorflow::multistream::Driver;
+using tensorflow::multistream::NodeOf;
+using tensorflow::multistream::StreamOf;
+
+CUresult cuStreamGetCaptureInfo_v3(CUstream stream,
+                                   CUstreamCaptureStatus* status,
+                                   cuuint64_t* id, CUgraph* graph,
+                                   const CUgraphNode** ends,
+                                   const CUgraphEdgeData** edges,
+                                   size_t* count) {
+  auto* fake = StreamOf(stream);
+  *status = fake->captures ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                           : CU_STREAM_CAPTURE_STATUS_NONE;
+  *id = 1;
+  *graph = reinterpret_cast<CUgraph>(fake);
+  *ends = fake->ends.data();
+  *edges = nullptr;
+  *count = fake->ends.size();
+  return Driver()->Result("cuStreamGetCaptureInfo");
+}
+
+CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* ends,
+                                           size_t count, unsigned int flags) {
+  EXPECT_EQ(flags, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+  StreamOf(stream)->ends.assign(ends, ends + count);
+  return Driver()->Result("cuStreamUpdateCaptureDependencies");
+}
+
+// The last one first, as there is no order that CUDA promises.
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
+  auto* fake = StreamOf(graph);
+  const size_t all = fake->nodes.size();
+  if (nodes != nullptr) {
+    EXPECT_EQ(*count, all);
+    for (size_t i = 0; i < all; ++i) nodes[i] = fake->NodeOf(all - 1 - i);
+  }
+  *count = all;
+  return Driver()->Result("cuGraphGetNodes");
+}
+
+CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
+  *type = NodeOf(node)->type;
+  return Driver()->Result("cuGraphNodeGetType");
+}
+
+CUresult cuGraphKernelNodeGetParams(CUgraphNode node,
+                                    CUDA_KERNEL_NODE_PARAMS* parameters) {
+  EXPECT_EQ(NodeOf(node)->type, CU_GRAPH_NODE_TYPE_KERNEL);
+  *parameters = {};
+  parameters->func = reinterpret_cast<CUfunction>(node);
+  if (NodeOf(node)->has_parameters) {
+    parameters->kernelParams = const_cast<void**>(NodeOf(node)->values.data());
+  }
+  return Driver()->Result("cuGraphKernelNodeGetParams");
+}
+
+CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* copy) {
+  EXPECT_EQ(NodeOf(node)->type, CU_GRAPH_NODE_TYPE_MEMCPY);
+  *copy = NodeOf(node)->copy;
+  return Driver()->Result("cuGraphMemcpyNodeGetParams");
+}
+
+CUresult cuGraphMemsetNodeGetParams(CUgraphNode node,
+                                    CUDA_MEMSET_NODE_PARAMS* set) {
+  EXPECT_EQ(NodeOf(node)->type, CU_GRAPH_NODE_TYPE_MEMSET);
+  *set = {};
+  set->dst = NodeOf(node)->address;
+  return Driver()->Result("cuGraphMemsetNodeGetParams");
+}
+
+CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node,
+                                      CUDA_MEM_ALLOC_NODE_PARAMS* taken) {
+  EXPECT_EQ(NodeOf(node)->type, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+  *taken = {};
+  taken->dptr = NodeOf(node)->address;
+  taken->bytesize = NodeOf(node)->bytes;
+  return Driver()->Result("cuGraphMemAllocNodeGetParams");
+}
+
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute,
+                               CUdeviceptr address) {
+  EXPECT_EQ(attribute, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR);
+  for (const auto& [begin, end] : Driver()->allocations) {
+    if (address < begin || address >= end) continue;
+    *static_cast<CUdeviceptr*>(data) = begin;
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
