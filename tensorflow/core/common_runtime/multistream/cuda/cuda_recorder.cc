@@ -28,6 +28,7 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/driver_call.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_branches.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_memory.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
@@ -37,15 +38,10 @@ limitations under the License.
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "third_party/gpus/cuda/include/cuda.h"
-#include "xla/stream_executor/cuda/cuda_status.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
-
-absl::Status Checked(const char* call, CUresult result) {
-  return se::cuda::ToStatus(result, absl::StrCat(call, " failed"));
-}
 
 CUstream HandleOf(se::Stream* stream) {
   return static_cast<CUstream>(stream->platform_specific_handle().stream);
@@ -211,8 +207,8 @@ class CudaRecording : public Recording {
     cuGraphDestroy(graph);
     if (with_branches != nullptr) {
       // It can do without, if there is no memory for both.
-      if (status.ok()) {
-        Instantiate(with_branches, &with_branches_).IgnoreError();
+      if (status.ok() && !Instantiate(with_branches, &with_branches_).ok()) {
+        with_branches_ = nullptr;
       }
       cuGraphDestroy(with_branches);
     }

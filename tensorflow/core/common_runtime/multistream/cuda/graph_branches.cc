@@ -21,17 +21,13 @@ limitations under the License.
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/driver_call.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
-#include "xla/stream_executor/cuda/cuda_status.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
-
-absl::Status Checked(const char* call, CUresult result) {
-  return se::cuda::ToStatus(result, absl::StrCat(call, " failed"));
-}
 
 constexpr uint64_t kPage = 4096;
 
@@ -51,34 +47,6 @@ uint64_t AllocationOf(uint64_t address) {
     return 0;
   }
   return begin;
-}
-
-// Memory that is all used alike, by address: what overlaps is one.
-std::vector<MemoryUse> Merged(std::vector<MemoryUse> uses) {
-  std::sort(uses.begin(), uses.end(),
-            [](const MemoryUse& a, const MemoryUse& b) {
-              return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-            });
-  std::vector<MemoryUse> merged;
-  for (const MemoryUse& use : uses) {
-    if (merged.empty() || use.begin >= merged.back().end) {
-      merged.push_back(use);
-    } else {
-      merged.back().end = std::max(merged.back().end, use.end);
-    }
-  }
-  return merged;
-}
-
-// The one that has an address, or nullptr.
-const MemoryUse* Find(const std::vector<MemoryUse>& merged, uint64_t address) {
-  const auto after = std::upper_bound(
-      merged.begin(), merged.end(), address,
-      [](uint64_t value, const MemoryUse& use) { return value < use.begin; });
-  if (after == merged.begin() || address >= std::prev(after)->end) {
-    return nullptr;
-  }
-  return &*std::prev(after);
 }
 
 // The graph that a stream captures, and where the stream's next node comes
@@ -257,21 +225,20 @@ absl::StatusOr<CapturedOps> CapturesOps::Finish(const RecordingMemory& memory) {
   std::vector<MemoryUse> uses;
   absl::flat_hash_set<uint64_t> regions;
   for (const auto& [address, bytes] : memory.All()) {
-    const uint64_t begin = reinterpret_cast<uint64_t>(address);
-    uses.push_back({begin, begin + bytes});
-    regions.insert(AllocationOf(begin));
+    uses.push_back(UseOf(address, bytes, /*writes=*/false));
+    regions.insert(AllocationOf(uses.back().begin));
   }
   for (const RecordedOp& op : captured_.ops) {
     uses.insert(uses.end(), op.uses.begin(), op.uses.end());
   }
-  const std::vector<MemoryUse> known = Merged(std::move(uses));
+  const MemoryPlaces known(std::move(uses));
   int of_others = 0, of_libraries = 0;
   for (const auto& [i, value] : unknown_) {
     RecordedOp& op = captured_.ops[i];
     if (IsIn(value, op.uses)) continue;
-    if (const MemoryUse* other = Find(known, value)) {
+    if (const int other = known.Find(value); other >= 0) {
       // Nobody has said so; maybe a kernel has it from the stack.
-      op.uses.push_back({other->begin, other->end, /*writes=*/true});
+      op.uses.push_back({known[other].begin, known[other].end, true});
       VLOG(2) << "'" << names_[i] << "' may use memory of other ops";
       ++of_others;
       continue;

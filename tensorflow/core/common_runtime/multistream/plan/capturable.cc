@@ -23,13 +23,13 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/plan/early_values.h"
+#include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/control_flow.h"
-#include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -119,12 +119,6 @@ bool ChangesVariables(const Node& node) {
   return ops->contains(node.type_string());
 }
 
-bool IsOnHost(absl::string_view device) {
-  DeviceNameUtils::ParsedName name;
-  return DeviceNameUtils::ParseFullName(device, &name) && name.has_type &&
-         name.type == DEVICE_CPU;
-}
-
 // The key of what a node sends or receives outside all loops.
 absl::Status KeyOf(const Node& node, std::string* key) {
   std::string name, from, to;
@@ -138,7 +132,7 @@ absl::Status KeyOf(const Node& node, std::string* key) {
     return absl::InvalidArgumentError(
         "copies between the GPU and the host in the middle of the step");
   }
-  if (!IsOnHost(node.IsRecv() ? from : to)) {
+  if (!IsOfType(node.IsRecv() ? from : to, DEVICE_CPU)) {
     return absl::InvalidArgumentError("has another device at its other end");
   }
   *key = Rendezvous::CreateKey(from, static_cast<uint64_t>(incarnation), to,

@@ -23,6 +23,7 @@ limitations under the License.
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -308,6 +309,12 @@ bool MayKeepInputs(absl::string_view op) {
 }
 
 bool PassesVariablesOn(absl::string_view op) { return op == "_XlaCompile"; }
+
+bool IsOfType(absl::string_view device, absl::string_view type) {
+  DeviceNameUtils::ParsedName name;
+  return DeviceNameUtils::ParseFullName(device, &name) && name.has_type &&
+         name.type == type;
+}
 
 bool KeepsScratch(const std::string& op) {
   // CudnnRNN* cache dropout states and descriptors, FFT ops a plan with its

@@ -84,6 +84,9 @@ bool MayKeepInputs(absl::string_view op);
 // which does not have them for inputs: _XlaCompile does, to _XlaRun.
 bool PassesVariablesOn(absl::string_view op);
 
+// Whether a device's full name is that of one of a type, such as DEVICE_GPU.
+bool IsOfType(absl::string_view device, absl::string_view type);
+
 // Whether kernels of this op keep device memory between calls, so that groups
 // must not share one.
 bool KeepsScratch(const std::string& op);

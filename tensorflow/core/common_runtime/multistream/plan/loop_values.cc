@@ -19,11 +19,11 @@ limitations under the License.
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/control_flow.h"
-#include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -34,12 +34,6 @@ struct Loop {
   std::vector<Node*> elsewhere;  // that only hand values on
   bool computes_elsewhere = false;
 };
-
-bool IsOnGpu(const Node& node) {
-  DeviceNameUtils::ParsedName name;
-  return DeviceNameUtils::ParseFullName(node.assigned_device_name(), &name) &&
-         name.has_type && name.type == DEVICE_GPU;
-}
 
 bool HandsOn(const Node& node) {
   return node.IsEnter() || node.IsMerge() || node.IsSwitch() ||
@@ -90,10 +84,9 @@ void MoveLoopValues(Graph* graph) {
     }
   }
   for (const auto& [frame, loop] : loops) {
-    if (loop.computes_elsewhere || !IsOnGpu(*loop.condition)) continue;
-    for (Node* node : loop.elsewhere) {
-      node->set_assigned_device_name(loop.condition->assigned_device_name());
-    }
+    const std::string& device = loop.condition->assigned_device_name();
+    if (loop.computes_elsewhere || !IsOfType(device, DEVICE_GPU)) continue;
+    for (Node* node : loop.elsewhere) node->set_assigned_device_name(device);
   }
 }
 

@@ -15,12 +15,10 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/step/op_uses.h"
 
-#include <cstdint>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
-#include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
+#include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_variables.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/types.h"
@@ -28,17 +26,6 @@ limitations under the License.
 
 namespace tensorflow {
 namespace multistream {
-namespace {
-
-// Others may change the variables that they take.
-bool OnlyReadsVariables(const OpKernel& kernel) {
-  static const auto* ops = new absl::flat_hash_set<absl::string_view>{
-      "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape",
-      "_ReadVariablesOp"};
-  return ops->contains(kernel.type_string());
-}
-
-}  // namespace
 
 OpUses::OpUses(const RecordingMemory* memory, const OpKernel* kernel,
                OpKernelContext* context)
@@ -53,7 +40,7 @@ OpUses::OpUses(const RecordingMemory* memory, const OpKernel* kernel,
     const bool writes = input.RefCountIsOne();
     Add(input, writes);
   }
-  const bool writes = !OnlyReadsVariables(*kernel);
+  const bool writes = MayChangeState(*kernel, /*library=*/nullptr);
   ForEachVariable(context, [this, writes](Var* variable) {
     tf_shared_lock lock(*variable->mu());
     Add(*variable->tensor(), writes);
@@ -85,8 +72,7 @@ bool OpUses::IsOnHost(MemoryType type, const Tensor& tensor) const {
 void OpUses::Add(Tensor tensor, bool writes) {
   if (tensor.data() == nullptr || tensor.TotalBytes() == 0) return;
   TensorBuffer* block = DMAHelper::buffer(&tensor)->root_buffer();
-  const uint64_t begin = reinterpret_cast<uint64_t>(block->data());
-  uses_.push_back({begin, begin + block->size(), writes});
+  uses_.push_back(UseOf(block->data(), block->size(), writes));
 }
 
 }  // namespace multistream

@@ -16,6 +16,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/step/recorded_order.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -42,44 +43,20 @@ class OpSet {
   std::vector<uint64_t> words_;
 };
 
-// Memory that is all used alike: what overlaps is one.
-class Places {
- public:
-  explicit Places(const std::vector<RecordedOp>& ops) {
-    std::vector<std::pair<uint64_t, uint64_t>> used;
-    for (const RecordedOp& op : ops) {
-      for (const MemoryUse& use : op.uses) {
-        if (use.begin < use.end) used.emplace_back(use.begin, use.end);
-      }
-    }
-    std::sort(used.begin(), used.end());
-    for (const auto& [begin, end] : used) {
-      if (begins_.empty() || begin >= end_) {
-        begins_.push_back(begin);
-        end_ = end;
-      }
-      end_ = std::max(end_, end);
-    }
+std::vector<MemoryUse> AllUses(const std::vector<RecordedOp>& ops) {
+  std::vector<MemoryUse> uses;
+  for (const RecordedOp& op : ops) {
+    uses.insert(uses.end(), op.uses.begin(), op.uses.end());
   }
-
-  int size() const { return static_cast<int>(begins_.size()); }
-  int Of(const MemoryUse& use) const {
-    return static_cast<int>(
-        std::upper_bound(begins_.begin(), begins_.end(), use.begin) -
-        begins_.begin() - 1);
-  }
-
- private:
-  std::vector<uint64_t> begins_;
-  uint64_t end_ = 0;  // of the last one
-};
+  return uses;
+}
 
 class Order {
  public:
   Order(const std::vector<RecordedOp>& ops, int chains,
         int chains_with_workspace)
       : ops_(ops),
-        places_(ops),
+        places_(AllUses(ops)),
         chains_(std::max(chains, 1)),
         chains_with_workspace_(
             std::clamp(chains_with_workspace, 1, std::max(chains, 1))),
@@ -90,16 +67,13 @@ class Order {
   std::vector<std::vector<int>> Run() {
     std::vector<std::vector<int>> waits;
     for (int i = 0; i < static_cast<int>(ops_.size()); ++i) {
-      std::vector<int> before = Reduced(Needed(i));
-      if (const int tail = Place(i, before); tail >= 0) {
+      OpSet ancestors(static_cast<int>(ops_.size()));
+      std::vector<int> before = Reduced(Needed(i), &ancestors);
+      if (const int tail = Place(i, before, ancestors); tail >= 0) {
         before.push_back(tail);
-        before = Reduced(std::move(before));
+        before = Reduced(std::move(before), &ancestors);
       }
-      OpSet& ancestors = ancestors_.emplace_back(static_cast<int>(ops_.size()));
-      for (const int op : before) {
-        ancestors.Add(ancestors_[op]);
-        ancestors.Add(op);
-      }
+      ancestors_.push_back(std::move(ancestors));
       waits.push_back(std::move(before));
     }
     return waits;
@@ -129,7 +103,8 @@ class Order {
     // A place that it both reads and writes, it writes.
     std::vector<std::pair<int, bool>> uses;
     for (const MemoryUse& use : op.uses) {
-      if (use.begin < use.end) uses.emplace_back(places_.Of(use), !use.writes);
+      if (use.begin >= use.end) continue;
+      uses.emplace_back(places_.Find(use.begin), !use.writes);
     }
     std::sort(uses.begin(), uses.end());
     int last = -1;
@@ -148,28 +123,24 @@ class Order {
     return needed;
   }
 
-  // Without those that others of them wait for.
-  std::vector<int> Reduced(std::vector<int> ops) const {
+  // Without those that others of them wait for. `all`: they, and what they wait
+  // for.
+  std::vector<int> Reduced(std::vector<int> ops, OpSet* all) const {
     std::sort(ops.rbegin(), ops.rend());
+    *all = OpSet(static_cast<int>(ops_.size()));
     std::vector<int> reduced;
-    OpSet covered(static_cast<int>(ops_.size()));
     for (const int op : ops) {
-      if (covered.Has(op)) continue;
+      if (all->Has(op)) continue;
       reduced.push_back(op);
-      covered.Add(op);
-      covered.Add(ancestors_[op]);
+      all->Add(op);
+      all->Add(ancestors_[op]);
     }
     return reduced;
   }
 
   // Puts it at the end of the chain in which it begins first, as far as can be
   // told. Returns what it comes after there, or -1 if it does anyway.
-  int Place(int i, const std::vector<int>& before) {
-    OpSet covered(static_cast<int>(ops_.size()));
-    for (const int op : before) {
-      covered.Add(op);
-      covered.Add(ancestors_[op]);
-    }
+  int Place(int i, const std::vector<int>& before, const OpSet& ancestors) {
     const int allowed =
         ops_[i].takes_workspace ? chains_with_workspace_ : chains_;
     int best = 0;
@@ -181,7 +152,7 @@ class Order {
         const int apart = chain_of_[op] == c ? 0 : kOfAnotherChain;
         start = std::max(start, end_of_[op] + apart);
       }
-      const bool waits_more = chain.tail >= 0 && !covered.Has(chain.tail);
+      const bool waits_more = chain.tail >= 0 && !ancestors.Has(chain.tail);
       const std::tuple<int, int> rank{start, waits_more ? 1 : 0};
       if (c == 0 || rank < best_rank) {
         best = c;
@@ -193,11 +164,11 @@ class Order {
     chain_of_[i] = best;
     end_of_[i] = std::get<0>(best_rank) + ops_[i].launches;
     chain = {i, end_of_[i]};
-    return tail >= 0 && !covered.Has(tail) ? tail : -1;
+    return tail >= 0 && !ancestors.Has(tail) ? tail : -1;
   }
 
   const std::vector<RecordedOp>& ops_;
-  const Places places_;
+  const MemoryPlaces places_;
   const int chains_;
   const int chains_with_workspace_;
   std::vector<Users> users_;  // of each place
@@ -209,6 +180,36 @@ class Order {
 };
 
 }  // namespace
+
+MemoryUse UseOf(const void* address, size_t bytes, bool writes) {
+  const uint64_t begin = reinterpret_cast<uint64_t>(address);
+  return {begin, begin + bytes, writes};
+}
+
+MemoryPlaces::MemoryPlaces(std::vector<MemoryUse> uses) {
+  std::sort(uses.begin(), uses.end(),
+            [](const MemoryUse& a, const MemoryUse& b) {
+              return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+            });
+  for (const MemoryUse& use : uses) {
+    if (use.begin >= use.end) continue;
+    if (places_.empty() || use.begin >= places_.back().end) {
+      places_.push_back(use);
+    } else {
+      places_.back().end = std::max(places_.back().end, use.end);
+    }
+  }
+}
+
+int MemoryPlaces::Find(uint64_t address) const {
+  const auto after =
+      std::upper_bound(places_.begin(), places_.end(), address,
+                       [](uint64_t value, const MemoryUse& place) {
+                         return value < place.begin;
+                       });
+  if (after == places_.begin() || address >= std::prev(after)->end) return -1;
+  return static_cast<int>(after - places_.begin()) - 1;
+}
 
 std::vector<std::vector<int>> OrderOf(const std::vector<RecordedOp>& ops,
                                       int chains, int chains_with_workspace) {

@@ -27,6 +27,7 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_RECORDED_ORDER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_RECORDED_ORDER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -38,6 +39,22 @@ struct MemoryUse {
   uint64_t begin = 0;
   uint64_t end = 0;
   bool writes = false;
+};
+
+MemoryUse UseOf(const void* address, size_t bytes, bool writes);
+
+// Memory that is all used alike: what overlaps is one place.
+class MemoryPlaces {
+ public:
+  explicit MemoryPlaces(std::vector<MemoryUse> uses);
+
+  int size() const { return static_cast<int>(places_.size()); }
+  const MemoryUse& operator[](int place) const { return places_[place]; }
+  // The place that has an address, or -1.
+  int Find(uint64_t address) const;
+
+ private:
+  std::vector<MemoryUse> places_;  // in order; whether one is written is open
 };
 
 struct RecordedOp {

@@ -21,7 +21,6 @@ limitations under the License.
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_RECORDING_DEVICE_H_
 
 #include <atomic>
-#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -104,8 +103,7 @@ class RecordingDevice : public Base {
     Base::Compute(kernel, context);
     std::vector<MemoryUse> given;
     for (const auto& [address, bytes] : memory->TakeGiven()) {
-      const uint64_t begin = reinterpret_cast<uint64_t>(address);
-      given.push_back({begin, begin + bytes, /*writes=*/true});
+      given.push_back(UseOf(address, bytes, /*writes=*/true));
     }
     watcher_->Launched(kernel->name(),
                        std::move(uses).WithMade(context, given));
