@@ -65,6 +65,15 @@ TEST_F(CapturesOpsTest, AStepThatLaunchesNothingHasNoOps) {
   EXPECT_EQ(captured.calls.size(), 1);
 }
 
+TEST_F(CapturesOpsTest, ALongLoopHasNoBranches) {
+  StepOfOps step;
+  step.ops.resize(8192, {{}, {Kernel({})}});
+  EXPECT_EQ(Captured(step).ops.size(), 8192);
+  step.ops.push_back(step.ops[0]);
+  const absl::Status status = Capture(step).status();
+  EXPECT_TRUE(absl::StrContains(status.message(), "more than 8192")) << status;
+}
+
 TEST_F(CapturesOpsTest, WhatIsLaunchedBetweenOpsIsAloneWhereverItIs) {
   const CapturedOps captured =
       Captured({{{{}, {Kernel({})}, {Kernel({}), Kernel({})}},  // at the start
