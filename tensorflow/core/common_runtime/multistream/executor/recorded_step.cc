@@ -111,6 +111,7 @@ RecordedStep::RecordedStep(const StepInterface& step, GroupLeader* leader,
     : step_(step),
       leader_(leader),
       group_(group),
+      has_memory_(group),
       recording_(leader->recorder(group->index())->NewRecording()),
       ends_(std::make_unique<Ends>(this)),
       outputs_(step.outputs()) {}

@@ -143,6 +143,7 @@ class RecordedStep {
   const StepInterface& step_;
   GroupLeader* const leader_;
   StreamGroup* const group_;
+  const StreamGroup::HasMemory has_memory_;
   const std::unique_ptr<Recording> recording_;
   const std::unique_ptr<Ends> ends_;
   // First what is received, then the arguments; those that are variables have

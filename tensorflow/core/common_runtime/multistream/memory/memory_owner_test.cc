@@ -403,6 +403,36 @@ TEST_F(GroupAllocatorTest, AFailedAllocationReportsNothing) {
   EXPECT_EQ(asked_, 0);
 }
 
+// Has no memory at its first tries, as while what others free is under way.
+class LateAllocator : public RegionAllocator {
+ public:
+  void* AllocateRaw(size_t alignment, size_t num_bytes) override {
+    return ++tries_ <= kLate
+               ? nullptr
+               : RegionAllocator::AllocateRaw(alignment, num_bytes);
+  }
+  static constexpr int kLate = 5;
+  int tries_ = 0;
+};
+
+TEST_F(GroupAllocatorTest, WaitsForMemoryOfRecordingsThatNobodyHasAnyLonger) {
+  LateAllocator late;
+  GroupAllocator allocator(&late, &a_, GroupAllocator::RegionOf());
+  {
+    // Another thread has had them given back, and their memory is not back yet.
+    const StreamGroup::HasMemory recording(&a_);
+    EXPECT_TRUE(a_.HasRecordings());
+    EXPECT_FALSE(b_.HasRecordings());
+    EXPECT_EQ(allocator.AllocateRaw(64, 16), late.memory_);
+  }
+  EXPECT_EQ(late.tries_, LateAllocator::kLate + 1);
+  // There is nothing more to wait for.
+  EXPECT_FALSE(a_.HasRecordings());
+  late.tries_ = 0;
+  EXPECT_EQ(allocator.AllocateRaw(64, 16), nullptr);
+  EXPECT_EQ(late.tries_, 1);
+}
+
 TEST_F(GroupAllocatorTest, ForwardsWhatTheWrapperOfTensorFlowDoesNot) {
   GroupAllocator allocator(&region_, &a_, WholeRegion());
   const std::optional<AllocatorStats> stats = allocator.GetStats();

@@ -162,10 +162,28 @@ class StreamGroup {
   };
   void AddRecordingOwner(RecordingOwner* owner);
   void RemoveRecordingOwner(RecordingOwner* owner);
+  // Whether recordings have memory of the group: also those that have been
+  // dropped, until it is back.
   bool HasRecordings() const {
-    return recordings_.load(std::memory_order_relaxed) > 0;
+    return recordings_with_memory_.load(std::memory_order_acquire) > 0;
   }
   void GiveBackRecordings();
+
+  // A member of whatever has memory of a recording: it ends after that memory.
+  class HasMemory {
+   public:
+    explicit HasMemory(StreamGroup* group) : group_(group) {
+      group_->recordings_with_memory_.fetch_add(1, std::memory_order_acq_rel);
+    }
+    ~HasMemory() {
+      group_->recordings_with_memory_.fetch_sub(1, std::memory_order_acq_rel);
+    }
+    HasMemory(const HasMemory&) = delete;
+    HasMemory& operator=(const HasMemory&) = delete;
+
+   private:
+    StreamGroup* const group_;
+  };
 
   // Whoever launches a recorded step (step/recording.h), with the copies of its
   // inputs and results.
@@ -242,6 +260,7 @@ class StreamGroup {
   std::atomic<int64_t> verified_{0};
   std::atomic<int64_t> recordings_made_{0};
   std::atomic<int64_t> recordings_{0};
+  std::atomic<int64_t> recordings_with_memory_{0};
   std::atomic<int64_t> recording_bytes_{0};
   std::atomic<int64_t> longest_recording_{0};  // nanoseconds
   std::atomic<int64_t> recording_workspace_{0};
