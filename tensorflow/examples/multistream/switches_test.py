@@ -79,7 +79,7 @@ ON_GPU: dict[str, dict[str, dict[str, str]]] = {
     "contexts": {"one": {}, "two": {"TF_GPU_CONTEXT_COUNT": "2"}},
     "branches": {
         "none": {},
-        "eight": {"TF_MULTI_STREAM_CAPTURE_BRANCHES": "8", "TF_MULTI_STREAM_CAPTURE": "auto"},
+        "one": {"TF_MULTI_STREAM_CAPTURE_BRANCHES": "1", "TF_MULTI_STREAM_CAPTURE": "auto"},
     },
 }
 

@@ -186,6 +186,47 @@ print("replayed", sum(s.steps_replayed for s in tf.cuda.stream_stats()))
     assert int(printed["auto"][-1].removeprefix("replayed ")) > 20
 
 
+def test_an_op_that_waits_beside_others() -> None:
+    """On a GPU it ends the capture, and the kernels of the others would end the process."""
+    kit.run_checks(
+        HELPERS
+        + DETERMINISTIC
+        + f"""
+def make():
+    tables = [tf.Variable(floats(50, 8)) for _ in range(3)]
+    @on_gpu
+    def step(x):
+        sums = []
+        for i, table in enumerate(tables):
+            sums += [tf.reduce_sum(x * (7.0 * i + j)) for j in range(6)]
+            table.scatter_sub(tf.IndexedSlices(x, tf.constant([3, 1, 3], tf.int64)))
+            sums += [tf.reduce_sum(tf.tanh(x + 7.0 * i + j)) for j in range(6)]
+        return sums
+    return step, tables
+
+on_gpu_only = {kit.ON_GPU}
+inputs = [floats(3, 8) for _ in range(3)]
+made, steps = [], []
+for mode in ("auto", "off"):
+    rng = np.random.default_rng(2)
+    with tf.device(GPU):
+        step, tables = make()
+    steps.append(tf.cuda.captured(mode=mode)(step))
+    made.append(tables)
+for i in range(20):
+    results = [bits(step(inputs[i % 3])) for step in steps]
+    check(results[0] == results[1], "results")
+values = [bits([v.numpy() for v in tables]) for tables in made]
+check(values[0] == values[1], "variables")
+report = tf.cuda.capture_report(steps[0], inputs[0])
+check((report.replayed == 0) == on_gpu_only, str(report))
+check(("Scatter" in str(report)) == on_gpu_only, str(report))
+""",
+        groups=2,
+        TF_MULTI_STREAM_CAPTURE="marked",
+    )
+
+
 def test_tables() -> None:
     """Without deterministic ops, of which those that scatter wait for the GPU."""
     kit.run_checks(

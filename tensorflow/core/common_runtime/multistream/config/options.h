@@ -139,7 +139,7 @@ struct Options {
   int capture_verify = 0;
   // TF_MULTI_STREAM_CAPTURE_BRANCHES: of a recording, that run at once; 1: it
   // is one stream inside.
-  int capture_branches = 1;
+  int capture_branches = 4;
   // TF_MULTI_STREAM_CAPTURE_BATCHES: rows that recordings have, ascending;
   // batches are padded to the next of them (padding.h). Empty: none is.
   std::vector<int> capture_batches;

@@ -57,7 +57,7 @@ TEST(OptionsTest, Capture) {
   EXPECT_EQ(parse({{kCaptureVariable, "auto"}, {kCaptureVerifyVariable, "9"}})
                 .capture_verify,
             9);
-  EXPECT_EQ(parse({}).capture_branches, 1);
+  EXPECT_EQ(parse({}).capture_branches, 4);
   for (const auto& [value, count] : {std::pair{"1", 1}, {"8", 8}, {"64", 64}}) {
     const Options branches =
         parse({{kCaptureVariable, "auto"}, {kCaptureBranchesVariable, value}});

@@ -145,12 +145,21 @@ absl::Status CheckNodes(const RecordingMemory& memory,
   return absl::OkStatus();
 }
 
+// An op that waits for the GPU ends the capture, whether it says so or not.
+absl::Status StillCaptures(CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  TF_RETURN_IF_ERROR(
+      Checked("cuStreamIsCapturing", cuStreamIsCapturing(stream, &status)));
+  if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE) return absl::OkStatus();
+  return absl::InternalError(
+      "the capture has ended, as by waiting for the GPU");
+}
+
 // Shorter branches cost more than they gain, and so do those that leave most of
-// the launches one after the other. All do, where other steps keep the GPU
-// busy.
+// the launches one after the other. More steps keep the GPU busy without any.
 constexpr int kLaunchesOfBranch = 8;
 constexpr double kMostOfLength = 0.7;
-constexpr int64_t kFewSteps = 4;
+constexpr int64_t kFewSteps = 8;
 // At once, as one takes 32 MiB.
 constexpr int kWorkspaces = 4;
 
@@ -162,6 +171,7 @@ class CudaRecording : public Recording {
         group_(static_cast<CudaStreamGroup*>(recorder->group())),
         stream_(recorder->compute_stream()),
         memory_(recorder->OwnAllocator(AllocatorAttributes()), Pinned(recorder),
+                recorder->apart_bytes(),
                 // Its last user may still run on the group's stream.
                 [this] { order_.Update(stream_->WaitFor(group_->stream())); }) {
   }
@@ -192,7 +202,7 @@ class CudaRecording : public Recording {
         absl::UnimplementedError("recordings are to have no branches");
     CUgraph graph = nullptr;
     if (branches) uses.Watch(&captures);
-    absl::Status status = Capture(enqueue, &graph, [&] {
+    absl::Status status = Capture(enqueue, &uses, &graph, [&] {
       if (branches) captured = captures.Finish(memory_);
     });
     uses.Watch(nullptr);
@@ -258,7 +268,8 @@ class CudaRecording : public Recording {
 
   // Calls `at_end` while the stream still captures.
   absl::Status Capture(const std::function<absl::Status()>& enqueue,
-                       CUgraph* graph, absl::FunctionRef<void()> at_end) {
+                       CudaRecorder::Uses* uses, CUgraph* graph,
+                       absl::FunctionRef<void()> at_end) {
     const CUstream stream = HandleOf(stream_);
     const KeepCallbacks keep(stream_, &callbacks_);
     memory_.Repeat();
@@ -266,13 +277,14 @@ class CudaRecording : public Recording {
     TF_RETURN_IF_ERROR(
         Checked("cuStreamBeginCapture",
                 cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED)));
+    uses->CheckAfterOps([stream] { return StillCaptures(stream); });
     absl::Status status = enqueue();
+    uses->CheckAfterOps(nullptr);
+    if (!uses->failure().ok()) status = uses->failure();
     at_end();
     status.Update(
         Checked("cuStreamEndCapture", cuStreamEndCapture(stream, graph)));
-    // Says why, where both are not ok.
-    const absl::Status same = memory_.Check();
-    return same.ok() ? status : same;
+    return memory_.Check(status);
   }
 
   // Captures the step again if it gains by branches. There is no graph if not,
@@ -292,14 +304,15 @@ class CudaRecording : public Recording {
         std::clamp(with_workspace, 1, std::min(chains, kWorkspaces));
     std::vector<std::vector<int>> waits =
         OrderOf(captured.ops, chains, workspaces);
-    if (LengthOf(captured.ops, waits) > kMostOfLength * launches) {
-      return absl::OkStatus();
-    }
+    const int length = LengthOf(captured.ops, waits);
+    VLOG(1) << launches << " launches in up to " << chains
+            << " branches take as long as " << length << " in one";
+    if (length > kMostOfLength * launches) return absl::OkStatus();
     BranchesOps branches(HandleOf(stream_), captured, std::move(waits));
     absl::Status branched;
     uses->Watch(&branches);
     const absl::Status status =
-        Capture(enqueue, graph, [&] { branched = branches.Finish(); });
+        Capture(enqueue, uses, graph, [&] { branched = branches.Finish(); });
     uses->Watch(nullptr);
     if (branched.ok() && status.ok() && *graph != nullptr) {
       VLOG(1) << "A recording of group " << group_->index() << " has up to "

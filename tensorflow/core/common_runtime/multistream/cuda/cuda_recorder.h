@@ -40,13 +40,6 @@ class CudaRecorder : public RecordingDevice<CudaDevice>, public Recorder {
 
   Device* device() override { return this; }
   std::unique_ptr<Recording> NewRecording() override;
-
-  // Of a recording, at once; 1: it is one stream inside.
-  int most_branches() const { return most_branches_; }
-  void set_most_branches(int branches) { most_branches_ = branches; }
-
- private:
-  int most_branches_ = 1;
 };
 
 }  // namespace multistream

@@ -215,7 +215,7 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
     explicit EmulatedRecording(EmulatedRecorder* recorder)
         : recorder_(recorder),
           memory_(recorder->OwnAllocator(AllocatorAttributes()),
-                  cpu_allocator()) {}
+                  cpu_allocator(), recorder->apart_bytes()) {}
 
     Allocator* memory() override { return memory_.device(); }
     bool Has(const void* address, size_t bytes) const override {
@@ -255,8 +255,7 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
         LOG(FATAL) << "A recording was launched that reads a variable where it "
                       "is no more";
       }
-      const absl::Status same = memory_.Check();
-      return same.ok() ? status : same;
+      return memory_.Check(status);
     }
 
     EmulatedRecorder* const recorder_;
@@ -390,6 +389,7 @@ class EmulatedGpuFactory : public DeviceFactory {
             Bytes(size.group_bytes * gpu->size()), DeviceLocality(),
             group->allocator());
         recorder->set_stream_group(group);
+        recorder->set_most_branches(process.capture_branches);
         leader->AddRecorder(std::move(recorder));
       }
       devices->push_back(std::move(leader));

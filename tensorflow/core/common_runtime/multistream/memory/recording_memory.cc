@@ -32,8 +32,12 @@ namespace multistream {
 // Tensors call it when they end, so it must outlive them.
 class RecordingMemory::Part : public Allocator {
  public:
-  Part(Allocator* wrapped, bool reuses, std::function<void()> taken)
-      : wrapped_(wrapped), reuses_(reuses), taken_(std::move(taken)) {}
+  Part(Allocator* wrapped, bool reuses, size_t apart_bytes,
+       std::function<void()> taken)
+      : wrapped_(wrapped),
+        reuses_(reuses),
+        taken_(std::move(taken)),
+        apart_bytes_(apart_bytes) {}
 
   ~Part() override {
     for (const Block& block : blocks_) wrapped_->DeallocateRaw(block.address);
@@ -82,9 +86,10 @@ class RecordingMemory::Part : public Allocator {
     differs_.clear();
   }
 
-  std::string Difference() const {
+  // `all`: the run has not failed.
+  std::string Difference(bool all) const {
     absl::MutexLock lock(&mu_);
-    if (differs_.empty() && repeats_ && next_ != sequence_.size()) {
+    if (differs_.empty() && repeats_ && all && next_ != sequence_.size()) {
       return absl::StrCat("allocated ", next_, " times, first ",
                           sequence_.size(), " times");
     }
@@ -155,6 +160,10 @@ class RecordingMemory::Part : public Allocator {
         }
       }
     }
+    if (i < blocks_.size() && bytes <= apart_bytes_) {
+      apart_bytes_ -= bytes;
+      i = blocks_.size();
+    }
     if (i == blocks_.size()) {
       // Who records holds locks, so nobody waits for memory here.
       AllocationAttributes attributes;
@@ -210,13 +219,16 @@ class RecordingMemory::Part : public Allocator {
   std::vector<size_t> given_ ABSL_GUARDED_BY(mu_);  // blocks, of this run
   std::string differs_ ABSL_GUARDED_BY(mu_);
   int64_t in_use_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t apart_bytes_ ABSL_GUARDED_BY(mu_);  // that are left
 };
 
 RecordingMemory::RecordingMemory(Allocator* device, Allocator* pinned,
+                                 size_t apart_bytes,
                                  std::function<void()> taken)
-    : device_(
-          std::make_shared<Part>(device, /*reuses=*/true, std::move(taken))),
-      pinned_(std::make_shared<Part>(pinned, /*reuses=*/false, [] {})) {}
+    : device_(std::make_shared<Part>(device, /*reuses=*/true, apart_bytes,
+                                     std::move(taken))),
+      pinned_(std::make_shared<Part>(pinned, /*reuses=*/false,
+                                     /*apart_bytes=*/0, [] {})) {}
 
 RecordingMemory::~RecordingMemory() {
   for (const auto& part : {device_, pinned_}) {
@@ -248,23 +260,28 @@ void RecordingMemory::NoteRead(const void* address) {
   (repeats_ ? again_ : read_).push_back(address);
 }
 
-bool RecordingMemory::SameReads() const {
+bool RecordingMemory::SameReads() const { return AreReadsSame(/*all=*/true); }
+
+bool RecordingMemory::AreReadsSame(bool all) const {
   absl::MutexLock lock(&mu_);
-  return !repeats_ || again_ == read_;
+  if (!repeats_ || again_ == read_) return true;
+  return !all && again_.size() < read_.size() &&
+         std::equal(again_.begin(), again_.end(), read_.begin());
 }
 
-absl::Status RecordingMemory::Check() const {
+absl::Status RecordingMemory::Check(absl::Status status) const {
   for (const auto& part : {device_, pinned_}) {
-    if (std::string difference = part->Difference(); !difference.empty()) {
+    if (std::string difference = part->Difference(/*all=*/status.ok());
+        !difference.empty()) {
       return absl::AbortedError(
           absl::StrCat("the step is not the same each time: it ", difference));
     }
   }
-  if (!SameReads()) {
+  if (!AreReadsSame(/*all=*/status.ok())) {
     return absl::AbortedError(
         "the step is not the same each time: a variable has moved");
   }
-  return absl::OkStatus();
+  return status;
 }
 
 bool RecordingMemory::IsDevice(const void* address, size_t bytes) const {

@@ -45,10 +45,15 @@ namespace multistream {
 // Thread-safe.
 class RecordingMemory {
  public:
-  // Memory of `device`, and `pinned` memory of the host; both outlive it. Calls
-  // `taken` when it has taken more from `device`.
+  // Ops that are given the same memory cannot run side by side. So much more of
+  // it keeps those of most steps of small ops apart.
+  static constexpr size_t kApartBytes = size_t{4} << 20;
+
+  // Memory of `device`, and `pinned` memory of the host; both outlive it. It
+  // takes up to `apart_bytes` from `device` before it gives what has been freed
+  // again, and calls `taken` when it has taken more.
   RecordingMemory(
-      Allocator* device, Allocator* pinned,
+      Allocator* device, Allocator* pinned, size_t apart_bytes = 0,
       std::function<void()> taken = [] {});
   // Gives the memory back. No tensor may be in it, and no stream may use it.
   ~RecordingMemory();
@@ -67,9 +72,10 @@ class RecordingMemory {
   void NoteRead(const void* address);
   // Whether the current repeat has read what the first run did.
   bool SameReads() const;
-  // Aborted if the current run asked for anything else than the first one, or
-  // read other memory.
-  absl::Status Check() const;
+  // Of a current run that has ended with `status`: Aborted if it asked for
+  // anything else than the first one, or read other memory, which says why it
+  // failed; or else `status`. A run that failed need not have asked for all.
+  absl::Status Check(absl::Status status = absl::OkStatus()) const;
 
   // Whether `bytes` bytes at `address` are of the device's part, or of the
   // pinned one.
@@ -87,6 +93,9 @@ class RecordingMemory {
 
  private:
   class Part;
+
+  // `all`: not only as far as the current repeat has come.
+  bool AreReadsSame(bool all) const;
 
   const std::shared_ptr<Part> device_;
   const std::shared_ptr<Part> pinned_;

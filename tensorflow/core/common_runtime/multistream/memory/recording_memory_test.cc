@@ -35,7 +35,8 @@ class RecordingMemoryTest : public ::testing::Test {
 
   int taken_ = 0;
   std::unique_ptr<RecordingMemory> memory_ = std::make_unique<RecordingMemory>(
-      cpu_allocator(), cpu_allocator(), [this] { ++taken_; });
+      cpu_allocator(), cpu_allocator(), /*apart_bytes=*/0,
+      [this] { ++taken_; });
 };
 
 TEST_F(RecordingMemoryTest, ARepeatGetsTheSameAddresses) {
@@ -93,6 +94,33 @@ TEST_F(RecordingMemoryTest, AnythingElseInARepeatIsAnError) {
   EXPECT_EQ(difference({10, 20}), "");
 }
 
+// Its ops can run side by side.
+TEST_F(RecordingMemoryTest, SomeMemoryIsNotGivenAgain) {
+  RecordingMemory memory(cpu_allocator(), cpu_allocator(), 2500);
+  const auto take_and_free = [&memory](size_t bytes) {
+    void* address = memory.device()->AllocateRaw(64, bytes);
+    memory.device()->DeallocateRaw(address);
+    return address;
+  };
+  memory.Start();
+  void* a = take_and_free(1000);
+  void* b = take_and_free(1000);
+  void* c = take_and_free(1000);
+  EXPECT_NE(a, b);
+  EXPECT_NE(b, c);
+  EXPECT_NE(a, c);
+  // Another 1000 bytes would be more than 2500 that could be saved.
+  EXPECT_EQ(take_and_free(1000), a);
+  EXPECT_EQ(memory.bytes(), 3000);
+  void* d = take_and_free(400);
+  void* e = take_and_free(400);
+  EXPECT_NE(d, e);
+  EXPECT_EQ(take_and_free(400), d);
+  memory.Repeat();
+  for (void* address : {a, b, c, a}) EXPECT_EQ(take_and_free(1000), address);
+  for (void* address : {d, e, d}) EXPECT_EQ(take_and_free(400), address);
+}
+
 TEST_F(RecordingMemoryTest, MemoryUsedForLongerThanAtFirstIsAnError) {
   memory_->Start();
   void* a = Take(10);
@@ -136,6 +164,29 @@ TEST_F(RecordingMemoryTest, AVariableThatMovesIsAnError) {
   EXPECT_FALSE(same({&x, &x}));
   EXPECT_FALSE(same({&x}));
   EXPECT_TRUE(same({&x, &y}));
+}
+
+TEST_F(RecordingMemoryTest, ARepeatThatFailsNeedNotAskForAll) {
+  const absl::Status failure = absl::InternalError("an op has failed");
+  int x, y;
+  memory_->Start();
+  void* a = Take(10);
+  Free(a);
+  memory_->NoteRead(&x);
+  Free(Take(20));
+  memory_->NoteRead(&y);
+
+  memory_->Repeat();
+  Free(Take(10));
+  memory_->NoteRead(&x);
+  EXPECT_EQ(memory_->Check(failure), failure);
+  EXPECT_TRUE(absl::IsAborted(memory_->Check()));
+  // What it has asked for must be the same.
+  EXPECT_EQ(Take(30), nullptr);
+  EXPECT_TRUE(absl::IsAborted(memory_->Check(failure)));
+  memory_->Repeat();
+  memory_->NoteRead(&y);
+  EXPECT_TRUE(absl::IsAborted(memory_->Check(failure)));
 }
 
 TEST_F(RecordingMemoryTest, PinnedMemoryIsNotUsedAgain) {

@@ -21,6 +21,8 @@ limitations under the License.
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_RECORDING_DEVICE_H_
 
 #include <atomic>
+#include <cstddef>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -50,6 +52,11 @@ class RecordingDevice : public Base {
 
   StreamGroup* group() const { return group_; }
 
+  // How many ops of a recording run side by side, at most; 1: it is one stream
+  // inside.
+  int most_branches() const { return most_branches_; }
+  void set_most_branches(int branches) { most_branches_ = branches; }
+
   // Of the group's GPU.
   void set_leader(Device* leader) { leader_ = leader; }
 
@@ -74,10 +81,70 @@ class RecordingDevice : public Base {
 
   // TensorFlow's kernels copy tensors of more dimensions in ways that must not
   // be recorded. A variable must be where it was. Convolutions' runners are
-  // those of the group, whose StreamExecutor the recorder has.
+  // those of the group, whose StreamExecutor the recorder has. After an op that
+  // failed no other one runs: it may have ended the capture, as one does that
+  // waits for the GPU, and then many kernels end the process.
   void Compute(OpKernel* kernel, OpKernelContext* context) override {
     const GroupOnThread on_thread(group_);
     RecordingMemory* memory = memory_.load(std::memory_order_acquire);
+    if (memory == nullptr) {
+      ComputeOp(kernel, context, nullptr);
+      return;
+    }
+    if (!failure_.ok()) {
+      context->SetStatus(absl::CancelledError("an op before it has failed"));
+      return;
+    }
+    ComputeOp(kernel, context, memory);
+    failure_ = context->status();
+    // The op may not know why it failed, or that it did.
+    const absl::Status status = check_ ? check_() : absl::OkStatus();
+    if (status.ok()) return;
+    failure_ = absl::FailedPreconditionError(
+        absl::StrCat(kernel->type_string(), " '", kernel->name(),
+                     "' cannot be recorded: ", status.message()));
+    context->SetStatus(failure_);
+  }
+  static constexpr int kMostDims = 7;
+
+  // Of a recording's memory.
+  size_t apart_bytes() const {
+    return most_branches_ > 1 ? RecordingMemory::kApartBytes : 0;
+  }
+
+  // While it lives, ops of the device get `memory`.
+  class Uses {
+   public:
+    Uses(RecordingDevice* device, RecordingMemory* memory)
+        : device_(device), lock_(&device->mu_) {
+      device_->failure_ = absl::OkStatus();
+      device_->memory_.store(memory, std::memory_order_release);
+    }
+    ~Uses() {
+      device_->watcher_ = nullptr;
+      device_->check_ = nullptr;
+      device_->memory_.store(nullptr, std::memory_order_release);
+    }
+
+    // Tells `watcher` of the ops from now on, on the thread that calls it;
+    // nullptr: nobody.
+    void Watch(OpWatcher* watcher) { device_->watcher_ = watcher; }
+    // Of what must hold after each op from now on; nullptr: nothing.
+    void CheckAfterOps(std::function<absl::Status()> check) {
+      device_->check_ = std::move(check);
+    }
+    // Of the first op that failed.
+    const absl::Status& failure() const { return device_->failure_; }
+
+   private:
+    RecordingDevice* const device_;
+    const absl::MutexLock lock_;
+  };
+
+ private:
+  // `memory`: of the recording that is made; nullptr: none is.
+  void ComputeOp(OpKernel* kernel, OpKernelContext* context,
+                 RecordingMemory* memory) {
     if (memory != nullptr) {
       ForEachVariable(context, [memory](Var* variable) {
         tf_shared_lock lock(*variable->mu());
@@ -108,35 +175,16 @@ class RecordingDevice : public Base {
     watcher_->Launched(kernel->name(),
                        std::move(uses).WithMade(context, given));
   }
-  static constexpr int kMostDims = 7;
 
-  // While it lives, ops of the device get `memory`.
-  class Uses {
-   public:
-    Uses(RecordingDevice* device, RecordingMemory* memory)
-        : device_(device), lock_(&device->mu_) {
-      device_->memory_.store(memory, std::memory_order_release);
-    }
-    ~Uses() {
-      device_->watcher_ = nullptr;
-      device_->memory_.store(nullptr, std::memory_order_release);
-    }
-
-    // Tells `watcher` of the ops from now on, on the thread that calls it;
-    // nullptr: nobody.
-    void Watch(OpWatcher* watcher) { device_->watcher_ = watcher; }
-
-   private:
-    RecordingDevice* const device_;
-    const absl::MutexLock lock_;
-  };
-
- private:
   StreamGroup* const group_;
   Device* leader_ = nullptr;
+  int most_branches_ = 1;
   absl::Mutex mu_;
   std::atomic<RecordingMemory*> memory_{nullptr};
-  OpWatcher* watcher_ = nullptr;  // of the thread that records
+  // Of the thread that records.
+  OpWatcher* watcher_ = nullptr;
+  std::function<absl::Status()> check_;
+  absl::Status failure_;
 };
 
 }  // namespace multistream
