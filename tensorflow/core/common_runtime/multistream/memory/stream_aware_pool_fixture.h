@@ -25,6 +25,7 @@ limitations under the License.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -43,34 +44,52 @@ namespace multistream {
 
 inline constexpr int64_t kMegabyte = 1 << 20;
 
-// Refuses what would make it more than `most` bytes.
+// Refuses what would make it more than `most` bytes. Its addresses are in the
+// same order in each run, as the pool prefers the lower one of two chunks.
 class AddressSpace : public SubAllocator {
  public:
   AddressSpace(int64_t most, std::vector<int64_t>* extensions)
-      : SubAllocator({}, {}), most_(most), extensions_(extensions) {}
-  ~AddressSpace() override { EXPECT_EQ(taken_, 0); }
+      : SubAllocator({}, {}), most_(most), extensions_(extensions) {
+    void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    EXPECT_NE(memory, MAP_FAILED);
+    begin_ = static_cast<char*>(memory);
+  }
+  ~AddressSpace() override {
+    EXPECT_EQ(taken_, 0);
+    munmap(begin_, kBytes);
+  }
 
   void* Alloc(size_t alignment, size_t num_bytes,
               size_t* bytes_received) override {
     *bytes_received = 0;
     if (taken_ + static_cast<int64_t>(num_bytes) > most_) return nullptr;
-    void* memory = mmap(nullptr, num_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return nullptr;
+    size_t at = 0;  // the first gap
+    for (const auto& [begin, size] : in_use_) {
+      if (begin - at >= num_bytes) break;
+      at = begin + size;
+    }
+    if (kBytes - at < num_bytes) return nullptr;
+    in_use_[at] = num_bytes;
     taken_ += num_bytes;
     extensions_->push_back(num_bytes);
     *bytes_received = num_bytes;
-    return memory;
+    return begin_ + at;
   }
   void Free(void* memory, size_t num_bytes) override {
     taken_ -= num_bytes;
-    munmap(memory, num_bytes);
+    EXPECT_EQ(in_use_.erase(static_cast<char*>(memory) - begin_), 1);
+    madvise(memory, num_bytes, MADV_DONTNEED);
   }
   bool SupportsCoalescing() const override { return false; }
 
  private:
+  static constexpr size_t kBytes = size_t{1} << 30;
+
   const int64_t most_;
   std::vector<int64_t>* const extensions_;
+  char* begin_ = nullptr;
+  std::map<size_t, size_t> in_use_;  // bytes from begin_, and how many
   int64_t taken_ = 0;
 };
 
