@@ -55,7 +55,8 @@ class StreamGroupStats:
         CUDA driver. What an alarm should look at: milliseconds under full load, never a
         second.
       steps_replayed: steps that were launched as one recording (`TF_MULTI_STREAM_CAPTURE`).
-      replays_verified: of these, compared with the step as it always runs
+      replays_with_branches: of these, with ops side by side (`TF_MULTI_STREAM_CAPTURE_BRANCHES`).
+      replays_verified: of those replayed, compared with the step as it always runs
         (`TF_MULTI_STREAM_CAPTURE_VERIFY`).
       recordings_made: how often a step was recorded.
       recordings: recordings that there are.
@@ -88,6 +89,7 @@ class StreamGroupStats:
     steps_waiting: int
     longest_launch_wait_micros: int
     steps_replayed: int
+    replays_with_branches: int
     replays_verified: int
     recordings_made: int
     recordings: int
@@ -121,6 +123,7 @@ class _CStats(ctypes.Structure):
         ("steps_waiting", ctypes.c_int64),
         ("longest_launch_wait_micros", ctypes.c_int64),
         ("steps_replayed", ctypes.c_int64),
+        ("replays_with_branches", ctypes.c_int64),
         ("replays_verified", ctypes.c_int64),
         ("recordings_made", ctypes.c_int64),
         ("recordings", ctypes.c_int64),

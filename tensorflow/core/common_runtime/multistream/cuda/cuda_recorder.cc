@@ -155,14 +155,6 @@ absl::Status StillCaptures(CUstream stream) {
       "the capture has ended, as by waiting for the GPU");
 }
 
-// Shorter branches cost more than they gain, and so do those that leave most of
-// the launches one after the other. More steps keep the GPU busy without any.
-constexpr int kLaunchesOfBranch = 8;
-constexpr double kMostOfLength = 0.7;
-constexpr int64_t kFewSteps = 8;
-// At once, as one takes 32 MiB.
-constexpr int kWorkspaces = 4;
-
 class CudaRecording : public Recording {
  public:
   explicit CudaRecording(CudaRecorder* recorder)
@@ -227,10 +219,13 @@ class CudaRecording : public Recording {
 
   absl::Status Launch(int64_t running) override {
     auto active = Activated(executor_);
-    const bool branches = with_branches_ != nullptr && running <= kFewSteps;
-    return Checked("cuGraphLaunch",
-                   cuGraphLaunch(branches ? with_branches_ : exec_,
-                                 HandleOf(group_->stream())));
+    const bool branches =
+        with_branches_ != nullptr && running <= kMostStepsWithBranches;
+    TF_RETURN_IF_ERROR(Checked("cuGraphLaunch",
+                               cuGraphLaunch(branches ? with_branches_ : exec_,
+                                             HandleOf(group_->stream()))));
+    if (branches) group_->NoteBranches();
+    return absl::OkStatus();
   }
 
   int64_t bytes() const override {
@@ -292,23 +287,11 @@ class CudaRecording : public Recording {
   absl::Status Branch(const std::function<absl::Status()>& enqueue,
                       const CapturedOps& captured, CudaRecorder::Uses* uses,
                       CUgraph* graph) {
-    int launches = 0, with_workspace = 0;
-    for (const RecordedOp& op : captured.ops) {
-      launches += op.launches;
-      with_workspace += op.takes_workspace;
-    }
-    const int chains =
-        std::min(recorder_->most_branches(), launches / kLaunchesOfBranch);
-    if (chains < 2) return absl::OkStatus();
-    const int workspaces =
-        std::clamp(with_workspace, 1, std::min(chains, kWorkspaces));
-    std::vector<std::vector<int>> waits =
-        OrderOf(captured.ops, chains, workspaces);
-    const int length = LengthOf(captured.ops, waits);
-    VLOG(1) << launches << " launches in up to " << chains
-            << " branches take as long as " << length << " in one";
-    if (length > kMostOfLength * launches) return absl::OkStatus();
-    BranchesOps branches(HandleOf(stream_), captured, std::move(waits));
+    Branches order = BranchesOf(captured.ops, recorder_->most_branches());
+    VLOG(1) << order.launches << " launches in up to " << order.chains
+            << " branches take as long as " << order.length << " in one";
+    if (!order.gain) return absl::OkStatus();
+    BranchesOps branches(HandleOf(stream_), captured, std::move(order.waits));
     absl::Status branched;
     uses->Watch(&branches);
     const absl::Status status =
@@ -316,8 +299,8 @@ class CudaRecording : public Recording {
     uses->Watch(nullptr);
     if (branched.ok() && status.ok() && *graph != nullptr) {
       VLOG(1) << "A recording of group " << group_->index() << " has up to "
-              << chains << " branches";
-      workspaces_ = workspaces;
+              << order.chains << " branches";
+      workspaces_ = order.workspaces;
       return absl::OkStatus();
     }
     VLOG(1) << "A recording has no branches: " << branched << ", " << status;

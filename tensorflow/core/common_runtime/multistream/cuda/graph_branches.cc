@@ -30,8 +30,6 @@ namespace multistream {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-// As with long loops: time and memory to find their order grow with the square.
-constexpr size_t kMostOps = 8192;
 
 bool IsIn(uint64_t value, absl::Span<const MemoryUse> uses) {
   return std::any_of(uses.begin(), uses.end(), [value](const MemoryUse& use) {
@@ -94,9 +92,9 @@ void CapturesOps::Add(const std::string& name, std::vector<MemoryUse> uses,
     if (!is_no_ops) captured_.calls.push_back({});
     return;
   }
-  if (captured_.ops.size() == kMostOps) {
-    status_ = absl::UnimplementedError(
-        absl::StrCat("more than ", kMostOps, " ops launch something"));
+  if (captured_.ops.size() == kMostOpsWithBranches) {
+    status_ = absl::UnimplementedError(absl::StrCat(
+        "more than ", kMostOpsWithBranches, " ops launch something"));
     return;
   }
   captured_.calls.push_back(

@@ -31,6 +31,17 @@ constexpr int64_t kMostBytes = int64_t{1} << 29;
 
 }  // namespace
 
+std::vector<RecordedOp> CheckedUses::Ops() const {
+  std::vector<RecordedOp> ops;
+  for (const Op& op : ops_) {
+    const bool writes =
+        std::any_of(op.uses.begin(), op.uses.end(),
+                    [](const MemoryUse& use) { return use.writes; });
+    if (writes) ops.push_back({op.uses, /*launches=*/1});
+  }
+  return ops;
+}
+
 void CheckedUses::Again() {
   const int64_t ops = static_cast<int64_t>(ops_.size());
   again_ = true;

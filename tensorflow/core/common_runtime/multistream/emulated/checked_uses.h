@@ -38,6 +38,8 @@ class CheckedUses : public OpWatcher {
  public:
   explicit CheckedUses(const RecordingMemory* memory) : memory_(memory) {}
 
+  // Before Again: the ops, each as one launch if it changes anything.
+  std::vector<RecordedOp> Ops() const;
   void Again();
 
   void Begins(const std::string& op) override;

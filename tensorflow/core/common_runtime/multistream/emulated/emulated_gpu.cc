@@ -231,11 +231,16 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
         memory_.Start();
         TF_RETURN_IF_ERROR(enqueue_());
       }
+      branches_ = BranchesOf(checked.Ops(), recorder_->most_branches()).gain;
       checked.Again();
       return Repeat(&checked);
     }
 
-    absl::Status Launch(int64_t) override {
+    // Its ops run one after the other; it counts what a GPU would do.
+    absl::Status Launch(int64_t running) override {
+      if (branches_ && running <= kMostStepsWithBranches) {
+        recorder_->group()->NoteBranches();
+      }
       return Repeat(/*watcher=*/nullptr);
     }
 
@@ -262,6 +267,7 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
     RecordingMemory memory_;
     std::function<absl::Status()> enqueue_;
     int64_t kernels_ = 0;
+    bool branches_ = false;
   };
 };
 

@@ -29,6 +29,12 @@ namespace {
 // H200 than one of their chains would.
 constexpr int kOfAnotherChain = 4;
 
+// What branches are to have at least, and to leave at most.
+constexpr int kLaunchesOfBranch = 8;
+constexpr double kMostOfLength = 0.7;
+// At once, as one takes 32 MiB.
+constexpr int kWorkspaces = 4;
+
 class OpSet {
  public:
   explicit OpSet(int ops) : words_((ops + 63) / 64) {}
@@ -232,6 +238,24 @@ int LengthOf(const std::vector<RecordedOp>& ops,
     length = std::max(length, end[i]);
   }
   return length;
+}
+
+Branches BranchesOf(const std::vector<RecordedOp>& ops, int most) {
+  Branches branches;
+  if (ops.size() > kMostOpsWithBranches) return branches;
+  int with_workspace = 0;
+  for (const RecordedOp& op : ops) {
+    branches.launches += op.launches;
+    with_workspace += op.takes_workspace;
+  }
+  branches.chains = std::min(most, branches.launches / kLaunchesOfBranch);
+  if (branches.chains < 2) return branches;
+  branches.workspaces =
+      std::clamp(with_workspace, 1, std::min(branches.chains, kWorkspaces));
+  branches.waits = OrderOf(ops, branches.chains, branches.workspaces);
+  branches.length = LengthOf(ops, branches.waits);
+  branches.gain = branches.length <= kMostOfLength * branches.launches;
+  return branches;
 }
 
 }  // namespace multistream

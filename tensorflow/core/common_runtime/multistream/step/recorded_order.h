@@ -78,6 +78,25 @@ std::vector<std::vector<int>> OrderOf(const std::vector<RecordedOp>& ops,
 int LengthOf(const std::vector<RecordedOp>& ops,
              const std::vector<std::vector<int>>& waits);
 
+// As with long loops: time and memory to find their order grow with the square.
+constexpr size_t kMostOpsWithBranches = 8192;
+// More steps at once keep the GPU busy without any.
+constexpr int64_t kMostStepsWithBranches = 8;
+
+struct Branches {
+  int chains = 0;      // that run at once, at most
+  int workspaces = 0;  // in use at once, at most
+  int launches = 0;
+  int length = 0;  // as of LengthOf
+  std::vector<std::vector<int>> waits;
+  // Short branches cost more than they gain, and so do those that leave most of
+  // the launches one after the other.
+  bool gain = false;
+};
+
+// Of up to `most` chains.
+Branches BranchesOf(const std::vector<RecordedOp>& ops, int most);
+
 }  // namespace multistream
 }  // namespace tensorflow
 

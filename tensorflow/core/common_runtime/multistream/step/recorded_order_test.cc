@@ -202,6 +202,60 @@ TEST(RecordedOrderTest, AnyOrderThatTheWaitsAllowGivesTheSame) {
   EXPECT_GT(fewer, 800);  // not all one after the other
 }
 
+// `chains` of so many ops, each of which changes what the next one reads.
+std::vector<RecordedOp> Chains(int chains, int ops, int launches) {
+  std::vector<RecordedOp> all;
+  for (int i = 0; i < ops; ++i) {
+    for (int c = 0; c < chains; ++c) {
+      const uint64_t at = 1000 * c + 8 * i;
+      all.push_back({{Reads(at, at + 8), Writes(at + 8, at + 16)}, launches});
+    }
+  }
+  return all;
+}
+
+TEST(RecordedOrderTest, LongBranchesGain) {
+  const Branches branches = BranchesOf(Chains(4, 20, 1), 8);
+  EXPECT_TRUE(branches.gain);
+  EXPECT_EQ(branches.chains, 8);
+  EXPECT_EQ(branches.workspaces, 1);
+  EXPECT_EQ(branches.launches, 80);
+  EXPECT_EQ(branches.length, 20);
+  EXPECT_EQ(branches.waits.size(), 80);
+  // As many as there may be.
+  EXPECT_EQ(BranchesOf(Chains(4, 20, 1), 2).chains, 2);
+  EXPECT_EQ(BranchesOf(Chains(4, 20, 1), 2).length, 40);
+}
+
+TEST(RecordedOrderTest, WhatIsOneAfterTheOtherGainsNothing) {
+  EXPECT_FALSE(BranchesOf(Chains(1, 100, 1), 4).gain);
+  EXPECT_FALSE(BranchesOf({}, 4).gain);
+  EXPECT_FALSE(BranchesOf(Chains(4, 20, 1), 1).gain);
+  // Too short.
+  EXPECT_FALSE(BranchesOf(Chains(7, 2, 1), 4).gain);
+  // A short one beside a long one.
+  std::vector<RecordedOp> ops = Chains(1, 80, 1);
+  for (int i = 0; i < 10; ++i) {
+    ops.push_back({{Reads(5000 + 8 * i, 5008 + 8 * i),
+                    Writes(5008 + 8 * i, 5016 + 8 * i)},
+                   1});
+  }
+  EXPECT_FALSE(BranchesOf(ops, 4).gain);
+}
+
+TEST(RecordedOrderTest, FewOpsThatTakeAWorkspaceRunSideBySide) {
+  std::vector<RecordedOp> ops = Chains(8, 20, 1);
+  for (RecordedOp& op : ops) op.takes_workspace = true;
+  const Branches branches = BranchesOf(ops, 8);
+  EXPECT_TRUE(branches.gain);
+  EXPECT_EQ(branches.workspaces, 4);
+  EXPECT_GE(branches.length, 40);
+}
+
+TEST(RecordedOrderTest, TooManyOpsHaveNoBranches) {
+  EXPECT_FALSE(BranchesOf(Chains(4, 2100, 1), 4).gain);
+}
+
 }  // namespace
 }  // namespace multistream
 }  // namespace tensorflow

@@ -143,6 +143,7 @@ class StreamGroup {
 
   // A recorded step was launched.
   void NoteReplay() { replays_.fetch_add(1, std::memory_order_relaxed); }
+  void NoteBranches() { branched_.fetch_add(1, std::memory_order_relaxed); }
   void NoteVerified() { verified_.fetch_add(1, std::memory_order_relaxed); }
   // There are so many recordings of the group's steps more, or fewer.
   void NoteRecordings(int recordings, int64_t bytes);
@@ -257,6 +258,7 @@ class StreamGroup {
   absl::Mutex owners_mu_;
   std::vector<RecordingOwner*> owners_ ABSL_GUARDED_BY(owners_mu_);
   std::atomic<int64_t> replays_{0};
+  std::atomic<int64_t> branched_{0};
   std::atomic<int64_t> verified_{0};
   std::atomic<int64_t> recordings_made_{0};
   std::atomic<int64_t> recordings_{0};
