@@ -217,15 +217,13 @@ class CudaRecording : public Recording {
     return status;
   }
 
-  absl::Status Launch(int64_t running) override {
+  bool has_branches() const override { return with_branches_ != nullptr; }
+
+  absl::Status Launch(bool with_branches) override {
     auto active = Activated(executor_);
-    const bool branches =
-        with_branches_ != nullptr && running <= kMostStepsWithBranches;
-    TF_RETURN_IF_ERROR(Checked("cuGraphLaunch",
-                               cuGraphLaunch(branches ? with_branches_ : exec_,
-                                             HandleOf(group_->stream()))));
-    if (branches) group_->NoteBranches();
-    return absl::OkStatus();
+    return Checked("cuGraphLaunch",
+                   cuGraphLaunch(with_branches ? with_branches_ : exec_,
+                                 HandleOf(group_->stream())));
   }
 
   int64_t bytes() const override {
@@ -288,9 +286,12 @@ class CudaRecording : public Recording {
                       const CapturedOps& captured, CudaRecorder::Uses* uses,
                       CUgraph* graph) {
     Branches order = BranchesOf(captured.ops, recorder_->most_branches());
-    VLOG(1) << order.launches << " launches in up to " << order.chains
-            << " branches take as long as " << order.length << " in one";
-    if (!order.gain) return absl::OkStatus();
+    if (!order.gain) {
+      VLOG(1) << "A recording has no branches: they would gain too little for "
+              << order.launches << " launches, of which " << order.length
+              << " would be one after the other";
+      return absl::OkStatus();
+    }
     BranchesOps branches(HandleOf(stream_), captured, std::move(order.waits));
     absl::Status branched;
     uses->Watch(&branches);

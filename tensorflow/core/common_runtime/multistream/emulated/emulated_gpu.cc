@@ -231,18 +231,15 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
         memory_.Start();
         TF_RETURN_IF_ERROR(enqueue_());
       }
-      branches_ = BranchesOf(checked.Ops(), recorder_->most_branches()).gain;
+      has_branches_ =
+          BranchesOf(checked.Ops(), recorder_->most_branches()).gain;
       checked.Again();
       return Repeat(&checked);
     }
 
-    // Its ops run one after the other; it counts what a GPU would do.
-    absl::Status Launch(int64_t running) override {
-      if (branches_ && running <= kMostStepsWithBranches) {
-        recorder_->group()->NoteBranches();
-      }
-      return Repeat(/*watcher=*/nullptr);
-    }
+    // As on a GPU. Here, its ops run one after the other all the same.
+    bool has_branches() const override { return has_branches_; }
+    absl::Status Launch(bool) override { return Repeat(/*watcher=*/nullptr); }
 
     int64_t bytes() const override { return memory_.bytes(); }
     int64_t kernels() const override { return kernels_; }
@@ -267,7 +264,7 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
     RecordingMemory memory_;
     std::function<absl::Status()> enqueue_;
     int64_t kernels_ = 0;
-    bool branches_ = false;
+    bool has_branches_ = false;
   };
 };
 

@@ -33,6 +33,10 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
+// That have started and not ended, on a GPU. More of them keep it busy without
+// branches.
+constexpr int64_t kMostStepsWithBranches = 8;
+
 absl::Status NotMade() {
   return absl::FailedPreconditionError(
       "a branch leaves out one of its results");
@@ -310,10 +314,13 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   const std::optional<int64_t> version =
       leader_->gpu_groups()->StateVersion(call->state());
   absl::Status status = CopyIn(call->inputs(), copies->staged);
+  const bool with_branches =
+      recording_->has_branches() &&
+      leader_->gpu_groups()->running_steps() <= kMostStepsWithBranches;
   const int64_t began = Trace::Begin();
   if (status.ok()) {
     SetVariables(*call);
-    status = recording_->Launch(leader_->gpu_groups()->running_steps());
+    status = recording_->Launch(with_branches);
     DropVariables();
     if (!status.ok() && step_.changes_variables) {
       // It may have changed some of them: it is not to run again.
@@ -339,7 +346,7 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   }
   NoteUses(*call, held, copies->outputs);
   status = CopyOut(copies->outputs);
-  group_->NoteReplay();
+  group_->NoteReplay(with_branches);
   launches_.fetch_add(1, std::memory_order_relaxed);
   if (step_.changes_variables && step_.sends.empty() && status.ok() &&
       !call->ends_when_completed()) {

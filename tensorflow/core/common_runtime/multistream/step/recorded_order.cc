@@ -248,6 +248,7 @@ Branches BranchesOf(const std::vector<RecordedOp>& ops, int most) {
     branches.launches += op.launches;
     with_workspace += op.takes_workspace;
   }
+  branches.length = branches.launches;
   branches.chains = std::min(most, branches.launches / kLaunchesOfBranch);
   if (branches.chains < 2) return branches;
   branches.workspaces =

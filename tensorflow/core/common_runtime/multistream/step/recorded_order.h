@@ -80,8 +80,6 @@ int LengthOf(const std::vector<RecordedOp>& ops,
 
 // As with long loops: time and memory to find their order grow with the square.
 constexpr size_t kMostOpsWithBranches = 8192;
-// More steps at once keep the GPU busy without any.
-constexpr int64_t kMostStepsWithBranches = 8;
 
 struct Branches {
   int chains = 0;      // that run at once, at most

@@ -59,10 +59,13 @@ class Recording {
   // or FailedPrecondition say why the step is nothing to record.
   virtual absl::Status Record(std::function<absl::Status()> enqueue) = 0;
 
-  // Enqueues the step on the group's stream. `running` steps of the GPU have
-  // started and not ended, this one among them. Who calls it has the group's
-  // launch_mu, as a step's memory is one launch's at a time.
-  virtual absl::Status Launch(int64_t running) = 0;
+  // Whether its ops can run side by side, and gain by it.
+  virtual bool has_branches() const = 0;
+
+  // Enqueues the step on the group's stream; `with_branches`: with ops side by
+  // side, which it has. Who calls it has the group's launch_mu, as a step's
+  // memory is one launch's at a time.
+  virtual absl::Status Launch(bool with_branches) = 0;
 
   // Of memory on the device and the host, and what the driver may have for it.
   virtual int64_t bytes() const = 0;

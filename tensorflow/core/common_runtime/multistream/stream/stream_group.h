@@ -142,8 +142,10 @@ class StreamGroup {
   void NoteLaunchWait(int64_t nanos);
 
   // A recorded step was launched.
-  void NoteReplay() { replays_.fetch_add(1, std::memory_order_relaxed); }
-  void NoteBranches() { branched_.fetch_add(1, std::memory_order_relaxed); }
+  void NoteReplay(bool with_branches) {
+    replays_.fetch_add(1, std::memory_order_relaxed);
+    if (with_branches) branched_.fetch_add(1, std::memory_order_relaxed);
+  }
   void NoteVerified() { verified_.fetch_add(1, std::memory_order_relaxed); }
   // There are so many recordings of the group's steps more, or fewer.
   void NoteRecordings(int recordings, int64_t bytes);
