@@ -29,6 +29,7 @@ limitations under the License.
 
 #include "absl/strings/match.h"
 #include "tensorflow/cc/ops/standard_ops.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -162,6 +163,47 @@ TEST_F(CapturedStepsTest, EachShapeHasItsOwnRecording) {
   }
   EXPECT_EQ(made(), 3 * StreamGroupCount());
   EXPECT_GT(replayed(), 100);
+}
+
+// `branches` of ops that do not need one another.
+Scope Branchy(int branches) {
+  Scope root = Scope::NewRootScope();
+  auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  Scope scope = root.WithDevice(kGpu);
+  std::vector<Output> ends;
+  for (int b = 0; b < branches; ++b) {
+    Output y = ops::Mul(scope, x, 0.5f * b);
+    for (int i = 0; i < 16; ++i) y = ops::Tanh(scope, y);
+    ends.push_back(y);
+  }
+  ops::AddN(scope.WithOpName("y"), ends);
+  return root;
+}
+
+TEST(CapturedBranchesTest, ManyStepsAtOnceHaveNone) {
+  const std::unique_ptr<Session> session = SessionOf(Branchy(4));
+  // The replays that had branches, of those of so many steps.
+  const auto with_branches = [&session](int steps) {
+    const int64_t before = Total(&StreamGroupStats::replays_with_branches);
+    for (int i = 0; i < steps; ++i) {
+      std::vector<Tensor> results;
+      const absl::Status status =
+          session->Run({{"x", Input(3, i)}}, {"y"}, {}, &results);
+      EXPECT_TRUE(status.ok()) << status;
+    }
+    return Total(&StreamGroupStats::replays_with_branches) - before;
+  };
+  EXPECT_GT(with_branches(40), 0);
+  EXPECT_EQ(with_branches(20), 20);
+  // Others of the GPU run, too.
+  GpuGroups* gpu = FindGpuGroups(0);
+  ASSERT_NE(gpu, nullptr);
+  for (int i = 0; i < 7; ++i) gpu->StartStepOn(gpu->leader());
+  EXPECT_EQ(with_branches(20), 20);
+  gpu->StartStepOn(gpu->leader());
+  EXPECT_EQ(with_branches(20), 0);
+  for (int i = 0; i < 8; ++i) gpu->EndStep(gpu->leader(), /*ok=*/true);
+  EXPECT_EQ(with_branches(20), 20);
 }
 
 TEST_F(CapturedStepsTest, NoRows) {
