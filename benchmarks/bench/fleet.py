@@ -156,27 +156,34 @@ class Workers:
         with self._counting_memory():
             self._ask([{"do": "reference", "path": str(path)}])
 
-    def measure(
-        self, of: Configuration, expected: pathlib.Path, seconds: float, warm_seconds: float
-    ) -> Round:
+    def warm(self, of: Configuration, seconds: float) -> None:
+        """Warms up a configuration of this team, if that has not been done.
+
+        Args:
+            of: which.
+            seconds: after which it counts as warm.
+        """
+        if of in self._warm:
+            return
+        common = {"do": "warm", "batch": of.batch, "call": of.call, "at_most": seconds}
+        shares = _shares(of.clients, len(self._processes))
+        with self._counting_memory():
+            self._ask([{**common, "clients": share} for share in shares], seconds)
+        self._warm.add(of)
+
+    def measure(self, of: Configuration, expected: pathlib.Path, seconds: float) -> Round:
         """Measures once.
 
         Args:
-            of: a configuration of this team.
+            of: a configuration of this team, which is warm.
             expected: the file of `reference`.
             seconds: how long.
-            warm_seconds: after which it counts as warm, the first time.
 
         Returns:
             What it gave.
         """
         shares = _shares(of.clients, len(self._processes))
-        common = {"batch": of.batch, "call": of.call}
         with self._counting_memory():
-            if of not in self._warm:
-                warm = {"do": "warm", "at_most": warm_seconds, **common}
-                self._ask([{**warm, "clients": share} for share in shares], warm_seconds)
-                self._warm.add(of)
             tolerance = PEERS[of.team.peer].tolerance(WORKLOADS[of.team.workload])
             files = [self._folder / f"{self._name}-{i}.npy" for i in range(len(shares))]
             commands = [
@@ -188,7 +195,8 @@ class Workers:
                     "at": time.monotonic() + LEAD_SECONDS,
                     "seconds": seconds,
                     "latencies": str(file),
-                    **common,
+                    "batch": of.batch,
+                    "call": of.call,
                 }
                 for share, file in zip(shares, files, strict=True)
             ]

@@ -51,7 +51,8 @@ def test_tensorflow_computes_what_numpy_does(name: str) -> None:
     tf = pytest.importorskip("tensorflow")
     # Later, as it imports TensorFlow.
     module = importlib.import_module(f"{__package__}.tensorflow_program")
-    workload, ops = WORKLOADS[name], module.TensorFlowOps(marks=False)
+    workload = WORKLOADS[name]
+    ops = module.TensorFlowOps(marks=False, trained=workload.training)
     x = workload.inputs("small", workload.batches[0])[0]
     weights = {name: tf.constant(value) for name, value in workload.weights("small").items()}
     compute = workload.compute("small")

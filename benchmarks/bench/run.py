@@ -137,9 +137,7 @@ class Run:
         for one, row in rows.items():
             row.failure = failed.get(one.team, "")
         for number in range(self._effort.rounds):
-            began = time.monotonic()
-            self._round(number, fleet, rows, expected, end, progress)
-            took = time.monotonic() - began
+            took = self._round(number, fleet, rows, expected, end, progress)
             left = self._effort.rounds - number - 1
             if left and time.monotonic() + took > end:
                 progress.leave_out(left * len(rows))
@@ -184,8 +182,13 @@ class Run:
         expected: pathlib.Path,
         end: float,
         progress: Progress,
-    ) -> None:
-        """Measures each configuration once; names those that the first round has no time for."""
+    ) -> float:
+        """Measures each configuration once; names those that the first round has no time for.
+
+        Returns:
+            Seconds that another round will take, in which all are warm.
+        """
+        took = 0.0
         for one in order_of_round(list(rows), number):
             row = rows[one]
             if row.failure or (number > 0 and not row.rounds):
@@ -194,18 +197,23 @@ class Run:
                 progress.leave_out(1)
                 self._results.left_out.append(f"not measured: {one}")
             else:
-                self._measure(fleet, row, expected, progress)
+                took += self._measure(fleet, row, expected, progress)
+        return took
 
-    def _measure(self, fleet: Fleet, row: Row, expected: pathlib.Path, progress: Progress) -> None:
-        one, effort = row.configuration, self._effort
+    def _measure(self, fleet: Fleet, row: Row, expected: pathlib.Path, progress: Progress) -> float:
+        """Measures a configuration once; returns the seconds that took when it was warm."""
+        one = row.configuration
         try:
             workers = fleet[one.team]
-            done = workers.measure(one, expected, effort.seconds, effort.warm_seconds)
+            workers.warm(one, self._effort.warm_seconds)
+            began = time.monotonic()
+            done = workers.measure(one, expected, self._effort.seconds)
         except WorkerError as error:
             row.failure = str(error)
             progress.did(f"{one}: failed: {error}")
-            return
+            return 0.0  # it is not measured again
         row.rounds.append(done)
         row.memory_mib = workers.memory_mib or None
         wrong = f", {done.wrong} WRONG" if done.wrong else ""
         progress.did(f"{one}: {done.queries_per_second:,.0f}/s, p99 {done.p99_ms:.2f} ms{wrong}")
+        return time.monotonic() - began

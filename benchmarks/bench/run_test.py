@@ -42,6 +42,7 @@ class Fake:
         fails: teams whose processes do not start.
         breaks: configurations whose measurement fails.
         seconds: of a measurement.
+        warm_seconds: that warming up takes.
     """
 
     def __init__(
@@ -49,8 +50,10 @@ class Fake:
         fails: Sequence[Team] = (),
         breaks: Sequence[Configuration] = (),
         seconds: float = 0.0,
+        warm_seconds: float = 0.0,
     ) -> None:
         self._fails, self._breaks, self._seconds = fails, breaks, seconds
+        self._warm_seconds = warm_seconds
         self.memory_mib = 5.0
         self.done: list[Configuration] = []
 
@@ -74,6 +77,10 @@ class Fake:
 
     def reference(self, path: pathlib.Path) -> None:
         pass
+
+    def warm(self, of: Configuration, seconds: float) -> None:
+        if of not in self.done:
+            time.sleep(self._warm_seconds)
 
     def measure(self, of: Configuration, *_: object) -> Round:
         if of in self._breaks:
@@ -139,6 +146,13 @@ def test_a_short_time_takes_rounds_away_and_says_so(monkeypatch: pytest.MonkeyPa
     found, _ = measured(fake, monkeypatch, minutes=0.15 / 60)
     assert {len(one.rounds) for one in found.rows} == {1}
     assert found.left_out == ["mlp: 1 of 3 rounds"]
+
+
+def test_warming_up_takes_no_rounds_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the first round has it: 1 s of 1.5 s, and another one takes next to nothing."""
+    count = len(measured(Fake(), monkeypatch)[0].rows)
+    found, _ = measured(Fake(warm_seconds=1.0 / count), monkeypatch, minutes=1.5 / 60)
+    assert {len(one.rounds) for one in found.rows} == {3}
 
 
 def test_a_shorter_time_leaves_out_configurations_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

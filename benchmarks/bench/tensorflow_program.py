@@ -54,12 +54,13 @@ class TensorFlowOps:
     relu = staticmethod(tf.nn.relu)
     gelu = staticmethod(tf.nn.gelu)
 
-    def __init__(self, marks: bool) -> None:
+    def __init__(self, marks: bool, trained: bool) -> None:
         self._marks = marks
+        self._trained = trained
 
-    def weight(self, value: np.ndarray, trained: bool = False) -> Any:
+    def weight(self, value: np.ndarray) -> Any:
         """A constant's array, or a variable."""
-        return tf.Variable(value) if trained or value.nbytes > LARGEST_CONSTANT else value
+        return tf.Variable(value) if self._trained or value.nbytes > LARGEST_CONSTANT else value
 
     def at(self, x: Any, i: Any) -> Any:
         """As NumpyOps."""
@@ -80,7 +81,8 @@ class TensorFlowOps:
     def dense(self, x: Any, kernel: Any, bias: Any) -> Any:
         """As NumpyOps; more than two dimensions are rows of one product."""
         if len(x.shape) == 2:
-            return tf.nn.bias_add(x @ kernel, bias)
+            # The gradient of bias_add is added up in any order, that of a sum in the same one.
+            return x @ kernel + bias if self._trained else tf.nn.bias_add(x @ kernel, bias)
         rows = tf.reshape(x, [-1, x.shape[-1]])
         return tf.reshape(self.dense(rows, kernel, bias), [-1, *x.shape[1:-1], kernel.shape[1]])
 
@@ -122,9 +124,10 @@ class _Copy:
                 self._keep = MODELS[workload.convolutions](argparse.Namespace(**sizes), marks)
                 self._model, variables = self._keep, self._keep.trainable_variables
             else:
-                ops, compute = TensorFlowOps(marks), workload.compute(spec.size)
+                ops = TensorFlowOps(marks, workload.training)
+                compute = workload.compute(spec.size)
                 weights = {
-                    name: ops.weight(value, workload.training)
+                    name: ops.weight(value)
                     for name, value in workload.weights(spec.size).items()
                 }
                 self._model = lambda x: compute(ops, weights, x)
@@ -180,8 +183,6 @@ class TensorFlowProgram(Program):
             one = tf.config.LogicalDeviceConfiguration(memory_limit=VIRTUAL_DEVICE_MIB)
             tf.config.set_logical_device_configuration(gpus[0], [one] * spec.parallel)
             devices = [f"/GPU:{i}" for i in range(spec.parallel)]
-        if workload.training:
-            tf.config.experimental.enable_op_determinism()
         self._copies = [_Copy(workload, spec, device) for device in devices]
         self._calls: list[Callable[[np.ndarray], np.ndarray]] = []
         self._made: dict[tuple[Any, ...], list[Callable[[np.ndarray], np.ndarray]]] = {}
