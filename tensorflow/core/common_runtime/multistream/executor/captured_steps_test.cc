@@ -30,6 +30,7 @@ limitations under the License.
 #include "absl/strings/match.h"
 #include "tensorflow/cc/ops/standard_ops.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/stream/group_load.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -203,6 +204,9 @@ TEST(CapturedBranchesTest, ManyStepsAtOnceHaveNone) {
   gpu->StartStepOn(gpu->leader());
   EXPECT_EQ(with_branches(20), 0);
   for (int i = 0; i < 8; ++i) gpu->EndStep(gpu->leader(), /*ok=*/true);
+  // Not at once: how many run goes up and down.
+  EXPECT_EQ(with_branches(20), 0);
+  with_branches(2 * GroupLoad::kRecentSteps);
   EXPECT_EQ(with_branches(20), 20);
 }
 

@@ -33,8 +33,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// That have started and not ended, on a GPU. More of them keep it busy without
-// branches.
+// At once on a GPU, of late. More of them keep it busy without branches, which
+// then cost more than they gain, even if some launches only have them.
 constexpr int64_t kMostStepsWithBranches = 8;
 
 absl::Status NotMade() {
@@ -316,7 +316,7 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   absl::Status status = CopyIn(call->inputs(), copies->staged);
   const bool with_branches =
       recording_->has_branches() &&
-      leader_->gpu_groups()->running_steps() <= kMostStepsWithBranches;
+      leader_->gpu_groups()->recent_most_steps() <= kMostStepsWithBranches;
   const int64_t began = Trace::Begin();
   if (status.ok()) {
     SetVariables(*call);

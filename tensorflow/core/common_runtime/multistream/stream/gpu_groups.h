@@ -58,8 +58,8 @@ class GpuGroups {
   }
   void StartStepOn(StreamGroup* group) { load_.StartOn(group->index()); }
   void EndStep(StreamGroup* group, bool ok) { load_.End(group->index(), ok); }
-  // Steps that have started and not ended.
-  int64_t running_steps() const { return load_.running(); }
+  // As of GroupLoad.
+  int64_t recent_most_steps() const { return load_.recent_most(); }
 
   // As of VariableOrder.
   using StateKey = VariableOrder::Key;

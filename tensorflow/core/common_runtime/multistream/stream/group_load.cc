@@ -15,6 +15,8 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/stream/group_load.h"
 
+#include <algorithm>
+
 namespace tensorflow {
 namespace multistream {
 
@@ -39,13 +41,21 @@ void GroupLoad::StartOn(int group) {
 void GroupLoad::CountStart(int group) {
   ++steps_[group].started;
   ++steps_[group].running;
-  running_.fetch_add(1, std::memory_order_relaxed);
+  ++running_;
+  if (counted_ == kRecentSteps) {
+    most_before_ = most_;
+    most_ = 0;
+    counted_ = 0;
+  }
+  ++counted_;
+  most_ = std::max(most_, running_);
+  recent_most_.store(std::max(most_, most_before_), std::memory_order_relaxed);
 }
 
 void GroupLoad::End(int group, bool ok) {
   absl::MutexLock lock(&mu_);
   --steps_[group].running;
-  running_.fetch_sub(1, std::memory_order_relaxed);
+  --running_;
   if (!ok) ++steps_[group].failed;
 }
 

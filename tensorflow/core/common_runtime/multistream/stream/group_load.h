@@ -48,8 +48,13 @@ class GroupLoad {
   void End(int group, bool ok);
 
   Steps steps(int group) const;
-  // Of all groups.
-  int64_t running() const { return running_.load(std::memory_order_relaxed); }
+  // The most steps that ran at once, on all groups together, while the last ones
+  // started: kRecentSteps of them at least, and fewer than twice as many. How
+  // many run goes up and down with each step, this does not.
+  int64_t recent_most() const {
+    return recent_most_.load(std::memory_order_relaxed);
+  }
+  static constexpr int kRecentSteps = 64;
 
  private:
   void CountStart(int group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -57,7 +62,12 @@ class GroupLoad {
   mutable absl::Mutex mu_;
   std::vector<Steps> steps_ ABSL_GUARDED_BY(mu_);
   int next_ ABSL_GUARDED_BY(mu_) = 0;
-  std::atomic<int64_t> running_{0};
+  int64_t running_ ABSL_GUARDED_BY(mu_) = 0;
+  // Since `counted_` steps, and while the kRecentSteps before them started.
+  int64_t most_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t most_before_ ABSL_GUARDED_BY(mu_) = 0;
+  int counted_ ABSL_GUARDED_BY(mu_) = 0;
+  std::atomic<int64_t> recent_most_{0};
 };
 
 }  // namespace multistream

@@ -71,6 +71,24 @@ TEST_F(GroupLoadTest, StepsThatMustRunOnAGroupCountAsItsLoad) {
     EXPECT_EQ(groups_->StartStep(groups_->size())->index(), i);
 }
 
+TEST_F(GroupLoadTest, TheMostStepsOfLateAreRememberedForAWhile) {
+  EXPECT_EQ(groups_->recent_most_steps(), 0);
+  const auto run = [this](int steps) {
+    for (int i = 0; i < steps; ++i) {
+      groups_->EndStep(groups_->StartStep(groups_->size()), true);
+    }
+  };
+  run(10);
+  EXPECT_EQ(groups_->recent_most_steps(), 1);
+  for (int i = 0; i < 5; ++i) groups_->StartStepOn(groups_->leader());
+  EXPECT_EQ(groups_->recent_most_steps(), 5);
+  for (int i = 0; i < 5; ++i) groups_->EndStep(groups_->leader(), true);
+  run(GroupLoad::kRecentSteps - 1);
+  EXPECT_EQ(groups_->recent_most_steps(), 5);
+  run(GroupLoad::kRecentSteps);
+  EXPECT_EQ(groups_->recent_most_steps(), 1);
+}
+
 TEST_F(GroupLoadTest, ManyThreadsLoadTheGroupsEvenly) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
