@@ -127,8 +127,7 @@ class _Copy:
                 ops = TensorFlowOps(marks, workload.training)
                 compute = workload.compute(spec.size)
                 weights = {
-                    name: ops.weight(value)
-                    for name, value in workload.weights(spec.size).items()
+                    name: ops.weight(value) for name, value in workload.weights(spec.size).items()
                 }
                 self._model = lambda x: compute(ops, weights, x)
                 variables = [w for w in weights.values() if isinstance(w, tf.Variable)]

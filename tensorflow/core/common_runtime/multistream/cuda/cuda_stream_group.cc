@@ -111,6 +111,11 @@ void CudaStreamGroup::WaitForEvent(StreamGroup*, StreamEvent* event) {
   Check(stream_->WaitFor(static_cast<CudaEvent*>(event)->event.get()));
 }
 
+bool CudaStreamGroup::IsCompleted(StreamEvent* event) {
+  return static_cast<CudaEvent*>(event)->event->PollForStatus() ==
+         se::Event::Status::kComplete;
+}
+
 void CudaStreamGroup::ThenExecute(std::function<void()> f) {
   events_->ThenExecute(stream_, std::move(f));
 }

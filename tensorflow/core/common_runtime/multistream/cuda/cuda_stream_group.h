@@ -47,6 +47,7 @@ class CudaStreamGroup : public StreamGroup {
   std::unique_ptr<StreamEvent> NewEvent() override;
   void Record(StreamEvent* event) override;
   void WaitForEvent(StreamGroup* recorder, StreamEvent* event) override;
+  bool IsCompleted(StreamEvent* event) override;
   void ThenExecute(std::function<void()> f) override;
   absl::Status Synchronize() override;
   std::function<double()> StartTimer() override;

@@ -31,6 +31,7 @@ namespace {
 
 struct EmulatedEvent : public StreamEvent {
   MemoryInUse::Known known = {};
+  int64_t enqueued = 0;
 };
 
 }  // namespace
@@ -100,10 +101,19 @@ std::unique_ptr<StreamEvent> EmulatedStreamGroup::NewEvent() {
   return std::make_unique<EmulatedEvent>();
 }
 void EmulatedStreamGroup::Record(StreamEvent* event) {
-  static_cast<EmulatedEvent*>(event)->known = MemoryInUse::Get()->Tail(this);
+  auto* emulated = static_cast<EmulatedEvent*>(event);
+  emulated->known = MemoryInUse::Get()->Tail(this);
+  absl::MutexLock lock(&impl_->mu);
+  emulated->enqueued = impl_->enqueued;
 }
 void EmulatedStreamGroup::WaitForEvent(StreamGroup*, StreamEvent* event) {
   MemoryInUse::Get()->Wait(this, static_cast<EmulatedEvent*>(event)->known);
+}
+
+bool EmulatedStreamGroup::IsCompleted(StreamEvent* event) {
+  absl::MutexLock lock(&impl_->mu);
+  return !impl_->paused &&
+         impl_->completed >= static_cast<EmulatedEvent*>(event)->enqueued;
 }
 
 void EmulatedStreamGroup::ThenExecute(std::function<void()> f) {

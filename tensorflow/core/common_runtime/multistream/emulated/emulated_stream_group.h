@@ -43,6 +43,7 @@ class EmulatedStreamGroup : public StreamGroup {
   std::unique_ptr<StreamEvent> NewEvent() override;
   void Record(StreamEvent* event) override;
   void WaitForEvent(StreamGroup* other, StreamEvent* event) override;
+  bool IsCompleted(StreamEvent* event) override;
   void ThenExecute(std::function<void()> f) override;
   absl::Status CopyToDevice(const void* from, void* to, size_t bytes) override;
   absl::Status CopyToHost(const void* from, void* to, size_t bytes) override;

@@ -16,6 +16,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/executor/recorded_step.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -26,6 +27,7 @@ limitations under the License.
 #include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/platform/cpu_info.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
 
@@ -36,6 +38,18 @@ namespace {
 // At once on a GPU, of late. More of them keep it busy without branches, which
 // then cost more than they gain, even if some launches only have them.
 constexpr int64_t kMostStepsWithBranches = 8;
+
+// At once on a GPU, of late: then whoever launches a step polls for its end, as
+// waking other threads takes as long as many a step. It takes a core each: no
+// more than half of them.
+int64_t MostStepsPolled() {
+  static const int64_t most = std::min(4, port::MaxParallelism() / 2);
+  return most;
+}
+// A step that takes longer gains little.
+constexpr std::chrono::microseconds kLongestPoll(2000);
+// Launches that are not polled after one that took longer.
+constexpr int kLaunchesUnpolled = 64;
 
 absl::Status NotMade() {
   return absl::FailedPreconditionError(
@@ -117,6 +131,7 @@ RecordedStep::RecordedStep(const StepInterface& step, GroupLeader* leader,
       group_(group),
       has_memory_(group),
       recording_(leader->recorder(group->index())->NewRecording()),
+      end_(group->NewEvent()),
       ends_(std::make_unique<Ends>(this)),
       outputs_(step.outputs()) {}
 
@@ -359,9 +374,31 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
     };
     return true;
   }
+  if (status.ok() && IsToPoll()) {
+    *end = [this, call, version, copies = std::move(*copies),
+            launched = std::move(*launched),
+            poll = group_->WatchEnd(end_.get(), kLongestPoll)]() mutable {
+      if (!poll()) {
+        unpolled_.store(kLaunchesUnpolled, std::memory_order_relaxed);
+        EndWhenCompleted(call, absl::OkStatus(), version, &copies, &launched);
+        return;
+      }
+      copies.staged.clear();
+      launched(absl::OkStatus(), std::move(copies.outputs), version);
+    };
+    return true;
+  }
   // Before the next launch, for which this step need not wait.
   EndWhenCompleted(call, status, version, copies, launched);
   return true;
+}
+
+bool RecordedStep::IsToPoll() {
+  if (leader_->gpu_groups()->recent_most_steps() > MostStepsPolled()) {
+    return false;
+  }
+  return unpolled_.load(std::memory_order_relaxed) <= 0 ||
+         unpolled_.fetch_sub(1, std::memory_order_relaxed) <= 0;
 }
 
 void RecordedStep::EndWhenCompleted(const std::shared_ptr<CapturedCall>& call,

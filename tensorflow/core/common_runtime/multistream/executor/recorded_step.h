@@ -62,7 +62,8 @@ class RecordedStep {
   // Enqueues the call's step; first puts its variables back where they were.
   // `launched`, if it is, runs on some thread once the stream has completed it;
   // with its outputs, or an error. If the order of the leader's stream is
-  // enough it need not wait: then `end` is set, which calls it. An error that
+  // enough it need not wait, and if few steps run, the caller is to: then `end`
+  // is set, which calls it. An error that
   // is returned means that nothing has been changed but the recording's own
   // memory: Aborted if the recording is of no use any more.
   // `version` is that of the variables, as of VariableOrder.
@@ -122,6 +123,7 @@ class RecordedStep {
   absl::StatusOr<bool> LaunchInPlace(const std::shared_ptr<CapturedCall>& call,
                                      Copies* copies, Launched* launched,
                                      std::function<void()>* end);
+  bool IsToPoll();
   void EndWhenCompleted(const std::shared_ptr<CapturedCall>& call,
                         const absl::Status& status,
                         std::optional<int64_t> version, Copies* copies,
@@ -145,6 +147,9 @@ class RecordedStep {
   StreamGroup* const group_;
   const StreamGroup::HasMemory has_memory_;
   const std::unique_ptr<Recording> recording_;
+  const std::unique_ptr<StreamEvent> end_;  // of the last launch
+  // So many launches are not to be polled.
+  std::atomic<int> unpolled_{0};
   const std::unique_ptr<Ends> ends_;
   // First what is received, then the arguments; those that are variables have
   // their handle there, for the time of a launch.

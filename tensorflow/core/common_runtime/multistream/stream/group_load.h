@@ -48,9 +48,9 @@ class GroupLoad {
   void End(int group, bool ok);
 
   Steps steps(int group) const;
-  // The most steps that ran at once, on all groups together, while the last ones
-  // started: kRecentSteps of them at least, and fewer than twice as many. How
-  // many run goes up and down with each step, this does not.
+  // The most steps that ran at once, on all groups together, while the last
+  // ones started: kRecentSteps of them at least, and fewer than twice as many.
+  // How many run goes up and down with each step, this does not.
   int64_t recent_most() const {
     return recent_most_.load(std::memory_order_relaxed);
   }

@@ -149,6 +149,25 @@ void StreamGroup::WhenCompleted(std::function<void()> f, bool host_waits) {
   });
 }
 
+std::function<bool()> StreamGroup::WatchEnd(StreamEvent* event,
+                                            std::chrono::microseconds limit) {
+  Record(event);
+  const auto poll = [this, event, limit] {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (!IsCompleted(event)) {
+      if (std::chrono::steady_clock::now() > end) return false;
+    }
+    return true;
+  };
+  if (sanitizer_ == nullptr) return poll;
+  return [sanitizer = sanitizer_, tail = sanitizer_->Tail(index_), poll] {
+    if (!poll()) return false;
+    sanitizer->Completed(tail);
+    sanitizer->HostSynchronized(tail);
+    return true;
+  };
+}
+
 std::function<double()> StreamGroup::StartTimer() {
   return [this, started = std::chrono::steady_clock::now()] {
     Synchronize().IgnoreError();

@@ -31,6 +31,7 @@ limitations under the License.
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_STREAM_GROUP_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -81,6 +82,9 @@ class StreamGroup {
   virtual void Record(StreamEvent* event) = 0;
   // This group's stream waits for `other`'s event, recorded before.
   virtual void WaitForEvent(StreamGroup* other, StreamEvent* event) = 0;
+  // Whether the stream has completed what was enqueued when this group recorded
+  // `event`. False may mean that nobody knows.
+  virtual bool IsCompleted(StreamEvent* event) { return false; }
 
   // Enqueues a host callback: runs `f` on some host thread once the stream has
   // completed all that is enqueued so far.
@@ -112,6 +116,12 @@ class StreamGroup {
   // what the stream made.
   void WhenCompleted(std::function<void()> f, bool host_waits = false);
   absl::Status Block();
+  // Records `event`. The result is for a thread of the host that has nothing
+  // else to do: it asks again and again, for at most `limit`, and returns
+  // whether the stream has completed what was enqueued until then, so that what
+  // comes after it on the host may use what the stream made.
+  std::function<bool()> WatchEnd(StreamEvent* event,
+                                 std::chrono::microseconds limit);
 
   // Enqueues on each of the group's streams what tells a profiler's trace which
   // group and stream that is, if a profiler sees them.
