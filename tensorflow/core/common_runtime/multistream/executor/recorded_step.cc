@@ -131,7 +131,7 @@ RecordedStep::RecordedStep(const StepInterface& step, GroupLeader* leader,
       group_(group),
       has_memory_(group),
       recording_(leader->recorder(group->index())->NewRecording()),
-      end_(group->NewEvent()),
+      last_launch_(group->NewEvent()),
       ends_(std::make_unique<Ends>(this)),
       outputs_(step.outputs()) {}
 
@@ -374,10 +374,11 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
     };
     return true;
   }
-  if (status.ok() && IsToPoll()) {
+  if (status.ok() && DecideToPoll()) {
     *end = [this, call, version, copies = std::move(*copies),
             launched = std::move(*launched),
-            poll = group_->WatchEnd(end_.get(), kLongestPoll)]() mutable {
+            poll =
+                group_->WatchEnd(last_launch_.get(), kLongestPoll)]() mutable {
       if (!poll()) {
         unpolled_.store(kLaunchesUnpolled, std::memory_order_relaxed);
         EndWhenCompleted(call, absl::OkStatus(), version, &copies, &launched);
@@ -393,7 +394,7 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   return true;
 }
 
-bool RecordedStep::IsToPoll() {
+bool RecordedStep::DecideToPoll() {
   if (leader_->gpu_groups()->recent_most_steps() > MostStepsPolled()) {
     return false;
   }

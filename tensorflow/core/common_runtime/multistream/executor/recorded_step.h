@@ -123,7 +123,8 @@ class RecordedStep {
   absl::StatusOr<bool> LaunchInPlace(const std::shared_ptr<CapturedCall>& call,
                                      Copies* copies, Launched* launched,
                                      std::function<void()>* end);
-  bool IsToPoll();
+  // Whether the launch that has just been enqueued is polled; counts it.
+  bool DecideToPoll();
   void EndWhenCompleted(const std::shared_ptr<CapturedCall>& call,
                         const absl::Status& status,
                         std::optional<int64_t> version, Copies* copies,
@@ -147,7 +148,7 @@ class RecordedStep {
   StreamGroup* const group_;
   const StreamGroup::HasMemory has_memory_;
   const std::unique_ptr<Recording> recording_;
-  const std::unique_ptr<StreamEvent> end_;  // of the last launch
+  const std::unique_ptr<StreamEvent> last_launch_;  // recorded after it
   // So many launches are not to be polled.
   std::atomic<int> unpolled_{0};
   const std::unique_ptr<Ends> ends_;
