@@ -339,12 +339,12 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
     DropVariables();
     if (!status.ok() && step_.changes_variables) {
       // It may have changed some of them: it is not to run again.
-      EndWhenCompleted(
-          call,
-          absl::InternalError(absl::StrCat(
-              "a captured step that changes variables has failed: ",
-              status.message())),
-          std::nullopt, copies, launched);
+      const absl::Status failed = absl::InternalError(
+          absl::StrCat("a captured step that changes variables has failed: ",
+                       status.message()));
+      group_->WhenCompleted(
+          Finish(call, failed, std::nullopt, copies, launched),
+          /*host_waits=*/true);
       return true;
     }
   }
@@ -374,23 +374,19 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
     };
     return true;
   }
+  // Before the next launch, for which this step need not wait.
   if (status.ok() && DecideToPoll()) {
-    *end = [this, call, version, copies = std::move(*copies),
-            launched = std::move(*launched),
+    *end = [this, finish = Finish(call, status, version, copies, launched),
             poll =
                 group_->WatchEnd(last_launch_.get(), kLongestPoll)]() mutable {
-      if (!poll()) {
-        unpolled_.store(kLaunchesUnpolled, std::memory_order_relaxed);
-        EndWhenCompleted(call, absl::OkStatus(), version, &copies, &launched);
-        return;
-      }
-      copies.staged.clear();
-      launched(absl::OkStatus(), std::move(copies.outputs), version);
+      if (poll()) return finish();
+      unpolled_.store(kLaunchesUnpolled, std::memory_order_relaxed);
+      group_->WhenCompleted(std::move(finish), /*host_waits=*/true);
     };
     return true;
   }
-  // Before the next launch, for which this step need not wait.
-  EndWhenCompleted(call, status, version, copies, launched);
+  group_->WhenCompleted(Finish(call, status, version, copies, launched),
+                        /*host_waits=*/true);
   return true;
 }
 
@@ -402,17 +398,14 @@ bool RecordedStep::DecideToPoll() {
          unpolled_.fetch_sub(1, std::memory_order_relaxed) <= 0;
 }
 
-void RecordedStep::EndWhenCompleted(const std::shared_ptr<CapturedCall>& call,
-                                    const absl::Status& status,
-                                    std::optional<int64_t> version,
-                                    Copies* copies, Launched* launched) {
-  group_->WhenCompleted(
-      [call, status, version, copies = std::move(*copies),
-       launched = std::move(*launched)]() mutable {
-        copies.staged.clear();
-        launched(status, std::move(copies.outputs), version);
-      },
-      /*host_waits=*/true);
+std::function<void()> RecordedStep::Finish(
+    const std::shared_ptr<CapturedCall>& call, const absl::Status& status,
+    std::optional<int64_t> version, Copies* copies, Launched* launched) {
+  return [call, status, version, copies = std::move(*copies),
+          launched = std::move(*launched)]() mutable {
+    copies.staged.clear();
+    launched(status, std::move(copies.outputs), version);
+  };
 }
 
 void RecordedStep::SetVariables(const CapturedCall& call) {

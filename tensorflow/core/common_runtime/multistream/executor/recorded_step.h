@@ -63,9 +63,9 @@ class RecordedStep {
   // `launched`, if it is, runs on some thread once the stream has completed it;
   // with its outputs, or an error. If the order of the leader's stream is
   // enough it need not wait, and if few steps run, the caller is to: then `end`
-  // is set, which calls it. An error that
-  // is returned means that nothing has been changed but the recording's own
-  // memory: Aborted if the recording is of no use any more.
+  // is set, which calls it. An error that is returned means that nothing has
+  // been changed but the recording's own memory: Aborted if the recording is of
+  // no use any more.
   // `version` is that of the variables, as of VariableOrder.
   using Launched = std::function<void(absl::Status, std::vector<Tensor> outputs,
                                       std::optional<int64_t> version)>;
@@ -125,10 +125,11 @@ class RecordedStep {
                                      std::function<void()>* end);
   // Whether the launch that has just been enqueued is polled; counts it.
   bool DecideToPoll();
-  void EndWhenCompleted(const std::shared_ptr<CapturedCall>& call,
-                        const absl::Status& status,
-                        std::optional<int64_t> version, Copies* copies,
-                        Launched* launched);
+  // What ends the call once the stream has completed its step.
+  static std::function<void()> Finish(const std::shared_ptr<CapturedCall>& call,
+                                      const absl::Status& status,
+                                      std::optional<int64_t> version,
+                                      Copies* copies, Launched* launched);
   // Puts the variables back where they were.
   absl::Status PutBack(const CapturedCall& call) const;
   // The variables' current values, which stay where they are for as long as the
