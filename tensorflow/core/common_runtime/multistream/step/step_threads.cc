@@ -286,7 +286,12 @@ void StepThreads::LetInWhereBlocked() {
   const int64_t since = SteadyNanos() - absl::ToInt64Nanoseconds(blocked_);
   for (Running& running : running_) {
     if (running.lane == nullptr || running.since > since ||
-        running.lane->parked.empty() || running.lock_waits.since != 0) {
+        running.lane->parked.empty()) {
+      continue;
+    }
+    const LockWaits& waits = running.lock_waits;
+    if (waits.since.load(std::memory_order_acquire) != 0 ||
+        waits.ended.load(std::memory_order_relaxed) > since) {
       continue;
     }
     Leave(std::exchange(running.lane, nullptr));

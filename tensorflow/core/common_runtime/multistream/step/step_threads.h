@@ -60,8 +60,8 @@ class StepThreads {
   // `most_looking`: of `count`, how many may look for work instead of sleeping.
   // `most_of_group`: how many run closures of the same group at the same time;
   // one that has run for `blocked` no longer counts, as it may wait for
-  // another. But one that waits for a lock of the driver counts: another would
-  // wait there, too.
+  // another. But one that waits for a lock of the driver, or did just now,
+  // counts: another would wait there, too.
   StepThreads(int count, int most_looking, int most_of_group,
               absl::Duration blocked = absl::Milliseconds(5));
   // Runs all closures first.

@@ -238,6 +238,12 @@ class Meeting {
   absl::Notification all_;
 };
 
+void WaitUntilOneSleepsIn(const pthread_mutex_t& mutex) {
+  while (__atomic_load_n(&mutex.__data.__lock, __ATOMIC_RELAXED) != 2) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+}
+
 // How long a closure runs before it is taken to be blocked, where a thread that
 // the machine forgets for a while must not be.
 constexpr absl::Duration kNever = absl::Hours(1);
@@ -328,25 +334,30 @@ TEST_F(GroupsTest, ClosuresThatWaitForOthersOfTheirGroupLetThemIn) {
   }
 }
 
-// Another of its group would only wait for the lock, too.
+// Another of its group would only wait for the lock, too. Nor does one that has
+// just waited for it.
 TEST_F(GroupsTest, AClosureThatWaitsForALockLetsNobodyIn) {
-  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  pthread_mutex_lock(&mutex);
-  std::atomic<bool> second_ran{false};
-  {
-    constexpr absl::Duration kBlocked = absl::Milliseconds(5);
-    StepThreads threads(4, 1, 1, kBlocked);
-    threads.Schedule(group(0), [&] {
-      SpinningLock(&mutex);
+  constexpr absl::Duration kBlocked = absl::Milliseconds(100);
+  for (int round = 0; round < 4; ++round) {
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&mutex);
+    std::atomic<bool> second_ran{false};
+    {
+      StepThreads threads(4, 1, 1, kBlocked);
+      threads.Schedule(group(0), [&] {
+        SpinningLock(&mutex);
+        absl::SleepFor(kBlocked / 2);
+        EXPECT_FALSE(second_ran);
+        pthread_mutex_unlock(&mutex);
+      });
+      WaitUntilOneSleepsIn(mutex);
+      threads.Schedule(group(0), [&] { second_ran = true; });
+      absl::SleepFor(2 * kBlocked);
       EXPECT_FALSE(second_ran);
       pthread_mutex_unlock(&mutex);
-    });
-    threads.Schedule(group(0), [&] { second_ran = true; });
-    absl::SleepFor(40 * kBlocked);
-    EXPECT_FALSE(second_ran);
-    pthread_mutex_unlock(&mutex);
+    }
+    EXPECT_TRUE(second_ran);
   }
-  EXPECT_TRUE(second_ran);
 }
 
 TEST_F(GroupsTest, StatsSayWhoWaitsAndForHowLong) {
@@ -384,10 +395,7 @@ TEST_F(GroupsTest, StatsHaveWaitsForLocks) {
       SpinningLock(&mutex);
       pthread_mutex_unlock(&mutex);
     });
-    // Until it sleeps in the lock.
-    while (__atomic_load_n(&mutex.__data.__lock, __ATOMIC_RELAXED) != 2) {
-      absl::SleepFor(absl::Milliseconds(1));
-    }
+    WaitUntilOneSleepsIn(mutex);
     absl::SleepFor(absl::Microseconds(kMicros));
     pthread_mutex_unlock(&mutex);
   }

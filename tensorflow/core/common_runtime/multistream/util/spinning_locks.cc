@@ -103,8 +103,10 @@ class Waiting {
   }
   ~Waiting() {
     if (shown_ != nullptr) {
-      shown_->since.store(0, std::memory_order_relaxed);
-      const int64_t waited = SteadyNanos() - since_;
+      const int64_t ended = SteadyNanos();
+      shown_->ended.store(ended, std::memory_order_relaxed);
+      shown_->since.store(0, std::memory_order_release);
+      const int64_t waited = ended - since_;
       if (waited > shown_->longest.load(std::memory_order_relaxed)) {
         shown_->longest.store(waited, std::memory_order_relaxed);
       }

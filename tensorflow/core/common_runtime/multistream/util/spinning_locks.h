@@ -89,6 +89,7 @@ class TurnToLook {
 struct LockWaits {
   std::atomic<int64_t> since{0};    // of the steady clock; 0: it does not wait
   std::atomic<int64_t> longest{0};  // that has ended
+  std::atomic<int64_t> ended{0};    // the last one, of the steady clock
 };
 // From now on the calling thread shows its waits in `waits`; nullptr: nowhere.
 void ShowLockWaitsOfThisThread(LockWaits* waits);
