@@ -56,6 +56,8 @@ class StreamGroupStats:
         second.
       steps_replayed: steps that were launched as one recording (`TF_MULTI_STREAM_CAPTURE`).
       replays_with_branches: of these, with ops side by side (`TF_MULTI_STREAM_CAPTURE_BRANCHES`).
+      replays_polled: of those replayed, whose end was seen by the thread that launched them,
+        without a host callback.
       replays_verified: of those replayed, compared with the step as it always runs
         (`TF_MULTI_STREAM_CAPTURE_VERIFY`).
       recordings_made: how often a step was recorded.
@@ -90,6 +92,7 @@ class StreamGroupStats:
     longest_launch_wait_micros: int
     steps_replayed: int
     replays_with_branches: int
+    replays_polled: int
     replays_verified: int
     recordings_made: int
     recordings: int
@@ -124,6 +127,7 @@ class _CStats(ctypes.Structure):
         ("longest_launch_wait_micros", ctypes.c_int64),
         ("steps_replayed", ctypes.c_int64),
         ("replays_with_branches", ctypes.c_int64),
+        ("replays_polled", ctypes.c_int64),
         ("replays_verified", ctypes.c_int64),
         ("recordings_made", ctypes.c_int64),
         ("recordings", ctypes.c_int64),

@@ -379,7 +379,10 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
     *end = [this, finish = Finish(call, status, version, copies, launched),
             poll =
                 group_->WatchEnd(last_launch_.get(), kLongestPoll)]() mutable {
-      if (poll()) return finish();
+      if (poll()) {
+        group_->NotePolled();
+        return finish();
+      }
       unpolled_.store(kLaunchesUnpolled, std::memory_order_relaxed);
       group_->WhenCompleted(std::move(finish), /*host_waits=*/true);
     };

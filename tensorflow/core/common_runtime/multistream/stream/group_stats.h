@@ -68,10 +68,12 @@ struct StreamGroupStats {
   // should look at: milliseconds under full load, never a second.
   int64_t longest_launch_wait_micros = 0;
   // Steps that were launched as one recording (TF_MULTI_STREAM_CAPTURE); of
-  // these, with ops side by side (TF_MULTI_STREAM_CAPTURE_BRANCHES), and
+  // these, with ops side by side (TF_MULTI_STREAM_CAPTURE_BRANCHES), whose end
+  // was seen by the thread that launched them, without a host callback, and
   // compared with the step as it always runs (TF_MULTI_STREAM_CAPTURE_VERIFY).
   int64_t steps_replayed = 0;
   int64_t replays_with_branches = 0;
+  int64_t replays_polled = 0;
   int64_t replays_verified = 0;
   // Recordings made, those that there are, and their memory.
   int64_t recordings_made = 0;

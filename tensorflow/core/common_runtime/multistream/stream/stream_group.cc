@@ -226,6 +226,7 @@ StreamGroupStats StreamGroup::Stats() const {
       longest_launch_wait_.load(std::memory_order_relaxed) / 1000;
   stats.steps_replayed = replays_.load(std::memory_order_relaxed);
   stats.replays_with_branches = branched_.load(std::memory_order_relaxed);
+  stats.replays_polled = polled_.load(std::memory_order_relaxed);
   stats.replays_verified = verified_.load(std::memory_order_relaxed);
   stats.recordings_made = recordings_made_.load(std::memory_order_relaxed);
   stats.recordings = recordings_.load(std::memory_order_relaxed);

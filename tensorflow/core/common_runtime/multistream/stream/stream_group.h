@@ -156,6 +156,8 @@ class StreamGroup {
     replays_.fetch_add(1, std::memory_order_relaxed);
     if (with_branches) branched_.fetch_add(1, std::memory_order_relaxed);
   }
+  // Who launched one has seen its end.
+  void NotePolled() { polled_.fetch_add(1, std::memory_order_relaxed); }
   void NoteVerified() { verified_.fetch_add(1, std::memory_order_relaxed); }
   // There are so many recordings of the group's steps more, or fewer.
   void NoteRecordings(int recordings, int64_t bytes);
@@ -271,6 +273,7 @@ class StreamGroup {
   std::vector<RecordingOwner*> owners_ ABSL_GUARDED_BY(owners_mu_);
   std::atomic<int64_t> replays_{0};
   std::atomic<int64_t> branched_{0};
+  std::atomic<int64_t> polled_{0};
   std::atomic<int64_t> verified_{0};
   std::atomic<int64_t> recordings_made_{0};
   std::atomic<int64_t> recordings_{0};
