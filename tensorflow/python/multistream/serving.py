@@ -111,9 +111,10 @@ def serving_callable(function: Any, *specs: Any, **named_specs: Any) -> "Serving
         numbers (strings, ragged and sparse tensors are not). The message names it.
       ValueError: it is not known which specs to bind; or the function has captured something whose
         value is only known at each call.
-      NotImplementedError: with TensorFlow 2.13.
+      NotImplementedError: with TensorFlow 2.13, or a NumPy release with other arrays.
     """
     compat.check_serving_callable()
+    serving_arrays.check_pointers()
     return ServingCallable(function, serving_arrays.concrete_of(function, specs, named_specs))
 
 
@@ -214,10 +215,7 @@ class ServingCallable:
         if plan is None:
             plan = self._new_plan(shapes)
         results = [np.empty(shape, dtype) for shape, dtype in plan.results]
-        pointers = self._pointers(
-            *[x.__array_interface__["data"][0] for x in arrays],
-            *[x.__array_interface__["data"][0] for x in results],
-        )
+        pointers = self._pointers(*serving_arrays.pointers_in([*arrays, *results]))
         device = self._context.device_name
         if device not in self._devices:
             self._devices[device] = device.encode()
@@ -294,7 +292,7 @@ class ServingCallable:
                 for shape, leaf in zip(found, self._results, strict=True)
             ]
             self._library.TFMS_CopyServingResult(
-                address, self._result_pointers(*[x.__array_interface__["data"][0] for x in arrays])
+                address, self._result_pointers(*serving_arrays.pointers_in(arrays))
             )
             self._remember(shapes, found)
             return arrays

@@ -14,6 +14,7 @@
 # ==============================================================================
 """What a function takes and gives, as arrays; for `tf.cuda.serving_callable`."""
 
+import ctypes
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -187,6 +188,34 @@ def flat_like(given: Any, structure: Any, name: str, function: str) -> list[Any]
         ) from error
     specs = nest.flatten(structure)
     return [x for x, s in zip(parts, specs, strict=True) if isinstance(s, tensor.TensorSpec)]
+
+
+# `PyArrayObject` begins with what each Python object has, then the pointer to the array's memory.
+_POINTER_AT = object.__basicsize__
+
+
+def pointers_in(arrays: Sequence[np.ndarray[Any, Any]]) -> list[int]:
+    """Where in each array the pointer to its memory is.
+
+    To read the pointers in C++ takes no time and no lock; `__array_interface__` takes a microsecond
+    an array, with the interpreter's lock.
+    """
+    return [id(x) + _POINTER_AT for x in arrays]
+
+
+def check_pointers() -> None:
+    """Checks that NumPy's arrays have them there.
+
+    Raises:
+      NotImplementedError: they have not.
+    """
+    arrays = [np.zeros(shape, np.float32) for shape in ((), (3,), (2, 0), (2, 3, 4))]
+    for x, at in zip(arrays, pointers_in(arrays), strict=True):
+        if ctypes.c_void_p.from_address(at).value != x.__array_interface__["data"][0]:
+            raise NotImplementedError(
+                f"tf.cuda.serving_callable does not know where the arrays of NumPy {np.__version__} "
+                "have their memory. Use a NumPy release that this TensorFlow was made for."
+            )
 
 
 def host_array(x: Any, leaf: Leaf, function: str) -> np.ndarray[Any, Any]:

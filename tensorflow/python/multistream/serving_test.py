@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import array
 import gc
+import re
 import sys
 import textwrap
 from collections.abc import Callable
@@ -29,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.python.multistream import serving
+from tensorflow.python.multistream import serving, serving_arrays
 
 from multistream.testing import kit
 
@@ -203,6 +204,12 @@ def test_bad_arguments(call: Callable[[], Any], error: type[Exception], says: st
 def test_what_cannot_be_bound(bind: Callable[[], Any], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         bind()
+
+
+def test_a_numpy_whose_arrays_are_others_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving_arrays, "_POINTER_AT", serving_arrays._POINTER_AT + 8)
+    with pytest.raises(NotImplementedError, match=f"NumPy {re.escape(np.__version__)}"):
+        tf.cuda.serving_callable(double)
 
 
 def test_a_value_of_each_call_cannot_be_bound() -> None:

@@ -84,21 +84,24 @@ bool HasShape(const TF_Tensor* tensor, const int64_t* shape) {
   return true;
 }
 
-void CopyTo(void* array, const TF_Tensor* tensor) {
+// An array of NumPy, as the place in it where the pointer to its memory is.
+using Array = void* const*;
+
+void CopyTo(Array array, const TF_Tensor* tensor) {
   const size_t bytes = TF_TensorByteSize(tensor);
-  if (bytes > 0) std::memcpy(array, TF_TensorData(tensor), bytes);
+  if (bytes > 0) std::memcpy(*array, TF_TensorData(tensor), bytes);
 }
 
 // A copy of an array: a result or a variable may share an argument's memory
 // long after the call, and the caller may change the array as soon as it is
 // over.
-HostTensor CopyOf(const void* array, TF_DataType type, const int64_t* shape) {
+HostTensor CopyOf(Array array, TF_DataType type, const int64_t* shape) {
   size_t bytes = TF_DataTypeSize(type);
   for (int i = 0; i < shape[0]; ++i) bytes *= shape[1 + i];
   HostTensor tensor(
       TF_AllocateTensor(type, shape + 1, static_cast<int>(shape[0]), bytes));
   if (tensor != nullptr && bytes > 0) {
-    std::memcpy(TF_TensorData(tensor.get()), array, bytes);
+    std::memcpy(TF_TensorData(tensor.get()), *array, bytes);
   }
   return tensor;
 }
@@ -127,7 +130,7 @@ class ServingCallable {
 
   // Null if the results are in the arrays.
   CallResult* Call(const char* device, const int64_t* shapes,
-                   void* const* arrays) const {
+                   const Array* arrays) const {
     Status status(TF_NewStatus());
     std::vector<Handle> results;
     if (CallResult* failed =
@@ -158,7 +161,7 @@ class ServingCallable {
  private:
   // Leaves `shapes` at those of the results.
   CallResult* Execute(const char* device, const int64_t** shapes,
-                      void* const* arrays, const Status& status,
+                      const Array* arrays, const Status& status,
                       std::vector<Handle>* results) const {
     Op op(TFE_NewOp(context_, function_.c_str(), status.get()));
     if (TF_GetCode(status.get()) != TF_OK) return Failed(status);
@@ -237,6 +240,7 @@ std::vector<TF_DataType> Types(const int32_t* numbers, int count) {
 
 extern "C" {
 
+using tensorflow::multistream::Array;
 using tensorflow::multistream::CallResult;
 using tensorflow::multistream::ServingCallable;
 
@@ -263,19 +267,19 @@ void TFMS_DeleteServing(ServingCallable* callable) { delete callable; }
 
 // Calls the function on `device` (null: on any). `shapes` are those of the
 // arguments and the expected ones of the results, each a rank, which is -1 if
-// it is not known, and dimensions. `arrays` are their memory, C-contiguous.
+// it is not known, and dimensions. `arrays` are theirs, C-contiguous.
 //
 // Returns null if the results are in the arrays. If not, what is to be deleted
 // with TFMS_DeleteServingResult: an error, or, with code 0, results of other
 // shapes than expected.
 CallResult* TFMS_CallServing(const ServingCallable* callable,
                              const char* device, const int64_t* shapes,
-                             void* const* arrays) {
+                             const Array* arrays) {
   return callable->Call(device, shapes, arrays);
 }
 
 // Copies the results to arrays of their shapes.
-void TFMS_CopyServingResult(const CallResult* result, void* const* arrays) {
+void TFMS_CopyServingResult(const CallResult* result, const Array* arrays) {
   for (size_t i = 0; i < result->tensors.size(); ++i) {
     tensorflow::multistream::CopyTo(arrays[i], result->tensors[i].get());
   }
