@@ -213,7 +213,7 @@ def check_pointers() -> None:
     for x, at in zip(arrays, pointers_in(arrays), strict=True):
         if ctypes.c_void_p.from_address(at).value != x.__array_interface__["data"][0]:
             raise NotImplementedError(
-                f"tf.cuda.serving_callable does not know where the arrays of NumPy {np.__version__} "
+                f"tf.cuda.serving_callable does not know where arrays of NumPy {np.__version__} "
                 "have their memory. Use a NumPy release that this TensorFlow was made for."
             )
 
