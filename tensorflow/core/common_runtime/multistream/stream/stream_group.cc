@@ -15,6 +15,8 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -28,6 +30,11 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 namespace {
+
+// Who looks whether a stream has completed its work lets others have the core
+// now and then. The machine may have put a thread there that it has just woken,
+// and that the stream's work waits for.
+constexpr int kLooksBetweenYields = 16;
 
 void Count(std::atomic<int64_t>* counter) {
   counter->fetch_add(1, std::memory_order_relaxed);
@@ -154,8 +161,9 @@ std::function<bool()> StreamGroup::WatchEnd(StreamEvent* event,
   Record(event);
   const auto poll = [this, event, limit] {
     const auto end = std::chrono::steady_clock::now() + limit;
-    while (!IsCompleted(event)) {
+    for (int looks = 1; !IsCompleted(event); ++looks) {
       if (std::chrono::steady_clock::now() > end) return false;
+      if (looks % kLooksBetweenYields == 0) sched_yield();
     }
     return true;
   };
