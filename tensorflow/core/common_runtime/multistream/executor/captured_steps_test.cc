@@ -25,14 +25,17 @@ limitations under the License.
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "tensorflow/cc/ops/standard_ops.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_load.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+#include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace tensorflow {
@@ -208,6 +211,59 @@ TEST(CapturedBranchesTest, ManyStepsAtOnceHaveNone) {
   EXPECT_EQ(with_branches(20), 0);
   with_branches(2 * GroupLoad::kRecentSteps);
   EXPECT_EQ(with_branches(20), 20);
+}
+
+// Of several types and sizes, the results of which are apart.
+TEST(CapturedInputsTest, OneCopyTakesAllThatComesFromTheHost) {
+  constexpr int kFloats = 5;
+  Scope root = Scope::NewRootScope();
+  Scope scope = root.WithDevice(kGpu);
+  std::vector<Output> parts;
+  for (int i = 0; i < kFloats; ++i) {
+    auto x = ops::Placeholder(root.WithOpName(absl::StrCat("x", i)), DT_FLOAT);
+    parts.push_back(ops::Tanh(scope, x));
+  }
+  auto odd = ops::Placeholder(root.WithOpName("odd"), DT_INT8);
+  parts.push_back(ops::Cast(scope, ops::Neg(scope, odd), DT_FLOAT));
+  ops::Concat(scope.WithOpName("y"), parts, 0);
+  const std::unique_ptr<Session> session = SessionOf(root);
+  // Compared with the host's: those of the ops that are exact.
+  const auto run = [&](int seed) {
+    std::vector<std::pair<std::string, Tensor>> feeds;
+    std::vector<float> expected;
+    for (int i = 0; i < kFloats; ++i) {
+      Tensor x(DT_FLOAT, {3 + i});
+      for (int j = 0; j < x.NumElements(); ++j) {
+        x.flat<float>()(j) = static_cast<float>((seed + i) % 2 * 1000 - 500);
+        expected.push_back((seed + i) % 2 == 0 ? -1.0f : 1.0f);
+      }
+      feeds.emplace_back(absl::StrCat("x", i), x);
+    }
+    Tensor odd(DT_INT8, {7});
+    for (int j = 0; j < 7; ++j) {
+      odd.flat<int8_t>()(j) = static_cast<int8_t>(seed % 50 + j);
+      expected.push_back(static_cast<float>(-(seed % 50 + j)));
+    }
+    feeds.emplace_back("odd", odd);
+    std::vector<Tensor> results;
+    const absl::Status status = session->Run(feeds, {"y"}, {}, &results);
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ(results[0].NumElements(), static_cast<int64_t>(expected.size()));
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(results[0].flat<float>()(i), expected[i]) << seed << ", " << i;
+    }
+  };
+  for (int i = 0; i < 40; ++i) run(i);
+  constexpr int kSteps = 20;
+  const int64_t replayed = Total(&StreamGroupStats::steps_replayed);
+  ASSERT_TRUE(Trace::Get()->Start(10000));
+  for (int i = 0; i < kSteps; ++i) run(i);
+  int copies = 0;
+  for (const TraceEvent& event : Trace::Get()->Stop().events) {
+    copies += event.kind == TraceKind::kCopy && event.name == "host to GPU";
+  }
+  EXPECT_EQ(Total(&StreamGroupStats::steps_replayed) - replayed, kSteps);
+  EXPECT_EQ(copies, kSteps);
 }
 
 TEST_F(CapturedStepsTest, NoRows) {

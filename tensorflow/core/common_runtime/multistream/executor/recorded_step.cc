@@ -138,6 +138,7 @@ RecordedStep::RecordedStep(const StepInterface& step, GroupLeader* leader,
 RecordedStep::~RecordedStep() {
   // Before the memory that their tensors have.
   inputs_.clear();
+  received_ = Tensor();
   outputs_.clear();
 }
 
@@ -180,19 +181,19 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
       const StepInputs inputs,
       call.PaddedInputs(device->GetAllocator(AllocatorAttributes()),
                         device->GetAllocator(PinnedMemory())));
-  std::vector<Tensor> staged;
-  bool has_memory = Stage(inputs, &staged);
-  const auto add = [&](const Tensor& like) {
-    inputs_.emplace_back(recording_->memory(), like.dtype(), like.shape());
-    has_memory = has_memory && inputs_.back().IsInitialized();
-  };
-  for (const Tensor& it : inputs.received) add(it);
+  block_ = InputBlock(inputs.received);
+  received_ = Tensor(recording_->memory(), DT_UINT8,
+                     TensorShape({static_cast<int64_t>(block_.bytes())}));
+  Tensor staged;
+  bool has_memory = received_.IsInitialized() && Stage(inputs, &staged);
+  if (has_memory) inputs_ = block_.In(received_);
   for (const Tensor& it : inputs.arguments) {
     if (it.dtype() == DT_RESOURCE) {
       inputs_.push_back(it);
-    } else {
-      add(it);
+      continue;
     }
+    inputs_.emplace_back(recording_->memory(), it.dtype(), it.shape());
+    has_memory = has_memory && inputs_.back().IsInitialized();
   }
   if (!has_memory) {
     return absl::ResourceExhaustedError("there is no memory for its inputs");
@@ -406,7 +407,7 @@ std::function<void()> RecordedStep::Finish(
     std::optional<int64_t> version, Copies* copies, Launched* launched) {
   return [call, status, version, copies = std::move(*copies),
           launched = std::move(*launched)]() mutable {
-    copies.staged.clear();
+    copies.staged = Tensor();
     launched(status, std::move(copies.outputs), version);
   };
 }
@@ -437,13 +438,11 @@ Tensor RecordedStep::NewPinned(DataType type, const TensorShape& shape) const {
       type, shape);
 }
 
-bool RecordedStep::Stage(const StepInputs& inputs,
-                         std::vector<Tensor>* staged) const {
-  for (const Tensor& it : inputs.received) {
-    staged->push_back(NewPinned(it.dtype(), it.shape()));
-    if (!staged->back().IsInitialized()) return false;
-    std::memcpy(staged->back().data(), it.data(), it.TotalBytes());
-  }
+bool RecordedStep::Stage(const StepInputs& inputs, Tensor* staged) const {
+  *staged =
+      NewPinned(DT_UINT8, TensorShape({static_cast<int64_t>(block_.bytes())}));
+  if (!staged->IsInitialized()) return false;
+  block_.Fill(inputs.received, staged);
   return true;
 }
 
@@ -491,17 +490,18 @@ absl::Status RecordedStep::CheckPadding(const Padding& padding) const {
 }
 
 absl::Status RecordedStep::CopyIn(const StepInputs& inputs,
-                                  const std::vector<Tensor>& staged) {
-  for (size_t i = 0; i < staged.size(); ++i) {
-    TF_RETURN_IF_ERROR(group_->CopyToDevice(staged[i].data(), inputs_[i].data(),
-                                            staged[i].TotalBytes()));
+                                  const Tensor& staged) {
+  const char* from = static_cast<const char*>(staged.data());
+  char* to = static_cast<char*>(received_.data());
+  for (const auto& [at, bytes] : block_.Spans(inputs.received)) {
+    TF_RETURN_IF_ERROR(group_->CopyToDevice(from + at, to + at, bytes));
   }
   for (size_t i = 0; i < inputs.arguments.size(); ++i) {
     const Tensor& argument = inputs.arguments[i];
     if (step_.arguments[i].is_variable) continue;
-    TF_RETURN_IF_ERROR(group_->CopyOnDevice(argument.data(),
-                                            inputs_[staged.size() + i].data(),
-                                            argument.TotalBytes()));
+    TF_RETURN_IF_ERROR(group_->CopyOnDevice(
+        argument.data(), inputs_[inputs.received.size() + i].data(),
+        argument.TotalBytes()));
   }
   return absl::OkStatus();
 }

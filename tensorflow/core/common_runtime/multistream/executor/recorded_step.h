@@ -36,6 +36,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/multistream/executor/captured_call.h"
 #include "tensorflow/core/common_runtime/multistream/executor/changed_variables.h"
+#include "tensorflow/core/common_runtime/multistream/executor/input_block.h"
 #include "tensorflow/core/common_runtime/multistream/executor/variable_home.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/step/recording.h"
@@ -84,7 +85,7 @@ class RecordedStep {
   class Ends;
   // What a launch copies from and to: memory of its call's.
   struct Copies {
-    std::vector<Tensor> staged;
+    Tensor staged;  // what it receives
     std::vector<Tensor> outputs;
   };
   // Where the recording finds, each time, something that a step takes or makes.
@@ -109,11 +110,10 @@ class RecordedStep {
 
   // Memory of the host or the device, as its destination is.
   Tensor NewPinned(DataType type, const TensorShape& shape) const;
-  bool Stage(const StepInputs& inputs, std::vector<Tensor>* staged) const;
+  bool Stage(const StepInputs& inputs, Tensor* staged) const;
   bool NewOutputs(const CapturedCall& call, std::vector<Tensor>* outputs) const;
   // The first rows, if there are fewer than the recording has.
-  absl::Status CopyIn(const StepInputs& inputs,
-                      const std::vector<Tensor>& staged);
+  absl::Status CopyIn(const StepInputs& inputs, const Tensor& staged);
   // Whether the variables that it reads, and what it makes, have the shapes
   // that a padded call counts on; Aborted if not the variables.
   absl::Status CheckPadding(const Padding& padding) const;
@@ -153,6 +153,8 @@ class RecordedStep {
   // So many launches are not to be polled.
   std::atomic<int> unpolled_{0};
   const std::unique_ptr<Ends> ends_;
+  InputBlock block_;  // of what it receives
+  Tensor received_;   // has it
   // First what is received, then the arguments; those that are variables have
   // their handle there, for the time of a launch.
   std::vector<Tensor> inputs_;
