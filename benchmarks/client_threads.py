@@ -16,11 +16,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -86,6 +88,7 @@ def run_clients(
     threads: int,
     seconds: float,
     around: Callable[[int], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
+    executors: Sequence[concurrent.futures.Executor] = (),
 ) -> Load:
     """Runs client threads for a while.
 
@@ -94,6 +97,7 @@ def run_clients(
         threads: how many.
         seconds: after how long none begins another call.
         around: makes what a thread, which it is given the number of, is in meanwhile.
+        executors: of one thread each, which are the client threads; if there are none, new threads.
 
     Returns:
         What they measured.
@@ -117,14 +121,14 @@ def run_clients(
             errors.append(error)
             ended.set()
 
-    clients = [threading.Thread(target=client, args=(i,)) for i in range(threads)]
-    start, cpu = time.perf_counter(), time.process_time()
-    for thread in clients:
-        thread.start()
-    ended.wait(seconds)
-    ended.set()
-    for thread in clients:
-        thread.join()
+    with contextlib.ExitStack() as stack:
+        if not executors:
+            executors = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(threads)]
+        start, cpu = time.perf_counter(), time.process_time()
+        clients = [executors[i].submit(client, i) for i in range(threads)]
+        ended.wait(seconds)
+        ended.set()
+        concurrent.futures.wait(clients)
     if errors:
         raise errors[0]
     return Load(time.perf_counter() - start, time.process_time() - cpu, np.concatenate(times) * 1e3)

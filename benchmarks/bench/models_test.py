@@ -73,6 +73,7 @@ def test_other_frameworks_compute_what_numpy_does(name: str, peer: str) -> None:
         inputs = workload.inputs("small", batch)
         for call in PEERS[peer].calls:
             program.prepare(inputs, 2, call)
+            program.prepare_thread(1)
             with program.around(1):
                 for x in inputs[:2]:
                     result = np.array(program.query(1, x))

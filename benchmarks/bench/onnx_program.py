@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,8 +34,8 @@ OPSET = 20  # has Gelu
 IR = 9
 # While ONNX Runtime records a CUDA graph, a Concat takes no more inputs.
 MOST_CONCATENATED = 32
-# The first runs of a session record its CUDA graph. Meanwhile CUDA refuses other threads what might
-# wait for the GPU, so that sessions must not do this side by side.
+# The first runs of a session in a thread record a CUDA graph for that thread. Meanwhile CUDA
+# refuses other threads what might wait for the GPU, so that they must not do this side by side.
 RUNS_THAT_CAPTURE = 3
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 
@@ -208,13 +209,22 @@ class _Bound:
 
     def __init__(self, session: Any, device: str, x: np.ndarray, y: np.ndarray) -> None:
         self._session = session
+        self._example = x
+        self._threads: set[int] = set()
         self._x = onnxruntime.OrtValue.ortvalue_from_numpy(x, device, 0)
         self._y = onnxruntime.OrtValue.ortvalue_from_numpy(y, device, 0)
         self._binding = session.io_binding()
         self._binding.bind_ortvalue_input("x", self._x)
         self._binding.bind_ortvalue_output("y", self._y)
 
-    def run(self, x: np.ndarray) -> np.ndarray:
+    def record(self) -> None:
+        """Records a CUDA graph for the calling thread, if it has none."""
+        if threading.get_ident() not in self._threads:
+            for _ in range(RUNS_THAT_CAPTURE):
+                self(self._example)
+            self._threads.add(threading.get_ident())
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
         """Copies the input there, runs, and copies the result."""
         self._x.update_inplace(x)
         self._session.run_with_iobinding(self._binding)
@@ -253,10 +263,13 @@ class OnnxProgram(Program):
         if not graphs:
             return lambda x: made.run(["y"], {"x": x})[0]
         (result,) = session([]).run(["y"], {"x": example})
-        bound = _Bound(made, "cuda" if self._cuda else "cpu", example, result)
-        for _ in range(RUNS_THAT_CAPTURE):
-            bound.run(example)
-        return bound.run
+        return _Bound(made, "cuda" if self._cuda else "cpu", example, result)
+
+    def prepare_thread(self, client: int) -> None:
+        """See Program."""
+        call = self._calls[client % len(self._calls)]
+        if isinstance(call, _Bound):
+            call.record()
 
     def query(self, client: int, x: np.ndarray) -> np.ndarray:
         """See Program."""

@@ -68,6 +68,10 @@ class Program(abc.ABC):
         """
         del inputs, clients, call
 
+    def prepare_thread(self, client: int) -> None:
+        """Prepares the calling thread, which is to be a client's; one after the other."""
+        del client
+
     @abc.abstractmethod
     def query(self, client: int, x: np.ndarray) -> np.ndarray:
         """Runs one query, as `prepare` has said; returns its result, in memory of the host."""

@@ -33,6 +33,7 @@ import sys
 import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,7 @@ class Worker:
         self._workload = WORKLOADS[spec.workload]
         self._module = importlib.import_module(f"{__package__}.{spec.program}")
         self._made: Program | None = None
+        self._threads: list[ThreadPoolExecutor] = []  # each client has its own
 
     def make(self) -> dict[str, Any]:
         """Makes the model; returns the framework's `version`."""
@@ -120,8 +122,7 @@ class Worker:
             The `seconds` it took.
         """
         began = time.monotonic()
-        inputs = self._inputs(batch)
-        self._program.prepare(inputs, clients, call)
+        inputs = self._prepare(batch, clients, call)
         queries = 0
         while time.monotonic() - began < at_most:
             load = self._load(inputs, clients, min(WARM_SECONDS, at_most)).load
@@ -157,8 +158,7 @@ class Worker:
         Returns:
             `queries`, `seconds`, `cpu_seconds`, `wrong`, and what the framework counted.
         """
-        inputs = self._inputs(batch)
-        self._program.prepare(inputs, clients, call)
+        inputs = self._prepare(batch, clients, call)
         done = self._load(inputs, clients, seconds, at, _judge(expected, batch, tolerance))
         np.save(latencies, done.load.milliseconds)
         return {
@@ -180,6 +180,16 @@ class Worker:
     def _inputs(self, batch: int) -> list[np.ndarray]:
         return self._workload.inputs(self._spec.size, batch)
 
+    def _prepare(self, batch: int, clients: int, call: str) -> list[np.ndarray]:
+        """Prepares clients, and returns their inputs."""
+        inputs = self._inputs(batch)
+        self._program.prepare(inputs, clients, call)
+        while len(self._threads) < clients:
+            self._threads.append(ThreadPoolExecutor(1))
+        for client in range(clients):
+            self._threads[client].submit(self._program.prepare_thread, client).result()
+        return inputs
+
     def _load(
         self,
         inputs: list[np.ndarray],
@@ -188,7 +198,7 @@ class Worker:
         at: float = 0.0,
         judge: Judge | None = None,
     ) -> _Done:
-        """Runs clients. The same threads query before it counts: some libraries warm up in each.
+        """Runs clients, always in the same threads: some libraries warm up in each.
 
         Args:
             inputs: that they take in turn.
@@ -222,7 +232,8 @@ class Worker:
                 if judge is not None:
                     wrong[client] += not judge.is_right(i, result)
 
-        run_clients(query, clients, at - time.monotonic() + seconds, program.around)
+        seconds_from_now = at - time.monotonic() + seconds
+        run_clients(query, clients, seconds_from_now, program.around, self._threads)
         if not starts:  # a query takes longer than all of this: now the first ones count
             return self._load(inputs, clients, seconds, 0.0, judge)
         measured = np.concatenate([np.array(one) for one in times])
