@@ -25,6 +25,7 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "tensorflow/core/common_runtime/multistream/step/op_accesses.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/platform/cpu_info.h"
@@ -589,11 +590,12 @@ void RecordedStep::NoteUses(const CapturedCall& call,
   const std::vector<Tensor>& arguments = call.inputs().arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Tensor& it = arguments[i];
-    if (step_.arguments[i].is_variable) continue;
+    if (step_.arguments[i].is_variable || !IsGroupMemory(it)) continue;
     uses.push_back({it.data(), it.TotalBytes(), false, "argument"});
   }
   for (size_t i = 0; i < variables.size(); ++i) {
     const Tensor& it = variables[i];
+    if (!IsGroupMemory(it)) continue;
     const bool is_changed = step_.variables[i].changed;
     // Whoever has used it, but for rows of it, has given it up since.
     if (is_changed) {

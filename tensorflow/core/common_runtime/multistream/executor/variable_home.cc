@@ -17,10 +17,12 @@ limitations under the License.
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
+#include "tensorflow/core/common_runtime/multistream/step/op_accesses.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
@@ -158,12 +160,17 @@ absl::Status VariableHome::PutBackLocked(GpuGroups* gpu, Var* variable) {
   in_use_since_ = absl::InfiniteFuture();
   StreamGroup* leader = gpu->leader();
   if (Sanitizer* sanitizer = leader->sanitizer(); sanitizer != nullptr) {
-    // Whoever has used it has given it up since.
-    sanitizer->Renew(leader->index(), place_->data(), place_->TotalBytes());
-    sanitizer->Launch(
-        leader->index(), "a variable is put back",
-        {{value->data(), value->TotalBytes(), false, "variable"},
-         {place_->data(), place_->TotalBytes(), true, "variable's home"}});
+    std::vector<Access> uses;
+    if (IsGroupMemory(*value)) {
+      uses.push_back({value->data(), value->TotalBytes(), false, "variable"});
+    }
+    if (IsGroupMemory(*place_)) {
+      // Whoever has used it has given it up since.
+      sanitizer->Renew(leader->index(), place_->data(), place_->TotalBytes());
+      uses.push_back(
+          {place_->data(), place_->TotalBytes(), true, "variable's home"});
+    }
+    sanitizer->Launch(leader->index(), "a variable is put back", uses);
   }
   TF_RETURN_IF_ERROR(leader->CopyOnDevice(value->data(), place_->data(),
                                           place_->TotalBytes()));

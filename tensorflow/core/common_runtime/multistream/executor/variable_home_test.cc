@@ -82,6 +82,15 @@ class BorrowedBuffer : public TensorBuffer {
   const size_t bytes_;
 };
 
+// 100 numbers of the host's.
+class HostBuffer : public TensorBuffer {
+ public:
+  explicit HostBuffer(float* values) : TensorBuffer(values) {}
+  size_t size() const override { return 100 * sizeof(float); }
+  TensorBuffer* root_buffer() override { return this; }
+  void FillAllocationDescription(AllocationDescription*) const override {}
+};
+
 TEST_F(VariableHomeTest, BorrowedMemoryIsNoHome) {
   std::vector<float> values(100, 5.0f);
   const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
@@ -150,6 +159,24 @@ TEST_F(VariableHomeTest, AnotherShapeHasAnotherHome) {
   const auto other = VariableHome::Of(variable_.get());
   EXPECT_NE(other, home_);
   EXPECT_TRUE(other->Has(*variable_->tensor()));
+}
+
+// The sanitizer learns of none of it, nor that it is something else's later.
+TEST_F(VariableHomeTest, MemoryOfTheHostIsNotFollowed) {
+  std::vector<float> memory(300);
+  // Overlapping, one after the other.
+  for (const int at : {0, 60, 20}) {
+    const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
+    auto* buffer = new HostBuffer(memory.data() + at);
+    *variable->tensor() = Tensor(DT_FLOAT, TensorShape({100}), buffer);
+    buffer->Unref();
+    const auto home = VariableHome::Of(variable.get());
+    ASSERT_NE(home, nullptr);
+    *variable->tensor() = Value(8);
+    EXPECT_TRUE(home->PutBack(gpu_, variable.get(), kKey).ok());
+    EXPECT_TRUE(gpu_->leader()->Block().ok());
+    EXPECT_EQ(memory[at + 99], 8);
+  }
 }
 
 TEST_F(VariableHomeTest, LargeOnesAndPartsOfLargeOnesHaveNone) {

@@ -38,6 +38,10 @@ const char* DataOf(const Tensor& tensor) {
 
 }  // namespace
 
+bool IsGroupMemory(const Tensor& tensor) {
+  return MemoryOwner::Get()->Find(tensor.data()) != nullptr;
+}
+
 OpAccesses::OpAccesses(StreamGroup* group, const OpKernel* kernel,
                        OpKernelContext* context, const KernelTraits* traits,
                        bool changes_state)
@@ -66,8 +70,7 @@ OpAccesses::OpAccesses(StreamGroup* group, const OpKernel* kernel,
 bool OpAccesses::Skips(const Tensor& tensor) const {
   const void* data = tensor.data();
   return data == nullptr || !DataTypeCanUseMemcpy(tensor.dtype()) ||
-         tensor.TotalBytes() == 0 ||
-         MemoryOwner::Get()->Find(data) == nullptr ||
+         tensor.TotalBytes() == 0 || !IsGroupMemory(tensor) ||
          (traits_ != nullptr && traits_->constants.contains(data));
 }
 

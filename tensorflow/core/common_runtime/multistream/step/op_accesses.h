@@ -32,6 +32,11 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
+// Whether it is in memory that a group's allocator has told the sanitizer of.
+// Of the host's the sanitizer would not learn that it is freed: an emulated GPU
+// may have a variable there.
+bool IsGroupMemory(const Tensor& tensor);
+
 // Alive while an op is launched on `group`, which has a sanitizer.
 class OpAccesses {
  public:
