@@ -15,8 +15,6 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/step/step_threads.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -24,6 +22,7 @@ limitations under the License.
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "tensorflow/core/common_runtime/multistream/util/spin.h"
 #include "tensorflow/core/common_runtime/multistream/util/spinning_locks.h"
 #include "tensorflow/core/platform/cpu_info.h"
 #include "tensorflow/core/platform/logging.h"
@@ -320,20 +319,12 @@ void StepThreads::NoteWaits() {
 }
 
 bool StepThreads::Look() const {
-  const absl::Time end = absl::Now() + kLookFor;
-  do {
-    for (int i = 0; i < kLooksAtOnce; ++i) {
-      if (waiting_.load(std::memory_order_acquire) > 0 ||
-          ends_.load(std::memory_order_acquire)) {
-        return true;
-      }
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#endif
-    }
-    sched_yield();
-  } while (absl::Now() < end);
-  return false;
+  const auto look = [this] {
+    return waiting_.load(std::memory_order_acquire) > 0 ||
+           ends_.load(std::memory_order_acquire);
+  };
+  return Spin(kLooksAtOnce, look) ||
+         YieldUntil(absl::ToInt64Nanoseconds(kLookFor), kLooksAtOnce, look);
 }
 
 }  // namespace multistream

@@ -15,8 +15,6 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -25,19 +23,24 @@ limitations under the License.
 #include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/common_runtime/multistream/util/raise_to.h"
+#include "tensorflow/core/common_runtime/multistream/util/spin.h"
 #include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Who looks whether a stream has completed its work lets others have the core
-// now and then. The machine may have put a thread there that it has just woken,
-// and that the stream's work waits for.
+// Each may ask the driver.
 constexpr int kLooksBetweenYields = 16;
 
 void Count(std::atomic<int64_t>* counter) {
   counter->fetch_add(1, std::memory_order_relaxed);
+}
+
+// The host goes on after a stream has completed `position`.
+void HostGoesOn(Sanitizer* sanitizer, const Position& position) {
+  sanitizer->Completed(position);
+  sanitizer->HostSynchronized(position);
 }
 
 EventId IdOf(const void* event) { return reinterpret_cast<EventId>(event); }
@@ -160,18 +163,15 @@ std::function<bool()> StreamGroup::WatchEnd(StreamEvent* event,
                                             std::chrono::microseconds limit) {
   Record(event);
   const auto poll = [this, event, limit] {
-    const auto end = std::chrono::steady_clock::now() + limit;
-    for (int looks = 1; !IsCompleted(event); ++looks) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      if (looks % kLooksBetweenYields == 0) sched_yield();
-    }
-    return true;
+    const auto look = [this, event] { return IsCompleted(event); };
+    return Spin(kLooksBetweenYields, look) ||
+           YieldUntil(std::chrono::nanoseconds(limit).count(),
+                      kLooksBetweenYields, look);
   };
   if (sanitizer_ == nullptr) return poll;
   return [sanitizer = sanitizer_, tail = sanitizer_->Tail(index_), poll] {
     if (!poll()) return false;
-    sanitizer->Completed(tail);
-    sanitizer->HostSynchronized(tail);
+    HostGoesOn(sanitizer, tail);
     return true;
   };
 }
@@ -189,10 +189,7 @@ absl::Status StreamGroup::Block() {
   if (sanitizer_ == nullptr) return Synchronize();
   const Position tail = sanitizer_->Tail(index_);
   absl::Status status = Synchronize();
-  if (status.ok()) {
-    sanitizer_->Completed(tail);
-    sanitizer_->HostSynchronized(tail);
-  }
+  if (status.ok()) HostGoesOn(sanitizer_, tail);
   return status;
 }
 

@@ -15,12 +15,12 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/util/spinning_locks.h"
 
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <ctime>
+
+#include "tensorflow/core/common_runtime/multistream/util/spin.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -42,38 +42,9 @@ constexpr int64_t kFirstWindowNanos = 500'000;
 constexpr int64_t kSecondWindowAtNanos = 5'000'000;
 constexpr int64_t kMostBetweenWindowsNanos = 640'000'000;
 
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-// Calls `look` until it says true, `looks` times. Returns whether it did.
-template <class Look>
-bool Spin(int looks, Look look) {
-  for (; looks > 0; --looks) {
-    if (look()) return true;
-    Pause();
-  }
-  return false;
-}
-
-// The same, for `most_nanos` or a little longer, and with yields.
-template <class Look>
-bool YieldUntil(int64_t most_nanos, Look look) {
-  const int64_t end = SteadyNanos() + most_nanos;
-  do {
-    sched_yield();
-    if (Spin(kSpinsLater, look)) return true;
-  } while (SteadyNanos() < end);
-  return false;
-}
-
 template <class Look>
 bool SpinUntil(int64_t most_nanos, Look look) {
-  return Spin(kSpins, look) || YieldUntil(most_nanos, look);
+  return Spin(kSpins, look) || YieldUntil(most_nanos, kSpinsLater, look);
 }
 
 // Where turns are noted, by a hash of the mutex's address. In two cache lines
@@ -222,12 +193,6 @@ bool ReadersStandBackAfter(int64_t nanos) {
   return window <= nanos && nanos < window + window / 10;
 }
 
-int64_t SteadyNanos() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
 TurnToLook::TurnToLook(const void* mutex, int* looks) {
   std::atomic<const void*>* place = PlaceOf(mutex);
   for (; *looks > 0; --*looks) {
@@ -267,7 +232,7 @@ int SpinningLock(pthread_mutex_t* mutex) {
     const TurnToLook turn(mutex, &looks);
     if (Spin(looks, try_lock)) return result;
   }
-  if (YieldUntil(kMostSpinningNanos, try_lock)) return result;
+  if (YieldUntil(kMostSpinningNanos, kSpinsLater, try_lock)) return result;
   return pthread_mutex_lock(mutex);
 }
 

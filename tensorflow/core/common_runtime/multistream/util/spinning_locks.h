@@ -97,8 +97,6 @@ void ShowLockWaitsOfThisThread(LockWaits* waits);
 // Whether readers stand back for a writer that has waited for so long.
 bool ReadersStandBackAfter(int64_t nanos);
 
-int64_t SteadyNanos();
-
 }  // namespace multistream
 }  // namespace tensorflow
 

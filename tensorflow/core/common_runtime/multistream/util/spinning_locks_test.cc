@@ -32,6 +32,7 @@ limitations under the License.
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tensorflow/core/common_runtime/multistream/util/spin.h"
 
 namespace tensorflow {
 namespace multistream {
