@@ -24,9 +24,11 @@ limitations under the License.
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EXECUTOR_INPUT_BLOCK_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -43,8 +45,10 @@ class InputBlock {
   explicit InputBlock(const std::vector<Tensor>& values);
 
   size_t bytes() const { return bytes_; }
+  // Of a tensor of so many bytes.
+  TensorShape shape() const { return {static_cast<int64_t>(bytes_)}; }
 
-  // The values in `block`, a tensor of so many bytes, which they keep.
+  // The values in `block`, which they keep.
   std::vector<Tensor> In(const Tensor& block) const;
 
   // Copies values to a block of the host. None has more bytes than there are

@@ -42,7 +42,7 @@ Tensor Filled(DataType type, const TensorShape& shape, std::mt19937* random) {
 }
 
 Tensor BlockOf(const InputBlock& block, char fill) {
-  Tensor tensor(DT_UINT8, TensorShape({static_cast<int64_t>(block.bytes())}));
+  Tensor tensor(DT_UINT8, block.shape());
   if (block.bytes() > 0) std::memset(tensor.data(), fill, block.bytes());
   return tensor;
 }

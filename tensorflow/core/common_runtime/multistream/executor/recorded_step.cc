@@ -183,8 +183,7 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
       call.PaddedInputs(device->GetAllocator(AllocatorAttributes()),
                         device->GetAllocator(PinnedMemory())));
   block_ = InputBlock(inputs.received);
-  received_ = Tensor(recording_->memory(), DT_UINT8,
-                     TensorShape({static_cast<int64_t>(block_.bytes())}));
+  received_ = Tensor(recording_->memory(), DT_UINT8, block_.shape());
   Tensor staged;
   bool has_memory = received_.IsInitialized() && Stage(inputs, &staged);
   if (has_memory) inputs_ = block_.In(received_);
@@ -440,8 +439,7 @@ Tensor RecordedStep::NewPinned(DataType type, const TensorShape& shape) const {
 }
 
 bool RecordedStep::Stage(const StepInputs& inputs, Tensor* staged) const {
-  *staged =
-      NewPinned(DT_UINT8, TensorShape({static_cast<int64_t>(block_.bytes())}));
+  *staged = NewPinned(DT_UINT8, block_.shape());
   if (!staged->IsInitialized()) return false;
   block_.Fill(inputs.received, staged);
   return true;
