@@ -30,6 +30,7 @@ limitations under the License.
 #include "tensorflow/cc/ops/standard_ops.h"
 #include "tensorflow/core/common_runtime/multistream/executor/capture_report.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+#include "tensorflow/core/common_runtime/multistream/testing/variables.h"
 #include "tensorflow/core/framework/tensor_util.h"
 
 namespace tensorflow {
@@ -190,6 +191,42 @@ TEST_F(CapturedTrainingTest, EachStepGivesWhatItGivesWithout) {
     CheckVariables(TrainedVariables(), absl::StrCat(" after step ", i));
   }
   EXPECT_GT(replayed(), 40) << Why();
+}
+
+// As an emulated GPU may have them: one after the other, where others were.
+TEST_F(CapturedTrainingTest, VariablesInTheHostsMemory) {
+  constexpr int kCount = 3 * kWidth;
+  alignas(64) static float memory[2 * kCount];
+  Make([](Graph* graph) {
+    const Output sum = ops::Sum(graph->gpu, graph->Feed("x"), {0});
+    const Output by =
+        ops::Concat(graph->gpu, std::vector<Output>{sum, sum, sum}, 0);
+    for (const char* name : {"a", "b"}) {
+      Output v = graph->Variable(name, Numbers({kCount}, 1));
+      graph->Target(absl::StrCat("train_", name),
+                    {ops::AssignAddVariableOp(graph->gpu, v, by)});
+    }
+  });
+  // 64 bytes apart, of 96 bytes each.
+  for (const auto& [name, at] : {std::pair("a", 0), std::pair("b", 16)}) {
+    {
+      const auto variable = FindVariable(captured_.session.get(),
+                                         absl::StrCat(name, "_captured"));
+      ASSERT_NE(variable, nullptr);
+      mutex_lock lock(*variable->mu());
+      const Tensor before = *variable->tensor();
+      Tensor on_host = HostTensor(memory + at, kCount);
+      std::memcpy(on_host.data(), before.data(), before.TotalBytes());
+      *variable->tensor() = on_host;
+    }
+    const int64_t replayed_before = replayed();
+    for (int i = 0; i < 20; ++i) Step(i, {}, {absl::StrCat("train_", name)});
+    EXPECT_GT(replayed() - replayed_before, 10) << Why();
+    CheckVariables({name}, " in the host's memory");
+    for (Graph* graph : {&captured_, &expected_}) {
+      graph->Assign(name, Numbers({kCount}, 2));
+    }
+  }
 }
 
 TEST_F(CapturedTrainingTest, AStepWithoutResults) {

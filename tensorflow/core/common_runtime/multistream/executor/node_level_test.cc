@@ -42,6 +42,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+#include "tensorflow/core/common_runtime/multistream/testing/variables.h"
 #include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
@@ -347,17 +348,8 @@ const std::vector<std::string>& TrainedVariables() {
 
 // The variable's value, in its buffer.
 Tensor ValueOf(Session* session, const std::string& variable) {
-  const DeviceMgr* devices = nullptr;
-  EXPECT_TRUE(session->LocalDeviceManager(&devices).ok());
-  Device* gpu = nullptr;
-  EXPECT_TRUE(devices->LookupDevice("/device:GPU:0", &gpu).ok());
-  ResourceMgr* resources = gpu->resource_manager();
-  Var* var = nullptr;
-  const absl::Status status =
-      resources->Lookup(resources->default_container(), variable, &var);
-  EXPECT_TRUE(status.ok()) << status;
-  if (!status.ok()) return Tensor();
-  core::RefCountPtr<Var> found(var);
+  const core::RefCountPtr<Var> found = FindVariable(session, variable);
+  if (found == nullptr) return Tensor();
   mutex_lock lock(*found->mu());
   return *found->tensor();
 }

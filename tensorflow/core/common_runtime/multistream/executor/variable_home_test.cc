@@ -25,6 +25,7 @@ limitations under the License.
 #include "absl/time/clock.h"
 #include "tensorflow/cc/ops/standard_ops.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+#include "tensorflow/core/common_runtime/multistream/testing/variables.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/platform/refcount.h"
 
@@ -68,35 +69,11 @@ class VariableHomeTest : public ::testing::Test {
   std::shared_ptr<VariableHome> home_;
 };
 
-// Memory that a tensor refers to and somebody else reads.
-class BorrowedBuffer : public TensorBuffer {
- public:
-  explicit BorrowedBuffer(std::vector<float>* values)
-      : TensorBuffer(values->data()), bytes_(values->size() * sizeof(float)) {}
-  size_t size() const override { return bytes_; }
-  TensorBuffer* root_buffer() override { return this; }
-  void FillAllocationDescription(AllocationDescription*) const override {}
-  bool OwnsMemory() const override { return false; }
-
- private:
-  const size_t bytes_;
-};
-
-// 100 numbers of the host's.
-class HostBuffer : public TensorBuffer {
- public:
-  explicit HostBuffer(float* values) : TensorBuffer(values) {}
-  size_t size() const override { return 100 * sizeof(float); }
-  TensorBuffer* root_buffer() override { return this; }
-  void FillAllocationDescription(AllocationDescription*) const override {}
-};
-
+// That somebody else reads.
 TEST_F(VariableHomeTest, BorrowedMemoryIsNoHome) {
   std::vector<float> values(100, 5.0f);
   const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
-  auto* buffer = new BorrowedBuffer(&values);
-  *variable->tensor() = Tensor(DT_FLOAT, TensorShape({100}), buffer);
-  buffer->Unref();
+  *variable->tensor() = HostTensor(values.data(), 100, /*owns=*/false);
   EXPECT_EQ(VariableHome::Of(variable.get()), nullptr);
   *variable->tensor() = Value(1);
   EXPECT_NE(VariableHome::Of(variable.get()), nullptr);
@@ -167,9 +144,7 @@ TEST_F(VariableHomeTest, MemoryOfTheHostIsNotFollowed) {
   // Overlapping, one after the other.
   for (const int at : {0, 60, 20}) {
     const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
-    auto* buffer = new HostBuffer(memory.data() + at);
-    *variable->tensor() = Tensor(DT_FLOAT, TensorShape({100}), buffer);
-    buffer->Unref();
+    *variable->tensor() = HostTensor(memory.data() + at, 100);
     const auto home = VariableHome::Of(variable.get());
     ASSERT_NE(home, nullptr);
     *variable->tensor() = Value(8);

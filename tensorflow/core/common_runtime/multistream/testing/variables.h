@@ -1,0 +1,78 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// For tests of the whole runtime: variables, and the memory that they have.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_VARIABLES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_VARIABLES_H_
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "tensorflow/core/common_runtime/device_mgr.h"
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/public/session.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// A session's variable on the first GPU, by its shared name; nullptr if there
+// is none.
+inline core::RefCountPtr<Var> FindVariable(Session* session,
+                                           const std::string& name) {
+  const DeviceMgr* devices = nullptr;
+  EXPECT_TRUE(session->LocalDeviceManager(&devices).ok());
+  Device* gpu = nullptr;
+  EXPECT_TRUE(devices->LookupDevice("/device:GPU:0", &gpu).ok());
+  ResourceMgr* resources = gpu->resource_manager();
+  Var* variable = nullptr;
+  const absl::Status status =
+      resources->Lookup(resources->default_container(), name, &variable);
+  EXPECT_TRUE(status.ok()) << status;
+  return core::RefCountPtr<Var>(status.ok() ? variable : nullptr);
+}
+
+// Memory of the host, which no allocator of TensorFlow has given. Whoever has
+// it outlives it.
+class HostBuffer : public TensorBuffer {
+ public:
+  // `owns`: whether it says that it is its own.
+  HostBuffer(float* values, int64_t count, bool owns)
+      : TensorBuffer(values), count_(count), owns_(owns) {}
+  size_t size() const override { return count_ * sizeof(float); }
+  TensorBuffer* root_buffer() override { return this; }
+  void FillAllocationDescription(AllocationDescription*) const override {}
+  bool OwnsMemory() const override { return owns_; }
+
+ private:
+  const int64_t count_;
+  const bool owns_;
+};
+
+inline Tensor HostTensor(float* values, int64_t count, bool owns = true) {
+  auto* buffer = new HostBuffer(values, count, owns);
+  Tensor tensor(DT_FLOAT, TensorShape({count}), buffer);
+  buffer->Unref();  // the tensor has its own reference
+  return tensor;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_VARIABLES_H_
