@@ -277,7 +277,8 @@ def train_with_each_policy(
         waited[policy] = [b - a for a, b in zip(before, waits(), strict=True)]
     expected = found.pop(NO_STREAMS)
     assert expected[steps - 1] < expected[0]
-    assert not any(waited.pop(NO_STREAMS))
+    without = waited.pop(NO_STREAMS)
+    assert not any(without), (without, waited)
     for policy, results in found.items():
         assert same(results, expected), policy
         leader, free, *marked = waited[policy]
