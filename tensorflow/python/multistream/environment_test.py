@@ -60,6 +60,7 @@ def test_no_variable_means_stock(environment: dict[str, str]) -> None:
         ("TF_MULTI_STREAM_POLICY", "manual"),
         ("TF_MULTI_STREAM_MEASURE", "yes"),
         ("TF_MULTI_STREAM_CAPTURE_BRANCHES", "0"),
+        ("TF_MULTI_STREAM_PYTHON_TURNS", "65"),
     ],
 )
 def test_bad_value_is_an_error_at_import(name: str, value: str) -> None:

@@ -384,8 +384,9 @@ def run(code: str, **environment: str) -> None:
     kit.run_checks(GROUPS + textwrap.dedent(code), groups=4, **environment)
 
 
+@pytest.mark.parametrize("turns", [0, 1, 64])
 @pytest.mark.parametrize("capture", ["off", "auto"])
-def test_threads(capture: str) -> None:
+def test_threads(capture: str, turns: int) -> None:
     """From many threads at once, with and without a device, the bits are those of the function."""
     run(
         """
@@ -405,7 +406,34 @@ def test_threads(capture: str) -> None:
         replayed = sum(s.steps_replayed for s in tf.cuda.stream_stats())
         check((replayed > 0) == CAPTURED, f"replayed {replayed}")
         """.replace("CAPTURED", str(capture == "auto")),
-        **kit.environment(4, TF_MULTI_STREAM_CAPTURE=capture),
+        **kit.environment(
+            4, TF_MULTI_STREAM_CAPTURE=capture, TF_MULTI_STREAM_PYTHON_TURNS=str(turns)
+        ),
+    )
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2])
+def test_a_thread_that_makes_no_calls_goes_on(turns: int) -> None:
+    """It has Python's lock now and then, whoever has a turn. Calls are made until it is done."""
+    run(
+        """
+        import threading
+        import time
+
+        done = threading.Event()
+
+        def client():
+            while not done.is_set():
+                check(bits(serve(*given[0])) == expected[0], "result")
+
+        def other():
+            for _ in range(200):
+                time.sleep(0.0005)  # gives the lock back
+            done.set()
+
+        run_threads([other] + [client] * (2 * THREADS))
+        """,
+        **kit.environment(4, TF_MULTI_STREAM_PYTHON_TURNS=str(turns)),
     )
 
 

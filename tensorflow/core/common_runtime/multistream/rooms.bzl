@@ -42,7 +42,7 @@ _USES = {
     "executor": ["util", "policy", "config", "trace", "stream", "plan", "step"],
     "cuda": ["util", "config", "stream", "memory", "step"],
     "emulated": ["util", "config", "trace", "stream", "memory", "step"],
-    "serving": ["util"],
+    "serving": ["util", "config"],
 }
 
 def users_of(room):

@@ -292,6 +292,13 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
     if (!s.ok()) return s;
     options.emulated_gpus = parsed[0];
   }
+  if (std::string v = value_of(kPythonTurnsVariable); !v.empty()) {
+    std::vector<int> parsed;
+    absl::Status s = ParseIntList(kPythonTurnsVariable, v, 0, kMaxPythonTurns,
+                                  /*of_each=*/"", &parsed);
+    if (!s.ok()) return s;
+    options.python_turns = parsed[0];
+  }
   for (auto [name, out] :
        {std::pair<const char*, bool*>(kSegmentOwnConstVariable,
                                       &options.segment_own_const),

@@ -36,6 +36,7 @@ inline constexpr char kGroupCountVariable[] = "TF_GPU_STREAM_GROUP_COUNT";
 inline constexpr char kEmulatedGpusVariable[] = "TF_MULTI_STREAM_EMULATED_GPUS";
 inline constexpr char kSegmentOwnConstVariable[] = "TF_SEGMENT_OWN_CONST";
 inline constexpr char kSpinLocksVariable[] = "TF_MULTI_STREAM_SPIN_LOCKS";
+inline constexpr char kPythonTurnsVariable[] = "TF_MULTI_STREAM_PYTHON_TURNS";
 inline constexpr char kNodeLevelVariable[] = "TF_NODE_LEVEL_MULTISTREAM";
 inline constexpr char kReduceStreamWaitVariable[] = "TF_REDUCE_STREAM_WAIT";
 inline constexpr char kForwardPropagationVariable[] =
@@ -73,6 +74,7 @@ inline constexpr char kTestFaultsVariable[] = "TF_MULTI_STREAM_TEST_FAULTS";
 inline constexpr int kMaxThreadCount = 1024;
 inline constexpr int kMaxGroupCount = 64;
 inline constexpr int kMaxEmulatedGpus = 16;
+inline constexpr int kMaxPythonTurns = 64;
 
 enum class SanitizerMode { kOff, kLog, kAbort };
 // Which steps are recorded and launched as a whole: captured_steps.h. Where the
@@ -93,6 +95,9 @@ struct Options {
   bool segment_own_const = false;
   // TF_MULTI_STREAM_SPIN_LOCKS: driver_locks.h.
   bool spin_locks = true;
+  // TF_MULTI_STREAM_PYTHON_TURNS: how many threads of Python that come back
+  // from calls look for their turn: python_turns.h. 0: there are no turns.
+  std::optional<int> python_turns;
   // TF_NODE_LEVEL_MULTISTREAM, which a policy implies.
   bool node_level = false;
   // The same, or a session's configuration wants it.

@@ -67,6 +67,15 @@ TEST(OptionsTest, EmptyValuesCountAsUnset) {
   EXPECT_TRUE(options->without_effect.empty());
 }
 
+TEST(OptionsTest, PythonTurns) {
+  EXPECT_EQ(Parse({})->python_turns, std::nullopt);
+  EXPECT_EQ(Parse({{kPythonTurnsVariable, "0"}})->python_turns, 0);
+  EXPECT_EQ(Parse({{kPythonTurnsVariable, "64"}})->python_turns, 64);
+  for (const char* value : {"-1", "65", "2,2", "yes"}) {
+    ExpectRefused(kPythonTurnsVariable, value, "a whole number from 0 to 64");
+  }
+}
+
 TEST(OptionsTest, GroupCountRefusesWhatIsNoNumberFrom1To64) {
   for (const char* value : {"abc", "0", "-1", "65", "4,x", "4,", ",4", "4,,4",
                             "4,0", "4,65", "4.5", "0x4", "4 4", "4;4", " ",

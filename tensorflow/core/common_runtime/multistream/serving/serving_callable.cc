@@ -17,16 +17,20 @@ limitations under the License.
 // which loads this library with ctypes: one call of TFMS_CallServing takes the
 // memory of arrays, runs the function, and fills arrays with its results.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "tensorflow/c/c_api.h"
 #include "tensorflow/c/eager/c_api.h"
 #include "tensorflow/c/tf_tensor.h"
+#include "tensorflow/core/common_runtime/multistream/config/process_options.h"
+#include "tensorflow/core/common_runtime/multistream/serving/python_turns.h"
 #include "tensorflow/core/common_runtime/multistream/util/waiting_caller.h"
 
 namespace tensorflow {
@@ -104,6 +108,22 @@ HostTensor CopyOf(Array array, TF_DataType type, const int64_t* shape) {
     std::memcpy(TF_TensorData(tensor.get()), *array, bytes);
   }
   return tensor;
+}
+
+// For the threads that call functions; null if there are no turns.
+PythonTurns* Turns() {
+  static PythonTurns* turns = []() -> PythonTurns* {
+    constexpr int kCoresForOneThatLooks = 4;
+    const int cores = static_cast<int>(std::thread::hardware_concurrency());
+    const absl::StatusOr<Options>& options = ProcessOptions();
+    PythonTurns::Limits limits;
+    limits.looking = std::min(limits.looking, cores / kCoresForOneThatLooks);
+    if (options.ok()) {
+      limits.looking = options->python_turns.value_or(limits.looking);
+    }
+    return limits.looking == 0 ? nullptr : new PythonTurns(limits);
+  }();
+  return turns;
 }
 
 // A function and all that its calls have in common. Threads may share it.
@@ -242,6 +262,7 @@ extern "C" {
 
 using tensorflow::multistream::Array;
 using tensorflow::multistream::CallResult;
+using tensorflow::multistream::PythonTurns;
 using tensorflow::multistream::ServingCallable;
 
 // To be deleted with TFMS_DeleteServing. Null if a captured tensor cannot be
@@ -275,7 +296,11 @@ void TFMS_DeleteServing(ServingCallable* callable) { delete callable; }
 CallResult* TFMS_CallServing(const ServingCallable* callable,
                              const char* device, const int64_t* shapes,
                              const Array* arrays) {
-  return callable->Call(device, shapes, arrays);
+  PythonTurns* turns = tensorflow::multistream::Turns();
+  if (turns != nullptr) turns->Leave();
+  CallResult* result = callable->Call(device, shapes, arrays);
+  if (turns != nullptr) turns->Enter();
+  return result;
 }
 
 // Copies the results to arrays of their shapes.
