@@ -20,13 +20,18 @@ With TF_MULTI_STREAM_EMULATED_GPUS=1, or on a GPU: a SavedModel's signature with
 `tf.cuda.serving_callable` of it. The model is one layer; with `--model FILE` a graph of
 tensorflow/examples/multistream/make_model.py. The lock's time is CPU time of a call that does
 nothing in C++, so that it does not depend on what else runs.
+
+Meanwhile another thread, which makes no calls, sleeps for a millisecond at a time: how late it goes
+on is how long it waits for the lock.
 """
 
 import argparse
+import contextlib
 import ctypes
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -57,6 +62,27 @@ def micros_of(call: Callable[[], Any], calls: int = 20000) -> float:
     for _ in range(calls):
         call()
     return (time.thread_time() - start) / calls * 1e6
+
+
+@contextlib.contextmanager
+def another_thread() -> Iterator[list[float]]:
+    """Runs a thread that sleeps, 1 ms at a time; gives how late it went on, in milliseconds."""
+    late: list[float] = []
+    ended = threading.Event()
+
+    def sleep() -> None:
+        while not ended.is_set():
+            start = time.perf_counter()
+            time.sleep(0.001)
+            late.append((time.perf_counter() - start) * 1e3 - 1)
+
+    thread = threading.Thread(target=sleep)
+    thread.start()
+    try:
+        yield late
+    finally:
+        ended.set()
+        thread.join()
 
 
 def main() -> None:
@@ -94,10 +120,16 @@ def main() -> None:
     serve._call = real
     for threads in sorted({1, max(1, options.threads // 2), options.threads}):
         for way, call in ways.items():
-            load = run_clients(
-                lambda *_, call=call: call(), threads, options.seconds, lambda _: tf.device(GPU)
+            with another_thread() as late:
+                load = run_clients(
+                    lambda *_, call=call: call(), threads, options.seconds, lambda _: tf.device(GPU)
+                )
+            p50, p99 = np.percentile(late, [50, 99])
+            print(
+                f"{threads:3} threads, {way}: {load}; another thread late by p50 {p50:.3f}, p99"
+                f" {p99:.3f}, longest {max(late):.3f}",
+                flush=True,
             )
-            print(f"{threads:3} threads, {way}: {load}", flush=True)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@
 import concurrent.futures
 import contextlib
 import os
+import random
 import socket
 import threading
 import time
@@ -43,20 +44,29 @@ def numbers(seed: int, *shape: int) -> Any:
     return np.random.RandomState(seed).randn(*shape).astype(np.float32) / 8
 
 
+FIRST_PORT = 10_000
+
+
+def bind(one: socket.socket) -> int:
+    """Binds a socket to a port that no connection takes for its own end; returns the port.
+
+    Those that the system chooses are in the range that it takes such ends from: one of them may be
+    gone by the time that a server wants it.
+    """
+    end = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split()[0])
+    for port in random.sample(range(FIRST_PORT, end), 100):
+        with contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError(f"none of 100 ports from {FIRST_PORT} to {end} is free")
+
+
 def make_spec(**tasks: int) -> Spec:
     """Addresses for that many tasks of each job."""
-    with contextlib.ExitStack() as stack:
-        # All at once, so that all differ.
-        sockets = {
-            job: [stack.enter_context(socket.socket()) for _ in range(count)]
-            for job, count in tasks.items()
-        }
-        for each in sockets.values():
-            for one in each:
-                one.bind(("127.0.0.1", 0))
+    with contextlib.ExitStack() as stack:  # all at once, so that all differ
         return {
-            job: [f"127.0.0.1:{one.getsockname()[1]}" for one in each]
-            for job, each in sockets.items()
+            job: [f"127.0.0.1:{bind(stack.enter_context(socket.socket()))}" for _ in range(count)]
+            for job, count in tasks.items()
         }
 
 
