@@ -16,8 +16,8 @@
 
 import concurrent.futures
 import contextlib
+import itertools
 import os
-import random
 import socket
 import threading
 import time
@@ -45,6 +45,8 @@ def numbers(seed: int, *shape: int) -> Any:
 
 
 FIRST_PORT = 10_000
+# One after the other, so that none is given twice, and far from those of other processes.
+offsets = itertools.count(os.getpid() * 101)
 
 
 def bind(one: socket.socket) -> int:
@@ -54,11 +56,12 @@ def bind(one: socket.socket) -> int:
     gone by the time that a server wants it.
     """
     end = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split()[0])
-    for port in random.sample(range(FIRST_PORT, end), 100):
+    for offset in itertools.islice(offsets, 1000):
+        port = FIRST_PORT + offset % (end - FIRST_PORT)
         with contextlib.suppress(OSError):
             one.bind(("127.0.0.1", port))
             return port
-    raise RuntimeError(f"none of 100 ports from {FIRST_PORT} to {end} is free")
+    raise RuntimeError(f"none of 1,000 ports from {FIRST_PORT} to {end} is free")
 
 
 def make_spec(**tasks: int) -> Spec:
