@@ -166,7 +166,7 @@ class ServingCallable:
         self._pointers = ctypes.c_void_p * (len(self._arguments) + len(self._results))
         self._result_pointers = ctypes.c_void_p * len(self._results)
         self._library = _library()
-        self._call = self._library.TFMS_CallServing
+        self._call = _call_of(self._library)
         called = _with_results_on_host(concrete)
         self._atomic = called._inference_function
         # The runtime forgets a function that Python has no more. Captured handles keep variables.
@@ -342,6 +342,8 @@ class ServingCallable:
             len(outputs),
             (ctypes.c_void_p * len(captures))(*map(_handle_of, captures)),
             len(captures),
+            ctypes.pythonapi["PyEval_SaveThread"],
+            ctypes.pythonapi["PyEval_RestoreThread"],
         )
         if not self._handle:
             raise ValueError(
@@ -356,14 +358,21 @@ def _library() -> ctypes.CDLL:
     library.TFMS_NewServing.restype = pointer
     library.TFMS_NewServing.argtypes = [
         *(pointer, ctypes.c_char_p, ctypes.c_char_p, number, ctypes.c_char_p),
-        *(pointer, number, pointer, number, pointer, number),
+        *(pointer, number, pointer, number, pointer, number, pointer, pointer),
     ]
     library.TFMS_DeleteServing.argtypes = [pointer]
-    library.TFMS_CallServing.restype = pointer
-    library.TFMS_CallServing.argtypes = [pointer, ctypes.c_char_p, pointer, pointer]
     library.TFMS_CopyServingResult.argtypes = [pointer, pointer]
     library.TFMS_DeleteServingResult.argtypes = [pointer]
     return library
+
+
+def _call_of(library: ctypes.CDLL) -> Any:
+    """TFMS_CallServing, which is called with Python's lock, and gives it back itself."""
+    call = ctypes.PyDLL(library._name, handle=library._handle)["TFMS_CallServing"]
+    pointer = ctypes.c_void_p
+    call.restype = pointer
+    call.argtypes = [pointer, ctypes.c_char_p, pointer, pointer]
+    return call
 
 
 def _context_of(capsule: Any) -> int:

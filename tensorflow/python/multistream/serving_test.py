@@ -437,6 +437,30 @@ def test_a_thread_that_makes_no_calls_goes_on(turns: int) -> None:
     )
 
 
+@pytest.mark.parametrize("turns", [0, 2])
+def test_a_program_ends_while_daemon_threads_call(turns: int) -> None:
+    """Python ends such a thread where it asks for the lock: in the midst of a call."""
+    code = """
+        import threading
+        import time
+
+        def client():
+            while True:
+                serve(*given[0])
+
+        for _ in range(2 * THREADS):
+            threading.Thread(target=client, daemon=True).start()
+        time.sleep(0.1)
+        print("the end")
+        """
+    done = kit.python(
+        ["-c", kit.PROLOGUE + GROUPS + textwrap.dedent(code)],
+        kit.environment(4, TF_MULTI_STREAM_PYTHON_TURNS=str(turns)),
+        timeout=300,
+    )
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["the end"]), done.stderr
+
+
 def test_pinned_to_a_group() -> None:
     run("""
         for group in range(4):

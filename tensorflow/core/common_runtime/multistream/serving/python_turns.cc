@@ -26,9 +26,6 @@ namespace multistream {
 namespace {
 
 constexpr int kLooksBetweenYields = 64;
-// Turns that make up for a lost one, and lost ones that are too many.
-constexpr int kTurnsForOneLost = 4;
-constexpr int kMostLost = 16;
 
 // The number of the turn of one PythonTurns that the calling thread has had
 // last and not left; 0: none.
@@ -36,18 +33,15 @@ thread_local int64_t mine = 0;
 
 }  // namespace
 
-PythonTurns::PythonTurns(const Limits& limits)
-    : limits_(limits), others_next_(SteadyNanos() + limits.others.count()) {}
-
 bool PythonTurns::Enter() {
   const int64_t begin = SteadyNanos();
   if (begin < off_until_.load(std::memory_order_relaxed)) return false;
   Waiter waiter;
   {
     absl::MutexLock lock(&mu_);
-    // It does not wait for those that are waking.
-    if (since_.load(std::memory_order_relaxed) == 0 &&
-        FirstThatLooks() == nullptr) {
+    // It does not wait for those that are waking. Nobody has waited for a turn
+    // that was lost long ago.
+    if (IsFree() && FirstThatLooks() == nullptr) {
       mine = Begin();
       return true;
     }
@@ -67,9 +61,15 @@ bool PythonTurns::Enter() {
         return waiter.turn.load(std::memory_order_acquire) != 0 ||
                (IsFree() && TakeIfFree(&waiter));
       });
-  if (!has_turn) GiveUp(&waiter);
+  if (!has_turn && GiveUp(&waiter)) return false;
   mine = waiter.turn.load(std::memory_order_relaxed);
-  return mine != 0;
+  return true;
+}
+
+void PythonTurns::HasLock() {
+  if (mine == 0) return;
+  // It is still its turn: nobody loses one before this.
+  holds_since_.store(SteadyNanos(), std::memory_order_relaxed);
 }
 
 void PythonTurns::Leave() {
@@ -79,15 +79,9 @@ void PythonTurns::Leave() {
   {
     absl::MutexLock lock(&mu_);
     if (turn_ != left) return;  // it was lost
-    lost_ = std::max(0, lost_ - 1);
-    since_.store(0, std::memory_order_relaxed);
-    if (waiters_.empty()) return;
-    const int64_t now = SteadyNanos();
-    if (now > others_next_) {
-      others_next_ = now + limits_.others.count();
-      Begin();
-      is_for_others_ = true;
-    } else if (Waiter* next = FirstThatLooks()) {
+    if (lost_ > 0 && --lost_ == 0) off_ = limits_.off.count();
+    holds_since_.store(kNobody, std::memory_order_relaxed);
+    if (Waiter* next = FirstThatLooks()) {
       called = Remove(next);
       next->turn.store(Begin(), std::memory_order_release);
     }
@@ -101,8 +95,9 @@ int PythonTurns::waiting() const {
 }
 
 bool PythonTurns::IsFree() const {
-  const int64_t since = since_.load(std::memory_order_relaxed);
-  return since == 0 || SteadyNanos() - since > limits_.turn.count();
+  const int64_t since = holds_since_.load(std::memory_order_relaxed);
+  return since == kNobody ||
+         (since != kAsks && SteadyNanos() - since > limits_.turn.count());
 }
 
 bool PythonTurns::TakeIfFree(Waiter* waiter) {
@@ -111,7 +106,7 @@ bool PythonTurns::TakeIfFree(Waiter* waiter) {
     absl::MutexLock lock(&mu_);
     if (waiter->turn.load(std::memory_order_relaxed) != 0) return true;
     if (!IsFree()) return false;
-    if (since_.load(std::memory_order_relaxed) != 0) CountLost();
+    if (holds_since_.load(std::memory_order_relaxed) != kNobody) CountLost();
     called = Remove(waiter);
     waiter->turn.store(Begin(), std::memory_order_relaxed);
   }
@@ -119,16 +114,17 @@ bool PythonTurns::TakeIfFree(Waiter* waiter) {
   return true;
 }
 
-void PythonTurns::GiveUp(Waiter* waiter) {
+bool PythonTurns::GiveUp(Waiter* waiter) {
   std::vector<Waiter*> called;
   {
     absl::MutexLock lock(&mu_);
-    if (waiter->turn.load(std::memory_order_relaxed) != 0) return;
+    if (waiter->turn.load(std::memory_order_relaxed) != 0) return false;
     called = Remove(waiter);
   }
   Wake(called);
   // Somebody may be about to wake it.
   if (waiter->is_called && !waiter->looks) waiter->wakes.WaitForNotification();
+  return true;
 }
 
 std::vector<PythonTurns::Waiter*> PythonTurns::Remove(Waiter* waiter) {
@@ -153,18 +149,17 @@ PythonTurns::Waiter* PythonTurns::FirstThatLooks() {
 }
 
 int64_t PythonTurns::Begin() {
-  is_for_others_ = false;
-  since_.store(SteadyNanos(), std::memory_order_relaxed);
+  holds_since_.store(kAsks, std::memory_order_relaxed);
   return ++turn_;
 }
 
 void PythonTurns::CountLost() {
-  if (is_for_others_) return;
-  lost_ += kTurnsForOneLost;
-  if (lost_ < kMostLost * kTurnsForOneLost) return;
-  lost_ = 0;
-  off_until_.store(SteadyNanos() + limits_.off.count(),
-                   std::memory_order_relaxed);
+  lost_ += limits_.turns_for_lost;
+  if (lost_ < limits_.lost * limits_.turns_for_lost) return;
+  // The next one that is lost is enough, until others have made up for these.
+  lost_ -= limits_.turns_for_lost;
+  off_until_.store(SteadyNanos() + off_, std::memory_order_relaxed);
+  off_ = std::min(2 * off_, int64_t{limits_.most_off.count()});
 }
 
 }  // namespace multistream

@@ -19,19 +19,18 @@ limitations under the License.
 // sleeps, and the thread that gives the lock back wakes it. Waking takes longer
 // than most threads keep the lock, so with many threads the lock is free, and
 // wanted, most of the time. So threads that come back from a call queue up
-// here, before they ask for the lock. The first few look for their turn, the
-// others sleep until they are among the first.
+// here, and only one at a time asks for the lock. The first few of the queue
+// look for their turn, the others sleep until they are among the first.
 //
-//   in a call   ---------- Leave ----------------------- Enter ------
-//   in Python                     <- with the turn ->
+//   in a call  ------ Leave ------------------- Enter ---- HasLock -----
+//   in Python                   <- others' turns ->    asks       has it
 //
-// A turn is a hint, never needed. Nobody waits for one for long, and there are
-// none where threads do other work between calls, such as to wait for a
-// network. Threads that make no calls ask for the lock without a turn: every
-// few milliseconds there is one for them.
+// A turn ends with the thread's next call, or some time after it has got the
+// lock: it may have given it back to do something else, such as to wait for a
+// network. Where many threads do, there are no turns. Threads that make no
+// calls ask for the lock as always.
 //
-// On an H200 with 16 cores, 16 clients of a small model are served 1.5 times as
-// fast, and their longest call is a third: python_turns_h200_2026-11-25.csv.
+// Figures: python_turns_h200_2026-11-25.csv.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_PYTHON_TURNS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_PYTHON_TURNS_H_
@@ -53,32 +52,36 @@ namespace multistream {
 class PythonTurns {
  public:
   struct Limits {
-    // Who has had the turn for so long has lost it.
+    // Who has had the lock for so long has lost the turn, if anybody wants it.
     std::chrono::nanoseconds turn = std::chrono::microseconds(100);
-    // Nobody waits longer.
+    // Nobody waits for a turn for longer.
     std::chrono::nanoseconds wait = std::chrono::milliseconds(20);
     // How many look for their turn, each on a core of its own.
-    int looking = 4;
-    // How often there is a turn for threads that make no calls: as often as
-    // Python itself has a thread give up the lock.
-    std::chrono::nanoseconds others = std::chrono::milliseconds(5);
-    // Where turns are lost more than once in kTurnsForOneLost, there are none
-    // for so long.
+    int looking = 2;
+    // So many lost turns, each made up for by so many that were not, are too
+    // many: there are none for a while, which is twice as long each time, up to
+    // the most.
+    int lost = 8;
+    int turns_for_lost = 32;
     std::chrono::nanoseconds off = std::chrono::milliseconds(100);
+    std::chrono::nanoseconds most_off = std::chrono::seconds(10);
   };
 
   PythonTurns() : PythonTurns(Limits()) {}
-  explicit PythonTurns(const Limits& limits);
+  explicit PythonTurns(const Limits& limits)
+      : limits_(limits), off_(limits.off.count()) {}
   PythonTurns(const PythonTurns&) = delete;
   PythonTurns& operator=(const PythonTurns&) = delete;
 
   // The calling thread is about to ask for Python's lock: waits for its turn.
   // Returns whether it has it.
   bool Enter();
+  // It has the lock, with or without a turn. Once after each Enter.
+  void HasLock();
   // It has given the lock back.
   void Leave();
 
-  // How many are in Enter.
+  // How many wait in Enter.
   int waiting() const;
 
  private:
@@ -92,11 +95,16 @@ class PythonTurns {
     std::atomic<int64_t> turn{0};  // the number of its turn; 0: not yet
   };
 
+  // What holds_since_ is if nobody has the turn, and while who has it asks for
+  // the lock.
+  static constexpr int64_t kNobody = 0, kAsks = -1;
+
   // Whether nobody has the turn, or who has it has lost it.
   bool IsFree() const;
   // For a waiter that looks. Returns whether it has the turn.
   bool TakeIfFree(Waiter* waiter);
-  void GiveUp(Waiter* waiter);
+  // Returns whether it has none: it may have been given one just now.
+  bool GiveUp(Waiter* waiter);
 
   // Returns those that are among the first now, for Wake, without the lock.
   std::vector<Waiter*> Remove(Waiter* waiter)
@@ -109,14 +117,15 @@ class PythonTurns {
 
   const Limits limits_;
   std::atomic<int64_t> off_until_{0};
-  std::atomic<int64_t> since_{0};  // of who has the turn; 0: nobody
+  // Since when who has the turn has had the lock.
+  std::atomic<int64_t> holds_since_{kNobody};
 
   mutable absl::Mutex mu_;  // never held for long
   std::list<Waiter*> waiters_ ABSL_GUARDED_BY(mu_);
   int64_t turn_ ABSL_GUARDED_BY(mu_) = 0;  // the number of the last one
-  bool is_for_others_ ABSL_GUARDED_BY(mu_) = false;
-  int64_t others_next_ ABSL_GUARDED_BY(mu_);
+  // Turns that are to make up for lost ones.
   int lost_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t off_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace multistream

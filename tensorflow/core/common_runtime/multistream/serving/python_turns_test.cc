@@ -17,7 +17,6 @@ limitations under the License.
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <mutex>
@@ -31,12 +30,10 @@ namespace {
 using std::chrono::hours;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
-using std::chrono::steady_clock;
 
 PythonTurns::Limits Never() {
   PythonTurns::Limits limits;
-  limits.turn = limits.wait = limits.others = hours(1);
+  limits.turn = limits.wait = limits.off = limits.most_off = hours(1);
   return limits;
 }
 
@@ -47,18 +44,30 @@ void InThreads(int count, const std::function<void(int)>& f) {
   for (std::thread& thread : threads) thread.join();
 }
 
-class HowManyLookTest : public ::testing::TestWithParam<int> {};
+// In a thread that has the lock, and never comes back.
+void GoAwayWithATurn(PythonTurns* turns) {
+  InThreads(1, [&](int) {
+    EXPECT_TRUE(turns->Enter());
+    turns->HasLock();
+  });
+}
+
+class HowManyLookTest : public ::testing::TestWithParam<int> {
+ protected:
+  HowManyLookTest() { limits_.looking = GetParam(); }
+
+  PythonTurns::Limits limits_ = Never();
+};
 
 TEST_P(HowManyLookTest, OneAtATime) {
   constexpr int kThreads = 50, kRounds = 300;
-  PythonTurns::Limits limits = Never();
-  limits.looking = GetParam();
-  PythonTurns turns(limits);
+  PythonTurns turns(limits_);
   int inside = 0;
   InThreads(kThreads, [&](int) {
     for (int i = 0; i < kRounds; ++i) {
       ASSERT_TRUE(turns.Enter());
       ++inside;
+      turns.HasLock();
       turns.Leave();
     }
   });
@@ -67,9 +76,7 @@ TEST_P(HowManyLookTest, OneAtATime) {
 }
 
 TEST_P(HowManyLookTest, OneBehindTheOther) {
-  PythonTurns::Limits limits = Never();
-  limits.looking = GetParam();
-  PythonTurns turns(limits);
+  PythonTurns turns(limits_);
   ASSERT_TRUE(turns.Enter());
   std::vector<int> order;
   std::vector<std::thread> threads;
@@ -86,82 +93,104 @@ TEST_P(HowManyLookTest, OneBehindTheOther) {
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4, 5}));
 }
 
-// With more looking than there are threads, nobody is passed by.
 INSTANTIATE_TEST_SUITE_P(, HowManyLookTest, ::testing::Values(1, 100));
 
 TEST(PythonTurnsTest, AThreadThatNeverComesBackLosesItsTurn) {
   PythonTurns::Limits limits = Never();
   limits.turn = milliseconds(5);
   PythonTurns turns(limits);
-  for (int i = 0; i < 10; ++i) {
-    std::thread([&] { EXPECT_TRUE(turns.Enter()); }).join();
+  // It is taken from the first by one that waits for it, and from the others
+  // when nobody does, which is not too often.
+  GoAwayWithATurn(&turns);
+  GoAwayWithATurn(&turns);
+  for (int i = 0; i < 3 * limits.lost; ++i) {
+    std::this_thread::sleep_for(2 * limits.turn);
+    GoAwayWithATurn(&turns);
   }
+}
+
+TEST(PythonTurnsTest, ATurnIsNotLostWhileItsThreadAsksForTheLock) {
+  PythonTurns::Limits limits = Never();
+  limits.turn = milliseconds(1);
+  limits.wait = milliseconds(20);
+  PythonTurns turns(limits);
+  ASSERT_TRUE(turns.Enter());
+  InThreads(3, [&](int) { EXPECT_FALSE(turns.Enter()); });
+  turns.HasLock();
+  InThreads(1, [&](int) { EXPECT_TRUE(turns.Enter()); });
 }
 
 TEST(PythonTurnsTest, WhoHasLostTheTurnDoesNotEndAnothersTurn) {
   PythonTurns::Limits limits = Never();
-  limits.turn = milliseconds(5);
+  limits.turn = milliseconds(1);
+  limits.wait = milliseconds(20);
   PythonTurns turns(limits);
   ASSERT_TRUE(turns.Enter());
-  std::thread([&] {
-    EXPECT_TRUE(turns.Enter());
-    const auto begin = steady_clock::now();
-    std::thread([&] { turns.Leave(); }).join();  // has none
-    std::thread([&] {
-      EXPECT_TRUE(turns.Enter());
-      EXPECT_GE(steady_clock::now() - begin, milliseconds(4));
-    }).join();
-  }).join();
+  turns.HasLock();
+  InThreads(1, [&](int) { EXPECT_TRUE(turns.Enter()); });
   turns.Leave();
+  turns.Leave();  // has none
+  InThreads(1, [&](int) { EXPECT_FALSE(turns.Enter()); });
 }
 
 TEST(PythonTurnsTest, NobodyWaitsLong) {
   PythonTurns::Limits limits = Never();
   limits.wait = milliseconds(1);
   PythonTurns turns(limits);
-  std::thread([&] { EXPECT_TRUE(turns.Enter()); }).join();
+  GoAwayWithATurn(&turns);
   InThreads(20, [&](int) {
     for (int i = 0; i < 20; ++i) {
       EXPECT_FALSE(turns.Enter());
+      turns.HasLock();
       turns.Leave();
     }
   });
   EXPECT_EQ(turns.waiting(), 0);
 }
 
-TEST(PythonTurnsTest, SomeTurnsAreForThoseThatDoNotAsk) {
+// Takes `count` turns from threads that have gone away, and says whether there
+// are turns after that.
+bool HasTurnsAfterLost(int count, PythonTurns* turns) {
+  for (int i = 0; i <= count; ++i) GoAwayWithATurn(turns);
+  bool has_turn = false;
+  InThreads(1, [&](int) { has_turn = turns->Enter(); });
+  return has_turn;
+}
+
+TEST(PythonTurnsTest, WhereManyTurnsAreLostThereAreNone) {
   PythonTurns::Limits limits = Never();
-  limits.turn = milliseconds(5);
-  limits.others = nanoseconds(0);
+  limits.turn = milliseconds(1);
+  limits.lost = 3;
+  PythonTurns few(limits), many(limits);
+  EXPECT_TRUE(HasTurnsAfterLost(1, &few));
+  EXPECT_FALSE(HasTurnsAfterLost(3, &many));
+}
+
+TEST(PythonTurnsTest, OtherTurnsMakeUpForLostOnes) {
+  PythonTurns::Limits limits = Never();
+  limits.turn = milliseconds(1);
+  limits.lost = 2;
+  limits.turns_for_lost = 10;
   PythonTurns turns(limits);
-  for (int i = 0; i < 100; ++i) {  // they are none that was lost
-    ASSERT_TRUE(turns.Enter());
-    std::thread waits([&] {
-      EXPECT_TRUE(turns.Enter());
+  for (int i = 0; i < 5; ++i) {
+    GoAwayWithATurn(&turns);
+    for (int k = 0; k < 10; ++k) {  // the first takes the lost one
+      ASSERT_TRUE(turns.Enter());
+      turns.HasLock();
       turns.Leave();
-    });
-    while (turns.waiting() == 0) std::this_thread::yield();
-    const auto begin = steady_clock::now();
-    turns.Leave();
-    waits.join();
-    EXPECT_GE(steady_clock::now() - begin, milliseconds(4));
+    }
   }
 }
 
-TEST(PythonTurnsTest, WhereTurnsAreLostThereAreNone) {
-  PythonTurns::Limits limits;
-  limits.turn = microseconds(100);
-  limits.off = hours(1);
+TEST(PythonTurnsTest, ThereAreTurnsAgainLater) {
+  PythonTurns::Limits limits = Never();
+  limits.turn = milliseconds(1);
+  limits.lost = 1;
+  limits.off = milliseconds(10);
   PythonTurns turns(limits);
-  std::atomic<bool> none{false};
-  InThreads(4, [&](int) {
-    while (!none) {
-      if (!turns.Enter() && !turns.Enter()) none = true;
-      std::this_thread::sleep_for(milliseconds(2));
-      turns.Leave();
-    }
-  });
-  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(turns.Enter());
+  EXPECT_FALSE(HasTurnsAfterLost(1, &turns));
+  while (!turns.Enter()) std::this_thread::yield();
+  turns.Leave();
 }
 
 // Whatever the times are.
@@ -169,8 +198,8 @@ TEST(PythonTurnsTest, AllGoOn) {
   PythonTurns::Limits limits;
   limits.turn = microseconds(20);
   limits.wait = microseconds(100);
-  limits.others = microseconds(50);
   limits.off = microseconds(200);
+  limits.most_off = microseconds(500);
   limits.looking = 2;
   PythonTurns turns(limits);
   std::mutex lock;
@@ -180,6 +209,7 @@ TEST(PythonTurnsTest, AllGoOn) {
       turns.Enter();
       {
         std::lock_guard<std::mutex> python(lock);
+        turns.HasLock();
         ++done;
       }
       if ((i + thread) % 50 == 0) std::this_thread::sleep_for(microseconds(50));

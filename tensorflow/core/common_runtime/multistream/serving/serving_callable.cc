@@ -126,19 +126,28 @@ PythonTurns* Turns() {
   return turns;
 }
 
+// Python's PyEval_SaveThread and PyEval_RestoreThread.
+struct PythonLock {
+  void* (*give_back)() = nullptr;
+  void (*ask_for)(void* thread) = nullptr;
+};
+
 // A function and all that its calls have in common. Threads may share it.
 class ServingCallable {
  public:
   ServingCallable(TFE_Context* context, std::string function,
                   std::string config, std::string executor,
                   std::vector<TF_DataType> inputs,
-                  std::vector<TF_DataType> outputs)
+                  std::vector<TF_DataType> outputs, PythonLock lock)
       : context_(context),
         function_(std::move(function)),
         config_(std::move(config)),
         executor_(std::move(executor)),
         inputs_(std::move(inputs)),
-        outputs_(std::move(outputs)) {}
+        outputs_(std::move(outputs)),
+        lock_(lock) {}
+
+  const PythonLock& lock() const { return lock_; }
 
   // The callable has a reference of its own to what the handle stands for.
   bool AddCapture(TFE_TensorHandle* captured) {
@@ -243,6 +252,7 @@ class ServingCallable {
   const std::string executor_;
   const std::vector<TF_DataType> inputs_;
   const std::vector<TF_DataType> outputs_;
+  const PythonLock lock_;
   std::vector<Handle> captures_;
 };
 
@@ -262,22 +272,26 @@ extern "C" {
 
 using tensorflow::multistream::Array;
 using tensorflow::multistream::CallResult;
+using tensorflow::multistream::PythonLock;
 using tensorflow::multistream::PythonTurns;
 using tensorflow::multistream::ServingCallable;
 
 // To be deleted with TFMS_DeleteServing. Null if a captured tensor cannot be
-// shared. Types are numbers of tensorflow::DataType.
+// shared. Types are numbers of tensorflow::DataType. The last two are of
+// Python's, to give its lock back in calls and to ask for it again.
 ServingCallable* TFMS_NewServing(TFE_Context* context, const char* function,
                                  const char* config, int config_size,
                                  const char* executor, const int32_t* inputs,
                                  int input_count, const int32_t* outputs,
                                  int output_count,
                                  TFE_TensorHandle* const* captures,
-                                 int capture_count) {
+                                 int capture_count, void* (*give_back)(),
+                                 void (*ask_for)(void* thread)) {
   auto callable = std::make_unique<ServingCallable>(
       context, function, std::string(config, config_size), executor,
       tensorflow::multistream::Types(inputs, input_count),
-      tensorflow::multistream::Types(outputs, output_count));
+      tensorflow::multistream::Types(outputs, output_count),
+      PythonLock{give_back, ask_for});
   for (int i = 0; i < capture_count; ++i) {
     if (!callable->AddCapture(captures[i])) return nullptr;
   }
@@ -286,9 +300,10 @@ ServingCallable* TFMS_NewServing(TFE_Context* context, const char* function,
 
 void TFMS_DeleteServing(ServingCallable* callable) { delete callable; }
 
-// Calls the function on `device` (null: on any). `shapes` are those of the
-// arguments and the expected ones of the results, each a rank, which is -1 if
-// it is not known, and dimensions. `arrays` are theirs, C-contiguous.
+// To be called with Python's lock. Calls the function on `device` (null: on
+// any). `shapes` are those of the arguments and the expected ones of the
+// results, each a rank, which is -1 if it is not known, and dimensions.
+// `arrays` are theirs, C-contiguous.
 //
 // Returns null if the results are in the arrays. If not, what is to be deleted
 // with TFMS_DeleteServingResult: an error, or, with code 0, results of other
@@ -297,9 +312,14 @@ CallResult* TFMS_CallServing(const ServingCallable* callable,
                              const char* device, const int64_t* shapes,
                              const Array* arrays) {
   PythonTurns* turns = tensorflow::multistream::Turns();
+  void* thread = callable->lock().give_back();
   if (turns != nullptr) turns->Leave();
   CallResult* result = callable->Call(device, shapes, arrays);
   if (turns != nullptr) turns->Enter();
+  // Here Python ends the thread if the process ends: nothing in this function
+  // has a destructor.
+  callable->lock().ask_for(thread);
+  if (turns != nullptr) turns->HasLock();
   return result;
 }
 
