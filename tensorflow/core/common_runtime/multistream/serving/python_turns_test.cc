@@ -17,6 +17,7 @@ limitations under the License.
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <mutex>
@@ -112,7 +113,7 @@ TEST(PythonTurnsTest, AThreadThatNeverComesBackLosesItsTurn) {
 TEST(PythonTurnsTest, ATurnIsNotLostWhileItsThreadAsksForTheLock) {
   PythonTurns::Limits limits = Never();
   limits.turn = milliseconds(1);
-  limits.wait = milliseconds(20);
+  limits.wait = milliseconds(100);
   PythonTurns turns(limits);
   ASSERT_TRUE(turns.Enter());
   InThreads(3, [&](int) { EXPECT_FALSE(turns.Enter()); });
@@ -123,7 +124,7 @@ TEST(PythonTurnsTest, ATurnIsNotLostWhileItsThreadAsksForTheLock) {
 TEST(PythonTurnsTest, WhoHasLostTheTurnDoesNotEndAnothersTurn) {
   PythonTurns::Limits limits = Never();
   limits.turn = milliseconds(1);
-  limits.wait = milliseconds(20);
+  limits.wait = milliseconds(100);
   PythonTurns turns(limits);
   ASSERT_TRUE(turns.Enter());
   turns.HasLock();
@@ -148,13 +149,22 @@ TEST(PythonTurnsTest, NobodyWaitsLong) {
   EXPECT_EQ(turns.waiting(), 0);
 }
 
-// Takes `count` turns from threads that have gone away, and says whether there
-// are turns after that.
-bool HasTurnsAfterLost(int count, PythonTurns* turns) {
-  for (int i = 0; i <= count; ++i) GoAwayWithATurn(turns);
-  bool has_turn = false;
-  InThreads(1, [&](int) { has_turn = turns->Enter(); });
-  return has_turn;
+// One thread after the other waits for the turn of the one before, which has
+// the lock and does not come back: `count` times. The last one comes back.
+void Lose(int count, PythonTurns* turns) {
+  std::vector<std::thread> threads;
+  std::atomic<int> entered{0};
+  for (int i = 0; i <= count; ++i) {
+    threads.emplace_back([&entered, turns, is_last = i == count] {
+      EXPECT_TRUE(turns->Enter());
+      ++entered;
+      while (!is_last && turns->waiting() == 0) std::this_thread::yield();
+      turns->HasLock();
+      if (is_last) turns->Leave();
+    });
+    while (entered <= i) std::this_thread::yield();
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(PythonTurnsTest, WhereManyTurnsAreLostThereAreNone) {
@@ -162,8 +172,11 @@ TEST(PythonTurnsTest, WhereManyTurnsAreLostThereAreNone) {
   limits.turn = milliseconds(1);
   limits.lost = 3;
   PythonTurns few(limits), many(limits);
-  EXPECT_TRUE(HasTurnsAfterLost(1, &few));
-  EXPECT_FALSE(HasTurnsAfterLost(3, &many));
+  Lose(2, &few);
+  EXPECT_TRUE(few.Enter());
+  few.Leave();
+  Lose(3, &many);
+  EXPECT_FALSE(many.Enter());
 }
 
 TEST(PythonTurnsTest, OtherTurnsMakeUpForLostOnes) {
@@ -173,10 +186,9 @@ TEST(PythonTurnsTest, OtherTurnsMakeUpForLostOnes) {
   limits.turns_for_lost = 10;
   PythonTurns turns(limits);
   for (int i = 0; i < 5; ++i) {
-    GoAwayWithATurn(&turns);
-    for (int k = 0; k < 10; ++k) {  // the first takes the lost one
+    Lose(1, &turns);
+    for (int k = 0; k < 9; ++k) {
       ASSERT_TRUE(turns.Enter());
-      turns.HasLock();
       turns.Leave();
     }
   }
@@ -186,9 +198,9 @@ TEST(PythonTurnsTest, ThereAreTurnsAgainLater) {
   PythonTurns::Limits limits = Never();
   limits.turn = milliseconds(1);
   limits.lost = 1;
-  limits.off = milliseconds(10);
+  limits.off = milliseconds(20);
   PythonTurns turns(limits);
-  EXPECT_FALSE(HasTurnsAfterLost(1, &turns));
+  Lose(1, &turns);
   while (!turns.Enter()) std::this_thread::yield();
   turns.Leave();
 }
