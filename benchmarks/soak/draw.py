@@ -31,6 +31,7 @@ KINDS = {
     "function": 2,
     "session": 2,
     "saved_model": 2,
+    "serving_callable": 3,
     "keras_predict": 1,
     "auto_stream": 1,
     "session_policy": 1,
@@ -142,6 +143,9 @@ def draw_round(seed: int, number: int, groups: int, gpu: bool) -> Round:
     captures = random.Random(f"{seed}:{number}:capture").random() < 0.5
     if not node_level and number > 0 and captures:
         settings["TF_MULTI_STREAM_CAPTURE"] = "auto"
+    # Without it, that is for machines with 4 cores and more.
+    if draw.random() < 0.5:
+        settings["TF_MULTI_STREAM_PYTHON_TURNS"] = "2"
     possible = [kind for kind in KINDS if not (node_level and kind in GRAPH_LEVEL_ONLY)]
     kinds = possible
     if number > 1:

@@ -43,7 +43,16 @@ from changing import Variables
 from ending import Cancellations, FullMemory, SessionsComeAndGo
 from feeds import Feeds
 from models import Place, Results, Work
-from serving import AutoStream, Function, KerasPredict, Pinned, SavedModel, Session, SessionPolicy
+from serving import (
+    AutoStream,
+    Function,
+    KerasPredict,
+    Pinned,
+    SavedModel,
+    ServingCallable,
+    Session,
+    SessionPolicy,
+)
 from tally import Tally, flip_a_bit
 from tensorflow.python.multistream import loader
 from training import TrainFunction, TrainSession
@@ -53,6 +62,7 @@ WORKS: dict[str, type[Work]] = {
     "function": Function,
     "session": Session,
     "saved_model": SavedModel,
+    "serving_callable": ServingCallable,
     "keras_predict": KerasPredict,
     "auto_stream": AutoStream,
     "session_policy": SessionPolicy,

@@ -149,7 +149,7 @@ class SavedModel(Serving):
         def serve(x: Any) -> dict[str, Any]:
             return {"y": branches(self.place, x, module.layers, scoped=True)}
 
-        folder = os.path.join(self.place.folder, "saved_model")
+        folder = os.path.join(self.place.folder, self.name)
         tf.saved_model.save(module, folder, signatures={"serving_default": serve})
         with tf.device(GPU):
             self.loaded = tf.saved_model.load(folder)
@@ -159,6 +159,22 @@ class SavedModel(Serving):
         """Calls the signature."""
         with tf.device(GPU):
             return np.asarray(self.signature(x=tf.constant(x))["y"])
+
+
+class ServingCallable(SavedModel):
+    """The same, called without Python's lock."""
+
+    name = "serving_callable"
+
+    def make(self) -> None:
+        """Binds the signature."""
+        super().make()
+        self.serve = tf.cuda.serving_callable(self.signature)
+
+    def call(self, x: np.ndarray) -> np.ndarray:
+        """Calls what is bound."""
+        with tf.device(GPU):
+            return np.asarray(self.serve(x=x)["y"])
 
 
 class KerasPredict(Serving):
