@@ -31,6 +31,7 @@ namespace {
 using std::chrono::hours;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 
 PythonTurns::Limits Never() {
   PythonTurns::Limits limits;
@@ -194,15 +195,20 @@ TEST(PythonTurnsTest, OtherTurnsMakeUpForLostOnes) {
   }
 }
 
-TEST(PythonTurnsTest, ThereAreTurnsAgainLater) {
+TEST(PythonTurnsTest, ThereAreTurnsAgainLaterEachTime) {
   PythonTurns::Limits limits = Never();
   limits.turn = milliseconds(1);
   limits.lost = 1;
-  limits.off = milliseconds(20);
+  limits.off = milliseconds(5);
+  limits.most_off = milliseconds(20);
   PythonTurns turns(limits);
-  Lose(1, &turns);
-  while (!turns.Enter()) std::this_thread::yield();
-  turns.Leave();
+  for (const int expected : {5, 10, 20, 20}) {
+    const auto begin = steady_clock::now();
+    Lose(1, &turns);
+    while (!turns.Enter()) std::this_thread::yield();
+    EXPECT_GE(steady_clock::now() - begin, milliseconds(expected));
+    turns.Leave();
+  }
 }
 
 // Whatever the times are.
