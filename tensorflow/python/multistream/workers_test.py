@@ -267,7 +267,7 @@ def train_with_each_policy(
     servers = {name: make_server(specs[name], "worker", task, forms[name]) for name in specs}
     found: dict[str, list[Any]] = {}
     waited: dict[str, list[int]] = {}
-    # That one first: the first change of a variable waits for all that sessions before have read.
+    # NO_STREAMS first: the first change of a variable waits for all that sessions before have read.
     for policy, spec in reversed(specs.items()):
         clicks = Clicks(branches=(2, 3), device=worker_device(spec, task), table_devices=gpus)
         signs = Path(folder) / policy

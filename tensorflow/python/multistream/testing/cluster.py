@@ -49,8 +49,8 @@ FIRST_PORT = 10_000
 offsets = itertools.count(os.getpid() * 101)
 
 
-def bind(one: socket.socket) -> int:
-    """Binds a socket to a port that no connection takes for its own end; returns the port.
+def free_port() -> int:
+    """A free port that no connection takes for its own end.
 
     Those that the system chooses are in the range that it takes such ends from: one of them may be
     gone by the time that a server wants it.
@@ -58,7 +58,7 @@ def bind(one: socket.socket) -> int:
     end = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split()[0])
     for offset in itertools.islice(offsets, 1000):
         port = FIRST_PORT + offset % (end - FIRST_PORT)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), socket.socket() as one:
             one.bind(("127.0.0.1", port))
             return port
     raise RuntimeError(f"none of 1,000 ports from {FIRST_PORT} to {end} is free")
@@ -66,11 +66,7 @@ def bind(one: socket.socket) -> int:
 
 def make_spec(**tasks: int) -> Spec:
     """Addresses for that many tasks of each job."""
-    with contextlib.ExitStack() as stack:  # all at once, so that all differ
-        return {
-            job: [f"127.0.0.1:{bind(stack.enter_context(socket.socket()))}" for _ in range(count)]
-            for job, count in tasks.items()
-        }
+    return {job: [f"127.0.0.1:{free_port()}" for _ in range(count)] for job, count in tasks.items()}
 
 
 def run_all(tasks: Sequence[Task], folder: Path) -> list[str]:
