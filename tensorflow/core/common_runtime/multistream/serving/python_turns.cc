@@ -34,6 +34,7 @@ thread_local int64_t mine = 0;
 }  // namespace
 
 bool PythonTurns::Enter() {
+  Leave();  // the turn of a call within the one that the thread comes back from
   const int64_t begin = SteadyNanos();
   if (begin < off_until_.load(std::memory_order_relaxed)) return false;
   Waiter waiter;

@@ -135,6 +135,19 @@ TEST(PythonTurnsTest, WhoHasLostTheTurnDoesNotEndAnothersTurn) {
   InThreads(1, [&](int) { EXPECT_FALSE(turns.Enter()); });
 }
 
+// What is called may call Python, and that a function.
+TEST(PythonTurnsTest, ACallWithinACall) {
+  PythonTurns turns(Never());
+  turns.Leave();
+  turns.Leave();
+  ASSERT_TRUE(turns.Enter());
+  turns.HasLock();
+  EXPECT_TRUE(turns.Enter());
+  turns.HasLock();
+  turns.Leave();
+  InThreads(1, [&](int) { EXPECT_TRUE(turns.Enter()); });
+}
+
 TEST(PythonTurnsTest, NobodyWaitsLong) {
   PythonTurns::Limits limits = Never();
   limits.wait = milliseconds(1);
