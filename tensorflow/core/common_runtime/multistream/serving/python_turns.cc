@@ -36,7 +36,7 @@ thread_local int64_t mine = 0;
 bool PythonTurns::Enter() {
   Leave();  // the turn of a call within the one that the thread comes back from
   const int64_t begin = SteadyNanos();
-  if (begin < off_until_.load(std::memory_order_relaxed)) return false;
+  if (IsOff()) return false;
   Waiter waiter;
   {
     absl::MutexLock lock(&mu_);
@@ -56,13 +56,15 @@ bool PythonTurns::Enter() {
     absl::MutexLock lock(&mu_);
     waiter.looks = true;
   }
-  const bool has_turn =
-      waiter.looks &&
-      YieldUntil(begin + most - SteadyNanos(), kLooksBetweenYields, [&] {
-        return waiter.turn.load(std::memory_order_acquire) != 0 ||
-               (IsFree() && TakeIfFree(&waiter));
-      });
-  if (!has_turn && GiveUp(&waiter)) return false;
+  if (waiter.looks) {
+    YieldUntil(begin + most - SteadyNanos(), kLooksBetweenYields, [&] {
+      return waiter.turn.load(std::memory_order_relaxed) != 0 || IsOff() ||
+             (IsFree() && TakeIfFree(&waiter));
+    });
+  }
+  if (waiter.turn.load(std::memory_order_acquire) == 0 && GiveUp(&waiter)) {
+    return false;
+  }
   mine = waiter.turn.load(std::memory_order_relaxed);
   return true;
 }
@@ -95,6 +97,10 @@ int PythonTurns::waiting() const {
   return static_cast<int>(waiters_.size());
 }
 
+bool PythonTurns::IsOff() const {
+  return SteadyNanos() < off_until_.load(std::memory_order_relaxed);
+}
+
 bool PythonTurns::IsFree() const {
   const int64_t since = holds_since_.load(std::memory_order_relaxed);
   return since == kNobody ||
@@ -106,7 +112,7 @@ bool PythonTurns::TakeIfFree(Waiter* waiter) {
   {
     absl::MutexLock lock(&mu_);
     if (waiter->turn.load(std::memory_order_relaxed) != 0) return true;
-    if (!IsFree()) return false;
+    if (!IsFree() || IsOff()) return false;
     if (holds_since_.load(std::memory_order_relaxed) != kNobody) CountLost();
     called = Remove(waiter);
     waiter->turn.store(Begin(), std::memory_order_relaxed);

@@ -99,6 +99,7 @@ class PythonTurns {
   // the lock.
   static constexpr int64_t kNobody = 0, kAsks = -1;
 
+  bool IsOff() const;
   // Whether nobody has the turn, or who has it has lost it.
   bool IsFree() const;
   // For a waiter that looks. Returns whether it has the turn.

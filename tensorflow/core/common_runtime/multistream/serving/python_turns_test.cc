@@ -193,6 +193,28 @@ TEST(PythonTurnsTest, WhereManyTurnsAreLostThereAreNone) {
   EXPECT_FALSE(many.Enter());
 }
 
+// As when the threads of a pool end, one after the other.
+TEST(PythonTurnsTest, WhoWaitsWhenThereAreNoneAnyMoreGoesOn) {
+  constexpr int kThreads = 10;
+  PythonTurns::Limits limits = Never();
+  limits.turn = milliseconds(1);
+  limits.lost = 3;
+  PythonTurns turns(limits);
+  ASSERT_TRUE(turns.Enter());
+  std::atomic<int> with_a_turn{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      if (turns.Enter()) ++with_a_turn;
+      turns.HasLock();
+    });
+  }
+  while (turns.waiting() < kThreads) std::this_thread::yield();
+  turns.HasLock();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(with_a_turn, limits.lost);
+}
+
 TEST(PythonTurnsTest, OtherTurnsMakeUpForLostOnes) {
   PythonTurns::Limits limits = Never();
   limits.turn = milliseconds(1);
