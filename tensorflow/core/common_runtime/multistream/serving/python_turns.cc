@@ -46,6 +46,7 @@ bool PythonTurns::Enter() {
       mine = Begin();
       return true;
     }
+    if (waited_since_ == 0) waited_since_ = begin;
     waiter.place = waiters_.insert(waiters_.end(), &waiter);
     waiter.looks = waiter.is_called =
         static_cast<int>(waiters_.size()) <= limits_.looking;
@@ -84,6 +85,7 @@ void PythonTurns::Leave() {
     if (turn_ != left) return;  // it was lost
     if (lost_ > 0 && --lost_ == 0) off_ = limits_.off.count();
     holds_since_.store(kNobody, std::memory_order_relaxed);
+    if (BeginPause()) return;
     if (Waiter* next = FirstThatLooks()) {
       called = Remove(next);
       next->turn.store(Begin(), std::memory_order_release);
@@ -103,8 +105,10 @@ bool PythonTurns::IsOff() const {
 
 bool PythonTurns::IsFree() const {
   const int64_t since = holds_since_.load(std::memory_order_relaxed);
-  return since == kNobody ||
-         (since != kAsks && SteadyNanos() - since > limits_.turn.count());
+  if (since == kAsks) return false;
+  const int64_t now = SteadyNanos();
+  return since == kNobody ? now >= pause_until_.load(std::memory_order_relaxed)
+                          : now - since > limits_.turn.count();
 }
 
 bool PythonTurns::TakeIfFree(Waiter* waiter) {
@@ -153,6 +157,15 @@ PythonTurns::Waiter* PythonTurns::FirstThatLooks() {
   auto first = std::find_if(waiters_.begin(), waiters_.end(),
                             [](const Waiter* waiter) { return waiter->looks; });
   return first == waiters_.end() ? nullptr : *first;
+}
+
+bool PythonTurns::BeginPause() {
+  if (waited_since_ == 0) return false;
+  const int64_t now = SteadyNanos();
+  if (now - waited_since_ < limits_.pause_after.count()) return false;
+  waited_since_ = 0;
+  pause_until_.store(now + limits_.pause.count(), std::memory_order_relaxed);
+  return true;
 }
 
 int64_t PythonTurns::Begin() {

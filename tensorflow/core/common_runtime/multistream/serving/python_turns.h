@@ -27,8 +27,12 @@ limitations under the License.
 //
 // A turn ends with the thread's next call, or some time after it has got the
 // lock: it may have given it back to do something else, such as to wait for a
-// network. Where many threads do, there are no turns. Threads that make no
-// calls ask for the lock as always.
+// network. Where many threads do, there are no turns.
+//
+// Threads that make no calls ask for the lock as always. One that sleeps until
+// it is given back would find it taken again each time it has woken. So where
+// threads wait for their turn, nobody has one now and then, for as long as it
+// takes to wake.
 //
 // Figures: python_turns_h200_2026-11-25.csv.
 
@@ -56,6 +60,9 @@ class PythonTurns {
     std::chrono::nanoseconds turn = std::chrono::microseconds(100);
     // Nobody waits for a turn for longer.
     std::chrono::nanoseconds wait = std::chrono::milliseconds(20);
+    // Where threads have waited for so long, nobody has a turn for a while.
+    std::chrono::nanoseconds pause_after = std::chrono::milliseconds(2);
+    std::chrono::nanoseconds pause = std::chrono::microseconds(100);
     // How many look for their turn, each on a core of its own.
     int looking = 2;
     // So many lost turns, each made up for by so many that were not, are too
@@ -100,7 +107,7 @@ class PythonTurns {
   static constexpr int64_t kNobody = 0, kAsks = -1;
 
   bool IsOff() const;
-  // Whether nobody has the turn, or who has it has lost it.
+  // Whether one may begin: nobody has the turn, or who has it has lost it.
   bool IsFree() const;
   // For a waiter that looks. Returns whether it has the turn.
   bool TakeIfFree(Waiter* waiter);
@@ -113,6 +120,8 @@ class PythonTurns {
   static void Wake(const std::vector<Waiter*>& called);
 
   Waiter* FirstThatLooks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns whether nobody is to have a turn just now.
+  bool BeginPause() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int64_t Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CountLost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -120,10 +129,13 @@ class PythonTurns {
   std::atomic<int64_t> off_until_{0};
   // Since when who has the turn has had the lock.
   std::atomic<int64_t> holds_since_{kNobody};
+  std::atomic<int64_t> pause_until_{0};
 
   mutable absl::Mutex mu_;  // never held for long
   std::list<Waiter*> waiters_ ABSL_GUARDED_BY(mu_);
   int64_t turn_ ABSL_GUARDED_BY(mu_) = 0;  // the number of the last one
+  // Since when threads wait, since the last pause; 0: none has.
+  int64_t waited_since_ ABSL_GUARDED_BY(mu_) = 0;
   // Turns that are to make up for lost ones.
   int lost_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t off_ ABSL_GUARDED_BY(mu_);

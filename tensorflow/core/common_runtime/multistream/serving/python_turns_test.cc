@@ -22,6 +22,7 @@ limitations under the License.
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tensorflow {
@@ -36,6 +37,7 @@ using std::chrono::steady_clock;
 PythonTurns::Limits Never() {
   PythonTurns::Limits limits;
   limits.turn = limits.wait = limits.off = limits.most_off = hours(1);
+  limits.pause_after = hours(1);
   return limits;
 }
 
@@ -246,11 +248,73 @@ TEST(PythonTurnsTest, ThereAreTurnsAgainLaterEachTime) {
   }
 }
 
+// Lets a thread wait for the turn, and leaves it. Returns whether the thread
+// has had one, and how long after that.
+std::pair<bool, steady_clock::duration> LeaveToOneThatWaits(
+    PythonTurns* turns) {
+  EXPECT_TRUE(turns->Enter());
+  std::pair<bool, steady_clock::duration> had;
+  steady_clock::time_point left;
+  std::thread other([&] {
+    had.first = turns->Enter();
+    had.second = steady_clock::now() - left;
+    turns->Leave();
+  });
+  while (turns->waiting() == 0) std::this_thread::yield();
+  left = steady_clock::now();
+  turns->Leave();
+  other.join();
+  return had;
+}
+
+TEST(PythonTurnsTest, NobodyHasATurnInAPause) {
+  PythonTurns::Limits limits = Never();
+  limits.pause_after = milliseconds(0);
+  limits.pause = hours(1);
+  limits.wait = milliseconds(100);
+  PythonTurns turns(limits);
+  EXPECT_FALSE(LeaveToOneThatWaits(&turns).first);
+  EXPECT_FALSE(turns.Enter());
+}
+
+TEST(PythonTurnsTest, APauseEnds) {
+  PythonTurns::Limits limits = Never();
+  limits.pause_after = milliseconds(0);
+  limits.pause = milliseconds(20);
+  PythonTurns turns(limits);
+  for (int i = 0; i < 3; ++i) {
+    const auto [has_turn, after] = LeaveToOneThatWaits(&turns);
+    EXPECT_TRUE(has_turn);
+    EXPECT_GE(after, limits.pause);
+  }
+}
+
+TEST(PythonTurnsTest, ThereIsNoPauseWhereNobodyWaits) {
+  PythonTurns::Limits limits = Never();
+  limits.pause_after = milliseconds(0);
+  limits.pause = hours(1);
+  PythonTurns turns(limits);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(turns.Enter());
+    turns.Leave();
+  }
+}
+
+TEST(PythonTurnsTest, ThereIsNoPauseWhereNobodyWaitsForLong) {
+  PythonTurns::Limits limits = Never();
+  limits.pause = hours(1);
+  limits.wait = milliseconds(100);
+  PythonTurns turns(limits);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(LeaveToOneThatWaits(&turns).first);
+}
+
 // Whatever the times are.
 TEST(PythonTurnsTest, AllGoOn) {
   PythonTurns::Limits limits;
   limits.turn = microseconds(20);
   limits.wait = microseconds(100);
+  limits.pause_after = microseconds(300);
+  limits.pause = microseconds(50);
   limits.off = microseconds(200);
   limits.most_off = microseconds(500);
   limits.looking = 2;
