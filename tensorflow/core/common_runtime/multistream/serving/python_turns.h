@@ -57,14 +57,14 @@ class PythonTurns {
  public:
   struct Limits {
     // Who has had the lock for so long has lost the turn, if anybody wants it.
-    std::chrono::nanoseconds turn = std::chrono::microseconds(100);
+    std::chrono::nanoseconds turn = std::chrono::microseconds(300);
     // Nobody waits for a turn for longer.
     std::chrono::nanoseconds wait = std::chrono::milliseconds(20);
     // Where threads have waited for so long, nobody has a turn for a while.
     std::chrono::nanoseconds pause_after = std::chrono::milliseconds(2);
-    std::chrono::nanoseconds pause = std::chrono::microseconds(100);
+    std::chrono::nanoseconds pause = std::chrono::microseconds(50);
     // How many look for their turn, each on a core of its own.
-    int looking = 2;
+    int looking = 1;
     // So many lost turns, each made up for by so many that were not, are too
     // many: there are none for a while, which is twice as long each time, up to
     // the most.
