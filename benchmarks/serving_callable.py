@@ -55,6 +55,14 @@ class Model(tf.Module):
             return {"y": tf.nn.softmax(tf.matmul(x, self.weights))}
 
 
+def save_and_load(model: Any, function: Any) -> tuple[Any, Any]:
+    """Returns a SavedModel, which has the variables, and its signature of this function."""
+    with tempfile.TemporaryDirectory() as folder, tf.device(GPU):
+        tf.saved_model.save(model, folder, signatures=function)
+        loaded = tf.saved_model.load(folder)
+    return loaded, loaded.signatures["serving_default"]
+
+
 def micros_of(call: Callable[[], Any], calls: int = 20000) -> float:
     """CPU time of one call on this thread, in microseconds."""
     call()
@@ -100,10 +108,7 @@ def main() -> None:
         model = Model()
         function, x = model.serve, np.random.default_rng(0).normal(size=(16, 64))
     x = x.astype(function.input_signature[0].dtype.as_numpy_dtype)
-    with tempfile.TemporaryDirectory() as folder, tf.device(GPU):
-        tf.saved_model.save(model, folder, signatures=function)
-        loaded = tf.saved_model.load(folder)
-    signature = loaded.signatures["serving_default"]
+    _keep, signature = save_and_load(model, function)
     serve = tf.cuda.serving_callable(signature)
     name, result = function.input_signature[0].name, next(iter(signature.structured_outputs))
     ways: dict[str, Callable[[], Any]] = {
