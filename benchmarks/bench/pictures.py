@@ -285,8 +285,8 @@ def draw(picture: Picture, theme: Theme, note: str = "") -> Figure:
             ncols=2,
             frameon=False,
             fontsize=_POINTS - 0.5,
-            handlelength=2.6,
-            columnspacing=1.0,
+            handlelength=2.2,
+            columnspacing=0.6,
             labelspacing=0.3,
         )
         if note:

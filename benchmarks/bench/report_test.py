@@ -151,7 +151,7 @@ def test_files_are_png_and_svg_light_and_dark(tmp_path: pathlib.Path) -> None:
 
 def test_pictures_of_the_documentation_are_those_of_the_data(tmp_path: pathlib.Path) -> None:
     """As `bench.sh --load DATA --pictures docs/pictures` writes them."""
-    data = ROOT / "benchmarks/results/bench_recommender_h200_2026-11-25.json"
+    data = ROOT / "benchmarks/results/bench_recommender_h100_2026-11-25.json"
     write_pictures(load(data), tmp_path)
     drawn, shown = (
         {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.svg")}

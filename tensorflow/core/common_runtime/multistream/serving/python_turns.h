@@ -34,7 +34,7 @@ limitations under the License.
 // threads wait for their turn, nobody has one now and then, for as long as it
 // takes to wake.
 //
-// Figures: python_turns_h200_2026-11-25.csv.
+// Figures: python_turns_h100_2026-11-25.csv.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_PYTHON_TURNS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_PYTHON_TURNS_H_
