@@ -274,7 +274,9 @@ std::unique_ptr<GpuGroups> NewEmulatedGroups(int gpu, int count,
   for (int i = 0; i < count; ++i) {
     groups.push_back(std::make_unique<EmulatedStreamGroup>(gpu, i));
   }
-  return std::make_unique<GpuGroups>(std::move(groups), sanitizer);
+  auto all = std::make_unique<GpuGroups>(std::move(groups), sanitizer);
+  all->NoteThatOpsOverlap();
+  return all;
 }
 
 std::unique_ptr<Allocator> NewBfc(const StreamGroup& group, const char* kind,

@@ -13,10 +13,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// A reference variable is not changed while a function that was given its
-// memory, and is not part of the graph that has the variable, is launched.
+// A reference variable is not changed while an op that was given its memory is
+// launched, also one of a function that is not part of the graph that has the
+// variable; nor, on an emulated GPU, on the leader, where ops run at once.
 
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -44,8 +46,9 @@ namespace {
 constexpr absl::Duration kBriefly = absl::Milliseconds(200);
 
 Session* session = nullptr;
+bool on_leader = false;
 std::thread* changing = nullptr;
-absl::Notification* changed = new absl::Notification;
+absl::Notification* changed = nullptr;
 bool was_changed = false;  // in the middle of the launch
 
 absl::Status Change(float value) {
@@ -57,14 +60,15 @@ absl::Status Change(float value) {
 
 REGISTER_OP("MultiStreamReferenceOp").Input("x: float").Output("y: float");
 
-// Another step changes the variable while it is launched, once, on a group that
-// is not the leader.
+// Another step changes the variable while it is launched, once, on the leader
+// or on another group.
 class ReferenceOp : public OpKernel {
  public:
   using OpKernel::OpKernel;
   void Compute(OpKernelContext* context) override {
     const StreamGroup* group = GroupOnThread::Get();
-    if (group != nullptr && !group->is_leader() && changing == nullptr) {
+    if (group != nullptr && group->is_leader() == on_leader &&
+        changing == nullptr) {
       changing = new std::thread([] {
         const absl::Status status = Change(2);
         EXPECT_TRUE(status.ok()) << status;
@@ -78,7 +82,7 @@ class ReferenceOp : public OpKernel {
 REGISTER_KERNEL_BUILDER(Name("MultiStreamReferenceOp").Device(DEVICE_CPU),
                         ReferenceOp);
 
-// change: v = x.  call: f(v)
+// change: v = x.  call: f(v), which is op(v).  op: op(v)
 GraphDef ChangeAndCall() {
   Scope root = Scope::NewRootScope().WithDevice("/device:GPU:0");
   Output v = ops::Variable(root.WithOpName("v"), {4}, DT_FLOAT);
@@ -102,22 +106,56 @@ GraphDef ChangeAndCall() {
           .Device("/device:GPU:0")
           .Finalize(graph.add_node())
           .ok());
+  EXPECT_TRUE(NodeDefBuilder("op", "MultiStreamReferenceOp")
+                  .Input("value", 0, DT_FLOAT)
+                  .Device("/device:GPU:0")
+                  .Finalize(graph.add_node())
+                  .ok());
   return graph;
 }
 
-TEST(ReferenceVariablesTest, AreNotChangedWhileACalledFunctionIsLaunched) {
-  ASSERT_TRUE(MultiStreamIsEnabled()) << CheckEnvironment();
-  session = NewSession(PlainOptions());
-  ASSERT_TRUE(session->Create(ChangeAndCall()).ok());
-  ASSERT_TRUE(Change(1).ok());
-  for (int i = 0; i < 8; ++i) {
-    std::vector<Tensor> none;
-    const absl::Status status = session->Run({}, {}, {"call"}, &none);
-    ASSERT_TRUE(status.ok()) << status;
+class ReferenceVariablesTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    ASSERT_TRUE(MultiStreamIsEnabled()) << CheckEnvironment();
+    session = NewSession(PlainOptions());
+    ASSERT_TRUE(session->Create(ChangeAndCall()).ok());
   }
-  ASSERT_NE(changing, nullptr) << "all steps ran on the leader";
-  changing->join();
-  EXPECT_FALSE(was_changed);
+
+  void RunAndChange(const std::string& target) {
+    ASSERT_TRUE(Change(1).ok());
+    changed = new absl::Notification;
+    changing = nullptr;
+    for (int i = 0; i < 8; ++i) {
+      std::vector<Tensor> none;
+      const absl::Status status = session->Run({}, {}, {target}, &none);
+      ASSERT_TRUE(status.ok()) << status;
+    }
+    ASSERT_NE(changing, nullptr) << "no step ran there";
+    changing->join();
+    EXPECT_FALSE(was_changed);
+  }
+};
+
+TEST_F(ReferenceVariablesTest, AreNotChangedWhileAnOpIsLaunched) {
+  on_leader = false;
+  RunAndChange("op");
+}
+
+TEST_F(ReferenceVariablesTest, AreNotChangedWhileACalledFunctionIsLaunched) {
+  on_leader = false;
+  RunAndChange("call");
+}
+
+TEST_F(ReferenceVariablesTest, AreNotChangedWhileAnOpOfTheLeaderIsLaunched) {
+  on_leader = true;
+  RunAndChange("op");
+}
+
+TEST_F(ReferenceVariablesTest,
+       AreNotChangedWhileAFunctionThatTheLeaderCallsIsLaunched) {
+  on_leader = true;
+  RunAndChange("call");
 }
 
 }  // namespace

@@ -21,6 +21,8 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_variables.h"
 #include "tensorflow/core/common_runtime/multistream/util/compat.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_def.pb.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace tensorflow {
@@ -35,6 +37,14 @@ constexpr GpuGroups::StateKey kReferences = 0;
 bool MayReadReferences(const OpLaunch& op) {
   return op.step != nullptr && op.step->has_references() &&
          MayReadReference(op.kernel->def(), op.functions());
+}
+
+// Whether it may wait for another op while it is launched.
+bool MayWait(OpKernel* kernel) {
+  const OpDef* op;
+  return kernel->AsAsync() != nullptr ||
+         !OpRegistry::Global()->LookUpOpDef(kernel->type_string(), &op).ok() ||
+         op->is_stateful();
 }
 
 bool MayWrite(const OpLaunch& op) {
@@ -71,10 +81,15 @@ OpState::OpState(const OpLaunch& op) : gpu_(op.gpu), group_(op.group) {
              (kernels->readers.contains(op.kernel) || MayReadReferences(op))) {
     reads_ = true;
   }
-  reads_on_leader_ = group_->is_leader() && !writes_ && gpu_->has_recorders() &&
-                     TakesVariable(op.context) &&
-                     !IsCall(op.kernel->def(), op.functions());
-  if (reads_ || writes_ || reads_on_leader_) FindKeys(op);
+  bool references = reads_ && op.step != nullptr && op.step->has_references();
+  if (group_->is_leader() && !writes_) {
+    references =
+        gpu_->ops_overlap() && MayReadReferences(op) && !MayWait(op.kernel);
+    reads_on_leader_ =
+        references || (gpu_->has_recorders() && TakesVariable(op.context) &&
+                       !IsCall(op.kernel->def(), op.functions()));
+  }
+  if (reads_ || writes_ || reads_on_leader_) FindKeys(op, references);
 }
 
 void OpState::Begin() {
@@ -102,8 +117,7 @@ OpState OpState::Take() {
   return taken;
 }
 
-void OpState::FindKeys(const OpLaunch& op) {
-  bool references = reads_ && op.step != nullptr && op.step->has_references();
+void OpState::FindKeys(const OpLaunch& op, bool references) {
   for (int i = 0; i < op.context->num_inputs(); ++i) {
     const TensorValue& value = OpParams(op.context)->inputs[i];
     if (value.is_ref()) {

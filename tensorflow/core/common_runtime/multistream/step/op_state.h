@@ -57,14 +57,16 @@ class OpState {
   OpState Take();
 
  private:
-  void FindKeys(const OpLaunch& op);
+  // `references`: it may read any reference variable.
+  void FindKeys(const OpLaunch& op, bool references);
 
   GpuGroups* const gpu_;
   StreamGroup* const group_;
   bool reads_ = false;
   bool writes_ = false;
   bool keeps_inputs_ = false;
-  // It reads on the leader, where no recorded step must change what it reads.
+  // It reads on the leader, where no recorded step must change what it reads,
+  // nor, on an emulated GPU, an op that runs at the same time.
   bool reads_on_leader_ = false;
   // Other groups may depend on it: it runs outside any read-only step.
   bool is_leader_work_ = false;

@@ -89,6 +89,11 @@ class GpuGroups {
     return has_recorders_.load(std::memory_order_acquire);
   }
 
+  // Ops of one group may run at once, as an emulated GPU's do: what a stream
+  // keeps in order, locks have to. Before the groups are used.
+  void NoteThatOpsOverlap() { ops_overlap_ = true; }
+  bool ops_overlap() const { return ops_overlap_; }
+
   // As of OutOfMemory.
   int64_t memory_failures() const { return out_of_memory_.count(); }
   absl::Status WithMemoryOfGroups(absl::Status status,
@@ -108,6 +113,7 @@ class GpuGroups {
   GroupLoad load_;
   VariableOrder variables_;
   std::atomic<bool> has_recorders_{false};
+  bool ops_overlap_ = false;
   OutOfMemory out_of_memory_;
 };
 
