@@ -23,9 +23,10 @@ goes on is how long it waits for the lock. Every result is compared.
     TF_GPU_STREAM_GROUP_COUNT=8 TF_MULTI_STREAM_CAPTURE=auto \
         python benchmarks/python_turns.py --turns 0,1,2 --threads 8,16,64 --work 0,30
 
-Prints a row for each: the median of the rounds with the lowest and the highest, times of a call and
-how late the other thread is in milliseconds, CPU time of a call in microseconds; the longest are of
-all rounds. Needs a GPU, or TF_MULTI_STREAM_EMULATED_GPUS=1, of which times mean nothing.
+Prints a row for each: the median of the rounds with the lowest and the highest; times of a call,
+with the work after it, and how late the other thread is, in milliseconds; CPU time of a call in
+microseconds. The longest are of all rounds. Needs a GPU, or TF_MULTI_STREAM_EMULATED_GPUS=1, of
+which times mean nothing.
 
 Exit status: 0; 1 if a result is wrong or a process fails; 2 if the command line is not understood.
 """
@@ -39,6 +40,7 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -48,6 +50,7 @@ from option_types import whole, wholes
 
 TURNS = "TF_MULTI_STREAM_PYTHON_TURNS"
 READY = "ready"
+START_SECONDS, ANSWER_SECONDS = 180.0, 60.0  # a process that takes longer stands still
 WARM_THREADS, WARM_SECONDS = 16, 1.0
 COLUMNS = (
     "turns,threads,work_us,calls_per_second,lowest,highest,p50_ms,p99_ms,longest_ms,cpu_us,"
@@ -63,7 +66,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--threads", type=wholes(1, 256), default=[8, 16, 64], help="clients [8,16,64]")
     add("--work", type=wholes(0, 100_000), default=[0], help="microseconds after a call [0]")
     add("--rounds", type=whole(1, 100), default=4, help="measurements of each [4]")
-    add("--milliseconds", type=whole(1, 600_000), default=400, help="of a measurement [400]")
+    add("--milliseconds", type=whole(10, 600_000), default=400, help="of a measurement [400]")
     add("--serve", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
@@ -106,55 +109,85 @@ def serve() -> None:
 
 
 class Server:
-    """A process that measures."""
+    """A process that measures, with so many threads that look for their turn."""
 
     def __init__(self, turns: int) -> None:
-        self.process = subprocess.Popen(
+        self._turns = turns
+        self._process = subprocess.Popen(
             [sys.executable, __file__, "--serve"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, TURNS: str(turns)},
+            # The processes share a GPU.
+            env={"TF_FORCE_GPU_ALLOW_GROWTH": "true", **os.environ, TURNS: str(turns)},
         )
 
     def __enter__(self) -> Server:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(BrokenPipeError):  # it has failed
-            self.process.communicate()
+        self._process.kill()  # one that was told to end has ended
+        self._process.communicate()
 
-    def answer(self) -> str:
-        """Returns the next line.
+    def wait_until_ready(self) -> None:
+        """Waits until it has started."""
+        while self._answer(START_SECONDS).strip() != READY:
+            pass
 
-        Raises:
-            RuntimeError: the process has ended.
-        """
-        assert self.process.stdout
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError("a process that measures has ended; what it printed says why")
-        return line
-
-    def measure(self, *what: float) -> list[float]:
-        """Returns what `serve` measures of these threads, work and seconds."""
-        assert self.process.stdin
-        self.process.stdin.write(json.dumps(what) + "\n")
-        self.process.stdin.flush()
-        figures: list[float] = json.loads(self.answer())
+    def measure(self, threads: int, work_us: int, seconds: float) -> list[float]:
+        """Returns what `serve` measures."""
+        self._ask(json.dumps([threads, work_us, seconds]))
+        figures: list[float] = json.loads(self._answer(seconds + ANSWER_SECONDS))
         return figures
 
+    def end(self) -> None:
+        """Lets it end.
 
-def row(of: Sequence[int], rounds: Sequence[Sequence[float]]) -> tuple[str, int]:
-    """Returns what to print of the rounds of one setting, and how many results were wrong."""
-    rates, p50, p99, longest, cpu, late, latest, wrong = zip(*rounds, strict=True)
+        Raises:
+            RuntimeError: it fails.
+        """
+        try:
+            self._process.communicate(timeout=ANSWER_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            raise self._failure("does not end") from error
+        if self._process.returncode:
+            raise self._failure("has failed")
+
+    def _failure(self, what: str) -> RuntimeError:
+        return RuntimeError(f"the process with {TURNS}={self._turns} {what}")
+
+    def _ask(self, line: str) -> None:
+        assert self._process.stdin
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError as error:
+            raise self._failure("has ended") from error
+
+    def _answer(self, seconds: float) -> str:
+        """Returns the next line."""
+        assert self._process.stdout
+        watchdog = threading.Timer(seconds, self._process.kill)
+        watchdog.start()
+        try:
+            line = self._process.stdout.readline()
+        finally:
+            watchdog.cancel()
+        if not line:
+            raise self._failure(f"has ended, or took more than {seconds:.0f} s")
+        return line
+
+
+def row(setting: Sequence[int], rounds: Sequence[Sequence[float]]) -> tuple[str, int]:
+    """Returns what to print of the rounds of a setting, and how many results were wrong."""
+    rates, p50, p99, longest, cpu, late_p99, late_longest, wrong = zip(*rounds, strict=True)
     median: Any = statistics.median
     cells = [
-        *of,
+        *setting,
         *(f"{rate:.0f}" for rate in (median(rates), min(rates), max(rates))),
-        *(f"{time:.3f}" for time in (median(p50), median(p99), max(longest))),
+        *(f"{ms:.3f}" for ms in (median(p50), median(p99), max(longest))),
         f"{median(cpu):.0f}",
-        *(f"{time:.3f}" for time in (median(late), max(latest))),
+        *(f"{ms:.3f}" for ms in (median(late_p99), max(late_longest))),
         sum(wrong),
     ]
     return ",".join(str(cell) for cell in cells), sum(wrong)
@@ -164,10 +197,11 @@ def compare(options: argparse.Namespace) -> int:
     """Prints the table; returns how many results were wrong."""
     rounds: dict[tuple[int, int, int], list[list[float]]] = {}
     with contextlib.ExitStack() as stack:
-        servers = {turns: stack.enter_context(Server(turns)) for turns in options.turns}
+        servers = {
+            turns: stack.enter_context(Server(turns)) for turns in dict.fromkeys(options.turns)
+        }
         for server in servers.values():
-            while server.answer().strip() != READY:
-                pass
+            server.wait_until_ready()
         order = list(servers)
         for number in range(options.rounds):
             print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
@@ -177,10 +211,12 @@ def compare(options: argparse.Namespace) -> int:
                         figures = servers[turns].measure(threads, work, options.milliseconds / 1e3)
                         rounds.setdefault((turns, threads, work), []).append(figures)
             order.reverse()
+        for server in servers.values():
+            server.end()
     print(COLUMNS)
     total = 0
-    for of in sorted(rounds, key=lambda of: (of[1:], of)):
-        text, wrong = row(of, rounds[of])
+    for setting in sorted(rounds, key=lambda setting: (setting[1:], setting)):
+        text, wrong = row(setting, rounds[setting])
         print(text, flush=True)
         total += wrong
     return total

@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 import csv
+import pathlib
 
 import pytest
 from emulated_process import CAPTURED, FOLDER, run_python
@@ -39,10 +40,19 @@ def test_each_setting_is_measured() -> None:
 def test_a_process_that_fails_is_named() -> None:
     done = run_python([PROGRAM, *SMALL], {**CAPTURED, "TF_GPU_STREAM_GROUP_COUNT": "many"})
     assert done.returncode == 1
-    assert "a process that measures has ended" in done.stderr
+    assert "the process with TF_MULTI_STREAM_PYTHON_TURNS=0 has ended" in done.stderr
 
 
-@pytest.mark.parametrize("option", ["--turns", "--threads", "--work", "--rounds"])
+def test_a_process_that_ends_with_an_error_is_named(tmp_path: pathlib.Path) -> None:
+    """After all that it was asked for has been measured."""
+    fails = "import atexit, os, sys\nif '--serve' in sys.argv: atexit.register(os._exit, 3)\n"
+    (tmp_path / "sitecustomize.py").write_text(fails, encoding="utf-8")
+    done = run_python([PROGRAM, *SMALL], {**CAPTURED, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 1
+    assert "the process with TF_MULTI_STREAM_PYTHON_TURNS=0 has failed" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--turns", "--threads", "--work", "--rounds", "--milliseconds"])
 def test_bad_arguments_are_named(option: str) -> None:
     done = run_python([PROGRAM, option, "-1"], CAPTURED)
     assert done.returncode == 2

@@ -46,7 +46,10 @@ bool PythonTurns::Enter() {
       mine = Begin();
       return true;
     }
-    if (waited_since_ == 0) waited_since_ = begin;
+    // Waiting for the end of a pause is no reason for another one.
+    const bool is_pause =
+        holds_since_.load(std::memory_order_relaxed) == kNobody;
+    if (waited_since_ == 0 && !is_pause) waited_since_ = begin;
     waiter.place = waiters_.insert(waiters_.end(), &waiter);
     waiter.looks = waiter.is_called =
         static_cast<int>(waiters_.size()) <= limits_.looking;
@@ -142,8 +145,9 @@ std::vector<PythonTurns::Waiter*> PythonTurns::Remove(Waiter* waiter) {
   waiters_.erase(waiter->place);
   std::vector<Waiter*> called;
   int place = 0;
+  const bool is_off = IsOff();  // then nobody waits any longer
   for (Waiter* one : waiters_) {
-    if (++place > limits_.looking) break;
+    if (++place > limits_.looking && !is_off) break;
     if (!std::exchange(one->is_called, true)) called.push_back(one);
   }
   return called;

@@ -26,8 +26,8 @@ limitations under the License.
 //   in Python                   <- others' turns ->    asks       has it
 //
 // A turn ends with the thread's next call, or some time after it has got the
-// lock: it may have given it back to do something else, such as to wait for a
-// network. Where many threads do, there are no turns.
+// lock: it may work for long, or have given the lock back to do something else,
+// such as to wait for a network. Where many threads do, there are no turns.
 //
 // Threads that make no calls ask for the lock as always. One that sleeps until
 // it is given back would find it taken again each time it has woken. So where
@@ -109,12 +109,13 @@ class PythonTurns {
   bool IsOff() const;
   // Whether one may begin: nobody has the turn, or who has it has lost it.
   bool IsFree() const;
-  // For a waiter that looks. Returns whether it has the turn.
+  // For a waiter that looks: the first that sees it takes a turn that was lost,
+  // or that nobody has had in a pause. Returns whether this one has it.
   bool TakeIfFree(Waiter* waiter);
   // Returns whether it has none: it may have been given one just now.
   bool GiveUp(Waiter* waiter);
 
-  // Returns those that are among the first now, for Wake, without the lock.
+  // Returns those that are to wake now, for Wake, without the lock.
   std::vector<Waiter*> Remove(Waiter* waiter)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void Wake(const std::vector<Waiter*>& called);
@@ -134,7 +135,8 @@ class PythonTurns {
   mutable absl::Mutex mu_;  // never held for long
   std::list<Waiter*> waiters_ ABSL_GUARDED_BY(mu_);
   int64_t turn_ ABSL_GUARDED_BY(mu_) = 0;  // the number of the last one
-  // Since when threads wait, since the last pause; 0: none has.
+  // When a thread first waited after the last pause, and not for its end; 0:
+  // none has.
   int64_t waited_since_ ABSL_GUARDED_BY(mu_) = 0;
   // Turns that are to make up for lost ones.
   int lost_ ABSL_GUARDED_BY(mu_) = 0;

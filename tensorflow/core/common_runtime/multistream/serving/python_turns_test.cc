@@ -22,7 +22,6 @@ limitations under the License.
 #include <functional>
 #include <mutex>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace tensorflow {
@@ -122,6 +121,7 @@ TEST(PythonTurnsTest, ATurnIsNotLostWhileItsThreadAsksForTheLock) {
   InThreads(3, [&](int) { EXPECT_FALSE(turns.Enter()); });
   turns.HasLock();
   InThreads(1, [&](int) { EXPECT_TRUE(turns.Enter()); });
+  turns.Leave();
 }
 
 TEST(PythonTurnsTest, WhoHasLostTheTurnDoesNotEndAnothersTurn) {
@@ -248,23 +248,18 @@ TEST(PythonTurnsTest, ThereAreTurnsAgainLaterEachTime) {
   }
 }
 
-// Lets a thread wait for the turn, and leaves it. Returns whether the thread
-// has had one, and how long after that.
-std::pair<bool, steady_clock::duration> LeaveToOneThatWaits(
-    PythonTurns* turns) {
+// Has the turn while another thread begins to wait for it, and leaves it.
+// Returns the other thread, which waits or does `then` with its turn.
+std::thread LeaveToOneThatWaits(PythonTurns* turns,
+                                const std::function<void()>& then) {
   EXPECT_TRUE(turns->Enter());
-  std::pair<bool, steady_clock::duration> had;
-  steady_clock::time_point left;
-  std::thread other([&] {
-    had.first = turns->Enter();
-    had.second = steady_clock::now() - left;
+  std::thread other([=] {
+    if (turns->Enter()) then();
     turns->Leave();
   });
   while (turns->waiting() == 0) std::this_thread::yield();
-  left = steady_clock::now();
   turns->Leave();
-  other.join();
-  return had;
+  return other;
 }
 
 TEST(PythonTurnsTest, NobodyHasATurnInAPause) {
@@ -273,8 +268,9 @@ TEST(PythonTurnsTest, NobodyHasATurnInAPause) {
   limits.pause = hours(1);
   limits.wait = milliseconds(100);
   PythonTurns turns(limits);
-  EXPECT_FALSE(LeaveToOneThatWaits(&turns).first);
+  std::thread other = LeaveToOneThatWaits(&turns, [] {});
   EXPECT_FALSE(turns.Enter());
+  other.join();
 }
 
 TEST(PythonTurnsTest, APauseEnds) {
@@ -282,17 +278,32 @@ TEST(PythonTurnsTest, APauseEnds) {
   limits.pause_after = milliseconds(0);
   limits.pause = milliseconds(20);
   PythonTurns turns(limits);
-  for (int i = 0; i < 3; ++i) {
-    const auto [has_turn, after] = LeaveToOneThatWaits(&turns);
-    EXPECT_TRUE(has_turn);
-    EXPECT_GE(after, limits.pause);
-  }
+  const auto begin = steady_clock::now();
+  bool had_turn = false;
+  LeaveToOneThatWaits(&turns, [&] { had_turn = true; }).join();
+  EXPECT_TRUE(had_turn);
+  EXPECT_GE(steady_clock::now() - begin, limits.pause);
+}
+
+// A pause lets threads wait, which is no reason for the next one.
+TEST(PythonTurnsTest, APauseLeadsToNoOther) {
+  PythonTurns::Limits limits = Never();
+  limits.pause_after = milliseconds(0);
+  limits.pause = milliseconds(500);
+  PythonTurns turns(limits);
+  const auto begin = steady_clock::now();
+  std::thread other = LeaveToOneThatWaits(&turns, [] {});
+  EXPECT_TRUE(turns.Enter());
+  EXPECT_LT(steady_clock::now() - begin, 2 * limits.pause);
+  turns.Leave();
+  other.join();
 }
 
 TEST(PythonTurnsTest, ThereIsNoPauseWhereNobodyWaits) {
   PythonTurns::Limits limits = Never();
   limits.pause_after = milliseconds(0);
   limits.pause = hours(1);
+  limits.wait = milliseconds(100);
   PythonTurns turns(limits);
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(turns.Enter());
@@ -303,9 +314,10 @@ TEST(PythonTurnsTest, ThereIsNoPauseWhereNobodyWaits) {
 TEST(PythonTurnsTest, ThereIsNoPauseWhereNobodyWaitsForLong) {
   PythonTurns::Limits limits = Never();
   limits.pause = hours(1);
-  limits.wait = milliseconds(100);
   PythonTurns turns(limits);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(LeaveToOneThatWaits(&turns).first);
+  bool had_turn = false;
+  LeaveToOneThatWaits(&turns, [&] { had_turn = true; }).join();
+  EXPECT_TRUE(had_turn);
 }
 
 // Whatever the times are.
