@@ -37,20 +37,19 @@ import argparse
 import contextlib
 import json
 import os
+import pathlib
 import statistics
-import subprocess
 import sys
-import threading
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
 from option_types import whole, wholes
+from worker_process import WorkerError, WorkerProcess
 
 TURNS = "TF_MULTI_STREAM_PYTHON_TURNS"
-READY = "ready"
-START_SECONDS, ANSWER_SECONDS = 180.0, 60.0  # a process that takes longer stands still
 WARM_THREADS, WARM_SECONDS = 16, 1.0
 COLUMNS = (
     "turns,threads,work_us,calls_per_second,lowest,highest,p50_ms,p99_ms,longest_ms,cpu_us,"
@@ -103,79 +102,56 @@ def serve() -> None:
     with tf.device("/GPU:0"):
         expected = [function(x=x)["y"].tobytes() for x in inputs]
     measure(WARM_THREADS, 0, WARM_SECONDS)
-    print(READY, flush=True)
+    print("{}", flush=True)  # it is ready
     for line in sys.stdin:
-        print(json.dumps(measure(*json.loads(line))), flush=True)
+        print(json.dumps({"figures": measure(**json.loads(line))}), flush=True)
 
 
 class Server:
     """A process that measures, with so many threads that look for their turn."""
 
-    def __init__(self, turns: int) -> None:
+    def __init__(self, turns: int, folder: str) -> None:
         self._turns = turns
-        self._process = subprocess.Popen(
+        self._process = WorkerProcess(
             [sys.executable, __file__, "--serve"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
             # The processes share a GPU.
-            env={"TF_FORCE_GPU_ALLOW_GROWTH": "true", **os.environ, TURNS: str(turns)},
+            {"TF_FORCE_GPU_ALLOW_GROWTH": "true", **os.environ, TURNS: str(turns)},
+            pathlib.Path(folder, f"{turns}.log"),
         )
 
     def __enter__(self) -> Server:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()  # one that was told to end has ended
-        self._process.communicate()
+        self._process.stop()
 
     def wait_until_ready(self) -> None:
         """Waits until it has started."""
-        while self._answer(START_SECONDS).strip() != READY:
-            pass
+        with self._naming("has ended"):
+            self._process.answer()
 
     def measure(self, threads: int, work_us: int, seconds: float) -> list[float]:
         """Returns what `serve` measures."""
-        self._ask(json.dumps([threads, work_us, seconds]))
-        figures: list[float] = json.loads(self._answer(seconds + ANSWER_SECONDS))
+        self._process.tell(threads=threads, work_us=work_us, seconds=seconds)
+        with self._naming("has ended"):
+            figures: list[float] = self._process.answer(seconds)["figures"]
         return figures
 
     def end(self) -> None:
         """Lets it end.
 
         Raises:
-            RuntimeError: it fails.
+            WorkerError: it fails; as of all methods here.
         """
-        try:
-            self._process.communicate(timeout=ANSWER_SECONDS)
-        except subprocess.TimeoutExpired as error:
-            raise self._failure("does not end") from error
-        if self._process.returncode:
-            raise self._failure("has failed")
+        with self._naming("has failed"):
+            self._process.end()
 
-    def _failure(self, what: str) -> RuntimeError:
-        return RuntimeError(f"the process with {TURNS}={self._turns} {what}")
-
-    def _ask(self, line: str) -> None:
-        assert self._process.stdin
+    @contextlib.contextmanager
+    def _naming(self, what: str) -> Iterator[None]:
         try:
-            self._process.stdin.write(line + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError as error:
-            raise self._failure("has ended") from error
-
-    def _answer(self, seconds: float) -> str:
-        """Returns the next line."""
-        assert self._process.stdout
-        watchdog = threading.Timer(seconds, self._process.kill)
-        watchdog.start()
-        try:
-            line = self._process.stdout.readline()
-        finally:
-            watchdog.cancel()
-        if not line:
-            raise self._failure(f"has ended, or took more than {seconds:.0f} s")
-        return line
+            yield
+        except WorkerError as error:
+            raise WorkerError(f"the process with {TURNS}={self._turns} {what}: {error}") from error
 
 
 def row(setting: Sequence[int], rounds: Sequence[Sequence[float]]) -> tuple[str, int]:
@@ -197,8 +173,10 @@ def compare(options: argparse.Namespace) -> int:
     """Prints the table; returns how many results were wrong."""
     rounds: dict[tuple[int, int, int], list[list[float]]] = {}
     with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
         servers = {
-            turns: stack.enter_context(Server(turns)) for turns in dict.fromkeys(options.turns)
+            turns: stack.enter_context(Server(turns, folder))
+            for turns in dict.fromkeys(options.turns)
         }
         for server in servers.values():
             server.wait_until_ready()
@@ -232,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(TIMES_MEAN_NOTHING, file=sys.stderr)
     try:
         wrong = compare(options)
-    except RuntimeError as error:
+    except WorkerError as error:
         print(error, file=sys.stderr)
         return 1
     if wrong:

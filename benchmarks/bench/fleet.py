@@ -21,7 +21,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import select
 import shutil
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from worker_process import WorkerError, WorkerProcess
 
 from . import gpu
 from .peers import PEERS
@@ -38,71 +38,11 @@ from .results import Round
 from .sweep import Configuration, Team
 from .workloads import WORKLOADS
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parent.parent
 EMULATION = "TF_MULTI_STREAM_EMULATED_GPUS"
 # Of frameworks; whatever the environment says of them is not what is compared.
 FRAMEWORK_VARIABLES = ("TF_", "XLA_", "JAX_", "ORT_", "CUDA_MPS_", "PYTORCH_")
-# Beyond the time that a command is meant to take: imports, compilation, a busy machine.
-PATIENCE_SECONDS = 240
 # Of the clients' first queries before a measurement, which do not count.
 LEAD_SECONDS = 0.15
-
-
-class WorkerError(Exception):
-    """A worker failed; has its last words."""
-
-
-class _Process:
-    """One worker's process."""
-
-    def __init__(self, spec: Spec, python: str, environment: Mapping[str, str], log: pathlib.Path):
-        self._log = log
-        with log.open("wb") as file:
-            self._process = subprocess.Popen(
-                [python, "-m", "bench.worker", json.dumps(dataclasses.asdict(spec))],
-                cwd=BENCHMARKS,
-                env=dict(environment),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=file,
-            )
-
-    def tell(self, **command: Any) -> None:
-        """Sends a command."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # then there is no answer, either
-            self._process.stdin.write((json.dumps(command) + "\n").encode())
-            self._process.stdin.flush()
-
-    def answer(self, seconds: float = 0.0) -> dict[str, Any]:
-        """Waits for the answer to a command that takes so long.
-
-        Raises:
-            WorkerError: the command or the process failed, or there was no answer in time.
-        """
-        out = self._process.stdout
-        assert out is not None
-        if not select.select([out], [], [], seconds + PATIENCE_SECONDS)[0]:
-            self.stop()
-            raise WorkerError(f"no answer within {seconds + PATIENCE_SECONDS:.0f} s")
-        line = out.readline()
-        if not line:
-            status = self._process.wait()
-            said = self._log.read_text(errors="replace").strip().splitlines() or ["nothing"]
-            raise WorkerError(f"exit status {status}; its last words: {said[-1]}")
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise WorkerError(answer["error"])
-        return answer
-
-    def stop(self) -> None:
-        """Ends the process."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
 
 
 class Workers:
@@ -131,8 +71,9 @@ class Workers:
         self._name = f"{team.workload}-{team.peer}-{team.parallel}"
         spec = Spec(peer.program[0], team.workload, size, team.parallel, dict(peer.options))
         own = {**environment, **peer.environment(team.parallel)}
+        command = [python, "-m", "bench.worker", json.dumps(dataclasses.asdict(spec))]
         self._processes = [
-            _Process(spec, python, own, folder / f"{self._name}-{i}.log")
+            WorkerProcess(command, own, folder / f"{self._name}-{i}.log")
             for i in range(team.parallel if peer.processes else 1)
         ]
         self._warm: set[Configuration] = set()

@@ -21,7 +21,9 @@ import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from .fleet import Fleet, WorkerError
+from worker_process import WorkerError
+
+from .fleet import Fleet
 from .peers import REFERENCE, Peer
 from .results import Results, Row
 from .sweep import Configuration, Sweep, Team, configurations, order_of_round

@@ -22,9 +22,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from worker_process import WorkerError
 
 from . import run
-from .fleet import WorkerError
 from .made_up import results, row
 from .peers import PEERS
 from .results import Results, Round
