@@ -189,15 +189,15 @@ absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Find(
 
 absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Record(
     const CapturedCall& call) {
-  auto recorded = std::make_shared<RecordedStep>(step_, leader_, call.group());
+  std::shared_ptr<RecordedStep> recorded =
+      RecordedStep::Make(step_, leader_, call.group());
   const absl::Time start = absl::Now();
   const absl::Status status =
       recorded->Record(call, recorders_[call.group()->index()].get());
   call.group()->NoteNewRecording(absl::ToInt64Nanoseconds(absl::Now() - start),
                                  recorded->workspace_bytes());
-  if (status.ok()) return recorded;
-  EndLater(std::move(recorded));
-  return status;
+  if (!status.ok()) return status;
+  return recorded;
 }
 
 int64_t CapturedSteps::NextTry(Shape& shape, int at_once) {
@@ -220,14 +220,8 @@ std::shared_ptr<RecordedStep> CapturedSteps::Dropped(Shape* shape, int at_once,
   return std::exchange(shape->recorded, nullptr);
 }
 
-void CapturedSteps::EndLater(std::shared_ptr<RecordedStep> recorded) {
-  StreamGroup* group = recorded->group();
-  group->WhenCompleted(
-      [recorded = std::move(recorded)]() mutable { recorded = nullptr; });
-}
-
 void CapturedSteps::GiveBack(StreamGroup* group) {
-  std::vector<std::shared_ptr<RecordedStep>> dropped;
+  std::vector<std::shared_ptr<RecordedStep>> dropped;  // ended without the lock
   {
     absl::MutexLock lock(&mu_);
     for (auto& [key, shape] : shapes_) {
@@ -240,7 +234,6 @@ void CapturedSteps::GiveBack(StreamGroup* group) {
           std::max<int64_t>(shape.next_try, shape.runs + kRunsAfterGivingBack);
     }
   }
-  for (auto& recorded : dropped) EndLater(std::move(recorded));
 }
 
 absl::Status CapturedSteps::Keep(const CapturedCall& call,
@@ -274,7 +267,6 @@ absl::Status CapturedSteps::Keep(const CapturedCall& call,
   recorded->group()->NoteRecordings(1, recorded->bytes());
   shapes_[{call.group()->index(), call.shapes()}].recorded =
       std::move(recorded);
-  for (auto& old : dropped) EndLater(std::move(old));
   return absl::OkStatus();
 }
 
@@ -299,23 +291,22 @@ absl::Status CapturedSteps::Launch(const std::shared_ptr<CapturedCall>& call,
         }
       },
       &end);
-  if (absl::IsAborted(status)) Drop(*call, std::move(recorded), status);
-  if (end != nullptr) {
-    recorded = nullptr;
-    end();
-  }
+  if (absl::IsAborted(status)) Drop(*call, recorded, status);
+  // The step may end in it, and the session and this with the step.
+  recorded = nullptr;
+  if (end != nullptr) end();
   return status;
 }
 
 void CapturedSteps::Drop(const CapturedCall& call,
-                         std::shared_ptr<RecordedStep> recorded,
+                         const std::shared_ptr<RecordedStep>& recorded,
                          const absl::Status& why) {
   VLOG(1) << "A captured step could not be launched, and runs as always: "
           << why.message();
   absl::MutexLock lock(&mu_);
   Shape& shape = shapes_[{call.group()->index(), call.shapes()}];
+  // The caller's reference outlives the lock.
   if (shape.recorded == recorded) Dropped(&shape, /*at_once=*/2, why.message());
-  EndLater(std::move(recorded));
 }
 
 void CapturedSteps::Finish(const CapturedCall& call,

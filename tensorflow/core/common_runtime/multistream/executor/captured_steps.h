@@ -111,13 +111,13 @@ class CapturedSteps final : public StreamGroup::RecordingOwner {
   // Notes that a shape could not be recorded, or no longer is: how many runs
   // there are to be before it is tried again. The first `at_once` times, none.
   static int64_t NextTry(Shape& shape, int at_once);
-  // Takes a shape's recording from it; `why`, for reports.
+  // Takes a shape's recording from it, for the caller to let go of without the
+  // lock; `why`, for reports.
   std::shared_ptr<RecordedStep> Dropped(Shape* shape, int at_once,
                                         absl::string_view why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends a recording when its group's stream has completed what uses it.
-  static void EndLater(std::shared_ptr<RecordedStep> recorded);
-  void Drop(const CapturedCall& call, std::shared_ptr<RecordedStep> recorded,
+  void Drop(const CapturedCall& call,
+            const std::shared_ptr<RecordedStep>& recorded,
             const absl::Status& why);
   // Keeps a recording; drops those whose last use is longest ago for it.
   absl::Status Keep(const CapturedCall& call,

@@ -125,6 +125,15 @@ class RecordedStep::Ends : public RendezvousInterface,
   RecordedStep* const recorded_;
 };
 
+std::shared_ptr<RecordedStep> RecordedStep::Make(const StepInterface& step,
+                                                 GroupLeader* leader,
+                                                 StreamGroup* group) {
+  return std::shared_ptr<RecordedStep>(
+      new RecordedStep(step, leader, group), [](RecordedStep* recorded) {
+        recorded->group_->WhenCompleted([recorded] { delete recorded; });
+      });
+}
+
 RecordedStep::RecordedStep(const StepInterface& step, GroupLeader* leader,
                            StreamGroup* group)
     : step_(step),

@@ -47,12 +47,16 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-// To be deleted when its group's stream has completed its last launch.
 class RecordedStep {
  public:
-  // Of `group` of `leader`.
-  RecordedStep(const StepInterface& step, GroupLeader* leader,
-               StreamGroup* group);
+  // Of `group` of `leader`. The recording ends once the last reference to it is
+  // gone and the group's stream has completed all that was enqueued by then,
+  // which may still use the recording's memory: a caller may drop its reference
+  // right after a launch, whatever became of the other references meanwhile. It
+  // ends on a thread of the stream's callbacks.
+  static std::shared_ptr<RecordedStep> Make(const StepInterface& step,
+                                            GroupLeader* leader,
+                                            StreamGroup* group);
   ~RecordedStep();
 
   // Records the call's step, which `executor` runs on the group's recorder.
@@ -83,6 +87,10 @@ class RecordedStep {
 
  private:
   class Ends;
+
+  RecordedStep(const StepInterface& step, GroupLeader* leader,
+               StreamGroup* group);
+
   // What a launch copies from and to: memory of its call's.
   struct Copies {
     Tensor staged;  // what it receives

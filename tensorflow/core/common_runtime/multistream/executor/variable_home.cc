@@ -15,7 +15,6 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/executor/variable_home.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -89,14 +88,19 @@ std::shared_ptr<VariableHome> VariableHome::Of(Var* variable) {
 
 absl::Status VariableHome::PutBack(GpuGroups* gpu, Var* variable,
                                    GpuGroups::StateKey state) {
+  bool is_at_home;
   {
     tf_shared_lock lock(*variable->mu());
-    if (Has(*variable->tensor())) return absl::OkStatus();
+    is_at_home = Has(*variable->tensor());
   }
   {
-    // To move it keeps others out, and makes the leader wait for all groups:
-    // not for nothing.
+    // A move keeps other threads out, and makes the leader wait for all groups:
+    // only if it can succeed.
     absl::MutexLock lock(&mu_);
+    if (is_at_home) {
+      NoteFree();
+      return absl::OkStatus();
+    }
     if (place_.has_value() && !place_->RefCountIsOne() && !IsInUseForLong()) {
       return absl::UnavailableError("a variable's memory is still in use");
     }
@@ -119,13 +123,18 @@ absl::Status VariableHome::CheckIsItsOwn(Var* variable) {
     return absl::AbortedError("a variable has moved for good");
   }
   const Tensor& value = *variable->tensor();
-  bool is_its_own = false;
-  if (Has(value)) {
-    place_ = Tensor();
-    is_its_own = value.RefCountIsOne();
-    place_ = value;
-  }
+  if (!Has(value)) return InUse();
+  NoteFree();
+  // The home's own reference does not count.
+  place_ = Tensor();
+  const bool is_its_own = value.RefCountIsOne();
+  place_ = value;
   return is_its_own ? absl::OkStatus() : InUse();
+}
+
+const TensorBuffer* VariableHome::RootOf(const Tensor& value) {
+  TensorBuffer* buffer = const_cast<TensorBuffer*>(DMAHelper::buffer(&value));
+  return buffer == nullptr ? nullptr : buffer->root_buffer();
 }
 
 absl::Status VariableHome::InUse() {
@@ -140,8 +149,8 @@ bool VariableHome::IsGivenUp() {
 
 bool VariableHome::IsInUseForLong() {
   const absl::Time now = absl::Now();
-  in_use_since_ = std::min(in_use_since_, now);
-  return now - in_use_since_ > kLongestUse;
+  if (looks_in_use_++ == 0) in_use_since_ = now;
+  return looks_in_use_ >= kLooksAtLeast && now - in_use_since_ > kLongestUse;
 }
 
 absl::Status VariableHome::PutBackLocked(GpuGroups* gpu, Var* variable) {
@@ -157,7 +166,7 @@ absl::Status VariableHome::PutBackLocked(GpuGroups* gpu, Var* variable) {
     place_.reset();
     return absl::AbortedError("a variable has moved for good");
   }
-  in_use_since_ = absl::InfiniteFuture();
+  NoteFree();
   StreamGroup* leader = gpu->leader();
   if (Sanitizer* sanitizer = leader->sanitizer(); sanitizer != nullptr) {
     std::vector<Access> uses;

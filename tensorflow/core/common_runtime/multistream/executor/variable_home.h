@@ -45,17 +45,22 @@ class VariableHome : public std::enable_shared_from_this<VariableHome> {
   // the home keeps the memory, a change that could have been in place needs as
   // much again.
   static constexpr int64_t kMostBytes = int64_t{64} << 20;
-  // While somebody else still has the old value, the variable cannot go home.
-  // After so long the home is given up.
+  // While the old value is still in use elsewhere, the variable cannot go home.
+  // The home is given up if each of so many looks in a row, over so long, has
+  // found it in use: one use that lasts, or uses without a gap. Two short uses
+  // far apart are two looks.
   static constexpr absl::Duration kLongestUse = absl::Milliseconds(100);
+  static constexpr int kLooksAtLeast = 8;
 
   // The variable's home: the one it has, or where it is now. nullptr if it has
   // no value, or too large a one. Nobody may change the variable meanwhile.
   static std::shared_ptr<VariableHome> Of(Var* variable);
 
-  // True of the variable's value while it is at home.
+  // Whether `value`, the variable's, is at home: has the home's own buffer.
+  // The same address is not enough: a stand-in for the variable's memory
+  // (changed_variables.h) has that, too, and owns nothing.
   bool Has(const Tensor& value) const {
-    return value.data() == address_ && Suits(value);
+    return RootOf(value) == root_ && value.data() == address_ && Suits(value);
   }
 
   // Ok if the variable is at home, and nobody else has the memory: what writes
@@ -75,29 +80,37 @@ class VariableHome : public std::enable_shared_from_this<VariableHome> {
 
  private:
   explicit VariableHome(const Tensor& place)
-      : address_(place.data()),
+      : root_(RootOf(place)),
+        address_(place.data()),
         type_(place.dtype()),
         shape_(place.shape()),
         place_(place) {}
 
+  static const TensorBuffer* RootOf(const Tensor& value);
   bool Suits(const Tensor& value) const {
     return value.dtype() == type_ && value.shape() == shape_;
   }
   bool IsGivenUp();
-  // The memory is in use: whether that was so for too long.
+  // A look has found the memory in use: whether the home is to be given up.
   bool IsInUseForLong() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A look has found it free.
+  void NoteFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { looks_in_use_ = 0; }
   absl::Status PutBackLocked(GpuGroups* gpu, Var* variable)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // Compared with others' only; it is the home's for as long as place_ is.
+  const TensorBuffer* const root_;
   const void* const address_;
   const DataType type_;
   const TensorShape shape_;
 
   absl::Mutex mu_;
-  // While it is the only reference to the memory, nobody reads that any more
-  // but what is enqueued already. None if the home was given up.
+  // While it is the only reference to the memory, only work that is enqueued
+  // already still reads that. None if the home was given up.
   std::optional<Tensor> place_ ABSL_GUARDED_BY(mu_);
-  absl::Time in_use_since_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
+  // Looks in a row that found the memory in use, and when the first one was.
+  int looks_in_use_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Time in_use_since_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace multistream

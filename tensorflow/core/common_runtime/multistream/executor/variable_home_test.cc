@@ -18,12 +18,15 @@ limitations under the License.
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "tensorflow/cc/ops/standard_ops.h"
+#include "tensorflow/core/common_runtime/multistream/executor/changed_variables.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/common_runtime/multistream/testing/variables.h"
 #include "tensorflow/core/framework/resource_var.h"
@@ -34,6 +37,7 @@ namespace multistream {
 namespace {
 
 constexpr GpuGroups::StateKey kKey = 5;
+constexpr absl::Duration kOneLook = absl::Microseconds(100);
 
 // A variable in the leader's memory of an emulated GPU.
 class VariableHomeTest : public ::testing::Test {
@@ -90,44 +94,73 @@ TEST_F(VariableHomeTest, AValueElsewhereIsPutBack) {
   EXPECT_EQ(VariableHome::Of(variable_.get()), home_);
 }
 
-// Who writes may have found the memory already, and no longer has the mutex.
-TEST_F(VariableHomeTest, NothingIsMovedWhileSomebodyReadsOrWrites) {
-  for (const bool writes : {false, true}) {
+// A kernel that writes may have found the memory already, and no longer has the
+// variable's mutex; another mover may have put a stand-in there.
+TEST_F(VariableHomeTest, NothingIsMovedWhileAThreadReadsWritesOrMoves) {
+  const GpuGroups::StateKey keys[] = {kKey};
+  using Change = std::function<void()>;
+  for (const auto& [begin, end] : std::vector<std::pair<Change, Change>>{
+           {[&] { gpu_->BeginRead(gpu_->group(1), keys); },
+            [&] { gpu_->EndRead(gpu_->group(1), keys); }},
+           {[&] { gpu_->BeginWrite(keys); }, [&] { gpu_->EndWrite(keys); }},
+           {[&] { gpu_->BeginMove(keys); }, [&] { gpu_->EndMove(keys); }}}) {
     *variable_->tensor() = Value(3);
-    const GpuGroups::StateKey keys[] = {kKey};
-    if (writes) {
-      gpu_->BeginWrite(keys);
-    } else {
-      gpu_->BeginRead(gpu_->group(1), keys);
-    }
+    begin();
     std::atomic<bool> moved{false};
     std::thread mover([&] {
       EXPECT_TRUE(PutBack().ok());
       moved = true;
     });
-    absl::SleepFor(absl::Milliseconds(50));
-    EXPECT_FALSE(moved) << "writes: " << writes;
+    while (gpu_->threads_that_wait_for_state() == 0) absl::SleepFor(kOneLook);
+    EXPECT_FALSE(moved);
     variable_->tensor()->flat<float>().setConstant(4);
-    if (writes) {
-      gpu_->EndWrite(keys);
-    } else {
-      gpu_->EndRead(gpu_->group(1), keys);
-    }
+    end();
     mover.join();
     EXPECT_EQ(value(), 4);
   }
 }
 
-TEST_F(VariableHomeTest, MemoryThatSomebodyHasIsLeftAloneAndThenGivenUp) {
+// What a run of ops that change variables leaves in its variable for a time.
+TEST_F(VariableHomeTest, AStandInIsNotAtHomeAndDoesNotBecomeTheHome) {
+  const Tensor own = *variable_->tensor();
+  {
+    ChangedVariables changed(/*device=*/nullptr);  // no op runs
+    changed.Take(variable_.get());
+    EXPECT_EQ(variable_->tensor()->data(), own.data());
+    EXPECT_FALSE(home_->Has(*variable_->tensor()));
+    EXPECT_TRUE(absl::IsUnavailable(home_->CheckIsItsOwn(variable_.get())));
+  }
+  // The home still keeps the memory itself: nothing else gets it.
+  EXPECT_TRUE(home_->Has(*variable_->tensor()));
+  *variable_->tensor() = Value(9);
+  EXPECT_FALSE(own.RefCountIsOne());
+}
+
+TEST_F(VariableHomeTest, MemoryInUseIsLeftAloneAndTheHomeIsThenGivenUp) {
   const Tensor kept = *variable_->tensor();
   *variable_->tensor() = Value(5);
-  EXPECT_TRUE(absl::IsUnavailable(PutBack()));
+  for (int i = 1; i < VariableHome::kLooksAtLeast; ++i) {
+    EXPECT_TRUE(absl::IsUnavailable(PutBack()));
+  }
   absl::SleepFor(VariableHome::kLongestUse + absl::Milliseconds(10));
   EXPECT_TRUE(absl::IsAborted(PutBack()));
   EXPECT_EQ(value(), 5);
   EXPECT_EQ(kept.flat<float>()(99), 1);
   EXPECT_TRUE(kept.RefCountIsOne());
   EXPECT_NE(VariableHome::Of(variable_.get()), home_);
+}
+
+TEST_F(VariableHomeTest, ShortUsesFarApartDoNotCountAsOneLongUse) {
+  for (int i = 0; i < 2 * VariableHome::kLooksAtLeast; ++i) {
+    const Tensor kept = *variable_->tensor();
+    *variable_->tensor() = Value(5);
+    EXPECT_TRUE(absl::IsUnavailable(PutBack()));
+    if (i % VariableHome::kLooksAtLeast == 0) {
+      absl::SleepFor(VariableHome::kLongestUse + absl::Milliseconds(10));
+    }
+    *variable_->tensor() = kept;
+    EXPECT_TRUE(PutBack().ok());  // a look that finds it free
+  }
 }
 
 TEST_F(VariableHomeTest, AnotherShapeHasAnotherHome) {

@@ -82,6 +82,10 @@ class GpuGroups {
     return variables_.Version(state);
   }
 
+  int64_t threads_that_wait_for_state() {
+    return variables_.threads_that_wait();
+  }
+
   // Steps may be recorded, and change variables while nobody else uses them:
   // all ops that read one are in its order, also on the leader.
   void NoteRecorder() { has_recorders_.store(true, std::memory_order_release); }

@@ -27,10 +27,10 @@ bool SidedLocks::MayEnter(Side side, absl::Span<const Key> keys,
     auto found = locks_.find(key);
     if (found == locks_.end()) continue;
     const Lock& lock = found->second;
-    if (lock.HasOthersThan(side)) return false;
+    if (lock.HasOneThatExcludes(side)) return false;
     for (const Request* other : lock.waiting) {
       if (other == request) break;
-      if (other->side != side) return false;
+      if (Exclude(side, other->side)) return false;
     }
   }
   return true;
@@ -44,7 +44,9 @@ void SidedLocks::Enter(Side side, absl::Span<const Key> keys) {
   }
   Request request = {side, keys};
   for (Key key : keys) locks_[key].waiting.push_back(&request);
+  ++waiting_;
   while (!request.admitted) request.changed.Wait(&mu_);
+  --waiting_;
 }
 
 void SidedLocks::Leave(Side side, absl::Span<const Key> keys) {
@@ -53,8 +55,9 @@ void SidedLocks::Leave(Side side, absl::Span<const Key> keys) {
   for (Key key : keys) Admit(key);
 }
 
-// Only a lock that the last one has left lets anybody in. Who is let in keeps
-// out no fewer than when it waited, so nobody else may enter for that.
+// Call when a thread has left the lock of `key`. To admit a waiter never
+// unblocks another waiter: inside, it excludes at least the threads that it
+// excluded while it waited.
 void SidedLocks::Admit(Key key) {
   auto found = locks_.find(key);
   if (found == locks_.end()) return;  // one of the keys that are there twice
@@ -81,6 +84,11 @@ void SidedLocks::Admit(Key key) {
 int64_t SidedLocks::size() {
   absl::MutexLock lock(&mu_);
   return locks_.size();
+}
+
+int64_t SidedLocks::waiting() {
+  absl::MutexLock lock(&mu_);
+  return waiting_;
 }
 
 }  // namespace multistream

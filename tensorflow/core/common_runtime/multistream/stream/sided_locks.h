@@ -13,9 +13,28 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Which threads may touch the same keys at once, where many of one kind may,
-// but never two kinds? VariableOrder locks variables so, for those who read
-// them, change them, and move them.
+// Which threads may hold the lock of the same variable at once? VariableOrder
+// takes these locks for ops that read a variable, for ops that change it, and
+// for what moves it. In the literature: group mutual exclusion, with one group
+// whose members exclude each other, too.
+//
+// Who excludes whom, on a key that both have:
+//
+//              readers   writers   movers
+//   readers    -         excludes  excludes
+//   writers    excludes  -         excludes
+//   movers     excludes  excludes  excludes
+//
+//   reader   launches an op that reads the variable, or a recording that does
+//   writer   launches an op that changes the variable. Kernels change variables
+//            under the variable's own mutex, or under none (locking off), and
+//            are in order on the leader's stream: writers need no exclusion
+//            among each other that stock TensorFlow does not give them
+//   mover    puts other memory in the place of the variable's, for a time or
+//            for good: a step that changes variables while it is recorded or
+//            launched, and what puts a variable home (variable_home.h). Two
+//            movers at once would each take the other's stand-in for the
+//            variable's own memory
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_SIDED_LOCKS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_SIDED_LOCKS_H_
@@ -31,23 +50,27 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 
-// A lock for each key. Any number of threads of one side may be inside, and
-// none of another side. Whoever enters takes all its locks at once: while it
-// waits it keeps nobody out who came before. Fair: nobody overtakes one of
-// another side that came before for the same key. Not recursive. A lock that
-// nobody is in or waits for takes no memory.
+// A lock for each key. A thread takes the locks of all its keys at once: a
+// thread that waits has none of them. Fair: for each key, a thread does not
+// overtake an earlier one that it excludes. Not recursive. A lock that no
+// thread has or waits for takes no memory.
 class SidedLocks {
  public:
   enum Side { kReaders, kWriters, kMovers };
   using Key = uint64_t;
+
+  // Whether the two exclude each other.
+  static bool Exclude(Side a, Side b) { return a != b || a == kMovers; }
 
   // Keys may be there twice. None: never waits.
   void Enter(Side side, absl::Span<const Key> keys);
   // With the side and keys of Enter.
   void Leave(Side side, absl::Span<const Key> keys);
 
-  // Locks that somebody is in or waits for.
+  // Locks that a thread has or waits for.
   int64_t size();
+  // Threads that wait in Enter.
+  int64_t waiting();
 
  private:
   // A thread that waits.
@@ -61,20 +84,24 @@ class SidedLocks {
     int inside[3] = {0, 0, 0};
 
     bool IsEmpty() const { return inside[0] + inside[1] + inside[2] == 0; }
-    bool HasOthersThan(Side side) const {
-      return inside[0] + inside[1] + inside[2] > inside[side];
+    bool HasOneThatExcludes(Side side) const {
+      for (Side other : {kReaders, kWriters, kMovers}) {
+        if (inside[other] > 0 && Exclude(side, other)) return true;
+      }
+      return false;
     }
     std::vector<Request*> waiting;  // as they came
   };
 
-  // `request`: the one that waits, or nullptr if it has just come.
+  // `request`: the thread's, if it waits, or nullptr if it has just come.
   bool MayEnter(Side side, absl::Span<const Key> keys, const Request* request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Admits who may enter of those that wait for `key`.
+  // Admits the threads that wait for `key` and may enter now.
   void Admit(Key key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Mutex mu_;
   absl::flat_hash_map<Key, Lock> locks_ ABSL_GUARDED_BY(mu_);
+  int64_t waiting_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace multistream

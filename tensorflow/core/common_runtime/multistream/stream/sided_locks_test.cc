@@ -18,15 +18,11 @@ limitations under the License.
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
-#include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 
 namespace tensorflow {
@@ -37,27 +33,34 @@ using Keys = std::vector<SidedLocks::Key>;
 
 constexpr SidedLocks::Key kKey[] = {7};
 
-// One side and another.
-using Sides = std::pair<SidedLocks::Side, SidedLocks::Side>;
+using Side = SidedLocks::Side;
+constexpr Side kReaders = SidedLocks::kReaders;
+constexpr Side kWriters = SidedLocks::kWriters;
+constexpr Side kMovers = SidedLocks::kMovers;
 
-// Threads on both sides of a lock.
-class SidedLocksTest : public ::testing::TestWithParam<Sides> {
+// A row and a column of the table in sided_locks.h.
+struct Cell {
+  Side first, second;
+  bool exclude;
+};
+
+class SidedLocksTest : public ::testing::TestWithParam<Cell> {
  protected:
-  static SidedLocks::Side Ours() { return GetParam().first; }
-  static SidedLocks::Side Theirs() { return GetParam().second; }
-  static void PauseBriefly() {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  static Side First() { return GetParam().first; }
+  static Side Second() { return GetParam().second; }
+  // Starts a thread that leaves once it is told to.
+  void Start(Side side) {
+    threads_.emplace_back([this, side] {
+      lock_.Enter(side, kKey);
+      ++inside_;
+      released_.WaitForNotification();
+      lock_.Leave(side, kKey);
+    });
   }
-  // Starts threads of one side that leave once `count` of them are inside.
-  void StartTogether(SidedLocks::Side side, int count) {
-    all_inside_ = std::make_unique<absl::BlockingCounter>(count);
-    for (int i = 0; i < count; ++i) {
-      threads_.emplace_back([this, side] {
-        lock_.Enter(side, kKey);
-        all_inside_->DecrementCount();
-        released_.WaitForNotification();
-        lock_.Leave(side, kKey);
-      });
+  // Blocks until so many threads are inside, and so many wait.
+  void WaitUntil(int inside, int waiting) {
+    while (inside_ != inside || lock_.waiting() != waiting) {
+      std::this_thread::yield();
     }
   }
   void JoinAll() {
@@ -66,92 +69,88 @@ class SidedLocksTest : public ::testing::TestWithParam<Sides> {
   }
 
   SidedLocks lock_;
-  std::unique_ptr<absl::BlockingCounter> all_inside_;
+  std::atomic<int> inside_{0};
   absl::Notification released_;
   std::vector<std::thread> threads_;
 };
 
-TEST_P(SidedLocksTest, ManyOfOneSideAreInsideAtOnce) {
-  StartTogether(Ours(), 4);
-  all_inside_->Wait();  // none has left
+TEST_P(SidedLocksTest, IsAsInTheTable) {
+  EXPECT_EQ(SidedLocks::Exclude(First(), Second()), GetParam().exclude);
+  lock_.Enter(First(), kKey);
+  Start(Second());
+  if (GetParam().exclude) {
+    WaitUntil(/*inside=*/0, /*waiting=*/1);
+  } else {
+    WaitUntil(/*inside=*/1, /*waiting=*/0);
+  }
+  lock_.Leave(First(), kKey);
+  released_.Notify();
+  JoinAll();
+  EXPECT_EQ(lock_.size(), 0);
+}
+
+// All that wait come in at once, or, if they exclude each other, one.
+TEST_P(SidedLocksTest, WaitersComeInAsInTheTable) {
+  if (!GetParam().exclude) return;
+  constexpr int kThreads = 4;
+  lock_.Enter(First(), kKey);
+  for (int i = 0; i < kThreads; ++i) Start(Second());
+  WaitUntil(/*inside=*/0, /*waiting=*/kThreads);
+  lock_.Leave(First(), kKey);
+  if (SidedLocks::Exclude(Second(), Second())) {
+    WaitUntil(/*inside=*/1, /*waiting=*/kThreads - 1);
+  } else {
+    WaitUntil(/*inside=*/kThreads, /*waiting=*/0);
+  }
+  released_.Notify();
+  JoinAll();
+  EXPECT_EQ(inside_, kThreads);
+}
+
+TEST_P(SidedLocksTest, ALaterThreadDoesNotOvertakeOneThatItExcludes) {
+  if (!GetParam().exclude) return;
+  lock_.Enter(First(), kKey);
+  Start(Second());
+  WaitUntil(/*inside=*/0, /*waiting=*/1);
+  Start(First());
+  WaitUntil(/*inside=*/0, /*waiting=*/2);
+  lock_.Leave(First(), kKey);
+  WaitUntil(/*inside=*/1, /*waiting=*/1);
   released_.Notify();
   JoinAll();
 }
 
-TEST_P(SidedLocksTest, AllWhoWaitedAreInsideAtOnce) {
-  lock_.Enter(Theirs(), kKey);
-  StartTogether(Ours(), 4);
-  PauseBriefly();
-  lock_.Leave(Theirs(), kKey);
-  all_inside_->Wait();
+TEST_P(SidedLocksTest, TheLastToLeaveLetsInWhatAllOfThemExcluded) {
+  if (!GetParam().exclude || SidedLocks::Exclude(First(), First())) return;
+  lock_.Enter(First(), kKey);
+  lock_.Enter(First(), kKey);
+  Start(Second());
+  WaitUntil(/*inside=*/0, /*waiting=*/1);
+  lock_.Leave(First(), kKey);
+  WaitUntil(/*inside=*/0, /*waiting=*/1);
+  lock_.Leave(First(), kKey);
+  WaitUntil(/*inside=*/1, /*waiting=*/0);
   released_.Notify();
   JoinAll();
 }
 
-TEST_P(SidedLocksTest, TheOtherSideComesInWhenTheLastHasLeft) {
-  lock_.Enter(Ours(), kKey);
-  lock_.Enter(Ours(), kKey);
-  std::atomic<bool> inside{false};
-  std::thread other([&] {
-    lock_.Enter(Theirs(), kKey);
-    inside = true;
-    lock_.Leave(Theirs(), kKey);
-  });
-  PauseBriefly();
-  lock_.Leave(Ours(), kKey);
-  PauseBriefly();
-  EXPECT_FALSE(inside);
-  lock_.Leave(Ours(), kKey);
-  other.join();
-}
-
-// One of ours is always inside, unless those that come let the other side go
-// first.
-TEST_P(SidedLocksTest, WhoWaitsGetsInThoughTheOtherSideKeepsComing) {
-  constexpr int kTimes = 20;
-  std::atomic<bool> stop{false};
-  for (int i = 0; i < 4; ++i) {
-    threads_.emplace_back([&] {
-      while (!stop) {
-        lock_.Enter(Ours(), kKey);
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        lock_.Leave(Ours(), kKey);
-      }
-    });
-  }
-  std::atomic<int> times{0};
-  std::thread other([&] {
-    while (times < kTimes && !stop) {
-      lock_.Enter(Theirs(), kKey);
-      if (!stop) ++times;
-      lock_.Leave(Theirs(), kKey);
-    }
-  });
-  // Long enough on any machine.
-  for (int i = 0; i < 1000 && times < kTimes; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  stop = true;
-  other.join();
-  JoinAll();
-  EXPECT_EQ(times, kTimes);
-}
-
-std::string NameOf(const ::testing::TestParamInfo<Sides>& info) {
+std::string NameOf(const ::testing::TestParamInfo<Cell>& info) {
   static constexpr const char* kNames[] = {"Readers", "Writers", "Movers"};
   return absl::StrCat(kNames[info.param.first], "And",
                       kNames[info.param.second]);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    AllPairs, SidedLocksTest,
-    ::testing::Values(Sides(SidedLocks::kReaders, SidedLocks::kWriters),
-                      Sides(SidedLocks::kReaders, SidedLocks::kMovers),
-                      Sides(SidedLocks::kWriters, SidedLocks::kReaders),
-                      Sides(SidedLocks::kWriters, SidedLocks::kMovers),
-                      Sides(SidedLocks::kMovers, SidedLocks::kReaders),
-                      Sides(SidedLocks::kMovers, SidedLocks::kWriters)),
-    NameOf);
+INSTANTIATE_TEST_SUITE_P(Table, SidedLocksTest,
+                         ::testing::Values(Cell{kReaders, kReaders, false},
+                                           Cell{kReaders, kWriters, true},
+                                           Cell{kReaders, kMovers, true},
+                                           Cell{kWriters, kReaders, true},
+                                           Cell{kWriters, kWriters, false},
+                                           Cell{kWriters, kMovers, true},
+                                           Cell{kMovers, kReaders, true},
+                                           Cell{kMovers, kWriters, true},
+                                           Cell{kMovers, kMovers, true}),
+                         NameOf);
 
 // It hangs if a thread that waits is forgotten.
 TEST(SidedLocksThreadsTest, NeverAreBothSidesInside) {
@@ -224,10 +223,10 @@ TEST(ManySidedLocksTest, WhoWaitsForOneKeyKeepsNobodyOutWhoCameBefore) {
     entered.Notify();
     locks.Leave(kOther, {1, 2});
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  while (locks.waiting() == 0) std::this_thread::yield();
   locks.Leave(kOne, {1});
   // It waits for the other key still, and has not taken this one.
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(locks.waiting(), 1);
   EXPECT_FALSE(entered.HasBeenNotified());
   locks.Enter(kOther, {1});
   locks.Leave(kOther, {1});
@@ -244,7 +243,7 @@ TEST(ManySidedLocksTest, AKeyThatIsThereTwiceCountsAsOne) {
     locks.Enter(kOther, {1, 1});
     locks.Leave(kOther, {1, 1});
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  while (locks.waiting() == 0) std::this_thread::yield();
   locks.Leave(kOne, {1, 2, 1});
   other.join();
   locks.Enter(kOne, {1});

@@ -70,9 +70,10 @@ class VariableOrder {
   void BeginWrite(Keys state) { Begin(SidedLocks::kWriters, state); }
   void EndWrite(Keys state) { End(SidedLocks::kWriters, state); }
 
-  // The same for what puts a variable's memory in another's place. It keeps
-  // out writers, too: kernels may find a variable's memory under its mutex and
-  // write there without it.
+  // The same for what puts other memory in the place of a variable's. Movers
+  // keep out readers, writers and each other (sided_locks.h has the table):
+  // kernels may find a variable's memory under its mutex and write there
+  // without it.
   void BeginMove(Keys state) { Begin(SidedLocks::kMovers, state); }
   void EndMove(Keys state) { End(SidedLocks::kMovers, state); }
 
@@ -80,6 +81,9 @@ class VariableOrder {
   // while somebody does. So two steps for which it is the same, before the
   // first one was enqueued and after the last one was, read the same values.
   std::optional<int64_t> Version(Keys state) const;
+
+  // Threads that wait in one of the Begin functions. For tests.
+  int64_t threads_that_wait() { return state_locks_.waiting(); }
 
  private:
   // The writes of the keys whose hash it is: more than one variable's are
