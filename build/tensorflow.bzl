@@ -34,6 +34,11 @@ COPTS = [
 _PRECOMPILED = "tensorflow_headers"
 _PRECOMPILED_FOR_TESTS = "tensorflow_test_headers"
 
+# --config=search puts the runtime's locks and atomics into a scheduler's hands: before each source
+# comes the header that does so, after the precompiled one.
+_SEARCH = "//tensorflow/core/common_runtime/multistream/testing/search"
+_SEAM = "tensorflow/core/common_runtime/multistream/testing/search/seam.h"
+
 # Of tests, whose code takes longer to optimize than to run.
 TEST_COPTS = [
     "-O0",
@@ -53,12 +58,18 @@ def _include(precompiled, copts = []):
     return select({
         "//build:every_header_by_itself": [],
         "//conditions:default": copts + ["-Winvalid-pch", "-include", "$(BINDIR)/build/%s/%s.h" % (precompiled, precompiled)],
+    }) + select({
+        "//build:search": ["-include", _SEAM],
+        "//conditions:default": [],
     })
 
 def _headers(precompiled = _PRECOMPILED):
     return ["@tensorflow//:headers"] + select({
         "//build:every_header_by_itself": [],
         "//conditions:default": ["//build:" + precompiled],
+    }) + select({
+        "//build:search": [_SEARCH + ":seam"],
+        "//conditions:default": [],
     })
 
 # Position in a link decides which library's function wins, so every library
@@ -205,6 +216,25 @@ def tfms_cc_test(name, srcs = None, size = "small", deps = [], runtime = None, c
         **kwargs
     )
 
+def tfms_search_test(name, **kwargs):
+    """A test of --config=search, which other builds leave out (.bazelrc).
+
+    Args:
+      name: of the target.
+      **kwargs: as for tfms_cc_test.
+    """
+    tfms_cc_test(
+        name = name,
+        tags = ["search"],
+        **kwargs
+    )
+
 def _linked(deps, runtime, precompiled = _PRECOMPILED):
     before = [runtime] if runtime else []
-    return deps + _MISSING_SYMBOLS + before + _TENSORFLOW_LIBRARIES + _headers(precompiled)
+
+    # Before TensorFlow's libraries, whose symbols the linker else takes for its own.
+    scheduler = select({
+        "//build:search": [_SEARCH + ":scheduler"],
+        "//conditions:default": [],
+    })
+    return deps + scheduler + _MISSING_SYMBOLS + before + _TENSORFLOW_LIBRARIES + _headers(precompiled)

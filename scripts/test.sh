@@ -20,12 +20,15 @@
 #   scripts/test.sh [--python TAG]
 #   scripts/test.sh --changed [BASE]
 #   scripts/test.sh --config asan|ubsan|tsan
+#   scripts/test.sh --search [TIMES]
 #
 #   --python TAG      for that Python, such as cp312 [that of python3]
 #   --changed [BASE]  only what the files that differ from BASE can break, in a
 #                     minute or two; docs/contributing.md says what that leaves
 #                     out [where this branch left main]
 #   --config NAME     only the C++ tests, under a sanitizer
+#   --search [TIMES]  only the search of threads' interleavings, for TIMES as long
+#                     as all tests search [60]
 #
 # Exit status: 0; 1 if anything failed; 2 for a wrong argument.
 
@@ -50,6 +53,18 @@ while (($#)); do
       run_bazel test --curses=no --show_progress_rate_limit=15 --config="$2" \
         --repo_env="TFMS_PYTHON=$(python_tag)" //...
       stage "everything passed" ""
+      exit
+      ;;
+    --search)
+      times="${2:-60}"
+      [[ "${times}" =~ ^[1-9][0-9]*$ ]] ||
+        wrong_argument "--search '${times}'" "How many times as long: a whole number, such as 60."
+      stage "interleavings of threads, searched" \
+        "The test's log has the interleaving: docs/sanitizers.md says how to run it again."
+      run_bazel test --curses=no --show_progress_rate_limit=15 --config=search \
+        --repo_env="TFMS_PYTHON=$(python_tag)" --test_env="TFMS_SEARCH_TIMES=${times}" \
+        --test_timeout=$((120 * times)) --cache_test_results=no --test_output=all //...
+      stage "nothing was found" ""
       exit
       ;;
     -h | --help) show_help ;;
@@ -101,6 +116,11 @@ stage "C++ tests" "Run one test by itself: bazel test //package:name."
 run_bazel test --curses=no --show_progress_rate_limit=15 \
   --repo_env="TFMS_PYTHON=${python}" //... \
   //tensorflow/core/common_runtime/multistream/testing:{part,step}_benchmarks
+
+stage "interleavings of threads, searched" \
+  "The test's log has the interleaving: docs/sanitizers.md says how to run it again."
+run_bazel test --curses=no --show_progress_rate_limit=15 --config=search \
+  --repo_env="TFMS_PYTHON=${python}" //...
 
 stage "rooms of the runtime" "The error above names the room."
 python3 build/check_rooms.py --bazel "$(bazel_command)" --option="--repo_env=TFMS_PYTHON=${python}"

@@ -55,5 +55,5 @@ def users_of(room):
       The packages that may use it: the rooms that say so here, the programs' interface and what tests
       share. A test may use what its room may, and the runtime as a whole.
     """
-    rooms = [user for user in _USES if room in _USES[user]] + ["attach", "testing"]
+    rooms = [user for user in _USES if room in _USES[user]] + ["attach", "testing", "testing/search"]
     return [_FOLDER + ":__pkg__"] + ["%s/%s:__pkg__" % (_FOLDER, user) for user in rooms if user != room]

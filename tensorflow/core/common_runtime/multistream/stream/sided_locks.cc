@@ -30,7 +30,9 @@ bool SidedLocks::MayEnter(Side side, absl::Span<const Key> keys,
     if (lock.HasOneThatExcludes(side)) return false;
     for (const Request* other : lock.waiting) {
       if (other == request) break;
-      if (Exclude(side, other->side)) return false;
+      if (Exclude(side, other->side) && IsKept(Rule::kWhoWaitsIsNotOvertaken)) {
+        return false;
+      }
     }
   }
   return true;
@@ -52,7 +54,10 @@ void SidedLocks::Enter(Side side, absl::Span<const Key> keys) {
 void SidedLocks::Leave(Side side, absl::Span<const Key> keys) {
   absl::MutexLock lock(&mu_);
   for (Key key : keys) --locks_[key].inside[side];
-  for (Key key : keys) Admit(key);
+  for (Key key : keys) {
+    Admit(key);
+    if (!IsKept(Rule::kWhoLeavesWakesTheWaitersOfAllKeys)) break;
+  }
 }
 
 // Call when a thread has left the lock of `key`. To admit a waiter never

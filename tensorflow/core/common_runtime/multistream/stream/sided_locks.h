@@ -46,6 +46,7 @@ limitations under the License.
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/multistream/util/rules.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -60,7 +61,17 @@ class SidedLocks {
   using Key = uint64_t;
 
   // Whether the two exclude each other.
-  static bool Exclude(Side a, Side b) { return a != b || a == kMovers; }
+  static bool Exclude(Side a, Side b) {
+    constexpr Rule kRules[3][3] = {
+        {Rule::kNone, Rule::kReadersExcludeWriters,
+         Rule::kMoversExcludeReaders},
+        {Rule::kReadersExcludeWriters, Rule::kNone,
+         Rule::kMoversExcludeWriters},
+        {Rule::kMoversExcludeReaders, Rule::kMoversExcludeWriters,
+         Rule::kMoversExcludeMovers}};
+    const Rule rule = kRules[a][b];
+    return rule != Rule::kNone && IsKept(rule);
+  }
 
   // Keys may be there twice. None: never waits.
   void Enter(Side side, absl::Span<const Key> keys);

@@ -18,6 +18,7 @@ limitations under the License.
 #include <utility>
 
 #include "tensorflow/core/common_runtime/multistream/util/raise_to.h"
+#include "tensorflow/core/common_runtime/multistream/util/rules.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -69,9 +70,11 @@ std::unique_ptr<StreamOrder::RecordedEvent> StreamOrder::Record(int group) {
   }
   // Before the event: what is counted here is enqueued on the stream, and
   // what is known has been waited for.
+  const bool in_order = IsKept(Rule::kPositionIsReadBeforeTheEvent);
+  if (!in_order) gpu_->group(group)->RecordEvent(recorded->event.get());
   recorded->position = positions_[group].load(std::memory_order_acquire);
   recorded->known = KnownTo(group);
-  gpu_->group(group)->RecordEvent(recorded->event.get());
+  if (in_order) gpu_->group(group)->RecordEvent(recorded->event.get());
   recorded_.fetch_add(1, std::memory_order_relaxed);
   return recorded;
 }
@@ -93,10 +96,12 @@ void StreamOrder::WaitFor(int group, const RecordedEvent& recorded) {
 void StreamOrder::WaitForTail(int group, int other, int64_t position) {
   if (MayLeaveOut(group, other, position)) return;
   std::unique_ptr<RecordedEvent> recorded = Record(other);
+  const bool in_order = IsKept(Rule::kKnownAfterTheWait);
+  if (!in_order) Learn(group, other, recorded->position, recorded->known);
   gpu_->group(group)->OrderAfterEvent(gpu_->group(other),
                                       recorded->event.get());
   waited_.fetch_add(1, std::memory_order_relaxed);
-  Learn(group, other, recorded->position, recorded->known);
+  if (in_order) Learn(group, other, recorded->position, recorded->known);
   // The wait has been issued, so the event may be recorded anew.
   Recycle(std::move(recorded));
 }

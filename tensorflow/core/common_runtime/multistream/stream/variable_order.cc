@@ -17,6 +17,8 @@ limitations under the License.
 
 #include <utility>
 
+#include "tensorflow/core/common_runtime/multistream/util/rules.h"
+
 namespace tensorflow {
 namespace multistream {
 
@@ -35,14 +37,18 @@ void VariableOrder::OrderAfterLeader(StreamGroup* group) {
   if (leader_work_.load(std::memory_order_acquire)) {
     // In this order: who sees no work without the lock then sees an event that
     // it has not waited for, and comes here.
-    published_.fetch_add(1, std::memory_order_acq_rel);
+    const bool in_order = IsKept(Rule::kPublishedIsCountedBeforeWorkIsDone);
+    if (in_order) published_.fetch_add(1, std::memory_order_acq_rel);
     leader_work_.exchange(false, std::memory_order_acq_rel);
+    if (!in_order) published_.fetch_add(1, std::memory_order_acq_rel);
     leader()->PublishEvent();
   }
   const int64_t made = published_.load(std::memory_order_acquire);
   if (seen.load(std::memory_order_acquire) < made) {
+    const bool in_order = IsKept(Rule::kSeenIsNotedAfterTheWait);
+    if (!in_order) seen.store(made, std::memory_order_release);
     group->OrderAfterPublished(leader());
-    seen.store(made, std::memory_order_release);
+    if (in_order) seen.store(made, std::memory_order_release);
   }
 }
 
@@ -52,19 +58,24 @@ void VariableOrder::BeginRead(StreamGroup* group, Keys state) {
 }
 
 void VariableOrder::EndRead(StreamGroup* group, Keys state) {
+  const bool in_order = IsKept(Rule::kReadIsNotedBeforeLeaving);
+  if (!in_order) state_locks_.Leave(SidedLocks::kReaders, state);
   // The leader's own reads are in the order of its stream.
   if (!group->is_leader()) {
     readers_[group->index()].has_read.store(true, std::memory_order_release);
   }
-  state_locks_.Leave(SidedLocks::kReaders, state);
+  if (in_order) state_locks_.Leave(SidedLocks::kReaders, state);
 }
 
 void VariableOrder::Begin(SidedLocks::Side side, Keys state) {
   state_locks_.Enter(side, state);
-  for (Key key : state) writes_[key % kWriteCounts].begun.fetch_add(1);
+  const bool in_order = IsKept(Rule::kWriteIsCountedBeforeItIsMade);
+  for (Key key : state) {
+    if (in_order) writes_[key % kWriteCounts].begun.fetch_add(1);
+  }
   // Whoever sees that nobody has read launches after the waits. Reads of other
   // variables, which may be in the middle, need none.
-  absl::MutexLock lock(&waits_mu_);
+  RuleLock lock(Rule::kReadersAreWaitedForInALock, &waits_mu_);
   for (StreamGroup* group : groups_) {
     if (readers_[group->index()].has_read.exchange(false,
                                                    std::memory_order_acq_rel)) {
@@ -74,9 +85,14 @@ void VariableOrder::Begin(SidedLocks::Side side, Keys state) {
 }
 
 void VariableOrder::End(SidedLocks::Side side, Keys state) {
-  NoteLeaderWork();
-  for (Key key : state) writes_[key % kWriteCounts].ended.fetch_add(1);
+  const bool in_order = IsKept(Rule::kWorkIsNotedBeforeLeaving);
+  if (in_order) NoteLeaderWork();
+  const bool is_counted = IsKept(Rule::kWriteIsCountedBeforeItIsMade);
+  for (Key key : state) {
+    if (is_counted) writes_[key % kWriteCounts].ended.fetch_add(1);
+  }
   state_locks_.Leave(side, state);
+  if (!in_order) NoteLeaderWork();
 }
 
 std::optional<int64_t> VariableOrder::Version(Keys state) const {

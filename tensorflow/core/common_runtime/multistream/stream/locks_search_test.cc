@@ -1,0 +1,179 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+// Interleavings of threads that take the locks of variables: whom the table of
+// sided_locks.h excludes is never inside together, and nobody waits for ever.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/stream/sided_locks.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/expect_finds.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+using search::Body;
+using search::Limits;
+using search::Program;
+using search::SearchAll;
+using search::SearchAtRandom;
+
+constexpr SidedLocks::Side kSides[] = {
+    SidedLocks::kReaders, SidedLocks::kWriters, SidedLocks::kMovers};
+constexpr const char* kNames[] = {"reader", "writer", "mover"};
+
+// As the table says, whatever SidedLocks does.
+bool ExcludeByTheTable(int a, int b) { return a != b || a == 2; }
+
+struct Visit {
+  SidedLocks::Side side;
+  std::vector<SidedLocks::Key> keys;
+};
+
+struct Watched {
+  SidedLocks locks;
+  search::Shared here;
+  // By key and side, as the threads know it.
+  int inside[3][3] = {};
+  int entered = 0;
+};
+
+void Stay(Watched* watched, const Visit& visit) {
+  for (SidedLocks::Key key : visit.keys) {
+    for (int other : kSides) {
+      if (!ExcludeByTheTable(visit.side, other)) continue;
+      search::Expect(watched->inside[key][other] == 0,
+                     absl::StrCat("a ", kNames[visit.side], " and a ",
+                                  kNames[other], " are inside together"));
+    }
+  }
+  for (SidedLocks::Key key : visit.keys) ++watched->inside[key][visit.side];
+  search::Touch(watched->here, "is inside", TFMS_SEARCH_HERE);
+  for (SidedLocks::Key key : visit.keys) --watched->inside[key][visit.side];
+  ++watched->entered;
+}
+
+// Each thread makes its visits, one after the other.
+Body Visits(std::vector<std::vector<Visit>> threads) {
+  return [threads](Program* program) {
+    auto watched = std::make_shared<Watched>();
+    int expected = 0;
+    for (const std::vector<Visit>& visits : threads) {
+      expected += visits.size();
+      program->Thread(kNames[visits[0].side], [watched, visits] {
+        for (const Visit& visit : visits) {
+          watched->locks.Enter(visit.side, visit.keys);
+          Stay(watched.get(), visit);
+          watched->locks.Leave(visit.side, visit.keys);
+        }
+      });
+    }
+    program->Run();
+    search::Expect(watched->entered == expected, "not all have been inside");
+    search::Expect(watched->locks.size() == 0, "a lock is left");
+    search::Expect(watched->locks.waiting() == 0, "a waiter is left");
+  };
+}
+
+Body Pair(SidedLocks::Side a, SidedLocks::Side b) {
+  return Visits({{{a, {1}}, {a, {1}}}, {{b, {1}}, {b, {1}}}});
+}
+
+TEST(LocksSearchTest, AllPairsOfSides) {
+  for (SidedLocks::Side a : kSides) {
+    for (SidedLocks::Side b : kSides) {
+      EXPECT_TRUE(SearchAll(Pair(a, b)).all) << kNames[a] << kNames[b];
+    }
+  }
+}
+
+TEST(LocksSearchTest, EachCellOfTheTableThatIsBrokenIsFound) {
+  EXPECT_FINDS(Rule::kMoversExcludeMovers,
+               SearchAll(Pair(SidedLocks::kMovers, SidedLocks::kMovers)),
+               "a mover and a mover are inside together");
+  EXPECT_FINDS(Rule::kMoversExcludeReaders,
+               SearchAll(Pair(SidedLocks::kMovers, SidedLocks::kReaders)),
+               "are inside together");
+  EXPECT_FINDS(Rule::kMoversExcludeWriters,
+               SearchAll(Pair(SidedLocks::kMovers, SidedLocks::kWriters)),
+               "are inside together");
+  EXPECT_FINDS(Rule::kReadersExcludeWriters,
+               SearchAll(Pair(SidedLocks::kReaders, SidedLocks::kWriters)),
+               "are inside together");
+}
+
+// Two variables, taken in different orders, and one of them twice.
+Body SeveralKeys() {
+  return Visits({{{SidedLocks::kMovers, {1, 2}}},
+                 {{SidedLocks::kReaders, {2, 1, 2}}},
+                 {{SidedLocks::kMovers, {2}}}});
+}
+
+TEST(LocksSearchTest, SeveralKeysAtOnce) {
+  EXPECT_TRUE(SearchAll(SeveralKeys()).all);
+  Limits limits;
+  limits.seconds = 2;
+  SearchAtRandom(
+      Visits({{{SidedLocks::kMovers, {0, 1, 2}}, {SidedLocks::kReaders, {1}}},
+              {{SidedLocks::kReaders, {2, 1}}, {SidedLocks::kWriters, {0, 0}}},
+              {{SidedLocks::kWriters, {1}}, {SidedLocks::kMovers, {2, 0}}},
+              {{SidedLocks::kReaders, {0}}, {SidedLocks::kReaders, {0, 2}}}}),
+      limits);
+}
+
+TEST(LocksSearchTest, AWaiterThatNobodyWakesIsFound) {
+  const Body body =
+      Visits({{{SidedLocks::kMovers, {1, 2}}}, {{SidedLocks::kMovers, {2}}}});
+  EXPECT_TRUE(SearchAll(body).all);
+  EXPECT_FINDS(Rule::kWhoLeavesWakesTheWaitersOfAllKeys, SearchAll(body),
+               "all threads are blocked");
+}
+
+// A writer that waits for a reader is let in before later readers.
+void ReadersThatComeLater(Program* program) {
+  auto watched = std::make_shared<Watched>();
+  auto has_entered = std::make_shared<bool>(false);
+  watched->locks.Enter(SidedLocks::kReaders, {1});
+  program->Thread("writer", [=] {
+    watched->locks.Enter(SidedLocks::kWriters, {1});
+    *has_entered = true;
+    watched->locks.Leave(SidedLocks::kWriters, {1});
+  });
+  program->Thread("later reader", [=] {
+    if (watched->locks.waiting() == 0) return;
+    watched->locks.Enter(SidedLocks::kReaders, {1});
+    search::Expect(*has_entered, "who waits is overtaken");
+    watched->locks.Leave(SidedLocks::kReaders, {1});
+  });
+  program->Thread("reader",
+                  [=] { watched->locks.Leave(SidedLocks::kReaders, {1}); });
+  program->Run();
+}
+
+TEST(LocksSearchTest, WhoWaitsIsNotOvertaken) {
+  EXPECT_TRUE(SearchAll(ReadersThatComeLater).all);
+  EXPECT_FINDS(Rule::kWhoWaitsIsNotOvertaken, SearchAll(ReadersThatComeLater),
+               "who waits is overtaken");
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

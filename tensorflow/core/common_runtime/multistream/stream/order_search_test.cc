@@ -1,0 +1,236 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+// Interleavings of threads and late streams: what one group's stream reads is
+// what another one's has written, whole and in order.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/expect_finds.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/late_streams.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+using search::Expect;
+using search::Halves;
+using search::LateGpu;
+using search::LateStreamGroup;
+using search::Limits;
+using search::Program;
+using search::SearchAll;
+using search::SearchAtRandom;
+
+// Two variables of a GPU, with what is in memory, and the value of the last
+// write that has been launched.
+struct Variables {
+  explicit Variables(int groups) : late(groups) {}
+
+  LateGpu late;
+  Halves memory[2];
+  int64_t launched[2] = {0, 0};
+};
+
+void Write(Variables* all, int variable) {
+  const GpuGroups::StateKey keys[] = {static_cast<uint64_t>(variable) + 1};
+  all->late.gpu->BeginWrite(keys);
+  LateStreamGroup* leader = all->late.streams[0];
+  Halves* memory = &all->memory[variable];
+  leader->Enqueue("writes one half", [memory] { ++memory->first; });
+  leader->Enqueue("writes the other half", [memory] { ++memory->second; });
+  ++all->launched[variable];
+  all->late.gpu->EndWrite(keys);
+}
+
+// `before`: of the launched writes, it has to see at least these. The result
+// is what it has seen, once the stream has.
+std::shared_ptr<int64_t> Read(Variables* all, int group, int variable) {
+  const GpuGroups::StateKey keys[] = {static_cast<uint64_t>(variable) + 1};
+  LateStreamGroup* stream = all->late.streams[group];
+  all->late.gpu->BeginRead(stream, keys);
+  const int64_t launched = all->launched[variable];
+  Halves* memory = &all->memory[variable];
+  auto seen = std::make_shared<int64_t>(-1);
+  stream->Enqueue("reads one half", [memory, seen] { *seen = memory->first; });
+  stream->Enqueue("reads the other half", [memory, seen, launched] {
+    Expect(*seen == memory->second, "a value is read half changed");
+    Expect(*seen == launched, absl::StrCat("write ", *seen, " is read, and ",
+                                           launched, " were before it"));
+  });
+  all->late.gpu->EndRead(stream, keys);
+  return seen;
+}
+
+void OneVariable(Program* program) {
+  auto all = std::make_shared<Variables>(3);
+  all->late.AddTo(program);
+  program->Thread("writer", [all] {
+    Write(all.get(), 0);
+    Write(all.get(), 0);
+  });
+  for (int group : {1, 2}) {
+    program->Thread(absl::StrCat("reader ", group),
+                    [all, group] { Read(all.get(), group, 0); });
+  }
+  program->Run();
+}
+
+// Writers of two variables share what is noted of readers.
+void TwoVariables(Program* program) {
+  auto all = std::make_shared<Variables>(2);
+  all->late.AddTo(program);
+  Read(all.get(), 1, 0);
+  program->Thread("reader", [all] {
+    Read(all.get(), 1, 0);
+    Read(all.get(), 1, 1);
+  });
+  for (int variable : {0, 1}) {
+    program->Thread(absl::StrCat("writer of ", variable),
+                    [all, variable] { Write(all.get(), variable); });
+  }
+  program->Run();
+}
+
+void Versions(Program* program) {
+  auto all = std::make_shared<Variables>(2);
+  all->late.AddTo(program);
+  program->Thread("reader", [all] {
+    const GpuGroups::StateKey keys[] = {1};
+    const std::optional<int64_t> before = all->late.gpu->StateVersion(keys);
+    auto first = Read(all.get(), 1, 0);
+    auto second = Read(all.get(), 1, 0);
+    const std::optional<int64_t> after = all->late.gpu->StateVersion(keys);
+    all->late.streams[1]->Synchronize().IgnoreError();
+    if (!before.has_value() || before != after) return;
+    Expect(*first == *second, "one version has two values");
+  });
+  program->Thread("writer", [all] { Write(all.get(), 0); });
+  program->Run();
+}
+
+Limits OfSeconds(double seconds) {
+  Limits limits;
+  limits.seconds = seconds;
+  return limits;
+}
+Limits OfDeviations(int deviations) {
+  Limits limits;
+  limits.deviations = deviations;
+  return limits;
+}
+
+TEST(OrderSearchTest, ReadersSeeAllWritesBeforeThemAndNoneAfter) {
+  EXPECT_TRUE(SearchAll(OneVariable, OfDeviations(1)).all);
+  EXPECT_TRUE(SearchAll(TwoVariables, OfDeviations(1)).all);
+  EXPECT_TRUE(SearchAll(Versions, OfDeviations(1)).all);
+  SearchAtRandom(OneVariable, OfSeconds(2));
+  SearchAtRandom(TwoVariables, OfSeconds(2));
+  SearchAtRandom(Versions, OfSeconds(1));
+}
+
+TEST(OrderSearchTest, EachOrderOfPublicationThatIsBrokenIsFound) {
+  const char* const kWrong = "half changed|were before it";
+  EXPECT_FINDS(Rule::kPublishedIsCountedBeforeWorkIsDone,
+               SearchAtRandom(OneVariable), kWrong);
+  EXPECT_FINDS(Rule::kReadIsNotedBeforeLeaving, SearchAtRandom(OneVariable),
+               kWrong);
+  EXPECT_FINDS(Rule::kWorkIsNotedBeforeLeaving, SearchAtRandom(OneVariable),
+               kWrong);
+  EXPECT_FINDS(Rule::kReadersAreWaitedForInALock, SearchAtRandom(TwoVariables),
+               kWrong);
+  EXPECT_FINDS(Rule::kWriteIsCountedBeforeItIsMade, SearchAtRandom(Versions),
+               "one version has two values");
+}
+
+// Two readers on one group: the first one waits for the leader's work, and the
+// second one has seen that it does.
+void TwoReadersOfOneGroup(Program* program) {
+  auto all = std::make_shared<Variables>(2);
+  all->late.AddTo(program);
+  program->Thread("writer", [all] { Write(all.get(), 0); });
+  for (const char* name : {"reader", "other reader"}) {
+    program->Thread(name, [all] { Read(all.get(), 1, 0); });
+  }
+  program->Run();
+}
+
+TEST(OrderSearchTest, ReadersOfOneGroup) {
+  EXPECT_TRUE(SearchAll(TwoReadersOfOneGroup, OfDeviations(1)).all);
+  SearchAtRandom(TwoReadersOfOneGroup, OfSeconds(1));
+  EXPECT_FINDS(Rule::kSeenIsNotedAfterTheWait,
+               SearchAtRandom(TwoReadersOfOneGroup),
+               "half changed|were before it");
+}
+
+// Ops of a run at node level: two on group 1 write, and each is waited for by
+// an op on group 0, which another thread launches.
+void OpsOfARun(Program* program) {
+  struct Run {
+    LateGpu late{2};
+    StreamOrder order{late.gpu.get(), /*reduce=*/true};
+    Halves values[2];
+    std::atomic<int64_t> launched[2] = {{0}, {0}};
+  };
+  auto run = std::make_shared<Run>();
+  run->late.AddTo(program);
+  program->Thread("writes", [run] {
+    for (int i : {0, 1}) {
+      Halves* value = &run->values[i];
+      LateStreamGroup* stream = run->late.streams[1];
+      stream->Enqueue("writes one half", [value] { value->first = 1; });
+      stream->Enqueue("writes the other half", [value] { value->second = 1; });
+      run->launched[i].store(run->order.Launched(1));
+    }
+  });
+  for (const char* name : {"reads", "reads, too"}) {
+    program->Thread(name, [run] {
+      for (int i : {0, 1}) {
+        const int64_t position = run->launched[i].load();
+        if (position == 0) return;
+        run->order.WaitForTail(0, 1, position);
+        Halves* value = &run->values[i];
+        run->late.streams[0]->Enqueue("reads", [value] {
+          Expect(value->first == 1 && value->second == 1,
+                 "a value is read before it is written");
+        });
+      }
+    });
+  }
+  program->Run();
+}
+
+TEST(OrderSearchTest, WaitsThatAreLeftOut) {
+  EXPECT_TRUE(SearchAll(OpsOfARun, OfDeviations(1)).all);
+  SearchAtRandom(OpsOfARun, OfSeconds(2));
+  EXPECT_FINDS(Rule::kPositionIsReadBeforeTheEvent, SearchAtRandom(OpsOfARun),
+               "a value is read before it is written");
+  EXPECT_FINDS(Rule::kKnownAfterTheWait, SearchAtRandom(OpsOfARun),
+               "a value is read before it is written");
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

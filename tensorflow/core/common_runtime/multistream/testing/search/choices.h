@@ -1,0 +1,201 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which thread goes on, at each point where several can? Every choice in turn,
+// random ones, or those of a report.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_CHOICES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_CHOICES_H_
+
+#include <semaphore.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace search {
+
+// A thread of the program.
+struct Task {
+  int id = 0;
+  std::string name;
+  bool is_daemon = false;
+  std::function<void()> body;
+
+  sem_t turn;
+  // What it waits for; empty: it can go on.
+  std::function<bool()> ready;
+  bool may_time_out = false;
+  bool timed_out = false;
+  bool has_ended = false;
+  bool yields = false;  // lets others go on first
+  int64_t last_turn = 0;
+  int64_t made = 0;  // Shared objects
+  int64_t priority = 0;
+  // Where it is.
+  const char* operation = "begins";
+  Place place = {"", 0};
+  int64_t object = 0;
+};
+
+inline void Wait(sem_t* semaphore) {
+  while (sem_wait(semaphore) != 0) {
+  }
+}
+
+// Which of the tasks that can go on does?
+class Choices {
+ public:
+  virtual ~Choices() = default;
+  // `options`: at least two. `current`: the place among them of the task that
+  // has the turn, or -1 if it cannot go on. `operations`: so far.
+  virtual int Choose(const std::vector<Task*>& options, int current,
+                     int64_t operations) = 0;
+};
+
+// Depth first, over all executions: each continues the one before from its last
+// choice that has another option. Without a deviation the current task goes on
+// while it can, and then the first one that can.
+class AllChoices : public Choices {
+ public:
+  explicit AllChoices(int most_deviations)
+      : most_deviations_(most_deviations) {}
+
+  int Choose(const std::vector<Task*>& options, int current, int64_t) override {
+    const int usual = std::max(current, 0);
+    if (deviations_ >= most_deviations_) return usual;
+    const int count = static_cast<int>(options.size());
+    if (next_ == path_.size()) path_.push_back({count, 0});
+    Choice& choice = path_[next_++];
+    // The program does not do the same each time: as if it were another one.
+    if (choice.options != count) {
+      path_.resize(next_);
+      choice = {count, 0};
+    }
+    if (choice.chosen == 0) return usual;
+    ++deviations_;
+    return choice.chosen <= usual ? choice.chosen - 1 : choice.chosen;
+  }
+
+  // False if there is no other execution.
+  bool Next() {
+    path_.resize(next_);
+    while (!path_.empty() && path_.back().chosen + 1 == path_.back().options) {
+      path_.pop_back();
+    }
+    if (path_.empty()) return false;
+    ++path_.back().chosen;
+    next_ = 0;
+    deviations_ = 0;
+    return true;
+  }
+  void Restart() {
+    path_.clear();
+    next_ = 0;
+    deviations_ = 0;
+  }
+
+ private:
+  struct Choice {
+    int options;
+    int chosen;  // 0: the usual one
+  };
+  const int most_deviations_;
+  int deviations_ = 0;
+  std::vector<Choice> path_;
+  size_t next_ = 0;
+};
+
+// The task of the highest priority goes on. Priorities are random, and at some
+// random choices that of the current task becomes the lowest.
+class RandomChoices : public Choices {
+ public:
+  RandomChoices(uint64_t seed, int changes, int64_t choices)
+      : random_(seed), lowest_(0) {
+    for (int i = 0; i < changes; ++i) {
+      change_at_.insert(random_() % std::max<int64_t>(choices, 1));
+    }
+  }
+
+  int Choose(const std::vector<Task*>& options, int current, int64_t) override {
+    for (Task* task : options) {
+      if (task->priority == 0) task->priority = 1 + random_() % (1 << 20);
+    }
+    if (change_at_.count(choices_++) > 0 && current >= 0) {
+      options[current]->priority = --lowest_;
+    }
+    int highest = 0;
+    for (size_t i = 1; i < options.size(); ++i) {
+      if (options[i]->priority > options[highest]->priority) {
+        highest = static_cast<int>(i);
+      }
+    }
+    return highest;
+  }
+  int64_t choices() const { return choices_; }
+
+ private:
+  std::mt19937_64 random_;
+  std::set<int64_t> change_at_;
+  int64_t choices_ = 0;
+  int64_t lowest_;
+};
+
+// The switches that a report has printed: after how many operations, to which
+// task.
+class ReplayedChoices : public Choices {
+ public:
+  explicit ReplayedChoices(const char* text) {
+    while (*text != '\0') {
+      char* end;
+      const int64_t operations = std::strtoll(text, &end, 10);
+      const int task = *end == ':' ? std::strtol(end + 1, &end, 10) : -1;
+      if (task < 0)
+        Found("TFMS_SEARCH_REPLAY is not what a report has printed");
+      switches_.push_back({operations, task});
+      text = *end == ',' ? end + 1 : end;
+    }
+  }
+  int Choose(const std::vector<Task*>& options, int current,
+             int64_t operations) override {
+    if (next_ < switches_.size() && switches_[next_].first == operations) {
+      const int id = switches_[next_++].second;
+      for (size_t i = 0; i < options.size(); ++i) {
+        if (options[i]->id == id) return static_cast<int>(i);
+      }
+    }
+    return std::max(current, 0);
+  }
+
+ private:
+  std::vector<std::pair<int64_t, int>> switches_;
+  size_t next_ = 0;
+};
+
+}  // namespace search
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_CHOICES_H_

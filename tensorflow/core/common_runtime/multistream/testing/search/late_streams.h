@@ -1,0 +1,220 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+// For searches: stream groups whose work becomes visible late. Each stream is a
+// daemon of the program, and does what is enqueued in its order, at any time
+// until it has to be done. Host callbacks run on another daemon. While no
+// program runs, as when it is made ready, all is done at once.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_STREAMS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_STREAMS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
+#include "tensorflow/core/framework/allocator.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace search {
+
+class LateStreamGroup;
+
+// The end of a stream when it was recorded.
+struct LateEvent : public StreamEvent {
+  LateStreamGroup* group = nullptr;
+  int64_t position = 0;
+};
+
+class LateStreamGroup : public StreamGroup {
+ public:
+  explicit LateStreamGroup(int index) : StreamGroup(/*gpu=*/0, index) {}
+
+  void AddTo(Program* program) {
+    program->Daemon(absl::StrCat("stream ", index()), [this] { RunStream(); });
+    program->Daemon(absl::StrCat("callbacks of stream ", index()),
+                    [this] { RunCallbacks(); });
+  }
+
+  // Work of a kernel: it runs when the stream comes to it, each part as a
+  // whole. `what` outlives the program.
+  void Enqueue(const char* what, std::function<void()> work) {
+    Add({what, nullptr, 0, std::move(work)});
+  }
+  int64_t enqueued() const { return enqueued_; }
+
+  void WaitFor(StreamGroup* other) override {
+    auto* late = static_cast<LateStreamGroup*>(other);
+    Add({"waits for a stream", late, late->enqueued_, nullptr});
+  }
+  void RecordOwnEvent() override { Record(&own_event_); }
+  void WaitForOwnEventOf(StreamGroup* other) override {
+    WaitForEvent(other, &static_cast<LateStreamGroup*>(other)->own_event_);
+  }
+  std::unique_ptr<StreamEvent> NewEvent() override {
+    return std::make_unique<LateEvent>();
+  }
+  void Record(StreamEvent* event) override {
+    Touch(shared_, "records an event", TFMS_SEARCH_HERE);
+    auto* late = static_cast<LateEvent*>(event);
+    late->group = this;
+    late->position = enqueued_;
+  }
+  void WaitForEvent(StreamGroup*, StreamEvent* event) override {
+    auto* late = static_cast<LateEvent*>(event);
+    // As CUDA: what was not recorded is not waited for.
+    if (late->group == nullptr) return;
+    // Of when it is called, whatever it is recorded for later.
+    Add({"waits for an event", late->group, late->position, nullptr});
+  }
+  bool IsCompleted(StreamEvent* event) override {
+    auto* late = static_cast<LateEvent*>(event);
+    Touch(shared_, "asks for an event", TFMS_SEARCH_HERE);
+    return done_ >= late->position;
+  }
+  void ThenExecute(std::function<void()> f) override {
+    Add({"enqueues a host callback", nullptr, 0, [this, f = std::move(f)] {
+           if (!IsSearched()) return f();
+           callbacks_.push_back(f);
+         }});
+  }
+  absl::Status Synchronize() override {
+    const int64_t end = enqueued_;
+    if (IsSearched()) {
+      BlockUntil(
+          shared_, [this, end] { return done_ >= end; }, "synchronizes",
+          TFMS_SEARCH_HERE);
+    }
+    return absl::OkStatus();
+  }
+  absl::Status CopyToDevice(const void* from, void* to, size_t bytes) override {
+    return Copy("copies to the device", from, to, bytes);
+  }
+  absl::Status CopyToHost(const void* from, void* to, size_t bytes) override {
+    return Copy("copies to the host", from, to, bytes);
+  }
+  absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) override {
+    return Copy("copies on the device", from, to, bytes);
+  }
+
+ private:
+  struct Work {
+    const char* what;
+    LateStreamGroup* waits_for;
+    int64_t position;  // of waits_for
+    std::function<void()> run;
+  };
+
+  // In two halves, between which others run.
+  absl::Status Copy(const char* what, const void* from, void* to,
+                    size_t bytes) {
+    const auto part = [=](size_t begin, size_t end) {
+      Enqueue(what, [=] {
+        std::memcpy(static_cast<char*>(to) + begin,
+                    static_cast<const char*>(from) + begin, end - begin);
+      });
+    };
+    part(0, bytes / 2);
+    part(bytes / 2, bytes);
+    return absl::OkStatus();
+  }
+
+  void Add(Work work) {
+    Touch(shared_, "enqueues work", TFMS_SEARCH_HERE);
+    ++enqueued_;
+    if (IsSearched()) {
+      work_.push_back(std::move(work));
+      return;
+    }
+    ++done_;
+    if (work.run) work.run();
+  }
+
+  bool HeadIsReady() const {
+    return !work_.empty() &&
+           (work_.front().waits_for == nullptr ||
+            work_.front().waits_for->done_ >= work_.front().position);
+  }
+  void RunStream() {
+    while (BlockUntil(
+        shared_, [this] { return HeadIsReady(); }, "goes on",
+        TFMS_SEARCH_HERE)) {
+      Work work = std::move(work_.front());
+      work_.pop_front();
+      if (work.run) work.run();
+      ++done_;
+    }
+  }
+  void RunCallbacks() {
+    while (BlockUntil(
+        shared_, [this] { return !callbacks_.empty(); }, "runs a callback",
+        TFMS_SEARCH_HERE)) {
+      std::function<void()> callback = std::move(callbacks_.front());
+      callbacks_.pop_front();
+      callback();
+    }
+  }
+
+  const Shared shared_;
+  LateEvent own_event_;
+  std::deque<Work> work_;
+  std::deque<std::function<void()>> callbacks_;
+  int64_t enqueued_ = 0;
+  int64_t done_ = 0;
+};
+
+// The groups of a GPU, and their streams.
+struct LateGpu {
+  explicit LateGpu(int count) {
+    std::vector<std::unique_ptr<StreamGroup>> groups;
+    for (int i = 0; i < count; ++i) {
+      auto group = std::make_unique<LateStreamGroup>(i);
+      streams.push_back(group.get());
+      groups.push_back(std::move(group));
+    }
+    gpu = std::make_unique<GpuGroups>(std::move(groups));
+  }
+  void AddTo(Program* program) {
+    for (LateStreamGroup* stream : streams) stream->AddTo(program);
+  }
+
+  std::unique_ptr<GpuGroups> gpu;
+  std::vector<LateStreamGroup*> streams;
+};
+
+// A kernel's value of two halves: one that writes it writes both, one after the
+// other, and one that reads it wants them equal.
+struct Halves {
+  int64_t first = 0;
+  int64_t second = 0;
+};
+
+}  // namespace search
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_STREAMS_H_

@@ -1,0 +1,380 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Where do the locks and atomics of the runtime go when its interleavings are
+// searched (scheduler.h)? Here. `bazel build --config=search` includes this
+// file before every source of the runtime. It declares namespaces absl and std
+// within namespace multistream, so that `absl::Mutex` and `std::atomic` there
+// are these, and all other names those of the real namespaces. The sources stay
+// as they are.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_SEAM_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_SEAM_H_
+
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+#include <deque>
+#include <functional>
+#include <thread>
+
+#include "absl/base/const_init.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
+#include "tensorflow/core/platform/mutex.h"
+
+// util/rules.h: each rule may be broken.
+#define TFMS_SEARCHED 1
+
+#define TFMS_HERE                                  \
+  ::tensorflow::multistream::search::Place place = \
+      ::tensorflow::multistream::search::Place {   \
+    __builtin_FILE(), __builtin_LINE()             \
+  }
+
+namespace tensorflow {
+namespace multistream {
+namespace search {
+
+// Whether one that writes, or several that read, have it.
+class LockState {
+ public:
+  void Lock(Place place) {
+    Block([this] { return !writer_ && readers_ == 0; }, "locks", place);
+    writer_ = true;
+  }
+  void LockShared(Place place) {
+    Block([this] { return !writer_; }, "locks to read", place);
+    ++readers_;
+  }
+  bool TryLock(Place place) {
+    Touch(shared_, "tries to lock", place);
+    if (writer_ || readers_ > 0) return false;
+    return writer_ = true;
+  }
+  void Unlock() { writer_ = false; }
+  void UnlockShared() { --readers_; }
+  bool IsLocked() const { return writer_ || readers_ > 0; }
+  const Shared& shared() const { return shared_; }
+
+ private:
+  void Block(const std::function<bool()>& ready, const char* operation,
+             Place place) {
+    if (IsSearched()) {
+      BlockUntil(shared_, ready, operation, place);
+    } else if (!ready()) {
+      Found("a lock is held by a thread that has ended, or by nobody");
+    }
+  }
+
+  Shared shared_;
+  bool writer_ = false;
+  int readers_ = 0;
+};
+
+inline int ClockGetTime(timespec* now) {
+  const int64_t nanos = Clock();
+  now->tv_sec = nanos / 1'000'000'000;
+  now->tv_nsec = nanos % 1'000'000'000;
+  return 0;
+}
+
+// Of a lock of TensorFlow's, by its address.
+LockState& StateOf(const void* mutex);
+
+}  // namespace search
+
+namespace absl {
+
+using namespace ::absl;  // NOLINT: all but what is below is Abseil's
+
+class ABSL_LOCKABLE Mutex {
+ public:
+  Mutex() = default;
+  explicit Mutex(ConstInitType) {}
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
+  void Lock(TFMS_HERE) ABSL_EXCLUSIVE_LOCK_FUNCTION() { state_.Lock(place); }
+  void Unlock() ABSL_UNLOCK_FUNCTION() { state_.Unlock(); }
+  void lock(TFMS_HERE) ABSL_EXCLUSIVE_LOCK_FUNCTION() { state_.Lock(place); }
+  void unlock() ABSL_UNLOCK_FUNCTION() { state_.Unlock(); }
+  bool TryLock(TFMS_HERE) ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
+    return state_.TryLock(place);
+  }
+  void ReaderLock(TFMS_HERE) ABSL_SHARED_LOCK_FUNCTION() {
+    state_.LockShared(place);
+  }
+  void ReaderUnlock() ABSL_UNLOCK_FUNCTION() { state_.UnlockShared(); }
+  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {
+    if (!state_.IsLocked()) search::Found("a mutex is to be held, and is not");
+  }
+
+ private:
+  friend class CondVar;
+  search::LockState state_;
+};
+
+class ABSL_SCOPED_LOCKABLE MutexLock {
+ public:
+  explicit MutexLock(Mutex* mu, TFMS_HERE) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu)
+      : mu_(mu) {
+    mu_->Lock(place);
+  }
+  ~MutexLock() ABSL_UNLOCK_FUNCTION() { mu_->Unlock(); }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+ private:
+  Mutex* const mu_;
+};
+
+class ABSL_SCOPED_LOCKABLE ReaderMutexLock {
+ public:
+  explicit ReaderMutexLock(Mutex* mu, TFMS_HERE) ABSL_SHARED_LOCK_FUNCTION(mu)
+      : mu_(mu) {
+    mu_->ReaderLock(place);
+  }
+  ~ReaderMutexLock() ABSL_UNLOCK_FUNCTION() { mu_->ReaderUnlock(); }
+  ReaderMutexLock(const ReaderMutexLock&) = delete;
+  ReaderMutexLock& operator=(const ReaderMutexLock&) = delete;
+
+ private:
+  Mutex* const mu_;
+};
+
+// Signal wakes the thread that has waited longest; none wakes by itself.
+class CondVar {
+ public:
+  void Wait(Mutex* mu, TFMS_HERE) { WaitFor(mu, false, place); }
+  // True if the time has passed.
+  bool WaitWithTimeout(Mutex* mu, Duration, TFMS_HERE) {
+    return WaitFor(mu, true, place);
+  }
+  bool WaitWithDeadline(Mutex* mu, Time, TFMS_HERE) {
+    return WaitFor(mu, true, place);
+  }
+  void Signal(TFMS_HERE) {
+    search::Touch(shared_, "signals", place);
+    WakeOne();
+  }
+  void SignalAll(TFMS_HERE) {
+    search::Touch(shared_, "signals", place);
+    while (!waiting_.empty()) WakeOne();
+  }
+
+ private:
+  void WakeOne() {
+    if (waiting_.empty()) return;
+    *waiting_.front() = true;
+    waiting_.pop_front();
+  }
+  bool WaitFor(Mutex* mu, bool may_time_out, search::Place place) {
+    search::Touch(shared_, "is about to wait", place);
+    bool signalled = false;
+    waiting_.push_back(&signalled);
+    mu->state_.Unlock();
+    // What it waits for is the mutex's, so that this is what it touches.
+    const bool woken = search::BlockUntil(
+        mu->state_.shared(),
+        [&] { return signalled && !mu->state_.IsLocked(); }, "waits", place,
+        may_time_out);
+    for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
+      if (*it != &signalled) continue;
+      waiting_.erase(it);
+      break;
+    }
+    mu->state_.Lock(place);
+    return !woken;
+  }
+
+  search::Shared shared_;
+  std::deque<bool*> waiting_;
+};
+
+class Notification {
+ public:
+  void Notify(TFMS_HERE) {
+    search::Touch(shared_, "notifies", place);
+    notified_ = true;
+  }
+  bool HasBeenNotified(TFMS_HERE) const {
+    search::Touch(shared_, "looks for a notification", place);
+    return notified_;
+  }
+  void WaitForNotification(TFMS_HERE) const {
+    if (search::IsSearched()) {
+      search::BlockUntil(
+          shared_, [this] { return notified_; }, "waits", place);
+    } else if (!notified_) {
+      search::Found("nobody is left to notify");
+    }
+  }
+
+ private:
+  search::Shared shared_;
+  bool notified_ = false;
+};
+
+inline Time Now() { return UnixEpoch() + Nanoseconds(search::Clock()); }
+inline void SleepFor(Duration time, TFMS_HERE) {
+  search::Sleep(ToInt64Nanoseconds(time), place);
+}
+
+}  // namespace absl
+
+namespace std {
+
+using namespace ::std;  // NOLINT: all but what is below is the standard's
+
+// A relaxed operation is none of a protocol: figures, and what is checked again
+// under a lock.
+template <class T>
+class atomic {
+ public:
+  atomic() = default;
+  atomic(T value) : value_(value) {}  // NOLINT: as the standard's
+  atomic(const atomic&) = delete;
+  atomic& operator=(const atomic&) = delete;
+
+  T load(memory_order order = memory_order_seq_cst, TFMS_HERE) const {
+    Touch("loads", order, place);
+    return value_;
+  }
+  void store(T value, memory_order order = memory_order_seq_cst, TFMS_HERE) {
+    Touch("stores", order, place);
+    value_ = value;
+  }
+  T exchange(T value, memory_order order = memory_order_seq_cst, TFMS_HERE) {
+    Touch("exchanges", order, place);
+    return ::std::exchange(value_, value);
+  }
+  bool compare_exchange_strong(T& expected, T value,
+                               memory_order order = memory_order_seq_cst,
+                               memory_order = memory_order_seq_cst, TFMS_HERE) {
+    Touch("compares", order, place);
+    if (value_ == expected) {
+      value_ = value;
+      return true;
+    }
+    expected = value_;
+    return false;
+  }
+  bool compare_exchange_weak(T& expected, T value,
+                             memory_order order = memory_order_seq_cst,
+                             memory_order other = memory_order_seq_cst,
+                             TFMS_HERE) {
+    return compare_exchange_strong(expected, value, order, other, place);
+  }
+  template <class D>
+  T fetch_add(D more, memory_order order = memory_order_seq_cst, TFMS_HERE) {
+    Touch("adds", order, place);
+    const T before = value_;
+    value_ += more;
+    return before;
+  }
+  template <class D>
+  T fetch_sub(D less, memory_order order = memory_order_seq_cst, TFMS_HERE) {
+    Touch("subtracts", order, place);
+    const T before = value_;
+    value_ -= less;
+    return before;
+  }
+  operator T() const { return load(); }  // NOLINT: as the standard's
+  T operator=(T value) {
+    store(value);
+    return value;
+  }
+  T operator++() { return fetch_add(1) + 1; }
+  T operator++(int) { return fetch_add(1); }
+  T operator--() { return fetch_sub(1) - 1; }
+  T operator+=(T more) { return fetch_add(more) + more; }
+
+ private:
+  void Touch(const char* operation, memory_order order,
+             search::Place place) const {
+    if (order != memory_order_relaxed) {
+      search::Touch(shared_, operation, place);
+    }
+  }
+
+  search::Shared shared_;
+  T value_{};
+};
+
+namespace this_thread {
+using namespace ::std::this_thread;  // NOLINT
+inline void yield(TFMS_HERE) { search::Yield(place); }
+}  // namespace this_thread
+
+}  // namespace std
+
+// Of TensorFlow's own locks, what our code takes: variables'. (Their names are
+// macros with an argument there.)
+namespace search {
+
+class ABSL_SCOPED_LOCKABLE VariableLock {
+ public:
+  explicit VariableLock(::tensorflow::mutex& mu, TFMS_HERE)
+      ABSL_EXCLUSIVE_LOCK_FUNCTION(mu)
+      : state_(StateOf(&mu)) {
+    state_.Lock(place);
+  }
+  ~VariableLock() ABSL_UNLOCK_FUNCTION() { state_.Unlock(); }
+
+ private:
+  LockState& state_;
+};
+
+class ABSL_SCOPED_LOCKABLE SharedVariableLock {
+ public:
+  explicit SharedVariableLock(::tensorflow::mutex& mu, TFMS_HERE)
+      ABSL_SHARED_LOCK_FUNCTION(mu)
+      : state_(StateOf(&mu)) {
+    state_.LockShared(place);
+  }
+  ~SharedVariableLock() ABSL_UNLOCK_FUNCTION() { state_.UnlockShared(); }
+
+ private:
+  LockState& state_;
+};
+
+}  // namespace search
+
+using mutex_lock = search::VariableLock;
+using tf_shared_lock = search::SharedVariableLock;
+
+// As util/spin.h calls them.
+inline int sched_yield(TFMS_HERE) {
+  search::Yield(place);
+  return 0;
+}
+// Its argument's type makes the compiler look for the C library's, too.
+#define clock_gettime(clock, now) \
+  ::tensorflow::multistream::search::ClockGetTime(now)
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#undef TFMS_HERE
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_SEAM_H_

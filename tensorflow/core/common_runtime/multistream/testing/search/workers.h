@@ -1,0 +1,89 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which threads of the operating system run the tasks of an execution?
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_WORKERS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_WORKERS_H_
+
+#include <semaphore.h>
+#include <unistd.h>
+
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/testing/search/choices.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace search {
+
+// Threads of the operating system, which tasks are run on one after the other.
+class Workers {
+ public:
+  // `run` runs a task whose turn has come, to its end.
+  explicit Workers(void (*run)(Task*)) : run_(run) {}
+
+  void Start(Task* task) {
+    // A forked child, as gtest's death tests are, has none of the threads.
+    if (getpid() != process_) {
+      for (auto* workers : {&idle_, &busy_}) {
+        for (auto& worker : *workers) worker.release();
+        workers->clear();
+      }
+      process_ = getpid();
+    }
+    if (idle_.empty()) {
+      auto worker = std::make_unique<Worker>();
+      sem_init(&worker->started, 0, 0);
+      std::thread([this, worker = worker.get()] { Work(worker); }).detach();
+      idle_.push_back(std::move(worker));
+    }
+    busy_.push_back(std::move(idle_.back()));
+    idle_.pop_back();
+    busy_.back()->task = task;
+    sem_post(&busy_.back()->started);
+  }
+  // All tasks have ended.
+  void Rest() {
+    for (auto& worker : busy_) idle_.push_back(std::move(worker));
+    busy_.clear();
+  }
+
+ private:
+  struct Worker {
+    sem_t started;
+    Task* task = nullptr;
+  };
+  void Work(Worker* worker) {
+    while (true) {
+      Wait(&worker->started);
+      // The task may be gone after it.
+      run_(worker->task);
+    }
+  }
+
+  void (*const run_)(Task*);
+  std::vector<std::unique_ptr<Worker>> idle_, busy_;
+  pid_t process_ = getpid();
+};
+
+}  // namespace search
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_WORKERS_H_
