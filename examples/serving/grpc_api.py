@@ -25,6 +25,7 @@ import grpc
 from google.protobuf import wrappers_pb2
 from grpc_guard import RefuseBrokenMessages
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_paths import add_service, path_proof_server, start
 from loaded_model import Arrays, Signature
 from model_versions import Model
 from predict_calls import Calls, lease, no_such_method
@@ -245,7 +246,8 @@ class GrpcServer:
         handshake_seconds: float,
         certificate: tuple[bytes, bytes] | None,
     ) -> None:
-        self._server = grpc.aio.server(
+        self._server = path_proof_server(
+            lambda: calls.metrics.answered("", "unknown", "UNIMPLEMENTED", 0),
             interceptors=[
                 RefuseBrokenMessages(
                     lambda method: calls.metrics.answered("", method, "INVALID_ARGUMENT", 0)
@@ -261,12 +263,16 @@ class GrpcServer:
                 ("grpc.max_concurrent_streams", _MOST_STREAMS),  # of a connection
             ),
         )
-        prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-            PredictionService(calls, most_bytes), self._server
-        )
-        model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(calls), self._server)
         self._health = _Health()
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        for add, servicer in (
+            (
+                prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server,
+                PredictionService(calls, most_bytes),
+            ),
+            (model_service_pb2_grpc.add_ModelServiceServicer_to_server, ModelService(calls)),
+            (health_pb2_grpc.add_HealthServicer_to_server, self._health),
+        ):
+            add_service(self._server, add, servicer)
         try:
             if certificate is None:
                 self.port = self._server.add_insecure_port(address)
@@ -279,10 +285,22 @@ class GrpcServer:
             raise OSError(f"gRPC cannot listen on {address}")
 
     async def start(self) -> None:
-        """Begins to answer."""
+        """Begins to answer.
+
+        Raises:
+          OSError: the installed grpcio does not fit.
+        """
         for service in ("tensorflow.serving.PredictionService", "tensorflow.serving.ModelService"):
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
-        await self._server.start()
+        await start(self._server)
+
+    async def ended(self) -> None:
+        """Returns when the server accepts no more calls, whether it was told to or has failed.
+
+        Raises:
+          Exception: what made it fail.
+        """
+        await self._server.wait_for_termination()
 
     async def not_serving(self) -> None:
         """Says NOT_SERVING to those who ask for the server's health."""

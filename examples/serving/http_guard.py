@@ -137,6 +137,11 @@ class HttpServer:
                 raise OSError("REST has ended before it began to answer")
             await asyncio.sleep(0.01)
 
+    async def ended(self) -> None:
+        """Returns when the server accepts no more requests, whether told to or failed."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
     async def stop(self, until: float) -> None:
         """Takes no more connections, and lets the requests in flight end.
 

@@ -88,7 +88,11 @@ def _allow_many_connections() -> None:
 
 
 async def _serve(options: Options, models: Models, queue: CallQueue) -> None:
-    """Answers until SIGTERM or SIGINT, and then until all calls in flight are answered."""
+    """Answers until SIGTERM or SIGINT, and then until all calls in flight are answered.
+
+    Raises:
+      OSError: a port cannot be listened on, or was closed by a fault.
+    """
     metrics = ServerMetrics(
         lambda: queue.running,
         lambda: queue.waiting,
@@ -131,13 +135,24 @@ async def _serve(options: Options, models: Models, queue: CallQueue) -> None:
         f"ready: gRPC on {host}:{grpc_server.port}, REST on {scheme}://{host}:{http_server.port}",
         flush=True,
     )
-    await stopped.wait()
+    ended = {
+        asyncio.ensure_future(waits): what
+        for what, waits in (
+            ("", stopped.wait()),
+            ("gRPC", grpc_server.ended()),
+            ("REST", http_server.ended()),
+        )
+    }
+    await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED)
+    failed = [what for waits, what in ended.items() if what and waits.done()]
     until = time.monotonic() + options.grace
     await grpc_server.not_serving()
     await calls.drain(until)
     await asyncio.gather(grpc_server.stop(until), http_server.stop(until))
     answered = ", ".join(f"{status} {n}" for status, n in sorted(metrics.statuses.items()))
     logging.info("calls answered: %s", answered or "none")
+    if failed:  # half a server that lives on would never be started again
+        raise OSError(f"{' and '.join(failed)} failed, and its port is closed: start it again")
 
 
 def main() -> None:

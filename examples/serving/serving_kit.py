@@ -119,12 +119,18 @@ def make_models(folder: pathlib.Path) -> dict[str, Any]:
 class Server:
     """A model server in a process of its own, and clients of it."""
 
-    def __init__(self, *options: str, log: pathlib.Path, **variables: str) -> None:
+    def __init__(
+        self,
+        *options: str,
+        log: pathlib.Path,
+        program: pathlib.Path = FOLDER / "model_server.py",
+        **variables: str,
+    ) -> None:
         self.log = log
         self.options = options
         with log.open("w") as file:
             self.process = subprocess.Popen(
-                [sys.executable, str(FOLDER / "model_server.py"), *options],
+                [sys.executable, str(program), *options],
                 env=environment(TF_GPU_STREAM_GROUP_COUNT=str(GROUPS), **variables),
                 stdout=file,
                 stderr=subprocess.STDOUT,
@@ -192,9 +198,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(*options: str, log: pathlib.Path, **variables: str) -> Iterator[Server]:
+def serving(*options: str, log: pathlib.Path, **more: Any) -> Iterator[Server]:
     """A server that is ready, on ports that the system chose."""
-    server = Server(*options, "--port=0", "--rest-port=0", log=log, **variables)
+    server = Server(*options, "--port=0", "--rest-port=0", log=log, **more)
     try:
         yield server.wait()
     finally:
