@@ -348,12 +348,10 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
     status = recording_->Launch(with_branches);
     DropVariables();
     if (!status.ok() && step_.changes_variables) {
-      // It may have changed some of them: it is not to run again.
-      const absl::Status failed = absl::InternalError(
-          absl::StrCat("a captured step that changes variables has failed: ",
-                       status.message()));
+      // It may have changed some of them: it is not to run again. The error is
+      // the op's own, as it is where the step is not recorded.
       group_->WhenCompleted(
-          Finish(call, failed, std::nullopt, copies, launched),
+          Finish(call, status, std::nullopt, copies, launched),
           /*host_waits=*/true);
       return true;
     }
