@@ -1,0 +1,249 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+r"""Trains the same variables from many threads with captured steps: is any update lost?
+
+Each round draws from the seed 2 to 8 threads, functions (gradient descent, momentum, Adagrad, Adam,
+Keras's optimizers, scattered updates, loops) and numbers of rows, all on the same variables. Beside
+them variables are read, assigned and restored from checkpoints, values are kept, steps fail,
+functions are made and dropped, and recordings are evicted. All counts have to be exact, each value
+that is read whole and in order. A part of each round has one order of steps, done by threads in
+turn: results and variables have the bits of one thread's without capture.
+
+    python benchmarks/captured_updates.py                       # an emulated GPU: a few seconds
+    python benchmarks/captured_updates.py --gpu --steps 10000000 --seed 1
+
+Variables of TensorFlow's that are not set are drawn from the seed. Prints a line of JSON at the
+end; runs with other seeds add up.
+
+Exit status: 0; 1 if anything is wrong, fails or hangs; 2 if the command line is not understood.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from option_types import whole
+
+HANG_SECONDS = 180
+ORDERED = 0.02  # of a round's steps, as many again are in order
+# Between two things that disturb: often, so that hardly a step is replayed, or now and then.
+PACES = (0.002, 0.02, 0.05, 0.2)
+FEWEST_ORDERED, MOST_ORDERED = 50, 3000
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    add = parser.add_argument
+    add("--gpu", action="store_true", help="use the GPU, not an emulated one")
+    add("--steps", type=whole(1, 10**9), default=4000, help="of training, in all [4000]")
+    add("--minutes", type=float, default=float("inf"), help="end after them [do all steps]")
+    add("--seed", type=whole(0, 10**9), default=1, help="draws everything [1]")
+    add("--round-steps", type=whole(1, 10**6), default=100_000, help="of a round [100000]")
+    return parser.parse_args(arguments)
+
+
+def set_environment(options: argparse.Namespace) -> None:
+    """Sets what is not set, before TensorFlow is imported."""
+    draw = random.Random(f"{options.seed}:environment")
+    drawn = {
+        "TF_GPU_STREAM_GROUP_COUNT": draw.choice("1248"),
+        "TF_MULTI_STREAM_CAPTURE": "auto",
+        # As small as that, some recordings are evicted all the time.
+        "TF_MULTI_STREAM_CAPTURE_MB": draw.choice("12"),
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+    }
+    if options.gpu:
+        drawn["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
+    else:
+        drawn["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
+    for name, value in drawn.items():
+        os.environ.setdefault(name, value)
+
+
+class Rates:
+    """Steps a second, of each whole second; and whether any are done at all."""
+
+    def __init__(self) -> None:
+        self.of_seconds: list[float] = []
+        self._last = 0
+        self._began = self._progress = time.monotonic()
+        self._first = True
+
+    def begin(self) -> None:
+        """A round begins; its first second is not counted."""
+        self._last = 0
+        self._began = self._progress = time.monotonic()
+        self._first = True
+
+    def watch(self, done: int) -> None:
+        """Looks at how many steps of the round have been done.
+
+        A process that hangs is ended, after it has written where its threads are.
+        """
+        now = time.monotonic()
+        if done != self._last:
+            self._progress = now
+        elif now - self._progress > HANG_SECONDS:
+            print(f"no step has ended for {HANG_SECONDS} s", file=sys.stderr, flush=True)
+            faulthandler.dump_traceback()
+            os._exit(1)
+        if now - self._began < 1.0:
+            return
+        if not self._first:
+            self.of_seconds.append((done - self._last) / (now - self._began))
+        self._first = False
+        self._began, self._last = now, done
+
+    def summary(self) -> dict[str, float]:
+        """Slowest, median and quickest."""
+        rates = self.of_seconds or [0.0]
+        figures = {"min": min(rates), "median": statistics.median(rates), "max": max(rates)}
+        return {name: round(value, 1) for name, value in figures.items()}
+
+
+class Run:
+    """All rounds of a process.
+
+    Args:
+        options: of the command line.
+        folder: for checkpoints.
+    """
+
+    def __init__(self, options: argparse.Namespace, folder: str) -> None:
+        # Once the environment has been set.
+        import updated_variables  # noqa: PLC0415
+        import updating_threads  # noqa: PLC0415
+
+        self._options = options
+        self._deadline = time.monotonic() + 60 * options.minutes
+        inputs = updated_variables.make_inputs(options.seed)
+        self._inputs_of_rows = updated_variables.INPUTS
+        self._captured, self._plain = (
+            updating_threads.Callables(updated_variables.Variables(mode, folder), inputs)
+            for mode in ("auto", "off")
+        )
+        self._failing = {k for k in updating_threads.FAILING if self._plain.fails(k)}
+        self.rates = Rates()
+        self.counts: Counter[str] = Counter(lost=0, errors=0)
+        self.problems: list[str] = []
+
+    def run(self) -> None:
+        """Runs rounds until all steps are done, or time is up, or something is wrong."""
+        number = 0
+        while (
+            self.counts["steps"] < self._options.steps
+            and (time.monotonic() < self._deadline or not number)
+            and not self.problems
+        ):
+            self._round(number)
+            number += 1
+        self.counts["rounds"] = number
+
+    def _round(self, number: int) -> None:
+        import updates_in_order  # noqa: PLC0415
+        import updating_threads  # noqa: PLC0415
+
+        seed = f"{self._options.seed}:{number}"
+        draw = random.Random(seed)
+        threads = draw.randint(2, 8)
+        names = self._captured.variables.function_names
+        functions = sorted(draw.sample(range(len(names)), draw.randint(3, len(names))))
+        rows = len(self._captured.inputs) // self._inputs_of_rows
+        chosen = draw.sample(range(rows), draw.randint(2, rows))
+        inputs = [r * self._inputs_of_rows + i for r in chosen for i in range(self._inputs_of_rows)]
+        restore = draw.random() < 0.5
+        pace = draw.choice(PACES)
+        steps = min(self._options.round_steps, self._options.steps - self.counts["steps"])
+        print(
+            f"round {number}: {threads} threads, {len(chosen)} batch sizes, pace {pace} s,"
+            f" {', '.join(names[f] for f in functions)}",
+            file=sys.stderr,
+            flush=True,
+        )
+        self._captured.variables.restart(restore)
+        together = updating_threads.Together(
+            self._captured, threads, functions, inputs, seed, self._failing, pace
+        )
+        self.rates.begin()
+        together.run(steps, self._deadline, lambda: self.rates.watch(together.done))
+        self.counts.update(together.counts)
+        self.counts["steps"] += int(together.calls.sum())
+        problems = together.problems
+        if not problems.number:
+            ordered = max(FEWEST_ORDERED, min(MOST_ORDERED, int(ORDERED * together.done)))
+            actions = updates_in_order.draw_actions(seed, ordered, functions, inputs)
+            updates_in_order.compare(self._captured, self._plain, actions, threads, seed, problems)
+            self.counts["steps_in_order"] += ordered
+        self.counts["wrong"] += problems.number
+        self.problems += [f"seed {seed}: {example}" for example in problems.examples]
+
+    def report(self) -> dict[str, Any]:
+        """What is printed."""
+        import tensorflow as tf  # noqa: PLC0415
+
+        stats = tf.cuda.stream_stats()
+        counts = self.counts
+        replayed = sum(group.steps_replayed for group in stats)
+        started = sum(group.steps_started for group in stats)
+        made = sum(group.recordings_made for group in stats)
+        settings = ("TF_GPU_STREAM_GROUP_COUNT", "TF_MULTI_STREAM_CAPTURE_MB")
+        gpu = tf.config.list_physical_devices("GPU")[0]
+        return {
+            "seed": self._options.seed,
+            "gpu": tf.config.experimental.get_device_details(gpu).get("device_name", "emulated"),
+            **{name: os.environ[name] for name in settings},
+            **counts,
+            "replayed": replayed,
+            "replayed_of_all_steps": round(replayed / max(1, started), 4),
+            "replayed_training_at_least": max(0, replayed - counts["captured_reads"]),
+            "recordings_made": made,
+            "recordings_evicted": made - sum(group.recordings for group in stats),
+            "steps_per_second": self.rates.summary(),
+        }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit status."""
+    options = parse_arguments(arguments)
+    set_environment(options)
+    faulthandler.enable()
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        run = Run(options, folder)
+        run.run()
+        seconds = round(time.monotonic() - began, 1)
+    print(json.dumps({"seconds": seconds, **run.report()}), flush=True)
+    for problem in run.problems:
+        print(f"WRONG: {problem}", file=sys.stderr, flush=True)
+    return 1 if run.problems else 0
+
+
+if __name__ == "__main__":
+    status = main()
+    # Python's own clean-up is not to wait for threads of TensorFlow's.
+    sys.stdout.flush()
+    os._exit(status)

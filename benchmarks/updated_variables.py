@@ -1,0 +1,342 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""What captured_updates.py runs: variables, and the functions that train them.
+
+A function's sums are of whole numbers that a float holds exactly, so that each variable has one
+right value for a number of calls of each function, whatever their order. Layers, which floats
+train, have one for an order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+GPU = "/GPU:0"
+WIDTH, COPIES, TABLE_ROWS, WIDE = 16, 32, 24, 2048
+BATCHES = (1, 2, 4, 8, 12, 16, 24, 32)
+INPUTS = 3  # of each number of rows
+RATE = 0.001
+SPECS = [tf.TensorSpec([None, WIDTH], name="x"), tf.TensorSpec([None], tf.int64, name="ids")]
+
+
+@dataclasses.dataclass(frozen=True)
+class Input:
+    """What a step takes.
+
+    Args:
+        x: whole numbers, of each column of which the sum is small.
+        ids: rows of a table, of which some may be equal.
+    """
+
+    x: np.ndarray
+    ids: np.ndarray
+
+    @property
+    def sums(self) -> np.ndarray:
+        """The sum of each column."""
+        return self.x.sum(axis=0).astype(np.int64)
+
+
+def make_inputs(seed: int) -> list[Input]:
+    """Draws inputs, `INPUTS` of each of the `BATCHES`."""
+    draw = np.random.default_rng(seed)
+    inputs = []
+    for rows in BATCHES:
+        for _ in range(INPUTS):
+            x = draw.integers(-3, 4, [rows, WIDTH])
+            x[-1] += draw.integers(-2, 3, WIDTH) - x.sum(axis=0)
+            ids = draw.integers(0, TABLE_ROWS, rows)
+            inputs.append(Input(x.astype(np.float32), ids.astype(np.int64)))
+    return inputs
+
+
+class Variables:
+    """Variables with their start, and the functions that change them.
+
+    Args:
+        mode: of `tf.cuda.captured` for all functions.
+        folder: for a checkpoint.
+    """
+
+    def __init__(self, mode: str, folder: str) -> None:
+        self._mode = mode
+        self.folder = folder
+        draw = np.random.default_rng(7)
+        with tf.device(GPU):
+            # Exact, each in the way of one function.
+            self.count = tf.Variable(tf.zeros([COPIES]))
+            self.count64 = tf.Variable(tf.zeros([4], tf.int64))
+            self.sums = tf.Variable(tf.zeros([WIDTH, 4]))
+            self.momentum = tf.Variable(tf.zeros([WIDTH, 4]))
+            self.squares = tf.Variable(tf.zeros([WIDTH, 4]))
+            self.table = tf.Variable(tf.zeros([TABLE_ROWS, 4]))
+            self.looped = tf.Variable(tf.zeros([WIDTH, 4]))
+            self.wide = tf.Variable(tf.zeros([WIDTH, WIDE]))
+            self.before, self.after = (tf.Variable(tf.zeros([COPIES])) for _ in range(2))
+            # Given other values all the time, each of which is all one number.
+            self.given = tf.Variable(tf.zeros([COPIES]))
+            # Of floats: one value for an order.
+            self.moved, self.divided = (tf.Variable(tf.zeros([WIDTH, 4])) for _ in range(2))
+            shapes = ([WIDTH, WIDTH], [WIDTH], [WIDTH, 4])
+            self.layers = [
+                tf.Variable((draw.normal(size=shape) / 4).astype(np.float32)) for shape in shapes
+            ]
+            self.first, self.second = (
+                [tf.Variable(tf.zeros(shape)) for shape in shapes] for _ in range(2)
+            )
+            self.average = tf.Variable(tf.zeros(shapes[0]))
+            self.keras = [
+                tf.keras.optimizers.SGD(RATE, momentum=0.9),
+                tf.keras.optimizers.Adam(RATE),
+            ]
+            for optimizer in self.keras:
+                optimizer.build(self.layers)
+        self.all = [
+            *(self.count, self.count64, self.sums, self.momentum, self.squares, self.table),
+            *(self.looped, self.wide, self.before, self.after, self.given, self.moved),
+            *(self.divided, *self.layers, *self.first, *self.second, self.average),
+            *(getattr(v, "value", v) for optimizer in self.keras for v in optimizer.variables),
+        ]
+        with tf.device(GPU):
+            self.start = [tf.identity(variable) for variable in self.all]
+        self._checkpoint = tf.train.Checkpoint(variables=self.all)
+        self._path = self._checkpoint.write(os.path.join(folder, f"start_{mode}"))
+        self.function_names = list(self._updates())
+        self.functions = [self.new_function(i) for i in range(len(self.function_names))]
+        self.fail = self._make_fail()
+        self.look = self.marked(self._look, [])
+
+    def restart(self, restore: bool) -> None:
+        """Gives all variables the values that they had at the start.
+
+        Args:
+            restore: from a checkpoint; otherwise by assigning them.
+        """
+        with tf.device(GPU):
+            if restore:
+                self._checkpoint.read(self._path).assert_consumed()
+                return
+            for variable, value in zip(self.all, self.start, strict=True):
+                variable.assign(value)
+
+    def values(self) -> list[np.ndarray]:
+        """All variables, read one after another."""
+        with tf.device(GPU):
+            return [variable.numpy() for variable in self.all]
+
+    def marked(self, function: Callable[..., Any], specs: Sequence[Any] = SPECS) -> Any:
+        """Makes a function that is captured, or not, on the GPU."""
+
+        @tf.function(input_signature=list(specs), autograph=False)
+        def placed(*arguments: Any) -> Any:
+            with tf.device(GPU):
+                return function(*arguments)
+
+        return tf.cuda.captured(mode=self._mode)(placed)
+
+    def new_function(self, number: int) -> Any:
+        """A step: an update, the counts, and the numbers that tell whether all was in order."""
+        update = self._updates()[self.function_names[number]]
+
+        def step(x: Any, ids: Any) -> Any:
+            loss = update(x, ids)
+            self.given.assign_add(tf.ones([COPIES]))
+            self.count64.assign_add(tf.ones([4], tf.int64))
+            self.count.assign_add(tf.ones([COPIES]))
+            return tf.concat([self.count.read_value(), [loss]], axis=0)
+
+        return self.marked(step)
+
+    def _updates(self) -> dict[str, Callable[[Any, Any], Any]]:
+        """How each function changes variables; gives a number that depends on their values."""
+        return {
+            "sgd": self._sgd,
+            "momentum": self._momentum,
+            "adagrad": self._adagrad,
+            "adam": self._adam,
+            "keras_momentum": lambda x, _: self._apply(self.keras[0], x),
+            "keras_adam": lambda x, _: self._apply(self.keras[1], x),
+            "rows": self._rows,
+            "loop": self._loop,
+            "wide": self._wide,
+            "average": self._average,
+        }
+
+    def _whole_gradient(self, x: Any, weights: Any) -> Any:
+        """A gradient of whole numbers: the sums of the columns of `x`."""
+        with tf.GradientTape() as tape:
+            value = tf.reduce_sum(x @ weights)
+        return tape.gradient(value, weights)
+
+    def _gradients(self, x: Any) -> tuple[Any, Any]:
+        with tf.GradientTape() as tape:
+            w, b, v = self.layers
+            loss = 0.01 * tf.reduce_sum(tf.square(tf.tanh(0.1 * x @ w + b) @ v - 0.5))
+        return loss, tape.gradient(loss, self.layers)
+
+    def _sgd(self, x: Any, ids: Any) -> Any:
+        del ids
+        gradient = self._whole_gradient(x, self.sums)
+        self.sums.assign_sub(gradient)
+        return gradient[0, 0]
+
+    def _momentum(self, x: Any, ids: Any) -> Any:
+        """TensorFlow's own op; with a momentum of 1 its slot is a sum."""
+        del ids
+        gradient = self._whole_gradient(x, self.moved)
+        tf.raw_ops.ResourceApplyMomentum(
+            var=self.moved.handle,
+            accum=self.momentum.handle,
+            lr=RATE,
+            grad=gradient,
+            momentum=1.0,
+            use_locking=True,
+        )
+        return gradient[0, 0]
+
+    def _adagrad(self, x: Any, ids: Any) -> Any:
+        """Its slot is a sum of squares."""
+        del ids
+        gradient = self._whole_gradient(x, self.divided)
+        tf.raw_ops.ResourceApplyAdagradV2(
+            var=self.divided.handle,
+            accum=self.squares.handle,
+            lr=RATE,
+            epsilon=1e-7,
+            grad=gradient,
+            use_locking=True,
+        )
+        return gradient[0, 0]
+
+    def _adam(self, x: Any, ids: Any) -> Any:
+        """Adam, without its correction, of assignments."""
+        del ids
+        loss, gradients = self._gradients(x)
+        for w, g, m, v in zip(self.layers, gradients, self.first, self.second, strict=True):
+            m.assign(0.9 * m + 0.1 * g)
+            v.assign_add(0.01 * (tf.square(g) - v))
+            w.assign_sub(RATE * m / (tf.sqrt(tf.abs(v)) + 0.001))
+        return loss
+
+    def _apply(self, optimizer: Any, x: Any) -> Any:
+        loss, gradients = self._gradients(x)
+        optimizer.apply_gradients(zip(gradients, self.layers, strict=True))
+        return loss
+
+    def _rows(self, x: Any, ids: Any) -> Any:
+        self.table.scatter_add(tf.IndexedSlices(tf.ones([tf.shape(ids)[0], 4]), ids))
+        return tf.reduce_sum(x)
+
+    def _loop(self, x: Any, ids: Any) -> Any:
+        """A loop that constants decide."""
+        del ids
+        first = self._whole_gradient(x, self.looped)
+        _, total = tf.while_loop(
+            lambda i, _: i < 3,
+            lambda i, total: (i + 1, total + first),
+            (tf.constant(0), tf.zeros([WIDTH, 4])),
+        )
+        self.looped.assign_sub(total)
+        return total[0, 0]
+
+    def _wide(self, x: Any, ids: Any) -> Any:
+        """Its recordings are so large that a few of them are all that are kept."""
+        del ids
+        gradient = self._whole_gradient(x, self.wide)
+        hidden = tf.tanh(x @ self.wide * 0.001)
+        for _ in range(3):
+            hidden = tf.tanh(hidden)
+        self.wide.assign_sub(gradient)
+        return tf.reduce_mean(hidden)
+
+    def _average(self, x: Any, ids: Any) -> Any:
+        """Assigns what is made of the variable itself and of another one."""
+        del ids
+        self.average.assign(0.75 * self.average + 0.25 * self.layers[0])
+        return tf.reduce_mean(self.average) + tf.reduce_sum(x)
+
+    def _make_fail(self) -> Any:
+        """A step that changes a variable, fails if its arguments are bad, and changes another one.
+
+        Matrices that do not fit are an error everywhere; a row that the table does not have is one
+        on an emulated GPU alone.
+        """
+
+        def fail(a: Any, b: Any, ids: Any) -> Any:
+            changed = self.before.assign_add(tf.ones([COPIES]))
+            with tf.control_dependencies([changed]):
+                product = tf.reduce_sum(tf.matmul(a, b)) + tf.reduce_sum(tf.gather(self.table, ids))
+            self.after.assign_add(tf.ones([COPIES]) + 0.0 * product)
+            return product
+
+        matrix = tf.TensorSpec([None, None])
+        return self.marked(fail, [matrix, matrix, SPECS[1]])
+
+    def _look(self) -> Any:
+        """Reads what every step counts; gives copies, which keep no variable's memory."""
+        count64 = self.count64.read_value()
+        return (
+            tf.concat([self.count, self.given], axis=0),
+            tf.concat([count64, count64], axis=0),
+        )
+
+    def exact(
+        self,
+        calls: np.ndarray,
+        inputs: Sequence[Input],
+        failing: tuple[int, int],
+        added: int,
+    ) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """The values that variables have to have after a number of calls, in any order.
+
+        Args:
+            calls: how often each function was called with each input, by their numbers.
+            inputs: all of them.
+            failing: how often `fail` was called, and how often it did not fail.
+            added: how often the counts were increased beside that.
+
+        Returns:
+            For each of these variables its name, what it is and what it has to be.
+        """
+        sums = np.stack([each.sums for each in inputs])
+        rows = np.stack([np.bincount(each.ids, minlength=TABLE_ROWS) for each in inputs])
+
+        def total(name: str, of_input: np.ndarray) -> Any:
+            return (calls[self.function_names.index(name)] @ of_input)[:, None]
+
+        right = {
+            "count": calls.sum() + added,
+            "count64": calls.sum() + added,
+            "sums": -total("sgd", sums),
+            "momentum": total("momentum", sums),
+            "squares": total("adagrad", sums**2),
+            "table": total("rows", rows),
+            "looped": -3 * total("loop", sums),
+            "wide": -total("wide", sums),
+            "before": failing[0],
+            "after": failing[1],
+        }
+        with tf.device(GPU):
+            found = {name: getattr(self, name).numpy() for name in right}
+        return [
+            (name, found[name], np.broadcast_to(value, found[name].shape))
+            for name, value in right.items()
+        ]

@@ -1,0 +1,310 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Threads that train the same variables at once, beside others that read, assign and fail.
+
+A step's own count lies between the steps that had ended before it began and those that have begun
+when it ends: that is checked of each, and of all that others read.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import random
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+from updated_variables import COPIES, GPU, TABLE_ROWS, Input, Variables
+
+# Steps that a thread takes on at a time.
+BLOCK = 32
+# Of the calls, those by tf.function, whose results stay on the GPU; others are serving callables.
+CALLED = 0.2
+GIVEN = 1000  # times as many as that are assigned
+# Arguments of `fail`: good ones, matrices that do not fit, rows that are not there.
+GOOD_IDS, BAD_IDS = np.arange(3), np.arange(3) + TABLE_ROWS
+FAILING = {
+    "good": (np.ones([4, 3], np.float32), np.ones([3, 2], np.float32), GOOD_IDS),
+    "matrices": (np.ones([4, 3], np.float32), np.ones([5, 2], np.float32), GOOD_IDS),
+    "rows": (np.ones([4, 3], np.float32), np.ones([3, 2], np.float32), BAD_IDS),
+}
+
+
+class Problems:
+    """What is wrong, of which a few are kept."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.examples: list[str] = []
+        self._lock = threading.Lock()
+
+    def add(self, text: str) -> None:
+        """Counts one."""
+        with self._lock:
+            self.number += 1
+            if len(self.examples) < 10:
+                self.examples.append(text)
+
+
+class Callables:
+    """The functions of some variables, in the ways in which they are called.
+
+    Args:
+        variables: with the functions.
+        inputs: what the functions take.
+    """
+
+    def __init__(self, variables: Variables, inputs: Sequence[Input]) -> None:
+        self.variables, self.inputs = variables, inputs
+        functions = variables.functions
+        with tf.device(GPU):
+            self.serve = [tf.cuda.serving_callable(function) for function in functions]
+            self.call = [function.get_concrete_function() for function in functions]
+            self.fail = tf.cuda.serving_callable(variables.fail)
+            self.look = tf.cuda.serving_callable(variables.look)
+            self.on_gpu = [(tf.constant(each.x), tf.constant(each.ids)) for each in inputs]
+
+    def fails(self, kind: str) -> bool:
+        """Calls `fail`; returns whether it has."""
+        try:
+            self.fail(*FAILING[kind])
+        except (tf.errors.InvalidArgumentError, tf.errors.InternalError):
+            return True
+        return False
+
+
+class Together:
+    """Trains from several threads for a number of steps, and checks all that is read meanwhile.
+
+    Args:
+        callables: what is called.
+        threads: how many train; one reads and one disturbs beside them.
+        functions: numbers of the functions that are called.
+        inputs: numbers of the inputs.
+        seed: of what the threads draw.
+        failing: the kinds of `FAILING` that fail without capture.
+        pace: seconds between two reads, and between two disturbances.
+    """
+
+    def __init__(
+        self,
+        callables: Callables,
+        threads: int,
+        functions: Sequence[int],
+        inputs: Sequence[int],
+        seed: str,
+        failing: set[str],
+        pace: float,
+    ) -> None:
+        self.problems = Problems()
+        self.counts: Counter[str] = Counter()
+        self.failed_of = [0, 0]  # how often `fail` was called, and did not fail
+        self._callables = callables
+        self._threads = threads
+        self._functions, self._inputs = functions, inputs
+        self._seed = seed
+        self._failing = failing
+        self._pace = pace
+        shape = len(callables.serve), len(callables.inputs)
+        # A row for each thread that trains, and one for who disturbs.
+        self.calls = np.zeros([threads + 1, *shape], np.int64)
+        self._begun = [0] * (threads + 1)
+        self._done = [0] * (threads + 1)
+        self._ended = threading.Event()
+
+    @property
+    def done(self) -> int:
+        """Steps that have ended."""
+        return sum(self._done)
+
+    def run(self, steps: int, deadline: float, watch: Callable[[], None]) -> None:
+        """Runs the threads.
+
+        Args:
+            steps: of all threads together, about.
+            deadline: of time.monotonic(), after which no more are begun.
+            watch: is called now and then.
+        """
+        blocks = itertools.count()
+
+        def goes_on() -> bool:
+            return (
+                next(blocks) * BLOCK < steps
+                and time.monotonic() < deadline
+                and not self.problems.number
+            )
+
+        def trains(number: int) -> None:
+            draw = random.Random(f"{self._seed}:{number}")
+            while goes_on():
+                self._train(number, draw)
+
+        training = [
+            threading.Thread(target=self._guarded, args=(trains, number), daemon=True)
+            for number in range(self._threads)
+        ]
+        beside = [
+            threading.Thread(target=self._guarded, args=(function, self._threads), daemon=True)
+            for function in (self._read, self._disturb)
+        ]
+        for thread in training + beside:
+            thread.start()
+        for thread in training:
+            while thread.is_alive():
+                thread.join(0.05)
+                watch()
+        self._ended.set()
+        for thread in beside:
+            while thread.is_alive():
+                thread.join(0.05)
+                watch()
+        self._check_end()
+
+    def _guarded(self, function: Callable[[int], None], number: int) -> None:
+        try:
+            with tf.device(GPU):
+                function(number)
+        except Exception:
+            self.problems.add(traceback.format_exc(limit=4))
+
+    def _train(self, number: int, draw: random.Random) -> None:
+        """A block of steps."""
+        callables, calls = self._callables, self.calls[number]
+        begun, done = self._begun, self._done
+        for _ in range(BLOCK):
+            function, given = draw.choice(self._functions), draw.choice(self._inputs)
+            if draw.random() < CALLED:
+                begun[number] += 1
+                callables.call[function](*callables.on_gpu[given])
+            else:
+                least = sum(done)
+                begun[number] += 1
+                each = callables.inputs[given]
+                result = callables.serve[function](each.x, each.ids)
+                self._check_step(result, least + 1)
+            calls[function, given] += 1
+            done[number] += 1
+
+    def _check_step(self, result: np.ndarray, least: int) -> None:
+        self._check("a step's count", result[:COPIES], least)
+        if not np.isfinite(result[COPIES]):
+            self.problems.add(f"a step gives {result[COPIES]}")
+
+    def _check(self, what: str, values: np.ndarray, least: float | None = None) -> None:
+        """Checks that all numbers are the same one, and where it may be."""
+        most = sum(self._begun)
+        if values.tobytes() != values[:1].tobytes() * len(values):
+            self.problems.add(f"{what} is torn: {values.tolist()}")
+        elif least is not None and not least <= values[0] <= most:
+            self.problems.add(f"{what} is {values[0]}, and has to be from {least} to {most}")
+        elif values[0] != np.floor(values[0]):
+            self.problems.add(f"{what} is {values[0]}, which is no whole number")
+
+    def _read(self, _: int) -> None:
+        """Reads by a function, or a variable alone, until training ends."""
+        variables = self._callables.variables
+        draw = random.Random(f"{self._seed}:reads")
+        kept = None
+        while not self._ended.wait(self._pace):
+            if kept is not None and np.any(kept[0].numpy() != kept[1]):
+                self.problems.add(f"a value that was {kept[1]} is {kept[0].numpy()}")
+            kept = None
+            least = sum(self._done)
+            if draw.random() < 0.8:
+                found, count64 = self._callables.look()
+                self.counts["captured_reads"] += 1
+                self._check("the count that is read", found[:COPIES], least)
+                self._check("the 64-bit count that is read", count64, least)
+                self._check("the variable that is assigned", found[COPIES:])
+            elif draw.random() < 0.5:
+                self._check("the count that is read alone", variables.count.numpy(), least)
+            else:
+                # Whose memory a recording may not have until the next read.
+                value = variables.count.read_value()
+                kept = value, value.numpy().copy()
+            self.counts["reads"] += 1
+
+    def _disturb(self, number: int) -> None:
+        """Assigns, restores and fails, until training ends."""
+        variables = self._callables.variables
+        draw = random.Random(f"{self._seed}:disturbs")
+        checkpoint = tf.train.Checkpoint(given=variables.given)
+        path = os.path.join(variables.folder, f"given_{draw.random()}")
+        path = checkpoint.write(path)
+        # Functions that come and go; their tracing takes long.
+        new = [variables.function_names.index(name) for name in ("sgd", "rows", "momentum")]
+        while not self._ended.wait(self._pace):
+            kind = draw.random()
+            if kind < 0.4:
+                variables.given.assign(tf.fill([COPIES], float(GIVEN * draw.randint(-999, 999))))
+                self.counts["assigns"] += 1
+            elif kind < 0.5:
+                checkpoint.read(path)
+                self.counts["restores"] += 1
+            elif kind < 0.6:
+                self._begun[number] += 1
+                variables.count64.assign_add(tf.ones([4], tf.int64))
+                variables.count.assign_add(tf.ones([COPIES]))
+                self._done[number] += 1
+                self.counts["assign_adds"] += 1
+            elif kind < 0.99:
+                self._fail(draw.choice(list(FAILING)))
+            else:
+                self._call_new(number, draw.choice(new), draw.choice(self._inputs))
+
+    def _fail(self, kind: str) -> None:
+        fails = self._callables.fails(kind)
+        self.failed_of[0] += 1
+        self.failed_of[1] += not fails
+        self.counts["errors"] += fails
+        if fails != (kind in self._failing):
+            says = "fails, and does not" if fails else "does not fail, and does"
+            self.problems.add(f"a step with {kind} {says} without capture")
+
+    def _call_new(self, number: int, function: int, given: int) -> None:
+        """Calls a new function, which is then dropped."""
+        variables, each = self._callables.variables, self._callables.inputs[given]
+        serve = tf.cuda.serving_callable(variables.new_function(function))
+        for _ in range(5):
+            least = sum(self._done)
+            self._begun[number] += 1
+            self._check_step(serve(each.x, each.ids), least + 1)
+            self.calls[number, function, given] += 1
+            self._done[number] += 1
+        del serve
+        gc.collect()
+        self.counts["functions_dropped"] += 1
+
+    def _check_end(self) -> None:
+        """Compares what the variables have to be, after all steps."""
+        if self.problems.number:
+            return  # steps that failed may have counted, or not
+        variables = self._callables.variables
+        calls = self.calls.sum(axis=0)
+        added = self.counts["assign_adds"]
+        for name, found, right in variables.exact(
+            calls, self._callables.inputs, tuple(self.failed_of), added
+        ):
+            if not np.array_equal(found, right):
+                off = np.unique(found - right)
+                self.problems.add(f"{name} is off by {off[:5].tolist()} after {calls.sum()} steps")
+            if name == "count":
+                self.counts["lost"] += int(np.abs(right - found).max())
