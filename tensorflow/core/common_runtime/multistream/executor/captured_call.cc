@@ -24,6 +24,7 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_state.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_variables.h"
+#include "tensorflow/core/common_runtime/multistream/util/rules.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 
@@ -386,7 +387,9 @@ absl::Status CapturedCall::Give(const std::vector<Tensor>& outputs) const {
 
 UsesVariables::UsesVariables(GpuGroups* gpu, const CapturedCall& call,
                              bool changes)
-    : gpu_(gpu), call_(call), changes_(changes) {
+    : gpu_(gpu),
+      call_(call),
+      changes_(changes && IsKept(Rule::kWhoChangesIsAMover)) {
   if (call_.state().empty()) return;
   if (changes_) {
     gpu_->BeginMove(call_.state());

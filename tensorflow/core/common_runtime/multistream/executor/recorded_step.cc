@@ -27,6 +27,7 @@ limitations under the License.
 #include "absl/synchronization/notification.h"
 #include "tensorflow/core/common_runtime/multistream/step/op_accesses.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
+#include "tensorflow/core/common_runtime/multistream/util/rules.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/platform/cpu_info.h"
 #include "tensorflow/core/platform/errors.h"
@@ -130,6 +131,7 @@ std::shared_ptr<RecordedStep> RecordedStep::Make(const StepInterface& step,
                                                  StreamGroup* group) {
   return std::shared_ptr<RecordedStep>(
       new RecordedStep(step, leader, group), [](RecordedStep* recorded) {
+        if (!IsKept(Rule::kEndsAfterItsStream)) return delete recorded;
         recorded->group_->WhenCompleted([recorded] { delete recorded; });
       });
 }
@@ -154,7 +156,7 @@ RecordedStep::~RecordedStep() {
 
 absl::Status RecordedStep::Record(const CapturedCall& call,
                                   Executor* executor) {
-  absl::MutexLock one_at_a_time(group_->record_mu());
+  const RuleLock one_at_a_time(Rule::kOneRecordsAtATime, group_->record_mu());
   {
     const UsesVariables reads(leader_->gpu_groups(), call, /*changes=*/false);
     for (const auto& variable : call.variables()) {
@@ -324,7 +326,7 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   // Outside launch_mu, which is not to be held while others change a variable.
   const UsesVariables uses(leader_->gpu_groups(), *call,
                            step_.changes_variables);
-  absl::MutexLock lock(group_->launch_mu());
+  const RuleLock lock(Rule::kOneLaunchAtATime, group_->launch_mu());
   // Until it is enqueued. From there on streams are in order, and who changes a
   // variable need not put it elsewhere.
   std::vector<Tensor> held;
@@ -374,8 +376,10 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   if (step_.changes_variables && step_.sends.empty() && status.ok() &&
       !call->ends_when_completed()) {
     // As in stock TensorFlow: what uses its results comes after it on streams.
-    group_->WhenCompleted([staged = std::move(copies->staged),
-                           arguments = call->inputs().arguments] {});
+    if (IsKept(Rule::kStagedUntilCompleted)) {
+      group_->WhenCompleted([staged = std::move(copies->staged),
+                             arguments = call->inputs().arguments] {});
+    }
     *end = [call, outputs = std::move(copies->outputs),
             launched = std::move(*launched)]() mutable {
       launched(absl::OkStatus(), std::move(outputs), std::nullopt);
@@ -554,7 +558,9 @@ absl::StatusOr<bool> RecordedStep::AreInPlace(
 }
 
 absl::Status RecordedStep::CheckChanged(const CapturedCall& call) const {
-  if (!step_.changes_variables) return absl::OkStatus();
+  if (!step_.changes_variables || !IsKept(Rule::kChangedIsItsOwn)) {
+    return absl::OkStatus();
+  }
   std::vector<const Var*> sorted;
   for (const auto& variable : call.variables()) {
     sorted.push_back(variable.get());

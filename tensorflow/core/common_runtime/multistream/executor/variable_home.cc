@@ -101,18 +101,20 @@ absl::Status VariableHome::PutBack(GpuGroups* gpu, Var* variable,
       NoteFree();
       return absl::OkStatus();
     }
-    if (place_.has_value() && !place_->RefCountIsOne() && !IsInUseForLong()) {
+    if (place_.has_value() && !place_->RefCountIsOne() &&
+        IsKept(Rule::kHomeIsFreeWhenItIsWrittenTo) && !IsInUseForLong()) {
       return absl::UnavailableError("a variable's memory is still in use");
     }
   }
   const GpuGroups::StateKey keys[] = {state};
-  gpu->BeginMove(keys);
+  const bool moves = IsKept(Rule::kWhoPutsBackIsAMover);
+  if (moves) gpu->BeginMove(keys);
   absl::Status status;
   {
     absl::MutexLock lock(&mu_);
     status = PutBackLocked(gpu, variable);
   }
-  gpu->EndMove(keys);
+  if (moves) gpu->EndMove(keys);
   return status;
 }
 
@@ -158,10 +160,13 @@ absl::Status VariableHome::PutBackLocked(GpuGroups* gpu, Var* variable) {
   Tensor* value = variable->tensor();
   if (Has(*value)) return absl::OkStatus();
   const bool may_return = place_.has_value() && Suits(*value);
-  if (may_return && !place_->RefCountIsOne() && !IsInUseForLong()) {
+  const bool is_free =
+      may_return &&
+      (place_->RefCountIsOne() || !IsKept(Rule::kHomeIsFreeWhenItIsWrittenTo));
+  if (may_return && !is_free && !IsInUseForLong()) {
     return absl::UnavailableError("a variable's memory is still in use");
   }
-  if (!may_return || !place_->RefCountIsOne()) {
+  if (!is_free) {
     // The leader's stream waits for all that reads it, by now.
     place_.reset();
     return absl::AbortedError("a variable has moved for good");

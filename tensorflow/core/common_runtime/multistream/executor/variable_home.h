@@ -32,6 +32,7 @@ limitations under the License.
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/util/rules.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
 
@@ -60,7 +61,8 @@ class VariableHome : public std::enable_shared_from_this<VariableHome> {
   // The same address is not enough: a stand-in for the variable's memory
   // (changed_variables.h) has that, too, and owns nothing.
   bool Has(const Tensor& value) const {
-    return RootOf(value) == root_ && value.data() == address_ && Suits(value);
+    return (RootOf(value) == root_ || !IsKept(Rule::kHomeKnowsItsOwnBuffer)) &&
+           value.data() == address_ && Suits(value);
   }
 
   // Ok if the variable is at home, and nobody else has the memory: what writes

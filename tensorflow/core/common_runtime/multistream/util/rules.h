@@ -45,12 +45,26 @@ enum class Rule {
   // stream/stream_order.h
   kPositionIsReadBeforeTheEvent,
   kKnownAfterTheWait,
+  // executor/variable_home.h
+  kHomeKnowsItsOwnBuffer,
+  kHomeIsFreeWhenItIsWrittenTo,
+  kWhoPutsBackIsAMover,
+  // executor/recorded_step.h
+  kWhoChangesIsAMover,
+  kOneLaunchAtATime,
+  kOneRecordsAtATime,
+  kChangedIsItsOwn,
+  kEndsAfterItsStream,
+  kStagedUntilCompleted,
 };
 
 #if defined(TFMS_SEARCHED)
+// One, or two that keep the same promise twice.
 inline Rule broken_rule = Rule::kNone;
+inline Rule also_broken_rule = Rule::kNone;
 inline bool IsKept(Rule rule) {
-  return rule == Rule::kNone || rule != broken_rule;
+  return rule == Rule::kNone ||
+         (rule != broken_rule && rule != also_broken_rule);
 }
 #else
 constexpr bool IsKept(Rule) { return true; }

@@ -1,0 +1,300 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+// For searches of captured steps: devices and recorders of late streams, whose
+// memory is used again at once, and recordings that are launched as graphs are:
+// the same work at the same addresses.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_DEVICE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/multistream/memory/recording_memory.h"
+#include "tensorflow/core/common_runtime/multistream/step/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/step/recording.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/late_streams.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
+#include "tensorflow/core/framework/allocator.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace search {
+
+// What was freed last is handed out first, and keeps what is in it. Nothing
+// goes back to the system before the end.
+class LateMemory : public Allocator {
+ public:
+  ~LateMemory() override {
+    for (auto& [address, bytes] : bytes_of_) port::AlignedFree(address);
+  }
+  std::string Name() override { return "late"; }
+  void* AllocateRaw(size_t alignment, size_t bytes) override {
+    ++in_use_;
+    std::vector<void*>& free = free_[bytes];
+    if (!free.empty()) {
+      void* address = free.back();
+      free.pop_back();
+      return address;
+    }
+    void* address = port::AlignedMalloc(bytes, 64);
+    bytes_of_[address] = bytes;
+    return address;
+  }
+  void DeallocateRaw(void* address) override {
+    --in_use_;
+    free_[bytes_of_.at(address)].push_back(address);
+  }
+  int64_t in_use() const { return in_use_; }
+
+ private:
+  std::map<void*, size_t> bytes_of_;
+  std::map<size_t, std::vector<void*>> free_;
+  int64_t in_use_ = 0;
+};
+
+// Where ops enqueue their work: a stream, or a list that is recorded.
+class WorkQueue {
+ public:
+  virtual ~WorkQueue() = default;
+  virtual void Enqueue(const char* what, std::function<void()> work) = 0;
+};
+
+// Of a group, or of its recorder. It has no kernels: LateExecutor's ops use it.
+class LateDevice : public Device, public WorkQueue {
+ public:
+  LateDevice(LateStreamGroup* stream, Allocator* memory, Allocator* pinned,
+             Device* leader)
+      : Device(Env::Default(),
+               BuildDeviceAttributes("/device:GPU:0", "GPU", Bytes(1 << 20),
+                                     DeviceLocality())),
+        stream_(stream),
+        memory_(memory),
+        pinned_(pinned),
+        leader_(leader) {}
+
+  LateStreamGroup* stream() const { return stream_; }
+  absl::Status Sync() override { return stream_->Synchronize(); }
+  Allocator* GetAllocator(AllocatorAttributes attributes) override {
+    return attributes.on_host() ? pinned_ : memory_;
+  }
+  ResourceMgr* resource_manager() override {
+    return leader_ == nullptr ? Device::resource_manager()
+                              : leader_->resource_manager();
+  }
+  void CopyTensorInSameDevice(const Tensor* from, Tensor* to,
+                              const DeviceContext*,
+                              StatusCallback done) override {
+    Copy(from->data(), to->data(), from->TotalBytes());
+    done(absl::OkStatus());
+  }
+  void Enqueue(const char* what, std::function<void()> work) override {
+    stream_->Enqueue(what, std::move(work));
+  }
+  void Copy(const void* from, void* to, size_t bytes) {
+    const auto part = [=](size_t begin, size_t end) {
+      Enqueue("copies on the device", [=] {
+        std::memcpy(static_cast<char*>(to) + begin,
+                    static_cast<const char*>(from) + begin, end - begin);
+      });
+    };
+    part(0, bytes / 2);
+    part(bytes / 2, bytes);
+  }
+
+ private:
+  LateStreamGroup* const stream_;
+  Allocator* const memory_;
+  Allocator* const pinned_;
+  Device* const leader_;
+};
+
+class LateRecording;
+
+// Of the recorders of all sessions on one group: they have the same stream,
+// on which one of them records at a time.
+struct LateRecorderStream {
+  explicit LateRecorderStream(int index) : stream(index) {}
+
+  LateStreamGroup stream;
+  bool is_used = false;
+};
+
+class LateRecorder : public LateDevice, public Recorder {
+ public:
+  // `group` is the group's own stream.
+  LateRecorder(LateStreamGroup* group, LateRecorderStream* own,
+               Allocator* memory, Allocator* pinned, Device* leader)
+      : LateDevice(&own->stream, memory, pinned, leader),
+        group_(group),
+        own_(own) {}
+
+  Device* device() override { return this; }
+  std::unique_ptr<Recording> NewRecording() override;
+  Allocator* GetAllocator(AllocatorAttributes attributes) override {
+    if (memory_ == nullptr) return LateDevice::GetAllocator(attributes);
+    return attributes.on_host() ? memory_->pinned() : memory_->device();
+  }
+  void Enqueue(const char* what, std::function<void()> work) override {
+    if (list_ == nullptr) {
+      LateDevice::Enqueue(what, std::move(work));
+    } else {
+      list_->push_back({what, std::move(work)});
+    }
+  }
+
+ private:
+  friend class LateRecording;
+  using List = std::vector<std::pair<const char*, std::function<void()>>>;
+
+  LateStreamGroup* const group_;
+  LateRecorderStream* const own_;
+  RecordingMemory* memory_ = nullptr;  // while it records
+  List* list_ = nullptr;
+};
+
+class LateRecording : public Recording {
+ public:
+  // So that two are more than a megabyte.
+  static constexpr int64_t kBytes = 600'000;
+
+  explicit LateRecording(LateRecorder* recorder)
+      : recorder_(recorder),
+        memory_(recorder->GetAllocator(AllocatorAttributes()),
+                recorder->GetAllocator(OnHost())) {}
+  ~LateRecording() override { *is_alive_ = false; }
+
+  Allocator* memory() override { return memory_.device(); }
+  bool Has(const void* address, size_t bytes) const override {
+    return memory_.IsDevice(address, bytes);
+  }
+  absl::Status Record(std::function<absl::Status()> enqueue) override {
+    LateRecorderStream* own = recorder_->own_;
+    Expect(!std::exchange(own->is_used, true),
+           "a recorder's stream is used by two at once");
+    recorder_->memory_ = &memory_;
+    memory_.Start();
+    absl::Status status;
+    {
+      absl::MutexLock lock(recorder_->group_->launch_mu());
+      own->stream.WaitFor(recorder_->group_);
+      status = enqueue();
+      own->stream.Synchronize().IgnoreError();
+    }
+    if (status.ok()) {
+      memory_.Repeat();
+      recorder_->list_ = &list_;
+      status = memory_.Check(enqueue());
+      recorder_->list_ = nullptr;
+    }
+    recorder_->memory_ = nullptr;
+    own->is_used = false;
+    return status;
+  }
+  bool has_branches() const override { return false; }
+  absl::Status Launch(bool) override {
+    for (auto& [what, work] : list_) {
+      recorder_->group_->Enqueue(what, [is_alive = is_alive_, work = work] {
+        Expect(*is_alive, "a graph runs whose recording has ended");
+        work();
+      });
+    }
+    return absl::OkStatus();
+  }
+  int64_t bytes() const override { return kBytes; }
+
+ private:
+  static AllocatorAttributes OnHost() {
+    AllocatorAttributes attributes;
+    attributes.set_on_host(true);
+    attributes.set_gpu_compatible(true);
+    return attributes;
+  }
+
+  LateRecorder* const recorder_;
+  RecordingMemory memory_;
+  LateRecorder::List list_;
+  const std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
+};
+
+inline std::unique_ptr<Recording> LateRecorder::NewRecording() {
+  return std::make_unique<LateRecording>(this);
+}
+
+// A GPU with groups and their recorders, each with memory of its own.
+class LateLeader : public GroupLeader {
+ public:
+  explicit LateLeader(int groups) : late_(groups) {
+    for (int i = 0; i < groups; ++i) {
+      memory_.push_back(std::make_unique<LateMemory>());
+      Device* leader = i == 0 ? nullptr : devices_[0].get();
+      devices_.push_back(std::make_unique<LateDevice>(
+          late_.streams[i], memory_[i].get(), &pinned_, leader));
+      recorder_streams_.push_back(
+          std::make_unique<LateRecorderStream>(groups + i));
+      recorders_.push_back(std::make_unique<LateRecorder>(
+          late_.streams[i], recorder_streams_[i].get(), memory_[i].get(),
+          &pinned_, devices_[0].get()));
+    }
+    late_.gpu->NoteRecorder();
+  }
+  void AddTo(Program* program) {
+    late_.AddTo(program);
+    for (auto& it : recorder_streams_) it->stream.AddTo(program);
+  }
+
+  GpuGroups* gpu_groups() const override { return late_.gpu.get(); }
+  Device* group_device(int i) override { return devices_[i].get(); }
+  GroupMember* group_member(int) override { return nullptr; }
+  std::shared_ptr<StepThreads> session_threads(int) const override {
+    return nullptr;
+  }
+  const SessionStreams& session_streams() const override { return streams_; }
+  Recorder* recorder(int i) const override { return recorders_[i].get(); }
+
+  LateDevice* device(int i) { return devices_[i].get(); }
+  LateRecorder* recorder_device(int i) { return recorders_[i].get(); }
+  LateStreamGroup* stream(int i) { return late_.streams[i]; }
+  int64_t in_use() const {
+    int64_t in_use = pinned_.in_use();
+    for (const auto& memory : memory_) in_use += memory->in_use();
+    return in_use;
+  }
+
+ private:
+  LateMemory pinned_;
+  std::vector<std::unique_ptr<LateMemory>> memory_;
+  LateGpu late_;
+  std::vector<std::unique_ptr<LateDevice>> devices_;
+  std::vector<std::unique_ptr<LateRecorderStream>> recorder_streams_;
+  std::vector<std::unique_ptr<LateRecorder>> recorders_;
+  SessionStreams streams_;
+};
+
+}  // namespace search
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_DEVICE_H_
