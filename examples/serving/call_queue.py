@@ -28,6 +28,7 @@ import contextlib
 import enum
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -242,6 +243,8 @@ class CallQueue:
                     error = _too_late_to_run()
             except BaseException as raised:
                 error = raised
+                # Or the frames that the error went through would keep the arrays of the call.
+                traceback.clear_frames(raised.__traceback__)
             with self._condition:
                 call.state = _State.ENDED
                 self._running.discard(call)

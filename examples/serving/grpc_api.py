@@ -59,6 +59,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         spec = request.model_spec
 
         def decode(signature: Signature) -> Arrays:
+            signature.check_names(request.inputs)
             return {n: array_of(x, n, self._most_bytes) for n, x in request.inputs.items()}
 
         def encode(signature: Signature, results: Arrays, version: int) -> Any:
@@ -250,7 +251,7 @@ class GrpcServer:
             lambda: calls.metrics.answered("", "unknown", "UNIMPLEMENTED", 0),
             interceptors=[
                 RefuseBrokenMessages(
-                    lambda method: calls.metrics.answered("", method, "INVALID_ARGUMENT", 0)
+                    lambda method, status: calls.metrics.answered("", method, status, 0), most_bytes
                 )
             ],
             options=(

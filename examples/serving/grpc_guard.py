@@ -12,46 +12,155 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-"""Answers gRPC requests that are no messages of the API, which gRPC would log as its own fault."""
+
+"""Keeps gRPC messages that are broken, or take too much when they are parsed, from the services.
+
+A message of two bytes for each of 30 million tensors or strings is below the limit of bytes, and
+would take gigabytes and seconds of Python's lock. A large message is walked through first, on a
+thread of its own, whose every step lets other threads run.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 from collections.abc import Callable
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
+from serving_error import ServingError, invalid, too_large
+from tensor_protos import OF_STRING
+
+_SMALL = 1 << 16
+_THREADS = 2
+# What a parsed field takes beside its bytes, at most about.
+_OF_NUMBER, _OF_MESSAGE = 32, 128
+
+# Of PredictRequest: the fields that are messages, and those of numbers that grow by being parsed.
+_TENSOR = {
+    2: {2: {}},  # tensor_shape, its dim
+    7: 4,  # int_val
+    10: 8,  # int64_val
+    13: 4,  # half_val
+    16: 4,  # uint32_val
+    17: 8,  # uint64_val
+}
+_PREDICT_REQUEST: Any = {1: {2: {}}, 2: {2: _TENSOR}}
+_REFUSED_OF_TENSOR = {14: "resource_handle_val", 15: "variant_val"}
+
+
+class _Walk:
+    """Adds up what a message takes when it is parsed.
+
+    Args:
+      data: the message.
+      most_bytes: the most that it may take.
+    """
+
+    def __init__(self, data: bytes, most_bytes: int) -> None:
+        self._data = data
+        self._most = self._left = most_bytes
+
+    def through(self, at: int, end: int, fields: Any) -> None:
+        """Walks through a message.
+
+        Args:
+          at: where it begins.
+          end: where it ends.
+          fields: its fields, as _PREDICT_REQUEST has them.
+
+        Raises:
+          ServingError: it takes more than it may, or is no message.
+        """
+        while at < end:
+            tag, at = self._number(at)
+            field, kind = tag >> 3, tag & 7
+            if kind == 2:
+                length, at = self._number(at)
+                inner = fields.get(field)
+                if fields is _TENSOR and field in _REFUSED_OF_TENSOR:
+                    raise invalid(f"a tensor has {_REFUSED_OF_TENSOR[field]}: no input takes it.")
+                if isinstance(inner, dict):
+                    self._take(_OF_MESSAGE)
+                    self.through(at, min(end, at + length), inner)
+                else:
+                    self._take(OF_STRING + length * (inner or 0))
+                at += length
+                continue
+            self._take(_OF_NUMBER)
+            if kind == 0:
+                _, at = self._number(at)
+            else:
+                at += {1: 8, 5: 4}.get(kind, 0)
+
+    def _number(self, at: int) -> tuple[int, int]:
+        number = shift = 0
+        while True:
+            if at >= len(self._data) or shift > 63:
+                raise invalid("the request is not a message.")
+            byte = self._data[at]
+            at += 1
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return number, at
+            shift += 7
+
+    def _take(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise too_large(
+                f"the fields of the request take more than {self._most} bytes (--max-request-mb): "
+                f"a tensor or a dimension counts as {_OF_MESSAGE} bytes, a string as {OF_STRING}."
+            )
 
 
 class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
-    """Answers INVALID_ARGUMENT to a request whose bytes are not a message.
+    """Answers an error to a request that is not a message, or takes too much when it is parsed.
 
     Args:
-      refused: is called with the name of the method, to count it.
+      refused: is called with the names of the method and the status, to count it.
+      most_bytes: the most that a message may take in memory.
     """
 
-    def __init__(self, refused: Callable[[str], None]) -> None:
+    def __init__(self, refused: Callable[[str, str], None], most_bytes: int) -> None:
         self._refused = refused
+        self._most_bytes = most_bytes
+        self._threads = concurrent.futures.ThreadPoolExecutor(_THREADS, "large-requests")
 
     async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
         """Wraps the handler of a call."""
         handler = await continuation(handler_call_details)
-        if handler is None or handler.unary_unary is None:
+        if handler is None or handler.request_streaming:
             return handler
         method = handler_call_details.method.rpartition("/")[2]
+        behavior = handler.unary_unary or handler.unary_stream
 
-        def parse(data: bytes) -> Any:
+        def parsed(data: bytes) -> Any:
             try:
                 return handler.request_deserializer(data)
-            except DecodeError as error:
-                return error
+            except DecodeError:
+                raise invalid(f"the request of {method} is not a message.") from None
 
-        async def answer(request: Any, context: Any) -> Any:
-            if isinstance(request, DecodeError):
-                self._refused(method)
-                return await context.abort(
-                    grpc.StatusCode.INVALID_ARGUMENT, f"the request of {method} is not a message."
-                )
-            return await handler.unary_unary(request, context)
+        def parsed_large(data: bytes) -> Any:
+            _Walk(data, self._most_bytes).through(0, len(data), _PREDICT_REQUEST)
+            return parsed(data)
 
-        return handler._replace(unary_unary=answer, request_deserializer=parse)
+        async def answer(data: bytes, context: Any) -> Any:
+            try:
+                if len(data) <= _SMALL:
+                    request = parsed(data)
+                elif method == "Predict":
+                    loop = asyncio.get_running_loop()
+                    request = await loop.run_in_executor(self._threads, parsed_large, data)
+                else:
+                    raise too_large(
+                        f"the request of {method} has {len(data)} bytes, above {_SMALL}."
+                    )
+            except ServingError as error:
+                self._refused(method, error.code.name)
+                return await context.abort(error.code, error.message)
+            return await behavior(request, context)
+
+        kind = "unary_unary" if handler.unary_unary else "unary_stream"
+        return handler._replace(**{kind: answer, "request_deserializer": None})

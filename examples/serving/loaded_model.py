@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,28 @@ class Signature:
             except (TypeError, ValueError) as error:
                 logging.info("signature %s is called as TensorFlow does: %s", name, error)
 
+    def check_names(self, names: Collection[str]) -> None:
+        """Checks the names of what the function is to be called with.
+
+        Args:
+          names: of inputs.
+
+        Raises:
+          ServingError: an input is missing, or unknown.
+        """
+        if names == self.inputs.keys():
+            return
+        takes = ", ".join(f"{n}: {s.dtype.name}{s.shape}" for n, s in self.inputs.items())
+        for name in names:
+            if name not in self.inputs:
+                raise invalid(
+                    f"signature {self.name} has no input {name[:100]!r}. It takes "
+                    f"{takes or 'none'}."
+                )
+        for name in self.inputs:
+            if name not in names:
+                raise invalid(f"input {name!r} is missing. Signature {self.name} takes {takes}.")
+
     def check(self, arrays: Mapping[str, Any]) -> None:
         """Checks what the function is to be called with.
 
@@ -70,15 +92,8 @@ class Signature:
         Raises:
           ServingError: an input is missing, unknown, or of another dtype or shape.
         """
-        takes = ", ".join(f"{n}: {s.dtype.name}{s.shape}" for n, s in self.inputs.items())
-        for name in arrays:
-            if name not in self.inputs:
-                raise invalid(
-                    f"signature {self.name} has no input {name!r}. It takes {takes or 'none'}."
-                )
+        self.check_names(arrays.keys())
         for name, spec in self.inputs.items():
-            if name not in arrays:
-                raise invalid(f"input {name!r} is missing. Signature {self.name} takes {takes}.")
             array = arrays[name]
             found = tf.string if array.dtype.kind in "OSU" else tf.as_dtype(array.dtype)
             if found != spec.dtype:

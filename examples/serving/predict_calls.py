@@ -92,7 +92,12 @@ class Calls:
         except Exception as error:
             answer = error_of(error)
             status = answer.code.name
-            raise answer from error
+            try:
+                raise answer from error
+            finally:
+                # Its traceback has this frame: together they, and the arrays of the call, would
+                # stay until garbage is collected.
+                del answer
         finally:
             self.metrics.in_flight -= 1
             known = any(model == served.name for served in self.models)

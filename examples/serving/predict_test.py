@@ -25,6 +25,7 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
+import rest_json
 import tensorflow as tf
 from conftest import Saved
 from grpc_health.v1 import health_pb2
@@ -111,6 +112,21 @@ def test_rows_and_columns_by_rest(server: Server, saved: Saved) -> None:
     assert server.rest(path, texts) == (200, {"predictions": ["AB", {"b64": "/w=="}]})
 
 
+def test_integers_of_any_size_are_numbers_of_a_float_input(server: Server) -> None:
+    """JavaScript writes 1e20 as 100000000000000000000."""
+    floats = [1e20, -1e20, 2.0**63, 2.0**64, 16777217, 1e38, 1.5, 0]
+    whole = [10**20, -(10**20), 1 << 63, 1 << 64, 16777217, 10**38, 1.5, 0]
+    for columns in (whole, [*whole[:6], 1, 0]):
+        asked = request(x=np.float32([columns]))
+        expected = tf.make_ndarray(server.predictions.Predict(asked, timeout=20).outputs["y"])
+        status, answer = server.rest("/v1/models/toy:predict", {"inputs": [columns]})
+        assert status == 200, answer
+        assert np.float32(answer["outputs"]).tobytes() == expected.tobytes()
+    assert rest_json._array([whole], "x", tf.float32).tolist() == np.float32([floats]).tolist()
+    biggest = [(1 << 64) - 1, 1]
+    assert rest_json._array(biggest, "x", tf.uint64).tolist() == biggest
+
+
 @pytest.mark.parametrize(
     ("inputs", "says"),
     [
@@ -193,6 +209,21 @@ def test_what_is_not_there_is_not_found(server: Server, saved: Saved) -> None:
         ("/v1/models/toy:predict", {"inputs": 1, "signature_name": "pair"}, 400, "a, b"),
         ("/v1/models/toy:predict", {"inputs": 1.5, "signature_name": "slow"}, 400, "fractions"),
         ("/v1/models/toy:predict", {"inputs": 1 << 40, "signature_name": "slow"}, 400, "int32"),
+        (
+            "/v1/models/toy:predict",
+            {"inputs": 10**20, "signature_name": "slow"},
+            400,
+            "'n' has 100000000000000000000, and int32 is from -2147483648 to 2147483647.",
+        ),
+        (
+            "/v1/models/toy:predict",
+            {"inputs": -(10**90), "signature_name": "slow"},
+            400,
+            "(92 characters)",
+        ),
+        ("/v1/models/toy:predict", {"inputs": [[10**400] * 8]}, 400, "'x' has 1000"),
+        ("/v1/models/toy:predict", {"inputs": [[None] * 8]}, 400, "'x' has values that are no num"),
+        ("/v1/models/toy:predict", {"inputs": [[True] * 8]}, 400, "'x' has booleans"),
         ("/v1/models/toy:predict", {"instances": [1], "signature_name": "slow"}, 400, "shape"),
         ("/v1/models/toy:classify", {"examples": []}, 501, "Classify"),
         ("/elsewhere", None, 404, "Not Found"),

@@ -113,7 +113,7 @@ class RestApi:
         parsed: list[PredictRequest] = []
 
         def signature_name() -> str:
-            parsed.append(PredictRequest(body))
+            parsed.append(PredictRequest(body, self._most_bytes))
             return str(parsed[0].signature)
 
         def decode(signature: Signature) -> Arrays:

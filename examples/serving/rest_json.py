@@ -24,12 +24,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import sliced_json
 import tensorflow as tf
 from loaded_model import Arrays, Signature
-from serving_error import invalid
+from serving_error import ServingError, invalid
 
 # For a kind of dtype that an input has, the kinds of numbers that JSON may give for it.
 _KINDS = {"f": "iuf", "c": "iuf", "i": "iu", "u": "iu", "b": "b", "V": "iuf"}
+# Values that are converted at once: other threads wait for Python's lock meanwhile.
+_SLICE = 1 << 14
 
 
 class PredictRequest:
@@ -37,14 +40,15 @@ class PredictRequest:
 
     Args:
       body: its bytes.
+      most_bytes: the most that its values may take in memory.
 
     Raises:
-      ServingError: it is not JSON, or not a predict request.
+      ServingError: it is not JSON, not a predict request, or above the limit.
     """
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, most_bytes: int) -> None:
         try:
-            fields = json.loads(body)
+            fields = sliced_json.loads(body, most_bytes)
         except (ValueError, RecursionError) as error:
             raise invalid(f"the body is not JSON: {str(error)[:200]}") from None
         if not isinstance(fields, dict):
@@ -110,35 +114,161 @@ def _only_input(signature: Signature) -> str:
 
 
 def _array(value: Any, name: str, dtype: Any) -> Any:
-    if dtype == tf.string:
-        try:
-            strings = np.array(_bytes_in(value, name), object)
-        except (ValueError, RecursionError):
-            strings = None
-        # NumPy takes a list beside a string for one more object.
-        if strings is None or any(isinstance(x, list) for x in strings.flat):
-            raise invalid(f"input {name!r} has rows of different lengths.")
-        return strings
+    numbers = _Numbers(name, dtype)
     try:
-        array = np.asarray(value)
-    except (ValueError, OverflowError, RecursionError):
-        raise invalid(f"input {name!r} has rows of different lengths.") from None
-    wanted = np.dtype(dtype.as_numpy_dtype)
-    if array.size and array.dtype.kind not in _KINDS.get(wanted.kind, ""):
-        raise invalid(
-            f"input {name!r} has {_word_of(array)}, and the signature takes {dtype.name}."
-        )
-    if wanted.kind in "iu" and array.size:
-        limits = np.iinfo(wanted)
-        if array.min() < limits.min or array.max() > limits.max:
-            raise invalid(f"input {name!r} has a number that {dtype.name} has not.")
-    with np.errstate(over="ignore"):
-        return array.astype(wanted)
+        if dtype == tf.string:
+            return _in_slices(value, name, lambda part: _strings(part, name))
+        array = _in_slices(value, name, numbers.array)
+    except RecursionError:
+        raise _ragged(name) from None
+    numbers.check()
+    return array
 
 
-def _word_of(array: Any) -> str:
+def _in_slices(value: Any, name: str, convert: Callable[[Any], Any]) -> Any:
+    """The array of nested lists, of which `convert` makes parts of at most about _SLICE values."""
+    if _count(value) <= _SLICE:
+        return convert(value)
+    parts: list[Any] = []
+    rows: list[Any] = []
+    size = 0
+
+    def convert_rows() -> None:
+        if rows:
+            parts.append(convert(rows))
+            rows.clear()
+
+    for row in value:
+        count = _count(row)
+        if size + count > _SLICE:
+            convert_rows()
+            size = 0
+        if count > _SLICE:
+            parts.append(_in_slices(row, name, convert)[np.newaxis])
+        else:
+            rows.append(row)
+            size += count
+    convert_rows()
+    try:
+        return np.concatenate(parts)
+    except ValueError:
+        raise _ragged(name) from None
+
+
+def _count(value: Any) -> int:
+    """About how many values are in nested lists."""
+    if not isinstance(value, list):
+        return 1
+    if value and isinstance(value[0], list):
+        return 1 + sum(map(_count, value))
+    return 1 + len(value)
+
+
+def _ragged(name: str) -> ServingError:
+    return invalid(f"input {name!r} has rows of different lengths.")
+
+
+def _strings(part: Any, name: str) -> Any:
+    try:
+        strings = np.array(_bytes_in(part, name), object)
+    except (ValueError, RecursionError):
+        strings = None
+    # NumPy takes a list beside a string for one more object.
+    if strings is None or any(isinstance(x, list) for x in strings.flat):
+        raise _ragged(name)
+    return strings
+
+
+class _Numbers:
+    """Makes arrays of an input's dtype from parts of its value.
+
+    Args:
+      name: of the input.
+      dtype: that it has.
+    """
+
+    def __init__(self, name: str, dtype: Any) -> None:
+        self._name = name
+        self._dtype = dtype
+        self._wanted = np.dtype(dtype.as_numpy_dtype)
+        self._kinds: set[str] = set()
+
+    def array(self, part: Any) -> Any:
+        """The array of a part.
+
+        Raises:
+          ServingError: it has other values than numbers, or numbers that the dtype has not.
+        """
+        wanted = self._wanted
+        try:
+            array = np.asarray(part)
+        except (ValueError, OverflowError, RecursionError):
+            raise _ragged(self._name) from None
+        if array.dtype.kind == "O" or (array.dtype.kind == "f" and wanted.kind in "iu"):
+            # NumPy makes objects of integers of more than 64 bits, and may make fractions of those
+            # that have 64.
+            array = self._of_objects(np.array(part, object))
+        kind = array.dtype.kind
+        if array.size:
+            self._kinds.add(kind)
+            # A boolean beside numbers is one of them; `check` finds those that are alone.
+            if kind not in _KINDS.get(wanted.kind, "") + "b":
+                raise self._error(f"has {_word_of(kind)}")
+            if wanted.kind in "iu" and kind in "iu":
+                limits = np.iinfo(wanted)
+                for number in (array.min(), array.max()):
+                    self._check_limits(int(number), limits)
+        if wanted.kind in "fcV":
+            array = array.astype(np.float64)  # as JSON's numbers are, however they are written
+        with np.errstate(over="ignore"):
+            return array.astype(wanted)
+
+    def check(self) -> None:
+        """Checks all parts together.
+
+        Raises:
+          ServingError: the input takes numbers, and all that it has are booleans.
+        """
+        if self._kinds == {"b"} and self._wanted.kind != "b":
+            raise self._error("has booleans")
+
+    def _of_objects(self, values: Any) -> Any:
+        """The array of values that are no numbers of 64 bits, if they are numbers all the same."""
+        for value in values.flat:
+            if type(value) not in (int, float):
+                raise self._error("has values that are no numbers")
+        if self._wanted.kind in "iu":
+            limits = np.iinfo(self._wanted)
+            for value in values.flat:
+                if type(value) is float:
+                    raise self._error("has fractions")
+                self._check_limits(value, limits)
+            return values.astype(self._wanted)
+        try:
+            return values.astype(np.float64)
+        except OverflowError:
+            largest = max(values.flat, key=abs)
+            raise self._error(f"has {_digits(largest)}") from None
+
+    def _check_limits(self, number: int, limits: Any) -> None:
+        if not limits.min <= number <= limits.max:
+            raise invalid(
+                f"input {self._name!r} has {_digits(number)}, and {self._dtype.name} is from "
+                f"{limits.min} to {limits.max}."
+            )
+
+    def _error(self, what: str) -> ServingError:
+        return invalid(f"input {self._name!r} {what}, and the signature takes {self._dtype.name}.")
+
+
+def _digits(number: int) -> str:
+    text = str(number)
+    return text if len(text) <= 40 else f"{text[:40]}... ({len(text)} characters)"
+
+
+def _word_of(kind: str) -> str:
     words = {"i": "integers", "u": "integers", "f": "fractions", "b": "booleans", "U": "strings"}
-    return words.get(array.dtype.kind, "values that are no numbers")
+    return words.get(kind, "values that are no numbers")
 
 
 def _bytes_in(value: Any, name: str) -> Any:
@@ -167,19 +297,54 @@ def answer(request: PredictRequest, results: Arrays) -> bytes:
     Raises:
       ServingError: results have no rows, or different numbers of them, and rows were asked for.
     """
-    columns = {name: _plain(array, name) for name, array in results.items()}
-    alone = len(columns) == 1
     if not request.by_row:
-        outputs = next(iter(columns.values())) if alone else columns
-        return json.dumps({"outputs": outputs}).encode()
+        texts = [(name, _text_of({name: array})) for name, array in results.items()]
+        alone = len(texts) == 1
+        outputs = texts[0][1] if alone else _object_of(texts)
+        return f'{{"outputs": {outputs}}}'.encode()
     counts = {array.shape[0] if array.ndim else None for array in results.values()}
     if len(counts) > 1 or None in counts:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in results.items())
         raise invalid(f"the outputs have no rows in common ({shapes}): use 'inputs'.")
-    if alone:
-        return json.dumps({"predictions": next(iter(columns.values()))}).encode()
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return json.dumps({"predictions": rows}).encode()
+    return f'{{"predictions": {_text_of(results)}}}'.encode()
+
+
+def _text_of(columns: Arrays) -> str:
+    """JSON of arrays by rows: of one array its own rows, of several an object for each row."""
+    arrays = list(columns.values())
+    size = sum(array.size for array in arrays)
+    if size <= _SLICE or arrays[0].ndim == 0:
+        return json.dumps(_rows_of(columns))
+    count = len(arrays[0])
+    step = _SLICE * count // size
+    if step:
+        slices = range(0, count, step)
+        parts = [
+            json.dumps(_rows_of({n: x[i : i + step] for n, x in columns.items()}))[1:-1]
+            for i in slices
+        ]
+    else:
+        parts = [
+            _text_of_row({n: np.asarray(x[i], x.dtype) for n, x in columns.items()})
+            for i in range(count)
+        ]
+    return f"[{', '.join(parts)}]"
+
+
+def _text_of_row(columns: Arrays) -> str:
+    texts = [(name, _text_of({name: array})) for name, array in columns.items()]
+    return texts[0][1] if len(texts) == 1 else _object_of(texts)
+
+
+def _object_of(texts: list[tuple[str, str]]) -> str:
+    return f"{{{', '.join(f'{json.dumps(name)}: {text}' for name, text in texts)}}}"
+
+
+def _rows_of(columns: Arrays) -> Any:
+    plain = {name: _plain(array, name) for name, array in columns.items()}
+    if len(plain) == 1:
+        return next(iter(plain.values()))
+    return [dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)]
 
 
 def _plain(array: Any, name: str) -> Any:
