@@ -38,6 +38,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
 #include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
+#include "tensorflow/core/common_runtime/multistream/step/stock_threads.h"
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
@@ -136,6 +137,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     if (most > 1 && options_.spin_locks) ReplaceLocksInCudaDriver();
     WarnOfContextsInTurn();
     const auto threads = SessionThreads::Of(options.config);
+    const auto stock_threads = StockThreads::Of(options);
     std::map<const se::StreamExecutor*, int> first_with;
     for (size_t i = 0; i < groups; ++i) {
       auto* device = static_cast<CudaGroupDevice*>(all[i].release());
@@ -150,6 +152,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       if (options_.merge_streams) owned->CompleteMergedCopies(group);
       if (group->is_leader()) {
         owned->set_session_threads(threads);
+        owned->set_stock_threads(stock_threads);
         owned->set_session_streams(streams[i]);
         devices->push_back(std::move(owned));
       } else {

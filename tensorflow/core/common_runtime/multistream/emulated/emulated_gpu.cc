@@ -361,6 +361,7 @@ class EmulatedGpuFactory : public DeviceFactory {
         });
     if (!sizes.ok()) return sizes.status();
     const auto threads = SessionThreads::Of(options.config);
+    const auto stock_threads = StockThreads::Of(options);
     const bool allow_growth = AllowGrowth(options.config.gpu_options());
     for (int k = 0; k < static_cast<int>(sizes->size()); ++k) {
       const GpuSizes& size = (*sizes)[k];
@@ -381,6 +382,7 @@ class EmulatedGpuFactory : public DeviceFactory {
         device->set_stream_group(group);
         if (i == 0) {
           device->set_session_threads(threads);
+          device->set_stock_threads(stock_threads);
           device->set_session_streams(*streams);
           leader = std::move(device);
         } else {

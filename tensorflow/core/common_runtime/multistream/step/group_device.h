@@ -34,6 +34,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/step/recording.h"
 #include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
 #include "tensorflow/core/common_runtime/multistream/step/step.h"
+#include "tensorflow/core/common_runtime/multistream/step/stock_threads.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
@@ -113,6 +114,9 @@ class GroupDevice : public Base, public GroupMember, public GroupLeader {
   }
   void set_session_threads(std::shared_ptr<const SessionThreads> threads) {
     session_threads_ = std::move(threads);
+  }
+  void set_stock_threads(std::shared_ptr<const StockThreads> threads) {
+    stock_threads_ = std::move(threads);
   }
 
   const SessionStreams& session_streams() const override {
@@ -278,6 +282,7 @@ class GroupDevice : public Base, public GroupMember, public GroupLeader {
   std::vector<Recorder*> recorders_;
   std::vector<std::unique_ptr<Device>> recorder_devices_;
   std::shared_ptr<const SessionThreads> session_threads_;
+  std::shared_ptr<const StockThreads> stock_threads_;
   SessionStreams session_streams_;
 };
 

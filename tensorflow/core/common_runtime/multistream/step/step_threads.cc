@@ -15,6 +15,8 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/step/step_threads.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -22,6 +24,7 @@ limitations under the License.
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "tensorflow/core/common_runtime/multistream/step/stock_threads.h"
 #include "tensorflow/core/common_runtime/multistream/util/spin.h"
 #include "tensorflow/core/common_runtime/multistream/util/spinning_locks.h"
 #include "tensorflow/core/platform/cpu_info.h"
@@ -38,6 +41,11 @@ constexpr absl::Duration kLookForWaits = absl::Seconds(1);
 // Under full load an op waits for milliseconds.
 constexpr int64_t kMuchTooLongNanos = 1'000'000'000;
 
+// A closure that uses less than this part of a processor's time is blocked: one
+// that launches uses all of it, one that waits for Python's lock looks now and
+// then.
+constexpr int kHardlyUsed = 8;
+
 thread_local const StepThreads* of_this_thread = nullptr;
 
 // `group`'s step waits, or has waited, for `nanos`: for a lock of the driver,
@@ -51,15 +59,15 @@ void NoteWait(StreamGroup* group, int64_t nanos, bool for_lock) {
       << "Multi-stream: a step on stream group " << group->index() << " of GPU "
       << group->gpu() << " has waited for " << nanos / 1'000'000
       << " ms until its ops could be launched, for "
-      << (for_lock
-              ? "a lock of the CUDA driver. More threads launch than this "
-                "machine's cores can serve, or another process keeps the "
-                "driver busy: give the process more cores, or run fewer "
-                "processes on this GPU."
-              : "one of the threads that launch. They wait for ops that "
-                "block (of Python, of queues, of other machines), or for "
-                "cores: give the process more cores, or each group threads "
-                "of its own with TF_GPU_THREAD_MODE=gpu_private.")
+      << (for_lock ? "a lock of the CUDA driver. More threads launch than this "
+                     "machine's cores can serve, or another process keeps the "
+                     "driver busy: give the process more cores, or run fewer "
+                     "processes on this GPU."
+                   : "one of the threads that launch. They wait for ops that "
+                     "block (of Python, of queues, of other machines), or for "
+                     "cores: give the process more cores, the session more "
+                     "inter-op threads, or each group threads of its own with "
+                     "TF_GPU_THREAD_MODE=gpu_private.")
       << " tf.cuda.stream_stats() has the longest wait of each group. This is "
          "said once.";
 }
@@ -68,20 +76,14 @@ void NoteWait(StreamGroup* group, int64_t nanos, bool for_lock) {
 
 StepThreads::StepThreads(int count, int most_looking, int most_of_group,
                          absl::Duration blocked)
-    : most_looking_(most_looking),
+    : count_(count),
+      most_looking_(most_looking),
       most_of_group_(most_of_group),
-      blocked_(blocked),
-      running_(count) {
-  auto start = [this](std::function<void()> run) {
-    threads_.emplace_back(Env::Default()->StartThread(
-        ThreadOptions(), "tf_multistream", std::move(run)));
-  };
+      blocked_(blocked) {
   absl::MutexLock lock(&mu_);
-  for (Running& running : running_) {
-    start([this, &running] { Run(&running); });
-  }
-  // With fewer threads no group can have too many.
-  if (most_of_group < count) start([this] { Watch(); });
+  for (int i = 0; i < count; ++i) StartThread();
+  watcher_.reset(Env::Default()->StartThread(ThreadOptions(), "tf_multistream",
+                                             [this] { Watch(); }));
 }
 
 StepThreads::~StepThreads() {
@@ -89,9 +91,18 @@ StepThreads::~StepThreads() {
     absl::MutexLock lock(&mu_);
     ends_.store(true, std::memory_order_release);
     scheduled_.SignalAll();
+    rested_.SignalAll();
     watch_.Signal();
   }
-  threads_.clear();  // waits for them
+  watcher_ = nullptr;  // waits for it
+  threads_.clear();    // waits for them
+}
+
+void StepThreads::StartThread() {
+  Running* running = &running_.emplace_back();
+  ++active_;
+  threads_.emplace_back(Env::Default()->StartThread(
+      ThreadOptions(), "tf_multistream", [this, running] { Run(running); }));
 }
 
 StepThreads* StepThreads::Get(bool node_level) {
@@ -116,18 +127,20 @@ void StepThreads::Schedule(StreamGroup* group, Closure closure,
   if (watcher_sleeps_) watch_.Signal();
   Lane* lane = nullptr;
   if (group != nullptr && is_only_group &&
-      most_of_group_ < static_cast<int>(running_.size())) {
+      // With fewer threads no group can have too many.
+      most_of_group_ < count_) {
     std::unique_ptr<Lane>& of_group = lanes_[group];
     if (of_group == nullptr) of_group = std::make_unique<Lane>();
     lane = of_group.get();
   }
   if (lane != nullptr && lane->admitted >= most_of_group_) {
     lane->parked.push_back(std::move(scheduled));
-    if (parked_++ == 0) watch_.Signal();
+    if (parked_++ == 0 && !watcher_looks_) watch_.Signal();
     return;
   }
   Admit(lane, std::move(scheduled));
   WakeSleeper();
+  if (!watcher_looks_ && IsShort()) watch_.Signal();
 }
 
 void StepThreads::Admit(Lane* lane, Scheduled scheduled) {
@@ -146,6 +159,7 @@ void StepThreads::Leave(Lane* lane) {
   Admit(lane, std::move(next));
   if (Ended()) {
     scheduled_.SignalAll();
+    rested_.SignalAll();
     watch_.Signal();
   }
 }
@@ -206,23 +220,28 @@ void StepThreads::Run(Running* running) {
   ShowLockWaitsOfThisThread(&running->lock_waits);
   bool has_looked = false;
   absl::MutexLock lock(&mu_);
+  pthread_getcpuclockid(pthread_self(), &running->processor_clock);
   while (true) {
-    if (!closures_.empty()) {
+    if (HasTooMany()) {
+      Rest();
+    } else if (!closures_.empty()) {
       auto [lane, scheduled] = std::move(closures_.front());
       closures_.pop_front();
       waiting_.store(closures_.size(), std::memory_order_release);
       ++begun_;
       running->lane = lane;
       running->group = scheduled.group;
-      if (scheduled.group != nullptr) running->since = SteadyNanos();
+      running->since = SteadyNanos();
       mu_.Unlock();
       RunClosure(running, std::move(scheduled));
       mu_.Lock();
       running->group = nullptr;
+      running->since = 0;
       if (running->lane != nullptr) {
         Leave(std::exchange(running->lane, nullptr));
       }
       has_looked = false;
+      if (closures_.empty() && Ended()) watch_.Signal();
     } else if (Ended()) {
       break;
     } else if (!has_looked && looking_ < static_cast<size_t>(most_looking_)) {
@@ -256,27 +275,44 @@ void StepThreads::RunClosure(Running* running, Scheduled scheduled) {
   if (group != nullptr) NoteWait(group, waited, /*for_lock=*/true);
 }
 
+void StepThreads::Rest() {
+  --active_;
+  // It may have been woken for a closure.
+  WakeSleeper();
+  if (!watcher_looks_ && IsShort()) watch_.Signal();
+  while (active_ >= count_ + replacing_ && !Ended()) rested_.Wait(&mu_);
+  ++active_;
+}
+
 void StepThreads::Watch() {
   absl::MutexLock lock(&mu_);
-  int64_t begun_before = 0;
-  absl::Time next_look = absl::Now() + kLookForWaits;
-  while (!Ended()) {
-    const bool idle = parked_ == 0 && closures_.empty() &&
+  int64_t begun_before = 0, begun_at_look = 0;
+  absl::Time begun_at = absl::Now(), next_look = begun_at + kLookForWaits;
+  while (!Ended() || !closures_.empty()) {
+    const bool idle = parked_ == 0 && closures_.empty() && replacing_ == 0 &&
                       begun_ == std::exchange(begun_before, begun_);
-    if (idle &&
+    if (idle && !Ended() &&
         std::all_of(running_.begin(), running_.end(),
-                    [](const Running& r) { return r.group == nullptr; })) {
+                    [](const Running& r) { return r.since == 0; })) {
       watcher_sleeps_ = true;
       watch_.Wait(&mu_);
       watcher_sleeps_ = false;
-      if (Ended()) break;
+      continue;
     }
-    watch_.WaitWithTimeout(
-        &mu_, parked_ > 0 ? std::min(blocked_, kLookForWaits) : kLookForWaits);
+    watcher_looks_ = parked_ > 0 || IsShort();
+    watch_.WaitWithTimeout(&mu_, watcher_looks_
+                                     ? std::min(blocked_, kLookForWaits)
+                                     : kLookForWaits);
+    watcher_looks_ = false;
+    const absl::Time now = absl::Now();
+    if (std::exchange(begun_at_look, begun_) != begun_) begun_at = now;
+    const bool stands_still = now - begun_at > kStandsStill * blocked_;
     if (parked_ > 0) LetInWhereBlocked();
-    if (absl::Now() >= next_look) {
+    if (IsShort()) ReplaceBlocked(stands_still);
+    if (now >= next_look) {
       NoteWaits();
-      next_look = absl::Now() + kLookForWaits;
+      ReplaceFewer(stands_still);
+      next_look = now + kLookForWaits;
     }
   }
 }
@@ -296,6 +332,60 @@ void StepThreads::LetInWhereBlocked() {
     Leave(std::exchange(running.lane, nullptr));
     WakeSleeper();
   }
+}
+
+int StepThreads::Blocked(bool stands_still) {
+  const int64_t now = SteadyNanos();
+  const int64_t blocked = absl::ToInt64Nanoseconds(blocked_);
+  int count = 0;
+  for (Running& running : running_) {
+    if (running.since == 0 || now - running.since < blocked) continue;
+    const LockWaits& waits = running.lock_waits;
+    if (waits.since.load(std::memory_order_acquire) != 0 ||
+        now - waits.ended.load(std::memory_order_relaxed) < blocked) {
+      continue;
+    }
+    if (IsBlocked(now, &running) || stands_still) ++count;
+  }
+  return count;
+}
+
+bool StepThreads::IsBlocked(int64_t now, Running* running) const {
+  const bool is_new = running->seen_of != running->since;
+  const int64_t elapsed = now - running->seen_at;
+  if (!is_new && elapsed < absl::ToInt64Nanoseconds(blocked_)) {
+    return running->is_blocked;
+  }
+  timespec time = {};
+  clock_gettime(running->processor_clock, &time);
+  const int64_t used =
+      absl::ToInt64Nanoseconds(absl::DurationFromTimespec(time)) -
+      running->processor_nanos;
+  running->is_blocked = !is_new && used < elapsed / kHardlyUsed;
+  running->processor_nanos += used;
+  running->seen_of = running->since;
+  running->seen_at = now;
+  return running->is_blocked;
+}
+
+void StepThreads::ReplaceBlocked(bool stands_still) {
+  const int most = std::max(count_, StockThreads::InProcess()) - count_;
+  if (replacing_ >= most) return;
+  const int wanted =
+      std::min({Blocked(stands_still), most,
+                replacing_ + static_cast<int>(closures_.size())});
+  if (wanted <= replacing_) return;
+  replacing_ = wanted;
+  while (static_cast<int>(running_.size()) < count_ + replacing_) {
+    StartThread();
+  }
+  rested_.SignalAll();
+}
+
+void StepThreads::ReplaceFewer(bool stands_still) {
+  if (replacing_ == 0) return;
+  replacing_ = std::min(replacing_, Blocked(stands_still));
+  if (HasTooMany()) scheduled_.SignalAll();
 }
 
 void StepThreads::NoteWaits() {

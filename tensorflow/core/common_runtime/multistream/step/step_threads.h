@@ -29,9 +29,27 @@ limitations under the License.
 // them some hundred microseconds later; to wake a thread that sleeps can take
 // as long. So some of the idle threads look for work for a while before they
 // sleep.
+//
+// A closure may block: one of Python calls a function and waits for its step,
+// one takes from a queue that another step fills. If that step finds no thread,
+// both wait for ever. So a closure that is blocked does not count: while others
+// are queued and no thread is free, another thread takes its place.
+//
+//   threads      1       2       3       4       5       6
+//              call    call    call    call
+//                 all blocked, two steps queued  step    step
+//
+// A pool has at most as many threads as TensorFlow itself has for the sessions
+// of the process (StockThreads), or as it begins with, if these are more. That
+// is enough for all that ends there: a pool that stands still with so many
+// threads has as many closures that wait for queued ones, and TensorFlow's
+// threads would all wait in them, too, as they run these closures and those of
+// the CPU besides.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_THREADS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_THREADS_H_
+
+#include <time.h>
 
 #include <atomic>
 #include <cstddef>
@@ -61,7 +79,9 @@ class StepThreads {
   // `most_of_group`: how many run closures of the same group at the same time;
   // one that has run for `blocked` no longer counts, as it may wait for
   // another. But one that waits for a lock of the driver, or did just now,
-  // counts: another would wait there, too.
+  // counts: another would wait there, too. Nor does a closure count among
+  // `count` if it has hardly used a processor for `blocked`, or if no other
+  // has begun for kStandsStill times as long.
   StepThreads(int count, int most_looking, int most_of_group,
               absl::Duration blocked = absl::Milliseconds(5));
   // Runs all closures first.
@@ -81,6 +101,7 @@ class StepThreads {
 
   // One that launches, and one that has something to do on the host meanwhile.
   static constexpr int kMostOfGroup = 2;
+  static constexpr int kStandsStill = 20;
 
   // Where a step with these arguments on `group` runs its closures:
   //   as the caller wants, if it wants all kernels run in its own thread. But
@@ -122,8 +143,14 @@ class StepThreads {
   struct Running {
     Lane* lane = nullptr;  // for as long as it counts
     StreamGroup* group = nullptr;
-    int64_t since = 0;
+    int64_t since = 0;  // SteadyNanos(); 0: it runs nothing
     LockWaits lock_waits;
+    // Of the thread, and what Watch() has seen of this closure.
+    clockid_t processor_clock = -1;
+    int64_t seen_of = 0;  // `since`
+    int64_t seen_at = 0;
+    int64_t processor_nanos = 0;
+    bool is_blocked = false;
   };
 
   // Those of a group, or of all groups (nullptr). Never deleted.
@@ -139,15 +166,35 @@ class StepThreads {
     return ends_.load(std::memory_order_acquire) && parked_ == 0;
   }
 
+  // Whether closures are queued that no thread is free for.
+  bool IsShort() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return closures_.size() > sleeping_ + looking_;
+  }
+  // Whether more threads take closures than may.
+  bool HasTooMany() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return active_ > count_ + replacing_ && !Ended();
+  }
+
+  void StartThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Run(Running* running);
   void RunClosure(Running* running, Scheduled scheduled);
+  // The calling thread takes no closures until it is to replace another.
+  void Rest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Lets closures in where others are blocked, and notes long waits.
   void Watch();
   void LetInWhereBlocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // How many closures are blocked. `stands_still`: for long none has begun.
+  int Blocked(bool stands_still) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsBlocked(int64_t now, Running* running) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReplaceBlocked(bool stands_still) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Threads that no longer replace any rest.
+  void ReplaceFewer(bool stands_still) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NoteWaits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether there may be something to do. False after a while.
   bool Look() const;
 
+  const int count_;
   const int most_looking_;
   const int most_of_group_;
   const absl::Duration blocked_;
@@ -158,15 +205,23 @@ class StepThreads {
   std::deque<Admitted> closures_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<const StreamGroup*, std::unique_ptr<Lane>> lanes_
       ABSL_GUARDED_BY(mu_);
-  size_t parked_ ABSL_GUARDED_BY(mu_) = 0;             // of all lanes
-  std::vector<Running> running_ ABSL_GUARDED_BY(mu_);  // threads
+  size_t parked_ ABSL_GUARDED_BY(mu_) = 0;  // of all lanes
+  // Of each thread. Threads know theirs, so none moves.
+  std::deque<Running> running_ ABSL_GUARDED_BY(mu_);
+  int active_ ABSL_GUARDED_BY(mu_) = 0;     // threads that do not rest
+  int replacing_ ABSL_GUARDED_BY(mu_) = 0;  // of them, more than count_
+  absl::CondVar rested_;
   absl::CondVar watch_;
+  // Whether Watch() waits for a signal, or looks often without one.
   bool watcher_sleeps_ ABSL_GUARDED_BY(mu_) = false;
+  bool watcher_looks_ ABSL_GUARDED_BY(mu_) = false;
   int64_t begun_ ABSL_GUARDED_BY(mu_) = 0;  // closures
   size_t looking_ ABSL_GUARDED_BY(mu_) = 0;
   size_t sleeping_ ABSL_GUARDED_BY(mu_) = 0;
   std::atomic<bool> ends_{false};
+  // Only the constructor and Watch() add some.
   std::vector<std::unique_ptr<Thread>> threads_;
+  std::unique_ptr<Thread> watcher_;
 };
 
 }  // namespace multistream

@@ -1,0 +1,191 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""An op that blocks until another step is done does not keep that step from its threads.
+
+Each job is done by stock TensorFlow with as many inter-op threads. A test names a function of this
+file, a job, which runs in a process of its own with the variables that the test chooses.
+"""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.ops import data_flow_ops
+
+from multistream.testing.kit import GPU, run_job, run_threads
+
+tf1 = tf.compat.v1
+
+CLIENTS = 16
+CALLS = 3
+INTER_OP = 64
+ROW = [1.0, 2.0, 3.0, 4.0]
+
+MODES: dict[str, dict[str, str | None]] = {
+    "least_loaded": {},
+    "cost": {"TF_MULTI_STREAM_POLICY": "cost"},
+    "node_level": {"TF_NODE_LEVEL_MULTISTREAM": "true"},
+    "gpu_shared": {"TF_GPU_THREAD_MODE": "gpu_shared"},
+    "gpu_private": {"TF_GPU_THREAD_MODE": "gpu_private", "TF_GPU_THREAD_COUNT": "1"},
+}
+
+
+def set_inter_op_threads() -> None:
+    """More than the clients block at a time."""
+    tf.config.threading.set_inter_op_parallelism_threads(INTER_OP)
+
+
+def on_gpu(function: Callable[[Any], Any]) -> Any:
+    """A tf.function of one row on the GPU."""
+
+    @tf.function(input_signature=[tf.TensorSpec([4])])
+    def placed(x: Any) -> Any:
+        with tf.device(GPU):
+            return function(x)
+
+    return placed
+
+
+def python_op(function: Callable[[Any], Any], x: Any) -> Any:
+    """An op that calls Python code with a row."""
+    y = tf.numpy_function(function, [x], tf.float32)
+    y.set_shape([4])
+    return y
+
+
+def nested_calls() -> None:
+    """Python ops that call functions: one, several of a graph, in loops, and in map_fn."""
+    plus_one = on_gpu(lambda x: tf.identity(x) + 1.0)
+
+    def call(x: Any) -> Any:
+        return plus_one(tf.constant(x)).numpy()
+
+    def loop(x: Any) -> Any:
+        for _ in tf.range(3):
+            x = python_op(call, x)
+        return x
+
+    once = on_gpu(lambda x: python_op(call, x * 2.0))
+    deeper = on_gpu(lambda x: python_op(lambda y: once(tf.constant(y)).numpy(), x))
+    eager = on_gpu(lambda x: tf.ensure_shape(tf.py_function(plus_one, [x], tf.float32), [4]))
+    several = on_gpu(lambda x: tf.add_n([python_op(call, x * float(i)) for i in range(4)]))
+    looped = on_gpu(loop)
+    mapped = on_gpu(
+        lambda x: tf.map_fn(partial(python_op, call), tf.stack([x] * 4), parallel_iterations=4)
+    )
+
+    def client(k: int) -> None:
+        x = tf.constant(ROW) * float(k)
+        for _ in range(CALLS):
+            np.testing.assert_array_equal(once(x), x * 2.0 + 1.0)
+            np.testing.assert_array_equal(deeper(x), x * 2.0 + 1.0)
+            np.testing.assert_array_equal(eager(x), x + 1.0)
+            np.testing.assert_array_equal(several(x), x * 6.0 + 4.0)
+            np.testing.assert_array_equal(looped(x), x + 3.0)
+            np.testing.assert_array_equal(mapped(x), [x + 1.0] * 4)
+
+    run_threads([partial(client, k) for k in range(CLIENTS)])
+
+
+def meetings() -> None:
+    """Python ops of all clients that wait for each other, asleep and looking."""
+    for looks, rounds in [(False, CALLS), (True, 1)]:
+        for _ in range(rounds):
+            meeting = threading.Barrier(CLIENTS)
+            arrived: list[int] = []
+
+            def meet(x: Any, looks: bool = looks) -> Any:
+                if not looks:
+                    meeting.wait()  # noqa: B023
+                arrived.append(1)  # noqa: B023
+                while len(arrived) < CLIENTS:  # noqa: B023
+                    time.sleep(0)
+                return x
+
+            met = on_gpu(lambda x: python_op(meet, x) + 1.0)
+            run_threads([partial(met, tf.constant(ROW)) for _ in range(CLIENTS)])
+
+
+def later_steps() -> None:
+    """Steps that wait for what later steps put into a queue, a barrier and a staging area."""
+    with tf.Graph().as_default() as graph, tf.device(GPU):
+        given = tf1.placeholder(tf.float32, [4])
+        key = tf1.placeholder(tf.string, [1])
+        queue = tf.queue.FIFOQueue(CLIENTS, [tf.float32], shapes=[[4]])
+        barrier = data_flow_ops.Barrier([tf.float32], shapes=[[4]])
+        puts = [
+            queue.enqueue(given * 2.0),
+            barrier.insert_many(0, key, [given * 2.0]),
+            tf.raw_ops.Stage(values=[given * 2.0], shared_name="area"),
+        ]
+        takes = [
+            queue.dequeue() + 1.0,
+            barrier.take_many(1)[2][0] + 1.0,
+            tf.raw_ops.Unstage(dtypes=[tf.float32], shared_name="area")[0] + 1.0,
+        ]
+    session = tf1.Session(
+        graph=graph, config=tf1.ConfigProto(inter_op_parallelism_threads=INTER_OP)
+    )
+    keys = map(str, itertools.count())
+
+    for put, take in zip(puts, takes, strict=True):
+        for _ in range(CALLS):
+
+            def client(take: Any = take) -> None:
+                np.testing.assert_array_equal(np.ravel(session.run(take)), np.array(ROW) * 2 + 1)
+
+            def feed(put: Any = put) -> None:
+                for _ in range(CLIENTS):
+                    session.run(put, {given: ROW, key: [next(keys)]})
+
+            # Most often the clients are there first.
+            run_threads([*[client] * CLIENTS, feed])
+
+
+def server() -> None:
+    """Steps of a server whose Python ops run steps of the same server."""
+    config = tf1.ConfigProto(inter_op_parallelism_threads=INTER_OP)
+    target = tf.distribute.Server.create_local_server(config).target
+
+    def call(x: Any) -> Any:
+        # In memory of its own: an emulated GPU's result lies in memory of the GPU.
+        return np.copy(session.run(inner, {given: x}))
+
+    with tf.Graph().as_default() as graph, tf.device(GPU):
+        given = tf1.placeholder(tf.float32, [4])
+        inner = given + 1.0
+        outer = python_op(call, given * 2.0) * 2.0
+    session = tf1.Session(target, graph=graph)
+
+    def client(k: int) -> None:
+        x = np.array(ROW, np.float32) * k
+        for _ in range(CALLS):
+            np.testing.assert_array_equal(session.run(outer, {given: x}), (x * 2 + 1) * 2)
+
+    run_threads([partial(client, k) for k in range(CLIENTS)])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("job", [nested_calls, meetings, later_steps, server])
+def test_blocked_ops(job: Callable[[], None], mode: str) -> None:
+    """All calls end, with the right results."""
+    environment = {"TF_NODE_LEVEL_MULTISTREAM": None, **MODES[mode]}
+    run_job(job, first="jobs.set_inter_op_threads()", **environment)
