@@ -162,6 +162,51 @@ check(total("steps_replayed") > 8, str(tf.cuda.capture_report()))
     )
 
 
+def test_a_value_that_xla_compiles_in_is_in_the_way() -> None:
+    """XLA reads an axis or a shape on the host, which waits for the GPU."""
+    run(
+        """
+with tf.device(GPU):
+    axis = tf.Variable(tf.zeros([1], tf.int64))
+    shape = tf.Variable(np.array([-1, 4]))
+    v = tf.Variable(tf.identity(w) + 0.0)
+
+def in_outer(function):
+    compiled = tf.function(function, jit_compile=True)
+    @tf.function(input_signature=spec)
+    def outer(x):
+        with tf.device(GPU):
+            return compiled(tf.identity(x))
+    return outer
+
+def called(function):
+    # By a function that the compiled one calls.
+    return lambda x: tf.function(function)(x + 1.0)
+
+cases = {
+    "axis": lambda x: tf.reduce_sum(x, axis=axis) * 2.0,
+    "called": called(lambda x: tf.reduce_sum(x, axis=axis) * 2.0),
+    "arithmetic": lambda x: tf.reduce_sum(x, axis=1 - axis),
+    "shape": lambda x: tf.reshape(x, shape),
+}
+for name, case in cases.items():
+    outer = in_outer(case)
+    for value in (0, 1):
+        with tf.device(GPU):
+            axis.assign([value])
+            shape.assign([-1, 4 >> value])
+        expect(name, outer, captured=False)
+        x = rng.normal(0, 1, (3, 8)).astype(np.float32)
+        check(np.allclose(outer(x).numpy(), case(x).numpy(), 1e-4, 1e-4), name)
+text = str(tf.cuda.capture_report())
+check("readvariableop_resource', as of an axis or a size" in text, text)
+expect("no constant", in_outer(lambda x: tf.matmul(x, v) + tf.cast(axis[0], tf.float32)))
+expect("a shape", in_outer(lambda x: tf.reshape(x, [tf.shape(x)[0] * 2, -1]) @ w[:4]))
+""",
+        FUNCTIONS,
+    )
+
+
 def test_graphs_that_xla_may_launch_itself_are_in_the_way() -> None:
     run(
         """

@@ -20,8 +20,10 @@ limitations under the License.
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/multistream/plan/compile_time_constants.h"
 #include "tensorflow/core/common_runtime/multistream/plan/early_values.h"
 #include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
 #include "tensorflow/core/framework/function.pb.h"
@@ -312,8 +314,32 @@ class Classifier {
              "TF_XLA_FLAGS=--tf_xla_enable_lazy_compilation=false";
     }
     const NameAttrList* function = CalledBy(node.attrs());
-    return function == nullptr ? "has no function"
-                               : ObstacleInFunction(function->name());
+    if (function == nullptr) return "has no function";
+    if (std::string why = ObstacleInFunction(function->name()); !why.empty()) {
+      return why;
+    }
+    return ObstacleAtConstants(node, *function);
+  }
+
+  // XLA would wait for the GPU to compile with such a value, and what it
+  // compiles is of that value alone.
+  std::string ObstacleAtConstants(const Node& node,
+                                  const NameAttrList& function) {
+    const absl::StatusOr<std::vector<int>> constants =
+        CompileTimeConstants(function, library_);
+    if (!constants.ok()) return std::string(constants.status().message());
+    for (const int i : *constants) {
+      const Node* value = nullptr;
+      const absl::Status status = node.input_node(i, &value);
+      if (!status.ok()) return std::string(status.message());
+      if (!IsDecidedByShapes(*value)) {
+        return absl::StrCat(
+            "compiles ", function.name(), " for one value of '",
+            library_.Find(function.name())->signature().input_arg(i).name(),
+            "', as of an axis or a size");
+      }
+    }
+    return "";
   }
 
   std::string ObstacleInFunction(const std::string& name) {

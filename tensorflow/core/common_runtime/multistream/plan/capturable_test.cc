@@ -197,6 +197,78 @@ TEST_F(CompiledTest, WhatXlaMayLeaveToTensorFlowIsInTheWay) {
       << Obstacle();
 }
 
+// Sums along axes that XLA has to know when it compiles the call.
+class AxesTest : public CapturableTest {
+ protected:
+  void CallWith(const char* type, Node* axes) {
+    const std::string axes_type = type;
+    std::vector<FunctionDefHelper::Node> nodes;
+    std::string axes_of_sum = "axes";
+    if (axes_type == "resource") {
+      nodes.push_back(
+          {{"read"}, "ReadVariableOp", {"axes"}, {{"dtype", DT_INT64}}});
+      axes_of_sum = "read:value:0";
+    }
+    nodes.push_back({{"sum"},
+                     "Sum",
+                     {"x", axes_of_sum},
+                     {{"T", DT_FLOAT}, {"Tidx", DT_INT64}}});
+    const FunctionDef inner = FunctionDefHelper::Create(
+        "inner", {"x: float", "axes: " + axes_type}, {"y: float"}, {}, nodes,
+        {{"y", "sum:output:0"}});
+    NameAttrList called;
+    called.set_name("inner");
+    const DataTypeVector types = {DT_FLOAT, axes->output_type(0)};
+    // A function that calls it.
+    const FunctionDef cluster = FunctionDefHelper::Create(
+        "cluster", {"x: float", "axes: " + axes_type}, {"y: float"}, {},
+        {{{"call"},
+          "StatefulPartitionedCall",
+          {"x", "axes"},
+          {{"Tin", types}, {"Tout", DataTypeVector{DT_FLOAT}}, {"f", called}}}},
+        {{"y", "call:output:0"}});
+    TF_CHECK_OK(graph_.AddFunctionDef(inner, StackTracesMap()));
+    TF_CHECK_OK(graph_.AddFunctionDef(cluster, StackTracesMap()));
+    NameAttrList function;
+    function.set_name("cluster");
+    const std::vector<NodeBuilder::NodeOut> taken = {Argument("x", DT_FLOAT, 0),
+                                                     axes};
+    Node* call;
+    TF_CHECK_OK(NodeBuilder("call", "StatefulPartitionedCall")
+                    .Input(taken)
+                    .Attr("Tout", DataTypeVector{DT_FLOAT})
+                    .Attr("f", function)
+                    .Attr("_XlaMustCompile", true)
+                    .Finalize(&graph_, &call));
+    Result("y", call, 0);
+  }
+  void ExpectInTheWay() {
+    EXPECT_TRUE(absl::StrContains(
+        Obstacle(), "'call' compiles cluster for one value of 'axes'"))
+        << Obstacle();
+  }
+};
+
+TEST_F(AxesTest, OfAVariableAreInTheWay) {
+  CallWith("resource", Argument("handle", DT_RESOURCE, 1));
+  ExpectInTheWay();
+}
+
+TEST_F(AxesTest, OfTheDeviceAreInTheWay) {
+  CallWith("int64", Of("neg", "Neg", Argument("axes", DT_INT64, 1)));
+  ExpectInTheWay();
+}
+
+TEST_F(AxesTest, ThatShapesDecideAreNot) {
+  Node* rank;
+  TF_CHECK_OK(NodeBuilder("shape", "Shape")
+                  .Input(Argument("other", DT_FLOAT, 1))
+                  .Attr("out_type", DT_INT64)
+                  .Finalize(&graph_, &rank));
+  CallWith("int64", Of("neg", "Neg", rank));
+  EXPECT_EQ(Obstacle(), "");
+}
+
 TEST_F(CapturableTest, StringsAreInTheWay) {
   Send("y", Of("same", "Identity", Receive("x", DT_STRING)));
   EXPECT_TRUE(absl::StrContains(Obstacle(), "has a string")) << Obstacle();
