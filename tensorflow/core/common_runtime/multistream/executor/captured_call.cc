@@ -226,6 +226,7 @@ bool CapturedCall::Collect(ResourceMgr* resources, const std::string& device) {
   for (const Received& it : received_) {
     if (!it.status.ok() || it.is_dead) return false;
   }
+  settings_ = KernelSettings::Now();
   if (!CollectArguments() || !CollectVariables(resources, device)) return false;
   AddShapes();
   return true;
@@ -285,6 +286,7 @@ void CapturedCall::AddShapes() {
   for (const auto& variable : variables_) {
     absl::StrAppend(&shapes_, reinterpret_cast<uintptr_t>(variable.get()), ";");
   }
+  absl::StrAppend(&shapes_, settings_.tensor_float_32, settings_.deterministic);
 }
 
 void CapturedCall::AddShape(const Tensor& tensor) {

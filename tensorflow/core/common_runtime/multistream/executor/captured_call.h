@@ -35,6 +35,7 @@ limitations under the License.
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/multistream/executor/kernel_settings.h"
 #include "tensorflow/core/common_runtime/multistream/executor/padding.h"
 #include "tensorflow/core/common_runtime/multistream/plan/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/plan/independent_rows.h"
@@ -148,9 +149,11 @@ class CapturedCall {
   // By which the variables are locked.
   const std::vector<GpuGroups::StateKey>& state() const { return state_; }
 
-  // Types and shapes of what it takes, padded if it is, and which variables,
-  // whose shapes are not in it.
+  // Types and shapes of what it takes, padded if it is, which variables, whose
+  // shapes are not in it, and the settings.
   const std::string& shapes() const { return shapes_; }
+  // What its kernels are to be launched with: as it was when Collect began.
+  const KernelSettings& settings() const { return settings_; }
 
   StepShapes ShapesOfInputs() const;
   // Gives it to a recording of more rows than it has.
@@ -176,6 +179,7 @@ class CapturedCall {
   StepInputs inputs_;
   std::vector<core::RefCountPtr<Var>> variables_;
   std::vector<GpuGroups::StateKey> state_;
+  KernelSettings settings_;
   std::string shapes_;
   std::shared_ptr<const Padding> padding_;
 };

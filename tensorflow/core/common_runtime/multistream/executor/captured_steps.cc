@@ -197,6 +197,10 @@ absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Record(
   call.group()->NoteNewRecording(absl::ToInt64Nanoseconds(absl::Now() - start),
                                  recorded->workspace_bytes());
   if (!status.ok()) return status;
+  if (KernelSettings::Now() != call.settings()) {
+    return absl::UnavailableError(
+        "a setting of its kernels was changed while it was recorded");
+  }
   return recorded;
 }
 
@@ -336,8 +340,9 @@ void CapturedSteps::Verify(const std::shared_ptr<CapturedCall>& call,
       [this, call, version, outputs = std::move(outputs)](
           const absl::Status& status, std::vector<StepOutput> kept) mutable {
         StreamGroup* group = call->group();
-        if (status.ok() && StateVersion(*call) != version) {
-          // The two have read different values.
+        if (status.ok() && (StateVersion(*call) != version ||
+                            KernelSettings::Now() != call->settings())) {
+          // The two have read different values, or had different kernels.
           kept.clear();
           return Finish(*call, std::move(outputs), absl::OkStatus());
         }

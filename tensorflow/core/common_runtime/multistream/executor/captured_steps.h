@@ -132,8 +132,8 @@ class CapturedSteps final : public StreamGroup::RecordingOwner {
   // Of the variables that the call's step reads, as of VariableOrder.
   std::optional<int64_t> StateVersion(const CapturedCall& call) const;
   // The same, once the step has run as always, too, and gives the same bits. If
-  // a variable no longer has its `version` by then, there is nothing to
-  // compare.
+  // a variable no longer has its `version` by then, or a setting of kernels was
+  // changed, there is nothing to compare.
   void Verify(const std::shared_ptr<CapturedCall>& call, int64_t version,
               std::vector<Tensor> outputs);
   absl::Status Compare(const CapturedCall& call,
@@ -153,7 +153,7 @@ class CapturedSteps final : public StreamGroup::RecordingOwner {
   std::atomic<int64_t> replays_{0};
 
   absl::Mutex mu_;
-  // By group, and types and shapes of the inputs.
+  // By group, and types and shapes of the inputs, with settings of kernels.
   absl::flat_hash_map<std::pair<int, std::string>, Shape> shapes_
       ABSL_GUARDED_BY(mu_);
   int64_t uses_ ABSL_GUARDED_BY(mu_) = 0;
