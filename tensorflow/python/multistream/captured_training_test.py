@@ -303,6 +303,54 @@ check(replayed() > 10, f"{replayed()} replayed")
     )
 
 
+def test_variables_given_numbers_of_python() -> None:
+    """TensorFlow keeps the tensor that it makes of such a number, whose memory the variable has."""
+    run(
+        """
+RUNS = 40
+
+def make(where, results):
+    with tf.device(where):
+        rate, count = tf.Variable(0.1), tf.Variable(0, dtype=tf.int64)
+    w, m = tf.Variable(tf.ones([6, 3])), tf.Variable(tf.zeros([6, 3]))
+
+    @tf.function(input_signature=[tf.TensorSpec([4, 6])])
+    def step(x):
+        with tf.device(where):
+            count.assign_add(1)
+            decayed = rate * tf.pow(0.9, tf.cast(count, tf.float32))
+        with tf.device(GPU):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.tanh(x @ w) ** 2)
+            m.assign(0.9 * m + tape.gradient(loss, w))
+            w.assign_sub(decayed * m)
+            return loss if results else None
+
+    return step, rate, [rate, count, w, m]
+
+for where in (GPU, "/CPU:0"):
+    for results in (True, False):
+        sides = []
+        for mode in ("auto", "off"):
+            with tf.device(GPU):
+                step, rate, variables = make(where, results)
+            sides.append((tf.cuda.captured(mode=mode)(step), rate, variables))
+        before = replayed()
+        for i in range(RUNS):
+            x = floats(4, 6)
+            with tf.device(GPU):
+                losses = [bits(step(x)) if results else step(x) for step, _, _ in sides]
+                check(losses[0] == losses[1], f"{where}: losses")
+                if i % 5 == 4:
+                    for _, rate, _ in sides:
+                        rate.assign(0.1 / (i + 1))
+                values = [bits([v.numpy() for v in variables]) for _, _, variables in sides]
+                check(values[0] == values[1], f"{where}: variables")
+        check(replayed() - before > RUNS // 2, f"{where}: {replayed() - before} were replayed")
+"""
+    )
+
+
 def test_a_step_without_results_does_not_wait() -> None:
     """Many in a row, and what reads the variable then."""
     run(

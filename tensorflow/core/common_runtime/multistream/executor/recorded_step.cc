@@ -157,10 +157,12 @@ RecordedStep::~RecordedStep() {
 absl::Status RecordedStep::Record(const CapturedCall& call,
                                   Executor* executor) {
   const RuleLock one_at_a_time(Rule::kOneRecordsAtATime, group_->record_mu());
+  Allocator* leaders =
+      leader_->group_device(0)->GetAllocator(AllocatorAttributes());
   {
     const UsesVariables reads(leader_->gpu_groups(), call, /*changes=*/false);
     for (const auto& variable : call.variables()) {
-      homes_.push_back(VariableHome::Of(variable.get()));
+      homes_.push_back(VariableHome::Of(variable.get(), leaders));
       used_.emplace_back(variable.get());
     }
   }

@@ -54,10 +54,13 @@ Homes& AllHomes() {
 
 }  // namespace
 
-std::shared_ptr<VariableHome> VariableHome::Of(Var* variable) {
+std::shared_ptr<VariableHome> VariableHome::Of(Var* variable,
+                                               Allocator* allocator) {
   Tensor value;
+  bool is_shared;
   {
     tf_shared_lock lock(*variable->mu());
+    is_shared = !variable->tensor()->RefCountIsOne();
     value = *variable->tensor();
   }
   if (!value.IsInitialized() || !DataTypeCanUseMemcpy(value.dtype()) ||
@@ -80,6 +83,13 @@ std::shared_ptr<VariableHome> VariableHome::Of(Var* variable) {
   std::shared_ptr<VariableHome> home = known.lock();
   // Another one, too, for a new variable where one was that is gone.
   if (home == nullptr || !home->Suits(value) || home->IsGivenUp()) {
+    if (is_shared && value.TotalBytes() <= kMostCopiedBytes) {
+      // Who records a step keeps others from theirs: nobody waits for memory.
+      AllocationAttributes no_retry;
+      no_retry.retry_on_failure = false;
+      Tensor own(allocator, value.dtype(), value.shape(), no_retry);
+      if (own.IsInitialized()) value = std::move(own);
+    }
     home = std::shared_ptr<VariableHome>(new VariableHome(value));
     known = home;
   }

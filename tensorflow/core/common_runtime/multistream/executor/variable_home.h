@@ -33,6 +33,7 @@ limitations under the License.
 #include "absl/time/time.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/util/rules.h"
+#include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
 
@@ -53,9 +54,17 @@ class VariableHome : public std::enable_shared_from_this<VariableHome> {
   static constexpr absl::Duration kLongestUse = absl::Milliseconds(100);
   static constexpr int kLooksAtLeast = 8;
 
-  // The variable's home: the one it has, or where it is now. nullptr if it has
-  // no value, or too large a one. Nobody may change the variable meanwhile.
-  static std::shared_ptr<VariableHome> Of(Var* variable);
+  // A value of at most so many bytes whose memory somebody else has, too, does
+  // not become the home: the home is new memory, as a copy costs next to
+  // nothing. TensorFlow keeps each scalar that it has made from a number of
+  // Python's for good, and a variable that is given one has the same memory.
+  static constexpr int64_t kMostCopiedBytes = 4096;
+
+  // The variable's home: the one it has, or a new one. That is where the
+  // variable is now, or memory of `allocator`, the leader's, into which PutBack
+  // moves the variable. nullptr if it has no value, or too large a one. Nobody
+  // may change the variable meanwhile.
+  static std::shared_ptr<VariableHome> Of(Var* variable, Allocator* allocator);
 
   // Whether `value`, the variable's, is at home: has the home's own buffer.
   // The same address is not enough: a stand-in for the variable's memory

@@ -44,7 +44,7 @@ class VariableHomeTest : public ::testing::Test {
  protected:
   VariableHomeTest() : session_(MakeSession()), gpu_(FindGpuGroups(0)) {
     *variable_->tensor() = Value(1);
-    home_ = VariableHome::Of(variable_.get());
+    home_ = Of(variable_);
   }
 
   static std::unique_ptr<Session> MakeSession() {
@@ -60,6 +60,9 @@ class VariableHomeTest : public ::testing::Test {
     Tensor tensor(gpu_->leader()->allocator(), DT_FLOAT, {size});
     tensor.flat<float>().setConstant(value);
     return tensor;
+  }
+  std::shared_ptr<VariableHome> Of(const core::RefCountPtr<Var>& variable) {
+    return VariableHome::Of(variable.get(), gpu_->leader()->allocator());
   }
   absl::Status PutBack() { return home_->PutBack(gpu_, variable_.get(), kKey); }
   float value() {
@@ -78,9 +81,9 @@ TEST_F(VariableHomeTest, BorrowedMemoryIsNoHome) {
   std::vector<float> values(100, 5.0f);
   const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
   *variable->tensor() = HostTensor(values.data(), 100, /*owns=*/false);
-  EXPECT_EQ(VariableHome::Of(variable.get()), nullptr);
+  EXPECT_EQ(Of(variable), nullptr);
   *variable->tensor() = Value(1);
-  EXPECT_NE(VariableHome::Of(variable.get()), nullptr);
+  EXPECT_NE(Of(variable), nullptr);
 }
 
 TEST_F(VariableHomeTest, AValueElsewhereIsPutBack) {
@@ -91,7 +94,7 @@ TEST_F(VariableHomeTest, AValueElsewhereIsPutBack) {
   EXPECT_TRUE(PutBack().ok());
   EXPECT_EQ(variable_->tensor()->data(), place);
   EXPECT_EQ(value(), 2);
-  EXPECT_EQ(VariableHome::Of(variable_.get()), home_);
+  EXPECT_EQ(Of(variable_), home_);
 }
 
 // A kernel that writes may have found the memory already, and no longer has the
@@ -147,7 +150,37 @@ TEST_F(VariableHomeTest, MemoryInUseIsLeftAloneAndTheHomeIsThenGivenUp) {
   EXPECT_EQ(value(), 5);
   EXPECT_EQ(kept.flat<float>()(99), 1);
   EXPECT_TRUE(kept.RefCountIsOne());
-  EXPECT_NE(VariableHome::Of(variable_.get()), home_);
+  EXPECT_NE(Of(variable_), home_);
+}
+
+// As TensorFlow has a scalar of Python's, for good.
+TEST_F(VariableHomeTest, ASmallValueThatAnotherHasGetsMemoryOfItsOwn) {
+  const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
+  const Tensor kept = Value(3);
+  *variable->tensor() = kept;
+  const auto home = Of(variable);
+  EXPECT_FALSE(home->Has(kept));
+  EXPECT_TRUE(home->PutBack(gpu_, variable.get(), kKey).ok());
+  EXPECT_TRUE(home->Has(*variable->tensor()));
+  EXPECT_TRUE(home->CheckIsItsOwn(variable.get()).ok());
+  for (const float next : {4, 5}) {
+    const Tensor next_kept = Value(next);
+    *variable->tensor() = next_kept;
+    EXPECT_TRUE(home->PutBack(gpu_, variable.get(), kKey).ok());
+    EXPECT_TRUE(home->CheckIsItsOwn(variable.get()).ok());
+    EXPECT_TRUE(gpu_->leader()->Block().ok());
+    EXPECT_EQ(variable->tensor()->flat<float>()(99), next);
+  }
+  EXPECT_EQ(kept.flat<float>()(99), 3);
+  EXPECT_TRUE(kept.RefCountIsOne());
+}
+
+TEST_F(VariableHomeTest, ALargerValueThatAnotherHasIsNotCopied) {
+  const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
+  const Tensor kept =
+      Value(3, VariableHome::kMostCopiedBytes / sizeof(float) + 1);
+  *variable->tensor() = kept;
+  EXPECT_TRUE(Of(variable)->Has(kept));
 }
 
 TEST_F(VariableHomeTest, ShortUsesFarApartDoNotCountAsOneLongUse) {
@@ -166,7 +199,7 @@ TEST_F(VariableHomeTest, ShortUsesFarApartDoNotCountAsOneLongUse) {
 TEST_F(VariableHomeTest, AnotherShapeHasAnotherHome) {
   *variable_->tensor() = Value(6, 200);
   EXPECT_TRUE(absl::IsAborted(PutBack()));
-  const auto other = VariableHome::Of(variable_.get());
+  const auto other = Of(variable_);
   EXPECT_NE(other, home_);
   EXPECT_TRUE(other->Has(*variable_->tensor()));
 }
@@ -178,7 +211,7 @@ TEST_F(VariableHomeTest, MemoryOfTheHostIsNotFollowed) {
   for (const int at : {0, 60, 20}) {
     const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
     *variable->tensor() = HostTensor(memory.data() + at, 100);
-    const auto home = VariableHome::Of(variable.get());
+    const auto home = Of(variable);
     ASSERT_NE(home, nullptr);
     *variable->tensor() = Value(8);
     EXPECT_TRUE(home->PutBack(gpu_, variable.get(), kKey).ok());
@@ -193,7 +226,7 @@ TEST_F(VariableHomeTest, LargeOnesAndPartsOfLargeOnesHaveNone) {
   for (const Tensor& value : {large, large.Slice(0, 100), Tensor(DT_FLOAT)}) {
     const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
     *variable->tensor() = value;
-    EXPECT_EQ(VariableHome::Of(variable.get()), nullptr);
+    EXPECT_EQ(Of(variable), nullptr);
   }
 }
 
