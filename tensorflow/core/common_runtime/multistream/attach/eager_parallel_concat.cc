@@ -1,0 +1,129 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// How does ParallelConcat run eagerly? TensorFlow has no kernel that computes
+// it: a pass over graphs puts other ops in its place. With groups an eager op
+// is no graph (eager_ops.h), so it needs this kernel.
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/register_types.h"
+#include "tensorflow/core/framework/tensor_util.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// Each value becomes a row of the result.
+class EagerParallelConcat : public OpKernel {
+ public:
+  explicit EagerParallelConcat(OpKernelConstruction* context)
+      : OpKernel(context) {
+    OP_REQUIRES_OK(context, context->GetAttr("shape", &shape_));
+  }
+
+  void Compute(OpKernelContext* context) override {
+    for (int i = 0; i < context->num_inputs(); ++i) {
+      OP_REQUIRES_OK(context, Check(i, context->input(i).shape()));
+    }
+    Tensor* result = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, shape_, &result));
+    if (result->NumElements() == 0) return;
+    for (int i = 0; i < context->num_inputs(); ++i) {
+      Tensor row = result->Slice(i, i + 1);
+      OP_REQUIRES_OK(context, Copy(context, context->input(i), &row));
+    }
+  }
+
+ private:
+  virtual absl::Status Copy(OpKernelContext* context, const Tensor& from,
+                            Tensor* to) = 0;
+
+  absl::Status Check(int i, const TensorShape& value) const {
+    if (shape_.dims() < 1) {
+      return absl::InvalidArgumentError(
+          "the rank of 'shape' must be greater than 0");
+    }
+    if (shape_.dim_size(0) <= i) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the first dimension of 'shape' ", shape_.DebugString(),
+          " must be greater than the index of values[", i, "]: ", i));
+    }
+    TensorShape row = shape_;
+    row.set_dim(0, 1);
+    if (value == row) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "values[", i, "] has the shape ", value.DebugString(), ", and 'shape' ",
+        shape_.DebugString(), " wants ", row.DebugString()));
+  }
+
+  TensorShape shape_;
+};
+
+class OnHost : public EagerParallelConcat {
+ public:
+  using EagerParallelConcat::EagerParallelConcat;
+
+ private:
+  absl::Status Copy(OpKernelContext*, const Tensor& from, Tensor* to) override {
+    tensor::DeepCopy(from, to);
+    return absl::OkStatus();
+  }
+};
+
+class OnGpu : public EagerParallelConcat {
+ public:
+  using EagerParallelConcat::EagerParallelConcat;
+
+ private:
+  // Enqueues it, on the device's stream.
+  absl::Status Copy(OpKernelContext* context, const Tensor& from,
+                    Tensor* to) override {
+    absl::Status status = absl::InternalError("a copy was not enqueued");
+    context->op_device_context()->CopyTensorInSameDevice(
+        &from, static_cast<Device*>(context->device()), to,
+        [&status](const absl::Status& copied) { status = copied; });
+    return status;
+  }
+};
+
+// For the types of TensorFlow's kernels, which can only say that they should
+// have been replaced.
+#define REGISTER_ON_HOST(type)                           \
+  REGISTER_KERNEL_BUILDER(Name("ParallelConcat")         \
+                              .Device(DEVICE_CPU)        \
+                              .TypeConstraint<type>("T") \
+                              .Priority(1),              \
+                          OnHost);
+TF_CALL_POD_STRING_TYPES(REGISTER_ON_HOST);
+#undef REGISTER_ON_HOST
+
+#define REGISTER_ON_GPU(type)                            \
+  REGISTER_KERNEL_BUILDER(Name("ParallelConcat")         \
+                              .Device(DEVICE_GPU)        \
+                              .TypeConstraint<type>("T") \
+                              .Priority(1),              \
+                          OnGpu);
+TF_CALL_GPU_NUMBER_TYPES(REGISTER_ON_GPU);
+#undef REGISTER_ON_GPU
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

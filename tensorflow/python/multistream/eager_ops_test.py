@@ -1,0 +1,72 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Eager ops that TensorFlow has no kernel for: a pass over graphs puts others in their place."""
+
+from __future__ import annotations
+
+import pytest
+
+from multistream.testing import kit
+
+CASES = """
+import numpy as np
+import tensorflow as tf
+
+def matrix(kind):
+    return [np.array([[1, 0]]).astype(kind), np.array([[0, 1]]).astype(kind)]
+
+CASES = {
+    **{kind: ([2, 2], matrix(kind)) for kind in ("float32", "float16", "int32", "int64", "bool")},
+    "strings": ([2, 1], [[["a"]], [["b"]]]),
+    "no elements": ([2, 0], [np.zeros([1, 0], np.float32)] * 2),
+    "no rows": (0, [1]),
+    "too few rows": ([1], [[1.0], [2.0]]),
+    "a scalar": ([], [1.0]),
+    "two rows in one": ([2], [[1.0, 2.0], [3.0, 4.0]]),
+    "another rank": ([2, 2], [[1.0], [2.0]]),
+    "another width": ([2, 2], [[[1.0]], [[2.0]]]),
+}
+for device in ("/GPU:0", "/CPU:0"):
+    for name, (shape, values) in CASES.items():
+        with tf.device(device):
+            try:
+                result = tf.raw_ops.ParallelConcat(shape=shape, values=values).numpy().tolist()
+            except Exception as error:
+                result = type(error).__name__
+        print("case", device, name, result)
+try:
+    tf.raw_ops.ParallelConcat(shape=0, values=[1])
+except Exception as error:
+    print("message", error.message)
+"""
+
+
+def outcomes(code: str, **environment: str) -> tuple[list[str], list[str]]:
+    """What each case gives, and the message of the last error."""
+    lines = kit.ok(code, **environment).splitlines()
+    return [x for x in lines if x.startswith("case")], [x for x in lines if x.startswith("message")]
+
+
+@pytest.mark.parametrize("groups", ["1", "4"])
+def test_parallel_concat(groups: str) -> None:
+    """With groups it gives what it gives in stock TensorFlow."""
+    ours = {"TF_GPU_STREAM_GROUP_COUNT": groups}
+    if not kit.ON_GPU:
+        ours["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
+    stock, _ = outcomes(CASES)
+    results, messages = outcomes(CASES, **ours)
+    assert len(stock) == 2 * 13
+    assert results == stock
+    assert "dimension of 'shape' [0] must be greater than the index of values[0]" in messages[0]
