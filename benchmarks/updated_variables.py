@@ -78,7 +78,6 @@ class Variables:
 
     def __init__(self, mode: str, folder: str) -> None:
         self._mode = mode
-        self.folder = folder
         draw = np.random.default_rng(7)
         with tf.device(GPU):
             # Exact, each in the way of one function.
@@ -120,6 +119,8 @@ class Variables:
         self._checkpoint = tf.train.Checkpoint(variables=self.all)
         self._path = self._checkpoint.write(os.path.join(folder, f"start_{mode}"))
         self.function_names = list(self._updates())
+        self._given = tf.train.Checkpoint(given=self.given)
+        self._given_path = self._given.write(os.path.join(folder, f"given_{mode}"))
         self.functions = [self.new_function(i) for i in range(len(self.function_names))]
         self.fail = self._make_fail()
         self.look = self.marked(self._look, [])
@@ -136,6 +137,10 @@ class Variables:
                 return
             for variable, value in zip(self.all, self.start, strict=True):
                 variable.assign(value)
+
+    def restore_given(self) -> None:
+        """Restores the variable that is given other values all the time."""
+        self._given.read(self._given_path)
 
     def values(self) -> list[np.ndarray]:
         """All variables, read one after another."""

@@ -22,13 +22,13 @@ from __future__ import annotations
 
 import gc
 import itertools
-import os
 import random
 import threading
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -62,6 +62,11 @@ class Problems:
             self.number += 1
             if len(self.examples) < 10:
                 self.examples.append(text)
+
+    def take(self) -> str:
+        """Returns the oldest of those that are kept, and forgets it; empty if there is none."""
+        with self._lock:
+            return self.examples.pop(0) if self.examples else ""
 
 
 class Callables:
@@ -129,6 +134,7 @@ class Together:
         self._begun = [0] * (threads + 1)
         self._done = [0] * (threads + 1)
         self._ended = threading.Event()
+        self._kept: tuple[Any, np.ndarray] | None = None
 
     @property
     def done(self) -> int:
@@ -155,7 +161,7 @@ class Together:
         def trains(number: int) -> None:
             draw = random.Random(f"{self._seed}:{number}")
             while goes_on():
-                self._train(number, draw)
+                self.train(number, draw)
 
         training = [
             threading.Thread(target=self._guarded, args=(trains, number), daemon=True)
@@ -163,7 +169,7 @@ class Together:
         ]
         beside = [
             threading.Thread(target=self._guarded, args=(function, self._threads), daemon=True)
-            for function in (self._read, self._disturb)
+            for function in (self._reads, self._disturbs)
         ]
         for thread in training + beside:
             thread.start()
@@ -176,7 +182,7 @@ class Together:
             while thread.is_alive():
                 thread.join(0.05)
                 watch()
-        self._check_end()
+        self.check_end()
 
     def _guarded(self, function: Callable[[int], None], number: int) -> None:
         try:
@@ -185,7 +191,7 @@ class Together:
         except Exception:
             self.problems.add(traceback.format_exc(limit=4))
 
-    def _train(self, number: int, draw: random.Random) -> None:
+    def train(self, number: int, draw: random.Random) -> None:
         """A block of steps."""
         callables, calls = self._callables, self.calls[number]
         begun, done = self._begun, self._done
@@ -218,57 +224,60 @@ class Together:
         elif values[0] != np.floor(values[0]):
             self.problems.add(f"{what} is {values[0]}, which is no whole number")
 
-    def _read(self, _: int) -> None:
-        """Reads by a function, or a variable alone, until training ends."""
-        variables = self._callables.variables
+    def _reads(self, _: int) -> None:
         draw = random.Random(f"{self._seed}:reads")
-        kept = None
         while not self._ended.wait(self._pace):
-            if kept is not None and np.any(kept[0].numpy() != kept[1]):
-                self.problems.add(f"a value that was {kept[1]} is {kept[0].numpy()}")
-            kept = None
-            least = sum(self._done)
-            if draw.random() < 0.8:
-                found, count64 = self._callables.look()
-                self.counts["captured_reads"] += 1
-                self._check("the count that is read", found[:COPIES], least)
-                self._check("the 64-bit count that is read", count64, least)
-                self._check("the variable that is assigned", found[COPIES:])
-            elif draw.random() < 0.5:
-                self._check("the count that is read alone", variables.count.numpy(), least)
-            else:
-                # Whose memory a recording may not have until the next read.
-                value = variables.count.read_value()
-                kept = value, value.numpy().copy()
-            self.counts["reads"] += 1
+            self.read(draw)
 
-    def _disturb(self, number: int) -> None:
-        """Assigns, restores and fails, until training ends."""
-        variables = self._callables.variables
+    def _disturbs(self, _: int) -> None:
         draw = random.Random(f"{self._seed}:disturbs")
-        checkpoint = tf.train.Checkpoint(given=variables.given)
-        path = os.path.join(variables.folder, f"given_{draw.random()}")
-        path = checkpoint.write(path)
-        # Functions that come and go; their tracing takes long.
-        new = [variables.function_names.index(name) for name in ("sgd", "rows", "momentum")]
         while not self._ended.wait(self._pace):
-            kind = draw.random()
-            if kind < 0.4:
-                variables.given.assign(tf.fill([COPIES], float(GIVEN * draw.randint(-999, 999))))
-                self.counts["assigns"] += 1
-            elif kind < 0.5:
-                checkpoint.read(path)
-                self.counts["restores"] += 1
-            elif kind < 0.6:
-                self._begun[number] += 1
-                variables.count64.assign_add(tf.ones([4], tf.int64))
-                variables.count.assign_add(tf.ones([COPIES]))
-                self._done[number] += 1
-                self.counts["assign_adds"] += 1
-            elif kind < 0.99:
-                self._fail(draw.choice(list(FAILING)))
-            else:
-                self._call_new(number, draw.choice(new), draw.choice(self._inputs))
+            self.disturb(draw)
+
+    def read(self, draw: random.Random) -> None:
+        """Reads by a function, or a variable alone; one thread may call it at a time."""
+        variables = self._callables.variables
+        if self._kept is not None and np.any(self._kept[0].numpy() != self._kept[1]):
+            self.problems.add(f"a value that was {self._kept[1]} is {self._kept[0].numpy()}")
+        self._kept = None
+        least = sum(self._done)
+        if draw.random() < 0.8:
+            found, count64 = self._callables.look()
+            self.counts["captured_reads"] += 1
+            self._check("the count that is read", found[:COPIES], least)
+            self._check("the 64-bit count that is read", count64, least)
+            self._check("the variable that is assigned", found[COPIES:])
+        elif draw.random() < 0.5:
+            self._check("the count that is read alone", variables.count.numpy(), least)
+        else:
+            # Whose memory a recording may not have until the next read.
+            value = variables.count.read_value()
+            self._kept = value, value.numpy().copy()
+        self.counts["reads"] += 1
+
+    def disturb(self, draw: random.Random) -> None:
+        """Assigns, restores, fails or calls a new function; one thread may call it at a time."""
+        variables, number = self._callables.variables, self._threads
+        kind = draw.random()
+        if kind < 0.4:
+            variables.given.assign(tf.fill([COPIES], float(GIVEN * draw.randint(-999, 999))))
+            self.counts["assigns"] += 1
+        elif kind < 0.5:
+            variables.restore_given()
+            self.counts["restores"] += 1
+        elif kind < 0.6:
+            self._begun[number] += 1
+            variables.count64.assign_add(tf.ones([4], tf.int64))
+            variables.count.assign_add(tf.ones([COPIES]))
+            self._done[number] += 1
+            self.counts["assign_adds"] += 1
+        elif kind < 0.99:
+            self._fail(draw.choice(list(FAILING)))
+        else:
+            # Tracing others takes long.
+            name = draw.choice(("sgd", "rows", "momentum"))
+            function = variables.function_names.index(name)
+            self._call_new(number, function, draw.choice(self._inputs))
 
     def _fail(self, kind: str) -> None:
         fails = self._callables.fails(kind)
@@ -293,7 +302,7 @@ class Together:
         gc.collect()
         self.counts["functions_dropped"] += 1
 
-    def _check_end(self) -> None:
+    def check_end(self) -> None:
         """Compares what the variables have to be, after all steps."""
         if self.problems.number:
             return  # steps that failed may have counted, or not

@@ -43,11 +43,28 @@ KINDS = {
     "full_memory": 1,
     "pinned": 2,
     "feeds": 2,
+    "eager_ops": 16,
+    "compiled": 16,
+    "evictions": 3,
+    "models_come_and_go": 1,
+    "strings": 2,
+    "recurrent": 2,
+    "mixed_precision": 1,
+    "prefetched": 1,
+    "keras_fit": 1,
+    "captured_training": 5,
+    "foreign_calls": 1,
 }
-# A writer and a reader.
-LEAST_WORKERS = {"variables": 2}
-# Calls have no group where nodes have.
-GRAPH_LEVEL_ONLY = {"pinned"}
+# A writer and a reader; one that disturbs and two that train.
+LEAST_WORKERS = {"variables": 2, "captured_training": 3}
+# Many threads are the point; on a GPU there are as many as may be.
+MANY_THREADS = {"eager_ops", "compiled"}
+# Of each kind, the most on an emulated GPU, which is the CPU.
+MOST_EMULATED = 4
+# Calls have no group where nodes have, and are not captured there.
+GRAPH_LEVEL_ONLY = {"pinned", "captured_training"}
+# Their calls are CUDA's.
+GPU_ONLY = {"foreign_calls"}
 LEAST_KINDS = 6
 
 POLICIES = ("user_defined", "embedding", "full_graph", "cost")
@@ -140,18 +157,28 @@ def draw_round(seed: int, number: int, groups: int, gpu: bool) -> Round:
     if not gpu and number > 0 and draw.random() < 0.3:
         settings["TF_MULTI_STREAM_SANITIZER"] = "abort"
     node_level = level in (1, 2)
-    captures = random.Random(f"{seed}:{number}:capture").random() < 0.5
-    if not node_level and number > 0 and captures:
-        settings["TF_MULTI_STREAM_CAPTURE"] = "auto"
+    capture = random.Random(f"{seed}:{number}:capture")
+    if not node_level and capture.random() < 0.7:
+        settings["TF_MULTI_STREAM_CAPTURE"] = capture.choice(("auto", "auto", "marked"))
+        if capture.random() < 0.5:
+            settings["TF_MULTI_STREAM_CAPTURE_MB"] = "1"  # so that recordings are evicted
     # Without it, that is for machines with 4 cores and more.
     if draw.random() < 0.5:
         settings["TF_MULTI_STREAM_PYTHON_TURNS"] = "2"
-    possible = [kind for kind in KINDS if not (node_level and kind in GRAPH_LEVEL_ONLY)]
+    possible = [
+        kind
+        for kind in KINDS
+        if not (node_level and kind in GRAPH_LEVEL_ONLY) and (gpu or kind not in GPU_ONLY)
+    ]
     kinds = possible
     if number > 1:
         kinds = draw.sample(possible, draw.randint(LEAST_KINDS, len(possible)))
         kinds.sort(key=possible.index)
-    workers = {kind: draw.randint(LEAST_WORKERS.get(kind, 1), KINDS[kind]) for kind in kinds}
+    workers = {}
+    for kind in kinds:
+        most = KINDS[kind] if gpu else min(KINDS[kind], MOST_EMULATED)
+        least = most if gpu and kind in MANY_THREADS else LEAST_WORKERS.get(kind, 1)
+        workers[kind] = draw.randint(least, most)
     return Round(number, draw.randrange(2**31), draw.choice(SECONDS), settings, workers)
 
 

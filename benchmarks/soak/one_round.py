@@ -39,10 +39,18 @@ from typing import Any, NoReturn
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow as tf
+from captured_training import CapturedTraining
 from changing import Variables
+from compiled import Compiled
+from eager import EagerOps
 from ending import Cancellations, FullMemory, SessionsComeAndGo
+from evictions import Evictions, ModelsComeAndGo
 from feeds import Feeds
+from foreign import ForeignCalls
+from input_pipelines import KerasFit, Prefetched
+from mixed_precision import MixedPrecision
 from models import Place, Results, Work
+from recurrent import Recurrent
 from serving import (
     AutoStream,
     Function,
@@ -53,6 +61,7 @@ from serving import (
     Session,
     SessionPolicy,
 )
+from strings import Strings
 from tally import Tally, flip_a_bit
 from tensorflow.python.multistream import loader
 from training import TrainFunction, TrainSession
@@ -74,6 +83,17 @@ WORKS: dict[str, type[Work]] = {
     "full_memory": FullMemory,
     "pinned": Pinned,
     "feeds": Feeds,
+    "eager_ops": EagerOps,
+    "compiled": Compiled,
+    "evictions": Evictions,
+    "models_come_and_go": ModelsComeAndGo,
+    "strings": Strings,
+    "recurrent": Recurrent,
+    "mixed_precision": MixedPrecision,
+    "prefetched": Prefetched,
+    "keras_fit": KerasFit,
+    "captured_training": CapturedTraining,
+    "foreign_calls": ForeignCalls,
 }
 HANG_STATUS = 3
 # Mistakes that this process makes on purpose, to see that they are noticed.

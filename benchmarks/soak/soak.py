@@ -48,7 +48,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from draw import KINDS, Round, draw_rounds
+from draw import GPU_ONLY, KINDS, Round, draw_rounds
 from report import Outcome, report
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -108,10 +108,15 @@ class Soak:
 
     def make_reference(self) -> str:
         """Makes the results of one stream; returns what went wrong."""
-        settings = {"TF_GPU_STREAM_GROUP_COUNT": "1", "TF_DETERMINISTIC_OPS": "1"}
+        settings = {
+            "TF_GPU_STREAM_GROUP_COUNT": "1",
+            "TF_DETERMINISTIC_OPS": "1",
+            "TF_MULTI_STREAM_CAPTURE": "off",
+        }
         if not self._options.gpu:
             settings["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
-        workers = dict.fromkeys(self._options.only or KINDS, 1)
+        kinds = [k for k in KINDS if self._options.gpu or k not in GPU_ONLY]
+        workers = dict.fromkeys(self._options.only or kinds, 1)
         round_ = Round(-1, 0, 0, settings, workers)
         return self._run(round_, "reference", make_reference=True)
 

@@ -40,17 +40,26 @@ def test_same_seed_draws_the_same_and_another_one_does_not() -> None:
 @pytest.mark.parametrize("gpu", [False, True])
 def test_rounds_have_all_that_their_settings_allow(gpu: bool) -> None:
     rounds = first(200, 3, gpu)
-    assert list(rounds[0].workers) == list(draw.KINDS)
+    possible = [kind for kind in draw.KINDS if gpu or kind not in draw.GPU_ONLY]
+    not_captured = [kind for kind in possible if kind not in draw.GRAPH_LEVEL_ONLY]
+    assert list(rounds[0].workers) == possible
+    assert list(rounds[1].workers) == not_captured
     assert rounds[1].node_level
     for round_ in rounds:
         assert len(round_.workers) >= draw.LEAST_KINDS
-        assert not (round_.node_level and "pinned" in round_.workers)
+        assert set(round_.workers) <= set(not_captured if round_.node_level else possible)
+        assert not (round_.node_level and "TF_MULTI_STREAM_CAPTURE" in round_.settings)
         assert round_.workers.get("variables", 2) >= 2
-        assert all(1 <= n <= draw.KINDS[kind] for kind, n in round_.workers.items())
+        most = 64 if gpu else draw.MOST_EMULATED
+        assert all(1 <= n <= min(draw.KINDS[kind], most) for kind, n in round_.workers.items())
+        if gpu:
+            assert all(round_.workers.get(kind, 16) == 16 for kind in draw.MANY_THREADS)
         assert ("TF_MULTI_STREAM_EMULATED_GPUS" in round_.settings) != gpu
         assert not (gpu and round_.sanitized)
     assert {r.policy for r in rounds} == {"", *draw.POLICIES}
-    for kind in draw.KINDS:
+    captures = {r.settings.get("TF_MULTI_STREAM_CAPTURE") for r in rounds}
+    assert captures == {None, "auto", "marked"}
+    for kind in possible:
         assert any(kind not in r.workers for r in rounds)
     if not gpu:
         assert 0.1 < sum(r.sanitized for r in rounds) / len(rounds) < 0.5

@@ -49,6 +49,24 @@ def difference(found: Any, expected: Any) -> str:
     )
 
 
+def distance(found: Any, expected: Any, tolerance: float) -> str:
+    """Says how far two arrays are apart; empty if by no more than a tolerance.
+
+    Args:
+        found: an array.
+        expected: what it is to be near to.
+        tolerance: as a part of the largest number that is expected.
+    """
+    found, expected = np.asarray(found), np.asarray(expected)
+    if found.dtype != expected.dtype or found.shape != expected.shape:
+        return difference(found, expected)
+    if not np.array_equal(np.isfinite(found), np.isfinite(expected)):
+        return "numbers that are not finite are elsewhere"
+    apart = float(np.max(np.abs(found - expected), initial=0.0))
+    largest = float(np.max(np.abs(expected), initial=0.0))
+    return f"{apart} off, of {largest} at most" if apart > tolerance * largest else ""
+
+
 @dataclasses.dataclass
 class Counts:
     """What a kind of work has done.

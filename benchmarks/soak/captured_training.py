@@ -1,0 +1,69 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Captured training of the same variables from several threads, as captured_updates.py does it."""
+
+from __future__ import annotations
+
+import pathlib
+import random
+import sys
+
+import tensorflow as tf
+from draw import KINDS
+from models import GPU, Place, Results, Work
+from tally import Tally
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from updated_variables import Variables, make_inputs
+from updating_threads import Callables, Together
+
+
+class CapturedTraining(Work):
+    """Worker 0 reads, assigns and fails, all others train; at the end all counts are exact."""
+
+    def __init__(self, place: Place, reference: Results) -> None:
+        super().__init__(place, reference)
+        self.tally: Tally | None = None
+        if place.groups == 1:
+            return  # it has nothing to compare with
+        callables = Callables(Variables("auto", place.folder), make_inputs(place.seed))
+        self.together = Together(
+            callables,
+            KINDS["captured_training"],
+            range(len(callables.serve)),
+            range(len(callables.inputs)),
+            str(place.seed),
+            failing={"matrices"} if place.gpu else {"matrices", "rows"},
+            pace=0.0,
+        )
+
+    def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
+        """A block of steps, or what disturbs them."""
+        self.tally = tally
+        tally.step()
+        with tf.device(GPU):
+            if worker:
+                self.together.train(worker, draw)
+            elif draw.random() < 0.5:
+                self.together.read(draw)
+            else:
+                self.together.disturb(draw)
+        tally.check(self.together.problems.take(), "captured training")
+
+    def close(self) -> None:
+        """Compares what the variables have to be, after all steps."""
+        if self.tally is not None:
+            self.together.check_end()
+            self.tally.check(self.together.problems.take(), "variables at the end")

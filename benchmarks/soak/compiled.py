@@ -1,0 +1,78 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""A function that XLA compiles, called from many threads with batches of several sizes."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import tensorflow as tf
+from models import CASES, GPU, WIDTH, Place, Results, Work, branch_weights, cases_of
+from tally import Tally, distance
+
+# In another process XLA may choose other algorithms, whose last bits differ.
+TOLERANCE = 0.02
+
+
+class Compiled(Work):
+    """A tf.function with `jit_compile`, called by eager code and by another function."""
+
+    name = "compiled"
+
+    def __init__(self, place: Place, reference: Results) -> None:
+        super().__init__(place, reference)
+        self.cases = cases_of(place, self.name)[:3]
+        with tf.device(GPU):
+            layers = [tf.Variable(w) for w in branch_weights(place, self.name)[0]]
+
+        @tf.function(jit_compile=True, input_signature=[tf.TensorSpec([None, WIDTH])])
+        def compiled(x: tf.Tensor) -> tf.Tensor:
+            for w in layers:
+                x = tf.tanh(tf.matmul(x, w))
+            return x
+
+        @tf.function(input_signature=[tf.TensorSpec([None, WIDTH])])
+        def calls(x: tf.Tensor) -> tf.Tensor:
+            with tf.device(GPU):
+                return compiled(x) + 1.0
+
+        self.functions = [compiled, calls]
+        # Of this process, whose bits all of its calls have to have.
+        self.own: Results = {}
+
+    def call(self, function: int, case: int) -> np.ndarray:
+        """Calls one of the functions."""
+        with tf.device(GPU):
+            return np.asarray(self.functions[function](tf.constant(self.cases[case])))
+
+    def results(self) -> Results:
+        """What both functions give; it may differ a little from process to process."""
+        for function in range(len(self.functions)):
+            for case in range(len(self.cases)):
+                self.own[f"{function} {case}"] = self.call(function, case)
+        if not self.reference:
+            return self.own
+        for name, value in self.own.items():
+            if problem := distance(value, self.reference[name], TOLERANCE):
+                raise ValueError(f"compiled, {name}: {problem}")
+        return {}
+
+    def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
+        """Calls one with an input and compares."""
+        function, case = draw.randrange(len(self.functions)), draw.randrange(CASES) % 3
+        tally.step()
+        found = self.call(function, case)
+        tally.verify(found, self.own[f"{function} {case}"], f"function {function}, input {case}")

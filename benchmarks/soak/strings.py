@@ -1,0 +1,71 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Models that look up strings: tables on the host in the middle of a step for the GPU."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import tensorflow as tf
+from models import CASES, GPU, WIDTH, Place, Results, Work, matrix, random_of
+from tally import Tally
+
+WORDS = 200
+
+
+class Strings(Work):
+    """A static hash table and Keras's StringLookup, rows of an embedding, and a layer."""
+
+    name = "strings"
+
+    def __init__(self, place: Place, reference: Results) -> None:
+        super().__init__(place, reference)
+        draw = random_of(place, self.name)
+        words = [f"word {i}" for i in range(WORDS)]
+        # A fourth of them are in no table.
+        self.cases = [
+            np.array([f"word {i}" for i in draw.integers(0, WORDS * 4 // 3, 8 + 4 * case)])
+            for case in range(CASES)
+        ]
+        ids = tf.lookup.KeyValueTensorInitializer(words, tf.range(WORDS, dtype=tf.int64))
+        self.table = tf.lookup.StaticHashTable(ids, default_value=WORDS)
+        self.lookup = tf.keras.layers.StringLookup(vocabulary=words)
+        with tf.device(GPU):
+            rows = tf.Variable(matrix(draw, WORDS + 1, WIDTH))
+            weights = tf.Variable(matrix(draw, WIDTH, WIDTH))
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        def model(text: tf.Tensor) -> tf.Tensor:
+            with tf.device("/CPU:0"):
+                first, second = self.table.lookup(text), self.lookup(text)
+            with tf.device(GPU):
+                return tf.matmul(tf.gather(rows, first) - tf.gather(rows, second), weights)
+
+        self.function = model
+
+    def call(self, case: int) -> np.ndarray:
+        """Calls the model."""
+        return np.asarray(self.function(tf.constant(self.cases[case])))
+
+    def results(self) -> Results:
+        """The output for each input."""
+        return {str(case): self.call(case) for case in range(CASES)}
+
+    def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
+        """Calls it with an input and compares."""
+        case = draw.randrange(CASES)
+        tally.step()
+        tally.verify(self.call(case), self.reference[str(case)], f"strings, input {case}")
