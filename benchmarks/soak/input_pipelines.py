@@ -37,7 +37,7 @@ class Prefetched(TrainFunction):
     def make(self) -> None:
         """Makes the data set and the function."""
         super().make()
-        self.function = tf.cuda.captured(self.function)
+        self.captured = tf.cuda.captured(self.function)
         scales = np.linspace(0.5, 1.5, STEPS, dtype=np.float32)
         x, target = self.x, self.target
         data = tf.data.Dataset.from_tensor_slices(scales).map(lambda s: (s * x, s * target))
@@ -52,7 +52,7 @@ class Prefetched(TrainFunction):
 
     def train(self) -> np.ndarray:
         """Calls the function."""
-        return np.asarray(self.function(*next(self.batches)))
+        return np.asarray(self.captured(*next(self.batches)))
 
 
 class KerasFit(Work):

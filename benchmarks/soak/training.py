@@ -130,7 +130,6 @@ class TrainFunction(Training):
     """A tf.function with a gradient tape."""
 
     name = "train_function"
-    function: Any
 
     def make(self) -> None:
         """Makes variables and functions."""
