@@ -86,7 +86,7 @@ class Load:
 def run_clients(
     call: Callable[[int, int], None],
     threads: int,
-    seconds: float,
+    until: float | threading.Event,
     around: Callable[[int], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
     executors: Sequence[concurrent.futures.Executor] = (),
 ) -> Load:
@@ -95,7 +95,7 @@ def run_clients(
     Args:
         call: what to time; it is given the thread's number and how often it has called before.
         threads: how many.
-        seconds: after how long none begins another call.
+        until: after how many seconds none begins another call, or what is set then.
         around: makes what a thread, which it is given the number of, is in meanwhile.
         executors: of one thread each, which are the client threads; if there are none, new threads.
 
@@ -126,7 +126,11 @@ def run_clients(
             executors = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(threads)]
         start, cpu = time.perf_counter(), time.process_time()
         clients = [executors[i].submit(client, i) for i in range(threads)]
-        ended.wait(seconds)
+        if isinstance(until, threading.Event):
+            while not ended.is_set() and not until.wait(0.01):
+                pass
+        else:
+            ended.wait(until)
         ended.set()
         concurrent.futures.wait(clients)
     if errors:

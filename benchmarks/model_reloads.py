@@ -1,0 +1,246 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""What do the clients of one model notice while another one is loaded again and again?
+
+Threads call two SavedModels in one process, as those of a model server do. First both are as they
+are; then one is loaded again every `--pause` seconds, in turn in one of two versions: the new one
+is called until it is captured, calls go to it, and the old one is dropped. Each result has to be,
+bit by bit, that of a version which was current during the call.
+
+    TF_GPU_STREAM_GROUP_COUNT=8 TF_MULTI_STREAM_CAPTURE=auto \
+        python benchmarks/model_reloads.py --reloads 50
+
+Prints a line of JSON. Needs a GPU, or TF_MULTI_STREAM_EMULATED_GPUS=1, of which times mean nothing.
+
+Exit status: 0; 1 if a result is wrong, or on a GPU if the other model's 99th percentile is more
+than `--most` times its own without reloads or memory grows; 2 if the command line is not
+understood.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from client_threads import Load, run_clients
+from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
+from memory_over_time import Memory
+from option_types import whole
+
+GPU = "/GPU:0"
+WIDTH, LAYERS, ROWS, INPUTS = 64, 24, 16, 8
+VERSIONS = 2
+WARM_CALLS = 3  # on each stream group: two run as always, the third is recorded
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    add = parser.add_argument
+    add("--reloads", type=whole(1, 10**6), default=50, help="how many [50]")
+    add("--pause", type=float, default=2.0, help="seconds between two [2]")
+    add("--quiet", type=float, default=30.0, help="seconds before the first [30]")
+    add("--threads", type=whole(2, 256), default=8, help="clients, half of each model's [8]")
+    add("--most", type=float, default=2.0, help="times the 99th percentile without reloads [2]")
+    options = parser.parse_args(arguments)
+    for name in ("pause", "quiet"):
+        if not 0 < getattr(options, name) < float("inf"):
+            parser.error(f"--{name} {getattr(options, name)} is not a number of seconds above 0")
+    return options
+
+
+def save(folder: str, seed: int) -> str:
+    """Saves a model of small layers; returns its folder."""
+    draw = np.random.default_rng(seed)
+    module = tf.Module()
+    weights = (draw.normal(size=[LAYERS, WIDTH, WIDTH]) / 8).astype(np.float32)
+    module.weights = [tf.Variable(w) for w in weights]
+
+    @tf.function(input_signature=[tf.TensorSpec([None, WIDTH], name="x")])
+    def serve(x: tf.Tensor) -> dict[str, tf.Tensor]:
+        for w in module.weights:
+            x = tf.tanh(tf.matmul(x, w))
+        return {"y": x}
+
+    path = os.path.join(folder, str(seed))
+    tf.saved_model.save(module, path, signatures={"serving_default": serve})
+    return path
+
+
+def load(path: str) -> Any:
+    """Loads a model and calls it until it is captured on each group; returns its callable."""
+    with tf.device(GPU):
+        loaded = tf.saved_model.load(path)
+        call = tf.cuda.serving_callable(loaded.signatures["serving_default"])
+        for group in range(tf.cuda.stream_group_count()):
+            with tf.cuda.stream_group(group):
+                for _ in range(WARM_CALLS):
+                    call(x=np.zeros([ROWS, WIDTH], np.float32))
+    return call
+
+
+class Served:
+    """A model that is served, and the bits that each of its versions gives.
+
+    Args:
+        paths: of its versions, of which the first is loaded.
+        inputs: what it is called with.
+    """
+
+    def __init__(self, paths: Sequence[str], inputs: Sequence[np.ndarray]) -> None:
+        self._paths, self._inputs = paths, inputs
+        self._expected = []
+        for path in paths:
+            call = load(path)
+            with tf.device(GPU):
+                self._expected.append([call(x=x)["y"].tobytes() for x in inputs])
+        self._call = load(paths[0])
+        self._begun = self._done = 0
+        self.wrong = 0
+
+    def reload(self) -> None:
+        """Loads the next version, and drops the one before."""
+        call = load(self._paths[(self._begun + 1) % len(self._paths)])
+        self._begun += 1
+        self._call = call
+        self._done = self._begun
+        gc.collect()
+
+    def query(self, count: int) -> None:
+        """Calls it, and compares."""
+        i = count % len(self._inputs)
+        least = self._done
+        found = self._call(x=self._inputs[i])["y"].tobytes()
+        most = self._begun
+        possible = range(least, min(most, least + len(self._paths) - 1) + 1)
+        if all(found != self._expected[version % len(self._paths)][i] for version in possible):
+            self.wrong += 1
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Serves without and with reloads; returns what is printed."""
+    draw = np.random.default_rng(1)
+    inputs = list(draw.normal(size=[INPUTS, ROWS, WIDTH]).astype(np.float32))
+    memory = Memory(tf.cuda.stream_stats)
+    with tempfile.TemporaryDirectory() as folder:
+        steady = Served([save(folder, 0)], inputs)
+        reloaded = Served([save(folder, 1 + i) for i in range(VERSIONS)], inputs)
+        seconds: list[float] = []
+
+        def clients(until: threading.Event) -> tuple[Load, Load]:
+            """Runs the clients of both models; returns what each model's have measured."""
+            loads: dict[Served, Load] = {}
+
+            def of(model: Served) -> None:
+                loads[model] = run_clients(
+                    lambda number, count: model.query(number + count),
+                    options.threads // 2,
+                    until,
+                    lambda _: tf.device(GPU),
+                )
+
+            threads = [threading.Thread(target=of, args=(m,)) for m in (steady, reloaded)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            return loads[steady], loads[reloaded]
+
+        def after(wait: float) -> threading.Event:
+            ended = threading.Event()
+            threading.Timer(wait, ended.set).start()
+            return ended
+
+        clients(after(min(2.0, options.quiet)))  # kernels, and recordings
+        quiet = clients(after(options.quiet))
+        ended = threading.Event()
+
+        def reloads() -> None:
+            for _ in range(options.reloads):
+                start = time.perf_counter()
+                reloaded.reload()
+                seconds.append(time.perf_counter() - start)
+                time.sleep(options.pause)
+                memory.sample()
+            ended.set()
+
+        reloading = threading.Thread(target=reloads)
+        reloading.start()
+        during = clients(ended)
+        reloading.join()
+    figures = {
+        name: {
+            "calls_per_second": round(each.calls_per_second, 1),
+            **{
+                f"{name}_ms": round(value, 3)
+                for name, value in zip(("p50", "p99", "longest"), each.percentiles, strict=True)
+            },
+        }
+        for name, each in (
+            ("other_without_reloads", quiet[0]),
+            ("other_during_reloads", during[0]),
+            ("reloaded_during_reloads", during[1]),
+        )
+    }
+    return {
+        "reloads": len(seconds),
+        "longest_reload_seconds": round(max(seconds), 3),
+        "threads": options.threads,
+        "calls": sum(each.calls for each in (*quiet, *during)),
+        "wrong": steady.wrong + reloaded.wrong,
+        **figures,
+        "p99_ratio": round(during[0].percentiles[1] / quiet[0].percentiles[1], 3),
+        "replayed": sum(group.steps_replayed for group in tf.cuda.stream_stats()),
+        "recordings_made": sum(group.recordings_made for group in tf.cuda.stream_stats()),
+        "memory": memory.summary(),
+        "grown": memory.growth(),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit status."""
+    options = parse_arguments(arguments)
+    if gpus_are_emulated():
+        print(TIMES_MEAN_NOTHING, file=sys.stderr)
+    found = run(options)
+    print(json.dumps(found), flush=True)
+    problems = [f"{found['wrong']} results were wrong"] if found["wrong"] else []
+    if not gpus_are_emulated():
+        if found["p99_ratio"] > options.most:
+            problems.append(
+                f"the other model's 99th percentile is {found['p99_ratio']} times its own without"
+            )
+        if found["grown"]:
+            problems.append(found["grown"])
+    for problem in problems:
+        print(f"WRONG: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    # Python's own clean-up is not to wait for threads of TensorFlow's.
+    os._exit(status)
