@@ -23,7 +23,8 @@ import tensorflow as tf
 from models import CASES, GPU, WIDTH, Place, Results, Work, branch_weights, cases_of
 from tally import Tally, distance
 
-# In another process XLA may choose other algorithms, whose last bits differ.
+# In another process, and for another stream group of a GPU, XLA may choose other algorithms, whose
+# last bits differ.
 TOLERANCE = 0.02
 
 
@@ -50,7 +51,7 @@ class Compiled(Work):
                 return compiled(x) + 1.0
 
         self.functions = [compiled, calls]
-        # Of this process, whose bits all of its calls have to have.
+        # Of this process; on an emulated GPU all of its calls have the same bits.
         self.own: Results = {}
 
     def call(self, function: int, case: int) -> np.ndarray:
@@ -75,4 +76,6 @@ class Compiled(Work):
         function, case = draw.randrange(len(self.functions)), draw.randrange(CASES) % 3
         tally.step()
         found = self.call(function, case)
-        tally.verify(found, self.own[f"{function} {case}"], f"function {function}, input {case}")
+        tolerance = TOLERANCE if self.place.gpu else 0.0
+        problem = distance(found, self.own[f"{function} {case}"], tolerance)
+        tally.check(problem, f"function {function}, input {case}")

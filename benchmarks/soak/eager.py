@@ -30,6 +30,7 @@ from tally import Tally
 
 ROWS = (1, 7, 32, 100)
 COLUMNS = 24
+APART = 1024  # of equal numbers the first one is the largest
 # What each does with a matrix of whole floats, in TensorFlow and in NumPy.
 OPS: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray], np.ndarray]]] = {
     "add": (lambda x: x + 3.0, lambda x: x + np.float32(3)),
@@ -58,8 +59,10 @@ OPS: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray], np.ndarray]]] 
     ),
     "cumsum": (lambda x: tf.cumsum(x, axis=1), lambda x: np.cumsum(x, axis=1)),
     "argmax": (
-        lambda x: tf.cast(tf.argmax(x, axis=1)[:, None], tf.float32),
-        lambda x: x.argmax(axis=1)[:, None],
+        lambda x: tf.cast(tf.argmax(x * APART - tf.range(0.0, x.shape[1]), axis=1), tf.float32)[
+            :, None
+        ],
+        lambda x: (x * APART - np.arange(x.shape[1])).argmax(axis=1)[:, None],
     ),
     "double": (
         lambda x: tf.cast(tf.cast(x, tf.float64) * 2, tf.float32),
