@@ -30,11 +30,13 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/config/options.h"
 #include "tensorflow/core/common_runtime/multistream/config/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/config/session_config.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/captured_launches.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_allocators.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_device.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_recorder.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/driver_locks.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/driver_waits.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
 #include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
@@ -135,6 +137,10 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
                        " devices for the stream groups"));
     }
     if (most > 1 && options_.spin_locks) ReplaceLocksInCudaDriver();
+    if (options_.captures()) {
+      GateWaitsOfCudaDriver();
+      NoteFailedLaunchesOfTensorFlow();
+    }
     WarnOfContextsInTurn();
     const auto threads = SessionThreads::Of(options.config);
     const auto stock_threads = StockThreads::Of(options);

@@ -27,6 +27,8 @@ limitations under the License.
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/capture_gate.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/captured_launches.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/driver_call.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_branches.h"
@@ -146,13 +148,12 @@ absl::Status CheckNodes(const RecordingMemory& memory,
 }
 
 // An op that waits for the GPU ends the capture, whether it says so or not.
-absl::Status StillCaptures(CUstream stream) {
+absl::Status StillCaptures(CUstream stream, const GatedCapture& capture) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   TF_RETURN_IF_ERROR(
       Checked("cuStreamIsCapturing", cuStreamIsCapturing(stream, &status)));
-  if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE) return absl::OkStatus();
-  return absl::InternalError(
-      "the capture has ended, as by waiting for the GPU");
+  return status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? absl::OkStatus()
+                                                   : capture.WhyEnded();
 }
 
 class CudaRecording : public Recording {
@@ -264,19 +265,33 @@ class CudaRecording : public Recording {
                        CudaRecorder::Uses* uses, CUgraph* graph,
                        absl::FunctionRef<void()> at_end) {
     const CUstream stream = HandleOf(stream_);
+    const GatedCapture capture(ProcessCaptureGate());
+    TF_RETURN_IF_ERROR(capture.status());
+    const CapturedLaunches launches;
     const KeepCallbacks keep(stream_, &callbacks_);
     memory_.Repeat();
     // Relaxed: other threads go on using CUDA as they like.
     TF_RETURN_IF_ERROR(
         Checked("cuStreamBeginCapture",
                 cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED)));
-    uses->CheckAfterOps([stream] { return StillCaptures(stream); });
+    uses->CheckAfterOps([&] {
+      absl::Status status = StillCaptures(stream, capture);
+      status.Update(launches.failure());
+      return status;
+    });
     absl::Status status = enqueue();
     uses->CheckAfterOps(nullptr);
     if (!uses->failure().ok()) status = uses->failure();
     at_end();
-    status.Update(
-        Checked("cuStreamEndCapture", cuStreamEndCapture(stream, graph)));
+    const CUresult ended = cuStreamEndCapture(stream, graph);
+    if (ended == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) {
+      const absl::Status why = capture.WhyEnded();
+      // What ops did after its end need not be what they did before.
+      if (absl::IsInternal(why)) return why;
+      if (status.ok()) status = why;
+    }
+    status.Update(Checked("cuStreamEndCapture", ended));
+    status.Update(launches.failure());
     return memory_.Check(status);
   }
 

@@ -29,8 +29,9 @@ enum class TestFault {
   kDropHold,         // an op does not hold the memory of another group
   kReleaseTooEarly,  // a group gets held memory back while it is still used
   kSpoilReplay,      // a verified result of a captured step has a wrong bit
+  kPassGate,         // a wait for all of the GPU ends other threads' captures
 };
-inline constexpr int kTestFaults = 4;
+inline constexpr int kTestFaults = 5;
 
 // Does not change once the library has looked at the environment.
 inline std::atomic<bool> test_faults_allowed{false};

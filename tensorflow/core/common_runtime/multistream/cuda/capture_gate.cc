@@ -1,0 +1,135 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/cuda/capture_gate.h"
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+thread_local int captures_on_this_thread = 0;
+
+}  // namespace
+
+bool CaptureGate::MayEnter(Side side, const Request* request) const {
+  if (inside_[side == kCaptures ? kWaits : kCaptures] > 0) return false;
+  for (const Request* earlier : waiting_) {
+    if (earlier == request) break;
+    if (earlier->side != side) return false;
+  }
+  return true;
+}
+
+void CaptureGate::Admit() {
+  // In their order: whoever may not enter keeps later ones of the other side
+  // out.
+  for (size_t i = 0; i < waiting_.size();) {
+    Request* request = waiting_[i];
+    if (!MayEnter(request->side, request)) {
+      ++i;
+      continue;
+    }
+    waiting_.erase(waiting_.begin() + i);
+    ++inside_[request->side];
+    request->admitted = true;
+    request->changed.Signal();
+  }
+}
+
+bool CaptureGate::Enter(Side side, absl::Duration longest) {
+  absl::MutexLock lock(&mu_);
+  if (MayEnter(side, nullptr)) {
+    ++inside_[side];
+    return true;
+  }
+  Request request{side};
+  waiting_.push_back(&request);
+  const absl::Time end = absl::Now() + longest;
+  while (!request.admitted && !request.changed.WaitWithDeadline(&mu_, end)) {
+  }
+  if (request.admitted) return true;
+  waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &request));
+  // It may have been what kept others out.
+  Admit();
+  return false;
+}
+
+void CaptureGate::Leave(Side side) {
+  absl::MutexLock lock(&mu_);
+  --inside_[side];
+  Admit();
+}
+
+void CaptureGate::Wait(absl::FunctionRef<void()> wait, absl::Duration longest) {
+  if (!Enter(kWaits, longest)) return PassBy(wait);
+  wait();
+  Leave(kWaits);
+}
+
+void CaptureGate::PassBy(absl::FunctionRef<void()> wait) {
+  passed_.fetch_add(1);
+  wait();
+  passed_and_ended_.fetch_add(1);
+}
+
+int64_t CaptureGate::waiting(Side side) {
+  absl::MutexLock lock(&mu_);
+  return std::count_if(
+      waiting_.begin(), waiting_.end(),
+      [side](const Request* request) { return request->side == side; });
+}
+
+CaptureGate* ProcessCaptureGate() {
+  static auto* gate = new CaptureGate;
+  return gate;
+}
+
+GatedCapture::GatedCapture(CaptureGate* gate, absl::Duration longest)
+    : gate_(gate),
+      entered_(gate->Enter(CaptureGate::kCaptures, longest)),
+      passed_before_(gate->passed_and_ended()) {
+  if (entered_) ++captures_on_this_thread;
+}
+
+GatedCapture::~GatedCapture() {
+  if (!entered_) return;
+  --captures_on_this_thread;
+  gate_->Leave(CaptureGate::kCaptures);
+}
+
+absl::Status GatedCapture::status() const {
+  if (entered_) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      "another thread waits for all of the GPU, as cudaDeviceSynchronize does, "
+      "and a capture would end");
+}
+
+absl::Status GatedCapture::WhyEnded() const {
+  if (!gate_->guards() || gate_->passed() != passed_before_) {
+    return absl::InternalError(
+        "the capture has ended, as by another thread's cudaDeviceSynchronize");
+  }
+  return absl::FailedPreconditionError(
+      "the capture has ended, as by waiting for the GPU");
+}
+
+bool GatedCapture::IsOnThisThread() { return captures_on_this_thread > 0; }
+
+}  // namespace multistream
+}  // namespace tensorflow

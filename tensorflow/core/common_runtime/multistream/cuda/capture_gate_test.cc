@@ -1,0 +1,203 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/cuda/capture_gate.h"
+
+#include <atomic>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+using Side = CaptureGate::Side;
+constexpr Side kCaptures = CaptureGate::kCaptures;
+constexpr Side kWaits = CaptureGate::kWaits;
+constexpr absl::Duration kForever = absl::InfiniteDuration();
+constexpr absl::Duration kNotAtAll = absl::ZeroDuration();
+
+class CaptureGateTest : public ::testing::TestWithParam<Side> {
+ protected:
+  void JoinAll() {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+  static Side ThisSide() { return GetParam(); }
+  static Side OtherSide() { return ThisSide() == kWaits ? kCaptures : kWaits; }
+
+  // Starts a thread that leaves once it is told to.
+  void Start(Side side, absl::Notification* leave) {
+    threads_.emplace_back([this, side, leave] {
+      EXPECT_TRUE(gate_.Enter(side, kForever));
+      ++inside_[side];
+      leave->WaitForNotification();
+      --inside_[side];
+      gate_.Leave(side);
+    });
+  }
+  void WaitUntilInside(Side side, int threads) {
+    while (inside_[side] != threads) std::this_thread::yield();
+  }
+  void WaitUntilWaiting(Side side, int threads) {
+    while (gate_.waiting(side) != threads) std::this_thread::yield();
+  }
+
+  CaptureGate gate_;
+  std::atomic<int> inside_[2] = {{0}, {0}};
+  std::vector<std::thread> threads_;
+};
+
+TEST_P(CaptureGateTest, OneSideIsInsideTogether) {
+  EXPECT_TRUE(gate_.Enter(ThisSide(), kNotAtAll));
+  EXPECT_TRUE(gate_.Enter(ThisSide(), kNotAtAll));
+  gate_.Leave(ThisSide());
+  EXPECT_FALSE(gate_.Enter(OtherSide(), kNotAtAll));
+  gate_.Leave(ThisSide());
+  EXPECT_TRUE(gate_.Enter(OtherSide(), kNotAtAll));
+}
+
+TEST_P(CaptureGateTest, TheOtherSideWaitsAndThenEntersTogether) {
+  absl::Notification leave;
+  ASSERT_TRUE(gate_.Enter(ThisSide(), kNotAtAll));
+  Start(OtherSide(), &leave);
+  Start(OtherSide(), &leave);
+  WaitUntilWaiting(OtherSide(), 2);
+  EXPECT_EQ(inside_[OtherSide()], 0);
+  gate_.Leave(ThisSide());
+  WaitUntilInside(OtherSide(), 2);
+  leave.Notify();
+  JoinAll();
+}
+
+// Otherwise one side, whose threads come all the time, would keep the other
+// one out for good.
+TEST_P(CaptureGateTest, NoThreadOvertakesOneOfTheOtherSide) {
+  absl::Notification leave_other, leave_this;
+  ASSERT_TRUE(gate_.Enter(ThisSide(), kNotAtAll));
+  Start(OtherSide(), &leave_other);
+  WaitUntilWaiting(OtherSide(), 1);
+  EXPECT_FALSE(gate_.Enter(ThisSide(), kNotAtAll));
+  Start(ThisSide(), &leave_this);
+  WaitUntilWaiting(ThisSide(), 1);
+  gate_.Leave(ThisSide());
+  WaitUntilInside(OtherSide(), 1);
+  EXPECT_EQ(inside_[ThisSide()], 0);
+  leave_other.Notify();
+  WaitUntilInside(ThisSide(), 1);
+  leave_this.Notify();
+  JoinAll();
+}
+
+// A thread that gives up lets in those that it has kept out.
+TEST_P(CaptureGateTest, AThreadThatGivesUpKeepsNobodyOut) {
+  absl::Notification leave;
+  std::atomic<bool> gave_up{false};
+  ASSERT_TRUE(gate_.Enter(ThisSide(), kNotAtAll));
+  std::thread gives_up([this, &gave_up] {
+    gave_up = !gate_.Enter(OtherSide(), absl::Milliseconds(50));
+  });
+  while (gate_.waiting(OtherSide()) == 0 && !gave_up) {
+    std::this_thread::yield();
+  }
+  // It comes in at last, whether it has come before the other one gave up or
+  // after.
+  Start(ThisSide(), &leave);
+  WaitUntilInside(ThisSide(), 1);
+  gives_up.join();
+  EXPECT_TRUE(gave_up);
+  EXPECT_EQ(gate_.waiting(OtherSide()), 0);
+  leave.Notify();
+  JoinAll();
+  gate_.Leave(ThisSide());
+}
+
+INSTANTIATE_TEST_SUITE_P(Sides, CaptureGateTest,
+                         ::testing::Values(kCaptures, kWaits));
+
+TEST_F(CaptureGateTest, AWaitIsInside) {
+  int waits = 0;
+  gate_.Wait([&] {
+    ++waits;
+    EXPECT_FALSE(gate_.Enter(kCaptures, kNotAtAll));
+  });
+  EXPECT_EQ(waits, 1);
+  EXPECT_EQ(gate_.passed(), 0);
+  EXPECT_TRUE(gate_.Enter(kCaptures, kNotAtAll));
+}
+
+TEST_F(CaptureGateTest, AWaitThatIsKeptOutTooLongGoesOn) {
+  const GatedCapture capture(&gate_);
+  int waits = 0;
+  gate_.Wait([&] { ++waits; }, kNotAtAll);
+  EXPECT_EQ(waits, 1);
+  EXPECT_EQ(gate_.passed(), 1);
+}
+
+TEST_F(CaptureGateTest, ACaptureIsInsideForItsLife) {
+  std::optional<GatedCapture> capture;
+  EXPECT_FALSE(GatedCapture::IsOnThisThread());
+  capture.emplace(&gate_);
+  EXPECT_TRUE(capture->status().ok());
+  EXPECT_TRUE(GatedCapture::IsOnThisThread());
+  std::thread([] { EXPECT_FALSE(GatedCapture::IsOnThisThread()); }).join();
+  EXPECT_FALSE(gate_.Enter(kWaits, kNotAtAll));
+  capture.reset();
+  EXPECT_FALSE(GatedCapture::IsOnThisThread());
+  EXPECT_TRUE(gate_.Enter(kWaits, kNotAtAll));
+}
+
+// Its step runs as always then, and is recorded another time.
+TEST_F(CaptureGateTest, ThereIsNoCaptureWhileAnotherThreadWaitsForLong) {
+  gate_.Wait([&] {
+    const GatedCapture capture(&gate_, kNotAtAll);
+    EXPECT_TRUE(absl::IsDeadlineExceeded(capture.status())) << capture.status();
+    EXPECT_FALSE(GatedCapture::IsOnThisThread());
+  });
+  EXPECT_TRUE(gate_.Enter(kCaptures, kNotAtAll));
+}
+
+// What an op does is not done otherwise the next time; what another thread does
+// has nothing to do with the step.
+TEST_F(CaptureGateTest, TellsWhetherAnotherThreadMayHaveEndedACapture) {
+  const auto of_others = [this](auto wait) {
+    const GatedCapture capture(&gate_);
+    wait();
+    const absl::Status why = capture.WhyEnded();
+    EXPECT_TRUE(absl::IsInternal(why) || absl::IsFailedPrecondition(why));
+    return absl::IsInternal(why);
+  };
+  const auto none = [] {};
+  const auto passes = [this] { gate_.PassBy([] {}); };
+  EXPECT_TRUE(of_others(none)) << "the driver's waits do not come to the gate";
+  gate_.set_guards(true);
+  EXPECT_FALSE(of_others(none));
+  EXPECT_TRUE(of_others(passes));
+  EXPECT_FALSE(of_others(none)) << "one that has passed by before";
+  gate_.PassBy(
+      [&] { EXPECT_TRUE(of_others(none)) << "one that began before"; });
+  EXPECT_FALSE(of_others(none));
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

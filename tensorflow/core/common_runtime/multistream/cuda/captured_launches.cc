@@ -1,0 +1,146 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/cuda/captured_launches.h"
+
+#include <vector>
+
+#include "absl/base/call_once.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/loaded_library.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
+#include "third_party/gpus/cuda/include/cuda.h"
+#include "third_party/gpus/cuda/include/cuda_runtime_api.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+thread_local CapturedLaunches* on_this_thread = nullptr;
+
+using GetLastError = decltype(&cudaGetLastError);
+GetLastError get_last_error = nullptr;
+
+// What the caller of a launch is told. CUDA's two interfaces have the same
+// numbers.
+cudaError_t Told(const char* function, cudaError_t result) {
+  if (result == cudaSuccess || on_this_thread == nullptr) return result;
+  // Kernels ask for it after launches, and so may later ones.
+  get_last_error();
+  on_this_thread->Note(function, result);
+  return cudaSuccess;
+}
+CUresult Told(const char* function, CUresult result) {
+  if (result == CUDA_SUCCESS || on_this_thread == nullptr) return result;
+  on_this_thread->Note(function, result);
+  return CUDA_SUCCESS;
+}
+
+template <typename Name, typename Function>
+struct Launch;
+template <typename Name, typename Result, typename... Args>
+struct Launch<Name, Result (*)(Args...)> {
+  // Not called by its name: the runtime may be in the library that is changed.
+  static inline Result (*stock)(Args...) = nullptr;
+  static Result Call(Args... args) {
+    return Told(Name::Text(), stock(args...));
+  }
+};
+
+struct Replacement {
+  const char* name;  // of an import table: cuda.h makes macros of some
+  void* call;
+  void** stock;
+};
+#define TFMS_LAUNCH(name, function)                              \
+  [] {                                                           \
+    struct Name {                                                \
+      static const char* Text() { return name; }                 \
+    };                                                           \
+    using Of = Launch<Name, decltype(&(function))>;              \
+    return Replacement{name, reinterpret_cast<void*>(&Of::Call), \
+                       reinterpret_cast<void**>(&Of::stock)};    \
+  }()
+
+}  // namespace
+
+CapturedLaunches::CapturedLaunches() { on_this_thread = this; }
+
+CapturedLaunches::~CapturedLaunches() { on_this_thread = nullptr; }
+
+void CapturedLaunches::Note(const char* function, int error) {
+  if (!failure_.ok()) return;
+  failure_ = absl::InternalError(
+      absl::StrCat(function, " has failed with CUDA's error ", error));
+}
+
+absl::StatusOr<int> NoteFailedLaunchesOf(const std::string& library,
+                                         const std::string& cuda) {
+  // All that TensorFlow's libraries call by name and that enqueues something.
+  static const Replacement kLaunches[] = {
+      TFMS_LAUNCH("cudaEventRecord", cudaEventRecord),
+      TFMS_LAUNCH("cudaLaunchKernel", cudaLaunchKernel),
+      TFMS_LAUNCH("cudaMemcpyAsync", cudaMemcpyAsync),
+      TFMS_LAUNCH("cudaMemset2DAsync", cudaMemset2DAsync),
+      TFMS_LAUNCH("cudaMemsetAsync", cudaMemsetAsync),
+      TFMS_LAUNCH("cuEventRecord", cuEventRecord),
+      TFMS_LAUNCH("cuLaunchHostFunc", cuLaunchHostFunc),
+      TFMS_LAUNCH("cuLaunchKernel", cuLaunchKernel),
+      TFMS_LAUNCH("cuLaunchKernelEx", cuLaunchKernelEx),
+      TFMS_LAUNCH("cuMemcpyDtoDAsync_v2", cuMemcpyDtoDAsync),
+      TFMS_LAUNCH("cuMemcpyDtoHAsync_v2", cuMemcpyDtoHAsync),
+      TFMS_LAUNCH("cuMemcpyHtoDAsync_v2", cuMemcpyHtoDAsync),
+      TFMS_LAUNCH("cuMemcpyPeerAsync", cuMemcpyPeerAsync),
+      TFMS_LAUNCH("cuMemsetD32Async", cuMemsetD32Async),
+      TFMS_LAUNCH("cuMemsetD8Async", cuMemsetD8Async),
+      TFMS_LAUNCH("cuStreamWaitEvent", cuStreamWaitEvent),
+  };
+  TF_ASSIGN_OR_RETURN(const LoadedLibrary found, LoadedLibrary::Find(library));
+  TF_ASSIGN_OR_RETURN(const LoadedLibrary from, LoadedLibrary::Find(cuda));
+  get_last_error =
+      reinterpret_cast<GetLastError>(from.Exported("cudaGetLastError"));
+  if (get_last_error == nullptr) {
+    return absl::NotFoundError(absl::StrCat(cuda, " has no cudaGetLastError"));
+  }
+  std::vector<LoadedLibrary::Import> imports;
+  for (const Replacement& launch : kLaunches) {
+    void* const stock = from.Exported(launch.name);
+    if (stock == nullptr) continue;
+    *launch.stock = stock;
+    imports.push_back({launch.name, launch.call});
+  }
+  return found.Replace(imports);
+}
+
+void NoteFailedLaunchesOfTensorFlow() {
+  static absl::once_flag once;
+  absl::call_once(once, [] {
+    constexpr char kFramework[] = "libtensorflow_framework.so";
+    for (const char* library : {kFramework, "libtensorflow_cc.so"}) {
+      const absl::StatusOr<int> launches =
+          NoteFailedLaunchesOf(library, kFramework);
+      if (launches.ok() && *launches > 0) continue;
+      LOG(INFO) << "Multi-stream: a kernel of " << library
+                << " ends the process if its launch fails while a step is "
+                   "captured: "
+                << (launches.ok() ? "it calls none that can be replaced"
+                                  : launches.status().message());
+    }
+  });
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

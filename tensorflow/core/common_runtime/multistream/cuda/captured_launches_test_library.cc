@@ -1,0 +1,68 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Two libraries for captured_launches_test: one that launches kernels and
+// copies, and one that has these functions of CUDA's.
+
+#include <cstddef>
+
+#include "third_party/gpus/cuda/include/cuda.h"
+#include "third_party/gpus/cuda/include/cuda_runtime_api.h"
+
+extern "C" {
+
+#ifdef TFMS_LAUNCHES
+int LaunchOfRuntime(int value) {
+  return cudaLaunchKernel(nullptr, dim3{1, 2, 3}, dim3{4, 5, 6}, nullptr, value,
+                          nullptr);
+}
+int LaunchOfDriver(int value) {
+  return cuLaunchKernel(nullptr, 1, 2, 3, 4, 5, 6, value, nullptr, nullptr,
+                        nullptr);
+}
+int CopyOfDriver(int value) {
+  return cuMemcpyHtoDAsync(0, nullptr, value, nullptr);
+}
+#else
+// What CUDA says to each launch, and what it was given last.
+int result = 0;
+int last_error = 0;
+int given = 0;
+
+cudaError_t cudaLaunchKernel(const void*, dim3 grid, dim3 block, void**,
+                             size_t value, cudaStream_t) {
+  const bool right = grid.x == 1 && grid.y == 2 && grid.z == 3 &&
+                     block.x == 4 && block.y == 5 && block.z == 6;
+  given = right ? static_cast<int>(value) : -1;
+  last_error = result;
+  return static_cast<cudaError_t>(result);
+}
+cudaError_t cudaGetLastError() {
+  const int error = last_error;
+  last_error = 0;
+  return static_cast<cudaError_t>(error);
+}
+CUresult cuLaunchKernel(CUfunction, unsigned int, unsigned int, unsigned int,
+                        unsigned int, unsigned int, unsigned int,
+                        unsigned int value, CUstream, void**, void**) {
+  given = static_cast<int>(value);
+  return static_cast<CUresult>(result);
+}
+CUresult cuMemcpyHtoDAsync(CUdeviceptr, const void*, size_t value, CUstream) {
+  given = static_cast<int>(value);
+  return static_cast<CUresult>(result);
+}
+#endif
+}

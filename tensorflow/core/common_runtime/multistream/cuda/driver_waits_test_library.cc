@@ -1,0 +1,76 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Entries that call a function by a table, for driver_waits_test, as the CUDA
+// drivers of several releases have them, and as none has.
+
+extern "C" {
+
+__attribute__((visibility("hidden"))) int waits = 0;
+__attribute__((visibility("hidden"))) void (*at_wait)() = nullptr;
+
+__attribute__((visibility("hidden"))) int WaitForAll() {
+  ++waits;
+  if (at_wait != nullptr) at_wait();
+  return 7;
+}
+__attribute__((visibility("hidden"))) int WaitForOne() { return 8; }
+
+int Waits() { return waits; }
+void SetAtWait(void (*function)()) { at_wait = function; }
+}
+
+#define ENTRY(name, code) \
+  asm(".text\n.globl " name "\n.type " name ", @function\n" name ":\n" code)
+#define PLACE(name, function) \
+  asm(".data\n.balign 8\n" name ": .quad " function "\n.text\n")
+asm(".data\n.balign 8\nstate: .long 0\n.text\n");
+
+PLACE("place_of_all", "WaitForAll");
+PLACE("place_of_all_v2", "WaitForAll");
+PLACE("place_of_one", "WaitForOne");
+
+// Of release 535.
+#define JUMP(place)                                     \
+  "cmpl $0x321cba00, state(%rip)\n je 1f\n jmp *" place \
+  "(%rip)\n"                                            \
+  "1: movl $4, %eax\n ret\n"
+// Of release 580. An assembler would make the branch a short one.
+#define FRAME(place) FRAME_WITH(place, "")
+#define FRAME_WITH(place, then)                                           \
+  "pushq %rbp\n movq %rsp, %rbp\n pushq %r12\n subq $8, %rsp\n"           \
+  "cmpl $0x321cba00, state(%rip)\n .byte 0x0f, 0x84\n .long 1f - . - 4\n" \
+  "call *" place "(%rip)\n" then                                          \
+  "2: addq $8, %rsp\n popq %r12\n popq %rbp\n ret\n"                      \
+  "1: movl $4, %eax\n jmp 2b\n"
+#define OTHER(place) "xorl %eax, %eax\n jmp *" place "(%rip)\n"
+
+#if defined(KIND_frame)
+ENTRY("cuCtxSynchronize", FRAME("place_of_all"));
+ENTRY("cuStreamSynchronize", FRAME("place_of_one"));
+#elif defined(KIND_jump)
+ENTRY("cuCtxSynchronize", JUMP("place_of_all"));
+ENTRY("cuCtxSynchronize_v2", JUMP("place_of_all_v2"));
+ENTRY("cuStreamSynchronize", JUMP("place_of_one"));
+#elif defined(KIND_other)
+ENTRY("cuCtxSynchronize", OTHER("place_of_all"));
+ENTRY("cuStreamSynchronize", JUMP("place_of_one"));
+#elif defined(KIND_more)
+ENTRY("cuCtxSynchronize", FRAME_WITH("place_of_all", "addl $1, %eax\n"));
+ENTRY("cuStreamSynchronize", JUMP("place_of_one"));
+#elif defined(KIND_shared)
+ENTRY("cuCtxSynchronize", JUMP("place_of_all"));
+ENTRY("cuStreamSynchronize", JUMP("place_of_all"));
+#endif
