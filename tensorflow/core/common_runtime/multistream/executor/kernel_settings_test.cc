@@ -34,7 +34,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// An op that calls this when it runs.
+// An op that calls this when it runs, and gives another value without TF32.
 std::function<void()>& WhenOpRuns() {
   static auto* when_op_runs = new std::function<void()>;
   return *when_op_runs;
@@ -45,7 +45,9 @@ class CallsTest : public OpKernel {
   using OpKernel::OpKernel;
   void Compute(OpKernelContext* context) override {
     if (WhenOpRuns() != nullptr) WhenOpRuns()();
-    context->set_output(0, context->input(0));
+    Tensor* y = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, {}, &y));
+    y->scalar<float>()() = tensor_float_32_execution_enabled() ? 1 : 2;
   }
 };
 REGISTER_KERNEL_BUILDER(Name("Tanh")
@@ -131,6 +133,19 @@ TEST_F(KernelSettingsTest, AChangeWhileAStepIsRecordedDropsTheRecording) {
   Run(1);
   EXPECT_EQ(recordings(), 1);
   EXPECT_EQ(replayed(), 1);
+}
+
+TEST_F(KernelSettingsTest, AChangeBeforeAReplayIsVerifiedIsNoFault) {
+  RunUpToRecording();
+  Run(1);
+  const int64_t verified = Total(&StreamGroupStats::replays_verified);
+  int runs = 0;  // of the op, by the replay and then by the step as always
+  WhenOpRuns() = [&runs] {
+    if (++runs == 2) enable_tensor_float_32_execution(false);
+  };
+  Run(1);
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(Total(&StreamGroupStats::replays_verified), verified);
 }
 
 }  // namespace
