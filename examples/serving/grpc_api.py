@@ -247,13 +247,12 @@ class GrpcServer:
         handshake_seconds: float,
         certificate: tuple[bytes, bytes] | None,
     ) -> None:
+        self._guard = RefuseBrokenMessages(
+            lambda method, status: calls.metrics.answered("", method, status, 0), most_bytes
+        )
         self._server = path_proof_server(
             lambda: calls.metrics.answered("", "unknown", "UNIMPLEMENTED", 0),
-            interceptors=[
-                RefuseBrokenMessages(
-                    lambda method, status: calls.metrics.answered("", method, status, 0), most_bytes
-                )
-            ],
+            interceptors=[self._guard],
             options=(
                 # With it a port that another process has would be shared with it.
                 ("grpc.so_reuseport", 0),
@@ -307,10 +306,16 @@ class GrpcServer:
         """Says NOT_SERVING to those who ask for the server's health."""
         await self._health.not_serving()
 
-    async def stop(self, until: float) -> None:
-        """Takes no more calls, and lets those in flight end.
+    async def sent(self, until: float) -> None:
+        """Waits until the answers of all calls that are open now have been sent.
+
+        The server is then ended by the end of the process: clients whose calls are on their way
+        see that the connection is closed, which is UNAVAILABLE. To stop it would tell them
+        CANCELLED, as if they had cancelled the call themselves.
 
         Args:
-          until: when those that are left are cancelled, by time.monotonic().
+          until: when to wait no more, by time.monotonic().
         """
-        await self._server.stop(max(0.0, until - time.monotonic()))
+        calls = set(self._guard.open)
+        while calls & self._guard.open and time.monotonic() < until:
+            await asyncio.sleep(0.02)

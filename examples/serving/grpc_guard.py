@@ -118,12 +118,16 @@ class _Walk:
 class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
     """Answers an error to a request that is not a message, or takes too much when it is parsed.
 
+    Attributes:
+      open: an object for each call whose answer has not been sent.
+
     Args:
       refused: is called with the names of the method and the status, to count it.
       most_bytes: the most that a message may take in memory.
     """
 
     def __init__(self, refused: Callable[[str, str], None], most_bytes: int) -> None:
+        self.open: set[object] = set()
         self._refused = refused
         self._most_bytes = most_bytes
         self._threads = concurrent.futures.ThreadPoolExecutor(_THREADS, "large-requests")
@@ -147,6 +151,9 @@ class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
             return parsed(data)
 
         async def answer(data: bytes, context: Any) -> Any:
+            call = object()
+            self.open.add(call)
+            context.add_done_callback(lambda _: self.open.discard(call))
             try:
                 if len(data) <= _SMALL:
                     request = parsed(data)

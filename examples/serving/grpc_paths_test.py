@@ -171,4 +171,4 @@ def test_process_ends_if_grpc_fails_all_the_same(saved: Saved, tmp_path: pathlib
     with serving(f"--model=toy={toy}", log=tmp_path / "log", program=program) as server:
         answer(server.port, CALLS["path that is not UTF-8"][0], b"")
         assert server.process.wait(60) == 1
-        assert "model_server.py: gRPC failed, and its port is closed" in server.text()
+        assert "gRPC failed, and its port is closed" in server.text()

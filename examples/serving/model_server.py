@@ -46,6 +46,7 @@ from server_metrics import ServerMetrics
 from server_options import Options, parse
 
 _END_SECONDS = 5.0  # for steps that were cancelled
+_SEND_SECONDS = 1.0  # for the last answers
 
 
 def _loaded_models(options: Options) -> Models:
@@ -88,10 +89,10 @@ def _allow_many_connections() -> None:
 
 
 async def _serve(options: Options, models: Models, queue: CallQueue) -> None:
-    """Answers until SIGTERM or SIGINT, and then until all calls in flight are answered.
+    """Answers until SIGTERM or SIGINT, then until calls in flight are answered; ends the process.
 
     Raises:
-      OSError: a port cannot be listened on, or was closed by a fault.
+      OSError: a port cannot be listened on.
     """
     metrics = ServerMetrics(
         lambda: queue.running,
@@ -148,11 +149,22 @@ async def _serve(options: Options, models: Models, queue: CallQueue) -> None:
     until = time.monotonic() + options.grace
     await grpc_server.not_serving()
     await calls.drain(until)
-    await asyncio.gather(grpc_server.stop(until), http_server.stop(until))
+    # Those that outlast the grace are told so. Their steps are cancelled, which takes a moment.
+    ended = await asyncio.to_thread(queue.close, _END_SECONDS)
+    await asyncio.gather(
+        grpc_server.sent(max(until, time.monotonic() + _SEND_SECONDS)), http_server.stop(until)
+    )
+    ended = await asyncio.to_thread(models.stop, _END_SECONDS) and ended
     answered = ", ".join(f"{status} {n}" for status, n in sorted(metrics.statuses.items()))
     logging.info("calls answered: %s", answered or "none")
+    if not ended:
+        logging.warning("a step or a load goes on; the process ends without it")
     if failed:  # half a server that lives on would never be started again
-        raise OSError(f"{' and '.join(failed)} failed, and its port is closed: start it again")
+        logging.error("%s failed, and its port is closed: start it again", " and ".join(failed))
+    logging.info("stopped")
+    logging.shutdown()
+    # At once: to stop gRPC, or to end its tasks, would tell clients CANCELLED (GrpcServer.sent).
+    os._exit(1 if failed else 0)
 
 
 def main() -> None:
@@ -171,14 +183,6 @@ def main() -> None:
         asyncio.run(_serve(options, models, queue))
     except OSError as error:
         sys.exit(f"model_server.py: {error}")
-    ended = queue.close(_END_SECONDS)
-    ended = models.stop(_END_SECONDS) and ended
-    logging.info("stopped")
-    if not ended:
-        # A thread that is in TensorFlow does not let the interpreter end in order.
-        logging.warning("a step or a load goes on; the process ends without it")
-        logging.shutdown()
-        os._exit(0)
 
 
 if __name__ == "__main__":

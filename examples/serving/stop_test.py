@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import pathlib
 import re
 import shutil
@@ -112,8 +113,50 @@ def test_calls_that_outlast_the_grace_are_cancelled(saved: Saved, tmp_path: path
         began = time.monotonic()
         assert server.stop() == 0
         assert time.monotonic() - began < 15
-        assert call.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
-        assert "calls answered: CANCELLED 1\n" in server.text()
+        assert call.code() == grpc.StatusCode.UNAVAILABLE
+        assert "shutting down" in call.details()
+        assert "calls answered: UNAVAILABLE 1\n" in server.text()
+
+
+def test_calls_at_any_moment_of_a_stop_are_answered_or_unavailable(
+    saved: Saved, tmp_path: pathlib.Path
+) -> None:
+    """Clients that go on calling, each on a connection of its own, until the process has ended."""
+    toy = saved.copy(tmp_path / "toy", 1)
+    expected = saved.answers["y1"].tobytes()
+    statuses: collections.Counter[str] = collections.Counter()
+    right = 0
+    lock = threading.Lock()
+
+    def call_on() -> None:
+        nonlocal right
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
+        with grpc.insecure_channel(server.address, options) as channel:
+            stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+            asked = request(x=saved.answers["x"])
+            while server.process.poll() is None:
+                try:
+                    answer = stub.Predict(asked, timeout=60).outputs["y"]
+                    with lock:
+                        right += tf.make_ndarray(answer).tobytes() == expected
+                    status = "OK"
+                except grpc.RpcError as error:
+                    status = error.code().name
+                with lock:
+                    statuses[status] += 1
+
+    with serving(f"--model=toy={toy}", log=tmp_path / "log") as server:
+        clients = [threading.Thread(target=call_on) for _ in range(8)]
+        for client in clients:
+            client.start()
+        until(lambda: right > 20)
+        assert server.stop() == 0
+        for client in clients:
+            client.join()
+        assert statuses.keys() == {"OK", "UNAVAILABLE"}
+        assert right == statuses["OK"]
+        said = re.search(r"calls answered: OK (\d+), UNAVAILABLE \d+\n", server.text())
+        assert said and int(said[1]) == right  # none was lost on the way
 
 
 def test_killed_server_starts_again_on_its_ports(saved: Saved, tmp_path: pathlib.Path) -> None:
