@@ -189,7 +189,7 @@ class ServingCallable:
             `__array__`, the buffer protocol, or DLPack in host memory; in the structures that it
             was traced with. The dtype must be that of the parameter (the byte order may be
             another), and the shape one that it allows. A copy of it is made before the function
-            runs.
+            runs. An array that another thread resizes meanwhile raises there, in `resize`.
           **kwargs: the same, by name.
 
         Returns:
@@ -210,6 +210,7 @@ class ServingCallable:
             x = arrays[i]
             if type(x) is not np.ndarray or x.dtype is not dtype or not x.flags.c_contiguous:
                 arrays[i] = serving_arrays.host_array(x, self._arguments[i], self.__name__)
+        held = serving_arrays.holds_on(arrays)  # before shapes and pointers are read
         shapes = tuple([x.shape for x in arrays])
         plan = self._plans.get(shapes)
         if plan is None:
@@ -220,6 +221,7 @@ class ServingCallable:
         if device not in self._devices:
             self._devices[device] = device.encode()
         other = self._call(self._handle, self._devices[device], plan.shapes, pointers)
+        del held
         if other is not None:
             results = self._other_results(other, shapes)
         return self._pack(results)

@@ -17,6 +17,7 @@
 import ctypes
 import dataclasses
 import inspect
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -203,11 +204,26 @@ def pointers_in(arrays: Sequence[np.ndarray[Any, Any]]) -> list[int]:
     return [id(x) + _POINTER_AT for x in arrays]
 
 
+def holds_on(arrays: Sequence[np.ndarray[Any, Any]]) -> list[Any]:
+    """Keeps the memory of arrays where it is, also if another thread resizes one of them.
+
+    While an array has a weak reference, NumPy refuses to resize it, with `refcheck=False`, too. A
+    view's memory is that of its base.
+
+    Args:
+      arrays: that are to be read without the interpreter's lock.
+
+    Returns:
+      What keeps it there as long as it is kept.
+    """
+    return [weakref.ref(x.base if isinstance(x.base, np.ndarray) else x) for x in arrays]
+
+
 def check_pointers() -> None:
-    """Checks that NumPy's arrays have them there.
+    """Checks that NumPy's arrays have them there, and that `holds_on` holds them.
 
     Raises:
-      NotImplementedError: they have not.
+      NotImplementedError: they have not, or it does not.
     """
     arrays = [np.zeros(shape, np.float32) for shape in ((), (3,), (2, 0), (2, 3, 4))]
     for x, at in zip(arrays, pointers_in(arrays), strict=True):
@@ -216,6 +232,16 @@ def check_pointers() -> None:
                 f"tf.cuda.serving_callable does not know where arrays of NumPy {np.__version__} "
                 "have their memory. Use a NumPy release that this TensorFlow was made for."
             )
+    held = holds_on(arrays)
+    try:
+        arrays[1].resize(4, refcheck=False)
+    except ValueError:
+        return
+    del held
+    raise NotImplementedError(
+        f"tf.cuda.serving_callable cannot keep NumPy {np.__version__} from resizing an array that "
+        "a call reads. Use a NumPy release that this TensorFlow was made for."
+    )
 
 
 def host_array(x: Any, leaf: Leaf, function: str) -> np.ndarray[Any, Any]:

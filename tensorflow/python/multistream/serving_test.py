@@ -212,6 +212,79 @@ def test_a_numpy_whose_arrays_are_others_is_refused(monkeypatch: pytest.MonkeyPa
         tf.cuda.serving_callable(double)
 
 
+def test_an_array_is_not_resized_while_a_call_reads_it() -> None:
+    """Not even with refcheck=False, of the array or of what it is a view of."""
+    owner, alone = np.ones(6, np.float32), np.ones(3, np.float32)
+    raised = []
+
+    def resize(y: Any) -> Any:
+        for x in (owner, alone):
+            try:
+                x.resize(1000, refcheck=False)
+            except ValueError:
+                raised.append(x)
+        return y
+
+    def during(x: Any, y: Any) -> Any:
+        return tf.numpy_function(resize, [x], tf.float32) + y
+
+    _, serve = bound(during, Spec([None]), Spec([None]))
+    assert serve(owner[3:], alone).tolist() == [2, 2, 2]
+    assert [x is y for x, y in zip(raised, (owner, alone), strict=True)] == [True, True]
+    owner.resize(7, refcheck=False)  # after the call it may be
+    alone.resize(4, refcheck=False)
+    for growing in (bytearray(b"ab"), array.array("B", b"ab")):
+
+        def grow(y: Any, growing: Any = growing) -> Any:
+            with pytest.raises(BufferError):
+                growing.append(0)
+            return y
+
+        _, serve = bound(
+            lambda x, grow=grow: tf.numpy_function(grow, [x], tf.uint8), Spec([2], tf.uint8)
+        )
+        assert serve(memoryview(growing)).tolist() == [97, 98]
+        growing.append(0)
+
+
+def test_arrays_that_other_threads_resize_are_read_whole() -> None:
+    """Their memory goes back to the system, so that to read it would end the process."""
+    run("""
+        import threading
+
+        function = tf.function(lambda x: x[:8] + 0 * tf.reduce_sum(x), input_signature=[
+            tf.TensorSpec([None])])
+        serve_all = tf.cuda.serving_callable(function)
+        small, large = 1 << 16, 1 << 20
+        done = threading.Event()
+        counts = {"resized": 0, "refused": 0}
+        shared = np.ones(small, np.float32)
+
+        def resize():
+            while not done.is_set():
+                for size in (large, small):
+                    try:
+                        shared.resize(size, refcheck=False)
+                        counts["resized"] += 1
+                    except ValueError:
+                        counts["refused"] += 1
+
+        def client():
+            for _ in range(200):
+                check(serve_all(shared).tolist() == [1] * 8, "result")
+            while not (counts["resized"] and counts["refused"]):
+                serve_all(shared)
+
+        threads = [threading.Thread(target=resize) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        run_threads([client])
+        done.set()
+        for thread in threads:
+            thread.join()
+        """)
+
+
 def test_a_value_of_each_call_cannot_be_bound() -> None:
     @tf.function(input_signature=[])
     def function() -> Any:
