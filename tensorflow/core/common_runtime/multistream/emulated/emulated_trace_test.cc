@@ -17,17 +17,16 @@ limitations under the License.
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_runtime_fixture.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+#include "tensorflow/core/common_runtime/multistream/testing/watched_thread.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 
 // As Python calls them.
@@ -120,13 +119,13 @@ TEST_F(EmulatedTraceTest, ItStopsWhenTheStreamsHaveCompletedWhatTheyHave) {
     std::vector<Tensor> outputs;
     EXPECT_TRUE(session->Run({{"x", Input(1)}}, {"y:0"}, {}, &outputs).ok());
   }
-  std::thread resume([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    Group(3)->Resume();
-  });
   int64_t bytes = 0;
-  const std::string lines = TFMS_TraceStop(&bytes);
-  resume.join();
+  std::string lines;
+  {
+    WatchedThread stop([&] { lines = TFMS_TraceStop(&bytes); });
+    EXPECT_FALSE(stop.EndsBeforeItSleeps());
+    Group(3)->Resume();
+  }
   EXPECT_EQ(lines.size(), bytes);
   EXPECT_TRUE(absl::StrContains(lines, "\nstep\t0\t3\t")) << lines;
 }

@@ -18,16 +18,14 @@ limitations under the License.
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_runtime_fixture.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_load.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+#include "tensorflow/core/common_runtime/multistream/testing/watched_thread.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/platform/cpu_info.h"
 
@@ -110,19 +108,18 @@ TEST_F(PolledStepsTest, OneThatTakesLongEndsLater) {
     EXPECT_TRUE(ArePolled());
     const int64_t before = Total(&StreamGroupStats::steps_replayed);
     Group(kGroup)->Pause();
-    std::atomic<bool> ended{false};
-    std::thread step([&] {
-      const ScopedStreamGroup pinned(kGroup);
-      EXPECT_TRUE(SameBits(Run(0), expected_));
-      ended = true;
-    });
-    EXPECT_TRUE(Eventually([before] {
-      return Total(&StreamGroupStats::steps_replayed) > before;
-    }));
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    EXPECT_FALSE(ended);
-    Group(kGroup)->Resume();
-    step.join();
+    {
+      WatchedThread step([&] {
+        const ScopedStreamGroup pinned(kGroup);
+        EXPECT_TRUE(SameBits(Run(0), expected_));
+      });
+      EXPECT_TRUE(Eventually([before] {
+        return Total(&StreamGroupStats::steps_replayed) > before;
+      }));
+      // The thread polls, and sleeps once that has taken too long.
+      EXPECT_FALSE(step.EndsBeforeItSleeps());
+      Group(kGroup)->Resume();
+    }
     // Those after it may take as long.
     EXPECT_EQ(PolledOf(20), 0);
   }

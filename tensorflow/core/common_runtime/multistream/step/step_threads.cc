@@ -317,16 +317,19 @@ void StepThreads::Watch() {
   }
 }
 
+bool StepThreads::MayWaitForAnother(int64_t since, const LockWaits& waits,
+                                    int64_t now, int64_t blocked) {
+  return now - since >= blocked &&
+         waits.since.load(std::memory_order_acquire) == 0 &&
+         now - waits.ended.load(std::memory_order_relaxed) >= blocked;
+}
+
 void StepThreads::LetInWhereBlocked() {
-  const int64_t since = SteadyNanos() - absl::ToInt64Nanoseconds(blocked_);
+  const int64_t now = SteadyNanos();
   for (Running& running : running_) {
-    if (running.lane == nullptr || running.since > since ||
-        running.lane->parked.empty()) {
-      continue;
-    }
-    const LockWaits& waits = running.lock_waits;
-    if (waits.since.load(std::memory_order_acquire) != 0 ||
-        waits.ended.load(std::memory_order_relaxed) > since) {
+    if (running.lane == nullptr || running.lane->parked.empty() ||
+        !MayWaitForAnother(running.since, running.lock_waits, now,
+                           absl::ToInt64Nanoseconds(blocked_))) {
       continue;
     }
     Leave(std::exchange(running.lane, nullptr));
@@ -336,16 +339,14 @@ void StepThreads::LetInWhereBlocked() {
 
 int StepThreads::Blocked(bool stands_still) {
   const int64_t now = SteadyNanos();
-  const int64_t blocked = absl::ToInt64Nanoseconds(blocked_);
   int count = 0;
   for (Running& running : running_) {
-    if (running.since == 0 || now - running.since < blocked) continue;
-    const LockWaits& waits = running.lock_waits;
-    if (waits.since.load(std::memory_order_acquire) != 0 ||
-        now - waits.ended.load(std::memory_order_relaxed) < blocked) {
-      continue;
+    if (running.since != 0 &&
+        MayWaitForAnother(running.since, running.lock_waits, now,
+                          absl::ToInt64Nanoseconds(blocked_)) &&
+        (IsBlocked(now, &running) || stands_still)) {
+      ++count;
     }
-    if (IsBlocked(now, &running) || stands_still) ++count;
   }
   return count;
 }

@@ -103,6 +103,12 @@ class StepThreads {
   static constexpr int kMostOfGroup = 2;
   static constexpr int kStandsStill = 20;
 
+  // Whether a closure that began at `since` has run for so long that it may
+  // wait for another: for `blocked` or longer, and its thread has not waited
+  // for a lock of the driver meanwhile.
+  static bool MayWaitForAnother(int64_t since, const LockWaits& waits,
+                                int64_t now, int64_t blocked);
+
   // Where a step with these arguments on `group` runs its closures:
   //   as the caller wants, if it wants all kernels run in its own thread. But
   //   what comes from another thread, on the threads of the process: where an

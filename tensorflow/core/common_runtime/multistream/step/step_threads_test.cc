@@ -253,11 +253,81 @@ class GroupsTest : public ::testing::Test {
   StreamGroup* group(int i) const { return groups_->group(i); }
   StreamGroupStats stats(int i) const { return groups_->Stats()[i]; }
 
+  // Until it has been looked for blocked closures, while one of group `i`
+  // waits. Then its wait is noted, which has become longer; the look before may
+  // have come too early.
+  void AwaitLooks(int i) const {
+    for (int look = 0; look < 2; ++look) {
+      const int64_t before = stats(i).longest_launch_wait_micros;
+      while (stats(i).longest_launch_wait_micros == before) {
+        absl::SleepFor(absl::Milliseconds(1));
+      }
+    }
+  }
+
  private:
   StreamRecord record_;
   const std::unique_ptr<GpuGroups> groups_ = NewFakeGroups(0, 3, &record_);
 };
 
+// Lines of the log from its beginning to its end, which are not shown. It is
+// not Abseil's log in each release of TensorFlow.
+class WarningsOfWaits {
+ public:
+  WarningsOfWaits() : log_(std::tmpfile()), before_(dup(STDERR_FILENO)) {
+    CHECK(log_ != nullptr && dup2(fileno(log_), STDERR_FILENO) >= 0);
+  }
+  ~WarningsOfWaits() {
+    dup2(before_, STDERR_FILENO);
+    close(before_);
+    std::fclose(log_);
+  }
+  WarningsOfWaits(const WarningsOfWaits&) = delete;
+  WarningsOfWaits& operator=(const WarningsOfWaits&) = delete;
+
+  std::vector<std::string> texts() {
+    std::string all(1 << 16, '\0');
+    all.resize(std::max<ssize_t>(
+        0, pread(fileno(log_), all.data(), all.size(), /*offset=*/0)));
+    std::vector<std::string> texts;
+    for (absl::string_view line : absl::StrSplit(all, '\n')) {
+      if (absl::StrContains(line, "ops could be launched")) {
+        texts.emplace_back(line);
+      }
+    }
+    return texts;
+  }
+
+ private:
+  std::FILE* const log_;
+  const int before_;
+};
+
+// While it waits, not afterwards: it may be for ever. This is the first test
+// whose steps wait for so long.
+TEST_F(GroupsTest, AStepThatWaitsForTooLongIsSaidOnce) {
+  WarningsOfWaits warnings;
+  absl::Notification released;
+  {
+    StepThreads threads(2, 1, 1, kNever);
+    threads.Schedule(group(2), [&] { released.WaitForNotification(); });
+    threads.Schedule(group(2), [] {});
+    const absl::Time end = absl::Now() + kLongEnough;
+    while (warnings.texts().empty() && absl::Now() < end) {
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    EXPECT_GE(stats(2).longest_launch_wait_micros, 1'000'000);
+    AwaitLooks(2);
+    released.Notify();
+  }
+  const std::vector<std::string> texts = warnings.texts();
+  ASSERT_EQ(texts.size(), 1);
+  EXPECT_TRUE(absl::StrContains(texts[0], "stream group 2 of GPU 0"))
+      << texts[0];
+  EXPECT_TRUE(absl::StrContains(texts[0], "TF_GPU_THREAD_MODE")) << texts[0];
+}
+
+// Of so many closures that overlap at random, some would be too many.
 TEST_F(GroupsTest, NoMoreOfAGroupRunThanMay) {
   constexpr int kEach = 300;
   constexpr int kMost = 2;
@@ -334,30 +404,42 @@ TEST_F(GroupsTest, ClosuresThatWaitForOthersOfTheirGroupLetThemIn) {
   }
 }
 
-// Another of its group would only wait for the lock, too. Nor does one that has
-// just waited for it.
+TEST(StepThreadsTest, AClosureThatHasJustWaitedForALockMayNotWaitForAnother) {
+  constexpr int64_t kBlocked = 100;
+  LockWaits waits;
+  EXPECT_FALSE(StepThreads::MayWaitForAnother(1000, waits, 1099, kBlocked));
+  EXPECT_TRUE(StepThreads::MayWaitForAnother(1000, waits, 1100, kBlocked));
+  waits.since = 1050;
+  EXPECT_FALSE(StepThreads::MayWaitForAnother(1000, waits, 9000, kBlocked));
+  waits.since = 0;
+  waits.ended = 2000;
+  EXPECT_FALSE(StepThreads::MayWaitForAnother(1000, waits, 2099, kBlocked));
+  EXPECT_TRUE(StepThreads::MayWaitForAnother(1000, waits, 2100, kBlocked));
+}
+
+// Another of its group would only wait for the lock, too.
 TEST_F(GroupsTest, AClosureThatWaitsForALockLetsNobodyIn) {
-  constexpr absl::Duration kBlocked = absl::Milliseconds(100);
-  for (int round = 0; round < 4; ++round) {
-    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&mutex);
-    std::atomic<bool> second_ran{false};
-    {
-      StepThreads threads(4, 1, 1, kBlocked);
-      threads.Schedule(group(0), [&] {
-        SpinningLock(&mutex);
-        absl::SleepFor(kBlocked / 2);
-        EXPECT_FALSE(second_ran);
-        pthread_mutex_unlock(&mutex);
-      });
-      WaitUntilOneSleepsIn(mutex);
-      threads.Schedule(group(0), [&] { second_ran = true; });
-      absl::SleepFor(2 * kBlocked);
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&mutex);
+  std::atomic<bool> second_ran{false};
+  {
+    StepThreads threads(2, 1, 1);
+    threads.Schedule(group(0), [&] {
+      SpinningLock(&mutex);
       EXPECT_FALSE(second_ran);
       pthread_mutex_unlock(&mutex);
-    }
-    EXPECT_TRUE(second_ran);
+    });
+    WaitUntilOneSleepsIn(mutex);
+    threads.Schedule(group(0), [&] { second_ran = true; });
+    AwaitLooks(0);
+    // The other thread, which has run the second before if it was let in.
+    absl::Notification other_ran;
+    threads.Schedule(group(1), [&] { other_ran.Notify(); });
+    other_ran.WaitForNotification();
+    EXPECT_FALSE(second_ran);
+    pthread_mutex_unlock(&mutex);
   }
+  EXPECT_TRUE(second_ran);
 }
 
 TEST_F(GroupsTest, StatsSayWhoWaitsAndForHowLong) {
@@ -402,71 +484,15 @@ TEST_F(GroupsTest, StatsHaveWaitsForLocks) {
   EXPECT_GE(stats(0).longest_launch_wait_micros, kMicros);
 }
 
-// Lines of the log from its beginning to its end, which are not shown. It is
-// not Abseil's log in each release of TensorFlow.
-class WarningsOfWaits {
- public:
-  WarningsOfWaits() : log_(std::tmpfile()), before_(dup(STDERR_FILENO)) {
-    CHECK(log_ != nullptr && dup2(fileno(log_), STDERR_FILENO) >= 0);
-  }
-  ~WarningsOfWaits() {
-    dup2(before_, STDERR_FILENO);
-    close(before_);
-    std::fclose(log_);
-  }
-  WarningsOfWaits(const WarningsOfWaits&) = delete;
-  WarningsOfWaits& operator=(const WarningsOfWaits&) = delete;
-
-  std::vector<std::string> texts() {
-    std::string all(1 << 16, '\0');
-    all.resize(std::max<ssize_t>(
-        0, pread(fileno(log_), all.data(), all.size(), /*offset=*/0)));
-    std::vector<std::string> texts;
-    for (absl::string_view line : absl::StrSplit(all, '\n')) {
-      if (absl::StrContains(line, "ops could be launched")) {
-        texts.emplace_back(line);
-      }
-    }
-    return texts;
-  }
-
- private:
-  std::FILE* const log_;
-  const int before_;
-};
-
-// While it waits, not afterwards: it may be for ever.
-TEST_F(GroupsTest, AStepThatWaitsForTooLongIsSaidOnce) {
-  WarningsOfWaits warnings;
-  absl::Notification released;
-  {
-    StepThreads threads(2, 1, 1, kNever);
-    threads.Schedule(group(2), [&] { released.WaitForNotification(); });
-    threads.Schedule(group(2), [] {});
-    const absl::Time end = absl::Now() + kLongEnough;
-    while (warnings.texts().empty() && absl::Now() < end) {
-      absl::SleepFor(absl::Milliseconds(10));
-    }
-    EXPECT_GE(stats(2).longest_launch_wait_micros, 1'000'000);
-    // Long enough for another look.
-    absl::SleepFor(absl::Milliseconds(1500));
-    released.Notify();
-  }
-  const std::vector<std::string> texts = warnings.texts();
-  ASSERT_EQ(texts.size(), 1);
-  EXPECT_TRUE(absl::StrContains(texts[0], "stream group 2 of GPU 0"))
-      << texts[0];
-  EXPECT_TRUE(absl::StrContains(texts[0], "TF_GPU_THREAD_MODE")) << texts[0];
-}
-
 // A closure that let another in does not let in one more at its end.
 TEST_F(GroupsTest, WhoWasBlockedCountsOnce) {
   constexpr int kCount = 20;
-  StepThreads threads(6, 1, 1, /*blocked=*/absl::Milliseconds(300));
+  constexpr absl::Duration kBlocked = absl::Milliseconds(300);
+  StepThreads threads(2, 1, 1, kBlocked);
   for (int round = 0; round < 3; ++round) {
     absl::Notification inside;
     absl::BlockingCounter ended(2 + kCount);
-    std::atomic<int> running{0}, most{0};
+    std::atomic<int> running{0}, too_many{0};
     threads.Schedule(group(0), [&] {
       inside.WaitForNotification();
       ended.DecrementCount();
@@ -478,33 +504,52 @@ TEST_F(GroupsTest, WhoWasBlockedCountsOnce) {
     inside.WaitForNotification();
     for (int i = 0; i < kCount; ++i) {
       threads.Schedule(group(0), [&] {
-        const int now = ++running;
-        if (most < now) most = now;
-        absl::SleepFor(absl::Microseconds(100));
+        if (++running > 1) {
+          ++too_many;
+        } else {
+          // The other thread, which first runs those that have been let in.
+          const absl::Time begun = absl::Now();
+          absl::Notification other_ran;
+          threads.Schedule(group(1), [&] { other_ran.Notify(); });
+          other_ran.WaitForNotification();
+          // The machine had forgotten it for so long that it was blocked.
+          if (absl::Now() - begun >= kBlocked) too_many = 0;
+        }
         --running;
         ended.DecrementCount();
       });
     }
     ended.Wait();
-    EXPECT_EQ(most, 1);
+    EXPECT_EQ(too_many, 0);
   }
 }
 
 TEST(StepThreadsTest, ThreadsThatFindNothingSleep) {
-  auto processor_time = [] {
+  const auto time_of = [](clockid_t clock) {
     timespec time;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    clock_gettime(clock, &time);
     return absl::DurationFromTimespec(time);
+  };
+  const auto by_others = [time_of] {
+    return time_of(CLOCK_PROCESS_CPUTIME_ID) - time_of(CLOCK_THREAD_CPUTIME_ID);
   };
   StepThreads threads(4, 4, 2);  // and who watches
   absl::BlockingCounter ran(4);
   for (int i = 0; i < 4; ++i)
     threads.Schedule(nullptr, [&] { ran.DecrementCount(); });
   ran.Wait();
-  absl::SleepFor(absl::Milliseconds(200));
-  const absl::Duration before = processor_time();
-  absl::SleepFor(absl::Seconds(2));
-  EXPECT_LT(processor_time() - before, absl::Seconds(1));
+  // Those that no longer look: while this thread gets a second of a processor,
+  // each that does not sleep gets about as much.
+  constexpr absl::Duration kLong = absl::Seconds(1);
+  absl::Duration used = absl::InfiniteDuration();
+  for (int i = 0; i < 5 && used > kLong / 4; ++i) {
+    const absl::Duration before = by_others();
+    const absl::Duration end = time_of(CLOCK_THREAD_CPUTIME_ID) + kLong;
+    while (time_of(CLOCK_THREAD_CPUTIME_ID) < end) {
+    }
+    used = by_others() - before;
+  }
+  EXPECT_LE(used, kLong / 4);
 }
 
 }  // namespace

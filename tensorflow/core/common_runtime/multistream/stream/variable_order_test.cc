@@ -18,7 +18,6 @@ limitations under the License.
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,6 +29,7 @@ limitations under the License.
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/testing/watched_thread.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -52,6 +52,14 @@ class VariableOrderTest : public ::testing::Test {
     groups_->EndWrite(kState);
   }
   void OrderAfterLeader(int i) { groups_->OrderAfterLeader(groups_->group(i)); }
+
+  // Until so many threads wait to be let in, or one of them is inside.
+  template <class Inside>
+  void WaitUntilOutside(int threads, const std::atomic<Inside>& inside) {
+    while (groups_->threads_that_wait_for_state() < threads && !inside) {
+      std::this_thread::yield();
+    }
+  }
 
   StreamRecord record_;
   const std::unique_ptr<GpuGroups> groups_ =
@@ -145,7 +153,7 @@ TEST_F(VariableOrderTest, AReadStaysOutWhileAWriteIsLaunched) {
     read = true;
     groups_->EndRead(groups_->group(1), kState);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  WaitUntilOutside(1, read);
   EXPECT_FALSE(read);
   EXPECT_EQ(record_.Take(), Calls());
   groups_->EndWrite(kState);
@@ -162,7 +170,7 @@ TEST_F(VariableOrderTest, AWriteStaysOutWhileAReadIsLaunched) {
     written = true;
     groups_->EndWrite(kState);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  WaitUntilOutside(1, written);
   EXPECT_FALSE(written);
   groups_->EndRead(groups_->group(1), kState);
   writer.join();
@@ -186,7 +194,7 @@ TEST_F(VariableOrderTest, AMoveKeepsOutWhoReadsAndWhoWrites) {
   });
   groups_->BeginWrite(kOtherState);
   groups_->EndWrite(kOtherState);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  WaitUntilOutside(2, inside);
   EXPECT_EQ(inside, 0);
   groups_->EndMove(kState);
   reader.join();
@@ -201,7 +209,7 @@ TEST_F(VariableOrderTest, TheLeadersReadsKeepWritersOutAndNeedNoWait) {
     written = true;
     groups_->EndWrite(kState);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  WaitUntilOutside(1, written);
   EXPECT_FALSE(written);
   groups_->EndRead(groups_->leader(), kState);
   writer.join();
@@ -258,15 +266,14 @@ TEST(VariableOrderThreadsTest, AGroupWaitsAlsoWhileAnotherRecordsTheEvent) {
     list.push_back(std::make_unique<FakeStreamGroup>(0, i, &record));
   }
   GpuGroups groups(std::move(list));
-  std::thread other;
+  std::optional<WatchedThread> other;
   leader->when_marking = [&] {
-    other = std::thread([&] { groups.OrderAfterLeader(groups.group(2)); });
-    // Time to return without a wait, were it to do so.
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    other.emplace([&] { groups.OrderAfterLeader(groups.group(2)); });
+    EXPECT_FALSE(other->EndsBeforeItSleeps());
   };
   groups.NoteLeaderWork();
   groups.OrderAfterLeader(groups.group(1));
-  other.join();
+  other.reset();
   EXPECT_EQ(record.Take(),
             Calls({"0 records its own event", "1 waits for own event of 0",
                    "2 waits for own event of 0"}));

@@ -1,0 +1,77 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// For tests: has a thread come to where it waits for another one?
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_WATCHED_THREAD_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_WATCHED_THREAD_H_
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace tensorflow {
+namespace multistream {
+
+// Runs a function in a thread of its own. The destructor waits for its end.
+class WatchedThread {
+ public:
+  explicit WatchedThread(std::function<void()> f)
+      : thread_([this, f = std::move(f)] {
+          id_ = syscall(SYS_gettid);
+          f();
+          ended_ = true;
+        }) {}
+  ~WatchedThread() { thread_.join(); }
+  WatchedThread(const WatchedThread&) = delete;
+  WatchedThread& operator=(const WatchedThread&) = delete;
+
+  // Whether the function has returned, once it has or the thread sleeps.
+  bool EndsBeforeItSleeps() const {
+    while (!ended_ && !Sleeps()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return ended_;
+  }
+
+ private:
+  // As Linux says it: the state follows the name, which is in parentheses.
+  bool Sleeps() const {
+    if (id_ == 0) return false;
+    std::ifstream file("/proc/self/task/" + std::to_string(id_) + "/stat");
+    const std::string line((std::istreambuf_iterator<char>(file)), {});
+    const size_t end_of_name = line.rfind(") ");
+    return end_of_name != std::string::npos && line[end_of_name + 2] == 'S';
+  }
+
+  std::atomic<int64_t> id_{0};
+  std::atomic<bool> ended_{false};
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_WATCHED_THREAD_H_
