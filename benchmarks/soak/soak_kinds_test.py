@@ -20,7 +20,6 @@ import pathlib
 import sys
 
 import pytest
-
 from multistream.testing import kit
 
 FOLDER = pathlib.Path(__file__).resolve().parent
