@@ -29,7 +29,7 @@ from tally import Tally
 SIZES = range(1, 49, 2)
 WIDE = 512
 OFTEN = 4  # of the sizes, those that half of the calls have
-CALLS = 5  # of a model that is loaded: it is recorded and replayed
+CALLS = 4  # on each group, the most of a model that is loaded: one is recorded, one replayed
 
 
 class Evictions(Work):
@@ -103,6 +103,6 @@ class ModelsComeAndGo(Work):
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
         """One model."""
         tally.step()
-        for y in self.outputs(draw.randint(1, CALLS)):
+        for y in self.outputs(draw.randint(1, CALLS * self.place.groups)):
             tally.verify(y, self.reference["y"], "a model that was just loaded")
         gc.collect()
