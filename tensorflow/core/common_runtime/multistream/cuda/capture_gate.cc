@@ -61,7 +61,12 @@ bool CaptureGate::Enter(Side side, absl::Duration longest) {
   Request request{side};
   waiting_.push_back(&request);
   const absl::Time end = absl::Now() + longest;
-  while (!request.admitted && !request.changed.WaitWithDeadline(&mu_, end)) {
+  while (!request.admitted) {
+    const int64_t before = progress();
+    const absl::Time until =
+        side == kWaits ? std::min(end, absl::Now() + longest_still_) : end;
+    if (!request.changed.WaitWithDeadline(&mu_, until)) continue;
+    if (until == end || progress() == before) break;
   }
   if (request.admitted) return true;
   waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &request));

@@ -26,15 +26,20 @@ limitations under the License.
 //                                       waiting
 //   begins a capture     a wait         a wait               kLongestOfCapture,
 //                                                            then does without
-//   waits for the GPU    a capture      a capture            kLongestOfWait,
-//                                                            then waits anyway
+//   waits for the GPU    a capture      a capture            kLongestOfWait, or
+//                                                            kLongestStill if
+//                                                            no capture gets
+//                                                            on, then waits
+//                                                            anyway
 //   waits for the GPU,   itself                              never: CUDA's
 //   and captures                                             error is its own
 //
 // The bounds are there because the gate cannot know which locks the threads
 // hold:
-//   - a wait may be made under a lock that a capture needs to come to its end;
-//     once it goes on anyway, it ends the capture, and gets CUDA's error;
+//   - a wait may be made under a lock that a capture needs to come to its end,
+//     as XLA waits for the GPU, to measure kernels, while it keeps its own
+//     steps from running. Once the wait goes on anyway, it ends the capture,
+//     and gets CUDA's error;
 //   - the GPU may be waiting for the thread that wants to capture, as for a
 //     host callback under a lock of that thread.
 
@@ -63,13 +68,26 @@ class CaptureGate {
   // changes; a wait takes as long as the GPU's work.
   static constexpr absl::Duration kLongestOfCapture = absl::Milliseconds(250);
   static constexpr absl::Duration kLongestOfWait = absl::Seconds(10);
+  static constexpr absl::Duration kLongestStill = absl::Milliseconds(500);
 
-  // False if the thread has waited for `longest`, and is not inside.
+  explicit CaptureGate(absl::Duration longest_still = kLongestStill)
+      : longest_still_(longest_still) {}
+  virtual ~CaptureGate() = default;
+
+  // False if the thread has waited for `longest`, or is on the side kWaits and
+  // no capture has got on for a while: it is not inside.
   bool Enter(Side side, absl::Duration longest);
   void Leave(Side side);
 
   // Threads that wait in Enter.
   int64_t waiting(Side side);
+
+  // A capture has launched an op. How many have.
+  void NoteProgress() { progress_.fetch_add(1, std::memory_order_relaxed); }
+  // Virtual for tests.
+  virtual int64_t progress() const {
+    return progress_.load(std::memory_order_relaxed);
+  }
 
   // Calls `wait`, inside unless that takes longer than `longest`.
   void Wait(absl::FunctionRef<void()> wait,
@@ -96,9 +114,11 @@ class CaptureGate {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Admit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const absl::Duration longest_still_;
   absl::Mutex mu_;
   int inside_[2] ABSL_GUARDED_BY(mu_) = {0, 0};
   std::vector<Request*> waiting_ ABSL_GUARDED_BY(mu_);  // as they came
+  std::atomic<int64_t> progress_{0};
   std::atomic<bool> guards_{false};
   std::atomic<int64_t> passed_{0};
   std::atomic<int64_t> passed_and_ended_{0};
@@ -118,6 +138,7 @@ class GatedCapture {
 
   // DeadlineExceeded if there is to be no capture now.
   absl::Status status() const;
+  void NoteProgress() const { gate_->NoteProgress(); }
   // Of a capture that was ended before its end: Internal if another thread may
   // have done it, so that it is to be tried again; FailedPrecondition if it was
   // an op of this thread.

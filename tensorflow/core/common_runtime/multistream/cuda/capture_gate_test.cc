@@ -62,7 +62,7 @@ class CaptureGateTest : public ::testing::TestWithParam<Side> {
     while (gate_.waiting(side) != threads) std::this_thread::yield();
   }
 
-  CaptureGate gate_;
+  CaptureGate gate_{/*longest_still=*/kForever};
   std::atomic<int> inside_[2] = {{0}, {0}};
   std::vector<std::thread> threads_;
 };
@@ -151,6 +151,52 @@ TEST_F(CaptureGateTest, AWaitThatIsKeptOutTooLongGoesOn) {
   gate_.Wait([&] { ++waits; }, kNotAtAll);
   EXPECT_EQ(waits, 1);
   EXPECT_EQ(gate_.passed(), 1);
+}
+
+// Its thread may want a lock of the thread that waits.
+TEST_F(CaptureGateTest, ACaptureThatStandsStillKeepsNoWaitOut) {
+  CaptureGate gate(/*longest_still=*/absl::Milliseconds(1));
+  const GatedCapture capture(&gate);
+  EXPECT_FALSE(gate.Enter(kWaits, kForever));
+}
+
+TEST_F(CaptureGateTest, ACaptureThatGetsOnKeepsWaitsOut) {
+  class AlwaysGetsOn : public CaptureGate {
+   public:
+    using CaptureGate::CaptureGate;
+    int64_t progress() const override { return ++looks; }
+    mutable std::atomic<int64_t> looks{0};
+  } gate(/*longest_still=*/absl::Milliseconds(1));
+  std::optional<GatedCapture> capture(&gate);
+  bool entered = false;
+  std::thread waits([&] { entered = gate.Enter(kWaits, kForever); });
+  while (gate.looks < 6) std::this_thread::yield();
+  capture.reset();
+  waits.join();
+  EXPECT_TRUE(entered);
+}
+
+TEST_F(CaptureGateTest, CountsWhatCapturesHaveLaunched) {
+  const int64_t before = gate_.progress();
+  const GatedCapture capture(&gate_);
+  capture.NoteProgress();
+  EXPECT_EQ(gate_.progress(), before + 1);
+}
+
+// The GPU may be busy for long.
+TEST_F(CaptureGateTest, ACaptureWaitsForAWaitThatStandsStill) {
+  CaptureGate gate(/*longest_still=*/absl::ZeroDuration());
+  ASSERT_TRUE(gate.Enter(kWaits, kNotAtAll));
+  bool entered = false;
+  std::thread captures([&] { entered = gate.Enter(kCaptures, kForever); });
+  while (gate.waiting(kCaptures) == 0) std::this_thread::yield();
+  // Time for it to give up, if it did.
+  for (int i = 0; i < 10000 && gate.waiting(kCaptures) == 1; ++i) {
+    std::this_thread::yield();
+  }
+  gate.Leave(kWaits);
+  captures.join();
+  EXPECT_TRUE(entered);
 }
 
 TEST_F(CaptureGateTest, ACaptureIsInsideForItsLife) {

@@ -275,6 +275,7 @@ class CudaRecording : public Recording {
         Checked("cuStreamBeginCapture",
                 cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED)));
     uses->CheckAfterOps([&] {
+      capture.NoteProgress();
       absl::Status status = StillCaptures(stream, capture);
       status.Update(launches.failure());
       return status;

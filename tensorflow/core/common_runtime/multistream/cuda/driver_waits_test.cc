@@ -84,7 +84,7 @@ class DriverWaitsTest : public ::testing::Test {
     EXPECT_EQ(gate_.passed(), 0);
   }
 
-  CaptureGate gate_;
+  CaptureGate gate_{/*longest_still=*/absl::InfiniteDuration()};
   std::string library_;
   void* handle_ = nullptr;
   int waits_ = 0;
