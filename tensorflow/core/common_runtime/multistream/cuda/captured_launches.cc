@@ -15,10 +15,9 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/cuda/captured_launches.h"
 
-#include <vector>
-
 #include "absl/base/call_once.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/calls_by_name.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/loaded_library.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
@@ -53,27 +52,11 @@ template <typename Name, typename Function>
 struct Launch;
 template <typename Name, typename Result, typename... Args>
 struct Launch<Name, Result (*)(Args...)> {
-  // Not called by its name: the runtime may be in the library that is changed.
   static inline Result (*stock)(Args...) = nullptr;
   static Result Call(Args... args) {
     return Told(Name::Text(), stock(args...));
   }
 };
-
-struct Replacement {
-  const char* name;  // of an import table: cuda.h makes macros of some
-  void* call;
-  void** stock;
-};
-#define TFMS_LAUNCH(name, function)                              \
-  [] {                                                           \
-    struct Name {                                                \
-      static const char* Text() { return name; }                 \
-    };                                                           \
-    using Of = Launch<Name, decltype(&(function))>;              \
-    return Replacement{name, reinterpret_cast<void*>(&Of::Call), \
-                       reinterpret_cast<void**>(&Of::stock)};    \
-  }()
 
 }  // namespace
 
@@ -90,39 +73,31 @@ void CapturedLaunches::Note(const char* function, int error) {
 absl::StatusOr<int> NoteFailedLaunchesOf(const std::string& library,
                                          const std::string& cuda) {
   // All that TensorFlow's libraries call by name and that enqueues something.
-  static const Replacement kLaunches[] = {
-      TFMS_LAUNCH("cudaEventRecord", cudaEventRecord),
-      TFMS_LAUNCH("cudaLaunchKernel", cudaLaunchKernel),
-      TFMS_LAUNCH("cudaMemcpyAsync", cudaMemcpyAsync),
-      TFMS_LAUNCH("cudaMemset2DAsync", cudaMemset2DAsync),
-      TFMS_LAUNCH("cudaMemsetAsync", cudaMemsetAsync),
-      TFMS_LAUNCH("cuEventRecord", cuEventRecord),
-      TFMS_LAUNCH("cuLaunchHostFunc", cuLaunchHostFunc),
-      TFMS_LAUNCH("cuLaunchKernel", cuLaunchKernel),
-      TFMS_LAUNCH("cuLaunchKernelEx", cuLaunchKernelEx),
-      TFMS_LAUNCH("cuMemcpyDtoDAsync_v2", cuMemcpyDtoDAsync),
-      TFMS_LAUNCH("cuMemcpyDtoHAsync_v2", cuMemcpyDtoHAsync),
-      TFMS_LAUNCH("cuMemcpyHtoDAsync_v2", cuMemcpyHtoDAsync),
-      TFMS_LAUNCH("cuMemcpyPeerAsync", cuMemcpyPeerAsync),
-      TFMS_LAUNCH("cuMemsetD32Async", cuMemsetD32Async),
-      TFMS_LAUNCH("cuMemsetD8Async", cuMemsetD8Async),
-      TFMS_LAUNCH("cuStreamWaitEvent", cuStreamWaitEvent),
+  static const CallByName kLaunches[] = {
+      TFMS_CALL_BY_NAME(Launch, "cudaEventRecord", cudaEventRecord),
+      TFMS_CALL_BY_NAME(Launch, "cudaLaunchKernel", cudaLaunchKernel),
+      TFMS_CALL_BY_NAME(Launch, "cudaMemcpyAsync", cudaMemcpyAsync),
+      TFMS_CALL_BY_NAME(Launch, "cudaMemset2DAsync", cudaMemset2DAsync),
+      TFMS_CALL_BY_NAME(Launch, "cudaMemsetAsync", cudaMemsetAsync),
+      TFMS_CALL_BY_NAME(Launch, "cuEventRecord", cuEventRecord),
+      TFMS_CALL_BY_NAME(Launch, "cuLaunchHostFunc", cuLaunchHostFunc),
+      TFMS_CALL_BY_NAME(Launch, "cuLaunchKernel", cuLaunchKernel),
+      TFMS_CALL_BY_NAME(Launch, "cuLaunchKernelEx", cuLaunchKernelEx),
+      TFMS_CALL_BY_NAME(Launch, "cuMemcpyDtoDAsync_v2", cuMemcpyDtoDAsync),
+      TFMS_CALL_BY_NAME(Launch, "cuMemcpyDtoHAsync_v2", cuMemcpyDtoHAsync),
+      TFMS_CALL_BY_NAME(Launch, "cuMemcpyHtoDAsync_v2", cuMemcpyHtoDAsync),
+      TFMS_CALL_BY_NAME(Launch, "cuMemcpyPeerAsync", cuMemcpyPeerAsync),
+      TFMS_CALL_BY_NAME(Launch, "cuMemsetD32Async", cuMemsetD32Async),
+      TFMS_CALL_BY_NAME(Launch, "cuMemsetD8Async", cuMemsetD8Async),
+      TFMS_CALL_BY_NAME(Launch, "cuStreamWaitEvent", cuStreamWaitEvent),
   };
-  TF_ASSIGN_OR_RETURN(const LoadedLibrary found, LoadedLibrary::Find(library));
   TF_ASSIGN_OR_RETURN(const LoadedLibrary from, LoadedLibrary::Find(cuda));
   get_last_error =
       reinterpret_cast<GetLastError>(from.Exported("cudaGetLastError"));
   if (get_last_error == nullptr) {
     return absl::NotFoundError(absl::StrCat(cuda, " has no cudaGetLastError"));
   }
-  std::vector<LoadedLibrary::Import> imports;
-  for (const Replacement& launch : kLaunches) {
-    void* const stock = from.Exported(launch.name);
-    if (stock == nullptr) continue;
-    *launch.stock = stock;
-    imports.push_back({launch.name, launch.call});
-  }
-  return found.Replace(imports);
+  return ReplaceCalls(library, cuda, kLaunches);
 }
 
 void NoteFailedLaunchesOfTensorFlow() {

@@ -13,8 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Two libraries for captured_launches_test: one that launches kernels and
-// copies, and one that has these functions of CUDA's.
+// Two libraries for captured_launches_test and foreign_captures_test: one that
+// calls functions of CUDA's by name, and one that has them.
 
 #include <cstddef>
 
@@ -35,6 +35,10 @@ int LaunchOfDriver(int value) {
 int CopyOfDriver(int value) {
   return cuMemcpyHtoDAsync(0, nullptr, value, nullptr);
 }
+int QueryOfDriver(int value) {
+  return cuEventQuery(reinterpret_cast<CUevent>(static_cast<size_t>(value)));
+}
+int AllocationOfRuntime(int value) { return cudaMalloc(nullptr, value); }
 #else
 // What CUDA says to each launch, and what it was given last.
 int result = 0;
@@ -63,6 +67,31 @@ CUresult cuLaunchKernel(CUfunction, unsigned int, unsigned int, unsigned int,
 CUresult cuMemcpyHtoDAsync(CUdeviceptr, const void*, size_t value, CUstream) {
   given = static_cast<int>(value);
   return static_cast<CUresult>(result);
+}
+
+// The thread's mode of capture, and which it was at the last call.
+int mode = 0;
+int mode_of_call = 0;
+int exchange_result = 0;
+int exchanges = 0;
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* exchanged) {
+  ++exchanges;
+  if (exchange_result != 0) return static_cast<CUresult>(exchange_result);
+  const int before = mode;
+  mode = *exchanged;
+  *exchanged = static_cast<CUstreamCaptureMode>(before);
+  return CUDA_SUCCESS;
+}
+CUresult cuEventQuery(CUevent value) {
+  given = static_cast<int>(reinterpret_cast<size_t>(value));
+  mode_of_call = mode;
+  return static_cast<CUresult>(result);
+}
+cudaError_t cudaMalloc(void**, size_t value) {
+  given = static_cast<int>(value);
+  mode_of_call = mode;
+  return static_cast<cudaError_t>(result);
 }
 #endif
 }

@@ -37,6 +37,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/driver_locks.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/driver_waits.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/foreign_captures.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
 #include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
@@ -140,6 +141,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     if (options_.captures()) {
       GateWaitsOfCudaDriver();
       NoteFailedLaunchesOfTensorFlow();
+      IgnoreForeignCapturesInTensorFlow();
     }
     WarnOfContextsInTurn();
     const auto threads = SessionThreads::Of(options.config);

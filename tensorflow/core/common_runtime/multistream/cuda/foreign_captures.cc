@@ -1,0 +1,123 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/cuda/foreign_captures.h"
+
+#include "absl/base/call_once.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/calls_by_name.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/loaded_library.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
+#include "third_party/gpus/cuda/include/cuda.h"
+#include "third_party/gpus/cuda/include/cuda_runtime_api.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+using ExchangeMode = decltype(&cuThreadExchangeStreamCaptureMode);
+ExchangeMode exchange_mode = nullptr;
+
+template <typename Name, typename Function>
+struct Unconcerned;
+template <typename Name, typename Result, typename... Args>
+struct Unconcerned<Name, Result (*)(Args...)> {
+  static inline Result (*stock)(Args...) = nullptr;
+  static Result Call(Args... args) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    const bool exchanged = exchange_mode(&mode) == CUDA_SUCCESS;
+    const Result result = stock(args...);
+    if (exchanged) exchange_mode(&mode);
+    return result;
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<int> IgnoreForeignCapturesIn(const std::string& library,
+                                            const std::string& cuda) {
+  static const CallByName kCalls[] = {
+      TFMS_CALL_BY_NAME(Unconcerned, "cudaEventCreate", cudaEventCreate),
+      TFMS_CALL_BY_NAME(Unconcerned, "cudaEventCreateWithFlags",
+                        cudaEventCreateWithFlags),
+      TFMS_CALL_BY_NAME(Unconcerned, "cudaEventDestroy", cudaEventDestroy),
+      TFMS_CALL_BY_NAME(Unconcerned, "cudaEventSynchronize",
+                        cudaEventSynchronize),
+      TFMS_CALL_BY_NAME(Unconcerned, "cudaFree", cudaFree),
+      TFMS_CALL_BY_NAME(Unconcerned, "cudaMalloc", cudaMalloc),
+      TFMS_CALL_BY_NAME(Unconcerned, "cudaStreamQuery", cudaStreamQuery),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuEventCreate", cuEventCreate),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuEventDestroy_v2", cuEventDestroy),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuEventQuery", cuEventQuery),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuEventSynchronize", cuEventSynchronize),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuGraphExecDestroy", cuGraphExecDestroy),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuGraphInstantiateWithFlags",
+                        cuGraphInstantiateWithFlags),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuMemAllocManaged", cuMemAllocManaged),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuMemAlloc_v2", cuMemAlloc),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuMemFreeHost", cuMemFreeHost),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuMemFree_v2", cuMemFree),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuMemGetInfo_v2", cuMemGetInfo),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuMemHostAlloc", cuMemHostAlloc),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuMemHostRegister_v2", cuMemHostRegister),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuMemHostUnregister",
+                        cuMemHostUnregister),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuMemcpyDtoH_v2", cuMemcpyDtoH),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuMemcpyHtoD_v2", cuMemcpyHtoD),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuMemsetD32_v2", cuMemsetD32),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuMemsetD8_v2", cuMemsetD8),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuModuleLoadData", cuModuleLoadData),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuModuleLoadDataEx", cuModuleLoadDataEx),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuModuleLoadFatBinary",
+                        cuModuleLoadFatBinary),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuModuleUnload", cuModuleUnload),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuStreamCreate", cuStreamCreate),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuStreamCreateWithPriority",
+                        cuStreamCreateWithPriority),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuStreamDestroy_v2", cuStreamDestroy),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuStreamQuery", cuStreamQuery),
+      TFMS_CALL_BY_NAME(Unconcerned, "cuStreamSynchronize",
+                        cuStreamSynchronize),
+  };
+  TF_ASSIGN_OR_RETURN(const LoadedLibrary from, LoadedLibrary::Find(cuda));
+  exchange_mode = reinterpret_cast<ExchangeMode>(
+      from.Exported("cuThreadExchangeStreamCaptureMode"));
+  if (exchange_mode == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat(cuda, " has no cuThreadExchangeStreamCaptureMode"));
+  }
+  return ReplaceCalls(library, cuda, kCalls);
+}
+
+void IgnoreForeignCapturesInTensorFlow() {
+  static absl::once_flag once;
+  absl::call_once(once, [] {
+    constexpr char kFramework[] = "libtensorflow_framework.so";
+    for (const char* library :
+         {kFramework, "libtensorflow_cc.so", "libtensorflow_multistream.so"}) {
+      const absl::StatusOr<int> calls =
+          IgnoreForeignCapturesIn(library, kFramework);
+      // Ours may be a part of TensorFlow's.
+      if (calls.ok() || absl::IsNotFound(calls.status())) continue;
+      LOG(INFO) << "Multi-stream: while other code of this process captures a "
+                   "CUDA stream in the global mode, calls of "
+                << library << " may fail: " << calls.status().message();
+    }
+  });
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
