@@ -1,0 +1,234 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""Are results right, and recordings made, while other code of the process calls CUDA as it likes?
+
+Threads call a captured model with ever new numbers of rows, and one trains a variable, so that
+steps are recorded all the time. Beside them a thread makes CUDA calls of one kind
+(foreign_cuda.py), then of the next. Each result is compared, bit by bit, with what the model gives
+without capture, and each call has to succeed.
+
+    TF_GPU_STREAM_GROUP_COUNT=8 TF_MULTI_STREAM_CAPTURE=auto python benchmarks/foreign_calls.py
+
+Prints a line of JSON for each kind. Needs a GPU; with TF_MULTI_STREAM_EMULATED_GPUS=1 there are no
+such calls, and times mean nothing. With --pass-gate, and TF_MULTI_STREAM_TEST_FAULTS=true, calls
+that wait for all of the GPU end the captures that run, and fail: no result may be wrong then.
+
+Exit status: 0; 1 if a result is wrong, a call failed or on a GPU nothing was recorded; 2 if the
+command line is not understood.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from client_threads import run_checked
+from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
+from foreign_cuda import ForeignCuda
+from option_types import whole
+from tensorflow.python.multistream import loader
+
+GPU = "/GPU:0"
+WIDTH, LAYERS = 64, 20
+ROWS = 256  # the most
+CALLS_OF_SIZE = 5  # of a group, one after another: from the third on there is a recording
+NO_CALLS = "none"
+PASS_GATE = 4  # TestFault::kPassGate
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    add = parser.add_argument
+    add("--seconds", type=float, default=3.0, help="of each kind of call [3]")
+    add("--threads", type=whole(1, 256), default=4, help="clients [4]")
+    add("--kinds", nargs="*", default=[], help="of calls [all]")
+    add("--pass-gate", action="store_true", help="waits for the GPU end captures")
+    options = parser.parse_args(arguments)
+    if not 0 < options.seconds < float("inf"):
+        parser.error("--seconds is not a number above 0")
+    return options
+
+
+class Model:
+    """Dense layers, and a counter that is trained."""
+
+    def __init__(self) -> None:
+        draw = np.random.default_rng(1)
+        with tf.device(GPU):
+            self._weights = [
+                tf.constant(draw.normal(size=[WIDTH, WIDTH]) / 8, tf.float32) for _ in range(LAYERS)
+            ]
+            self._bias = tf.Variable(tf.zeros([WIDTH]))
+            self.counter = tf.Variable(tf.zeros([]))
+
+    def inference(self, mode: str) -> Callable[[np.ndarray], np.ndarray]:
+        """Makes a function of its own for `mode` of `tf.cuda.captured`."""
+
+        @tf.function(input_signature=[tf.TensorSpec([None, WIDTH])])
+        def infer(x: tf.Tensor) -> tf.Tensor:
+            with tf.device(GPU):
+                for weights in self._weights:
+                    x = tf.tanh(tf.matmul(x, weights)) + self._bias
+                return x
+
+        call: Callable[[np.ndarray], np.ndarray] = tf.cuda.serving_callable(
+            tf.cuda.captured(mode=mode)(infer)
+        )
+        return call
+
+    def training(self) -> Callable[[tf.Tensor], tf.Tensor]:
+        """Makes a function that adds one to the counter."""
+
+        @tf.cuda.captured
+        @tf.function(input_signature=[tf.TensorSpec([None, WIDTH])])
+        def train(x: tf.Tensor) -> tf.Tensor:
+            with tf.device(GPU):
+                self.counter.assign_add(1.0)
+                return tf.reduce_sum(x)
+
+        trained: Callable[[tf.Tensor], tf.Tensor] = train
+        return trained
+
+
+class Bench:
+    """Runs the model beside calls of one kind after another.
+
+    Args:
+        options: the command line.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._model = Model()
+        draw = np.random.default_rng(2)
+        plain = self._model.inference("off")
+        self._inputs: list[np.ndarray] = []
+        self._expected: list[bytes] = []
+        for rows in range(1, ROWS + 1):
+            x = draw.normal(size=[rows, WIDTH]).astype(np.float32)
+            again = CALLS_OF_SIZE * max(1, len(tf.cuda.stream_stats()))
+            self._inputs += [x] * again
+            self._expected += [plain(x).tobytes()] * again
+
+    def run(
+        self, kind: str, calls: Callable[[], object], bind: Callable[[], object]
+    ) -> dict[str, Any]:
+        """Runs beside `calls`, on a thread that calls `bind` first; returns what is printed."""
+        ended = threading.Event()
+        errors: list[str] = []
+        trained, made_calls = [0], [0]
+
+        def train() -> None:
+            step = self._model.training()
+            try:
+                while not ended.is_set():
+                    step(tf.constant(self._inputs[trained[0] % len(self._inputs)]))
+                    trained[0] += 1
+            except tf.errors.OpError as error:
+                errors.append(f"{type(error).__name__}: {str(error)[:300]}")
+
+        def call() -> None:
+            bind()
+            while not ended.is_set():
+                calls()
+                made_calls[0] += 1
+
+        before = tf.cuda.stream_stats()
+        count = float(self._model.counter.numpy())
+        threads = [threading.Thread(target=each) for each in (train, call)]
+        for thread in threads:
+            thread.start()
+        infer = self._model.inference("auto")
+        try:
+            load, wrong = run_checked(
+                infer, self._inputs, self._expected, self._options.threads, self._options.seconds
+            )
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
+        lost = trained[0] - (float(self._model.counter.numpy()) - count)
+        after = tf.cuda.stream_stats()
+        return {
+            "kind": kind,
+            "rounds_of_calls": made_calls[0],
+            "inferences": load.calls,
+            "wrong": wrong,
+            "trained": trained[0],
+            "lost": lost,
+            "errors": errors,
+            "recordings_made": sum(g.recordings_made for g in after)
+            - sum(g.recordings_made for g in before),
+            "replayed": sum(g.steps_replayed for g in after)
+            - sum(g.steps_replayed for g in before),
+        }
+
+
+def problems_of(found: dict[str, Any], codes: dict[str, int], pass_gate: bool) -> list[str]:
+    """Tells what is wrong with what was found beside calls that returned `codes`."""
+    problems = [f"{found[name]} {name}" for name in ("wrong", "lost") if found[name]]
+    problems += found["errors"]
+    if not gpus_are_emulated() and not pass_gate:
+        problems += [f"{call} ({n} times)" for call, n in codes.items() if not call.endswith(": 0")]
+        if not found["recordings_made"]:
+            problems.append("nothing was recorded")
+    return [f"{found['kind']}: {problem}" for problem in problems]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit status."""
+    options = parse_arguments(arguments)
+    bench = Bench(options)
+    pause = threading.Event()
+    kinds: dict[str, Callable[[], object]] = {NO_CALLS: lambda: pause.wait(0.01)}
+    codes: dict[str, int] = {}
+    bind: Callable[[], object] = pause.is_set
+    if gpus_are_emulated():
+        print(TIMES_MEAN_NOTHING, file=sys.stderr)
+    else:
+        cuda = ForeignCuda()
+        kinds, codes, bind = kinds | cuda.kinds(), cuda.codes, cuda.bind
+        for kind, why in cuda.left_out.items():
+            print(f"left out: {kind}: {why}", file=sys.stderr)
+    if unknown := set(options.kinds) - set(kinds):
+        print(f"--kinds {' '.join(sorted(unknown))}: there are {', '.join(kinds)}", file=sys.stderr)
+        return 2
+    if options.pass_gate and not loader.library.TFMS_InjectTestFault(PASS_GATE, 1 << 30):
+        print("--pass-gate needs TF_MULTI_STREAM_TEST_FAULTS=true", file=sys.stderr)
+        return 2
+    problems: list[str] = []
+    for kind in options.kinds or kinds:
+        codes.clear()
+        found = bench.run(kind, kinds[kind], bind)
+        print(json.dumps(found | {"codes": dict(codes)}), flush=True)
+        problems += problems_of(found, codes, options.pass_gate)
+    for problem in problems:
+        print(f"WRONG: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    # Python's own clean-up is not to wait for threads of TensorFlow's.
+    os._exit(status)
