@@ -56,7 +56,7 @@ class ForeignCalls(Work):
         memory = ctypes.c_void_p()
         self.call(tally, "cudaMalloc", ctypes.byref(memory), ctypes.c_size_t(size))
         sent = draw.randbytes(16) * (size // 16 + 1)
-        host, back = ctypes.create_string_buffer(sent, size), ctypes.create_string_buffer(size)
+        host, back = ctypes.create_string_buffer(sent[:size], size), ctypes.create_string_buffer(size)
         count = ctypes.c_size_t(size)
         self.call(tally, "cudaMemcpy", memory, host, count, TO_GPU)
         if draw.random() < 0.5:

@@ -148,27 +148,196 @@ Limits Of(int deviations, double seconds) {
   limits.seconds = seconds;
   return limits;
 }
+Limits Seconds(double seconds) { return Of(0, seconds); }
 
 Body TwoShapes(int before) { return Training(before, {{0, 1}, {0, 2}}); }
+// The same shape: the threads launch one recording.
+Body OneShape() { return Training(3, {{0, 1}, {0, 1}}); }
+// One of two recordings fits.
+Body Evicted() {
+  return Training(2, {{0, 1}, {0, 2}}, {{{Op::kAdd}}}, /*capture_mb=*/1);
+}
+Body TwoFunctions() {
+  return Training(2, {{0, 1}, {1, 1}}, {{{Op::kAdd}}, {{Op::kAdd}}});
+}
+
+// One thread trains on the leader, beside what another one does.
+Body TrainingBeside(int before, std::string name,
+                    std::function<void(World*)> other) {
+  return [=](Program* program) {
+    auto world = std::make_shared<World>(2, 2);
+    LateFunction* train = world->Add({{Op::kAdd, 0}, {Op::kAdd, 1}});
+    world->leader()->AddTo(program);
+    for (int i = 0; i < before; ++i) ExpectOk(train->Call(0, 1, 1));
+    program->Thread("trains", [=] {
+      for (int i = 0; i < 2; ++i) ExpectOk(train->Call(0, 1, 1));
+    });
+    program->Thread(name, [world, other] { other(world.get()); });
+    program->Run();
+    ExpectValue(world.get(), 0, before + 2);
+    world->End();
+  };
+}
+
+Body GivenBack() {
+  return TrainingBeside(3, "gives memory back", [](World* world) {
+    world->leader()->stream(0)->GiveBackRecordings();
+    world->leader()->stream(0)->GiveBackRecordings();
+  });
+}
+
+// Readers of group 1, first as always, and then captured; and variable 1 is
+// assigned to, which puts it into other memory.
+Body ReadersAndAssignments(int reads_before) {
+  return [=](Program* program) {
+    auto world = std::make_shared<World>(2, 2);
+    LateFunction* train = world->Add({{Op::kAdd, 0}, {Op::kAdd, 1}});
+    LateFunction* read = world->Add({{Op::kRead, 1}});
+    LateFunction* assign = world->Add({{Op::kAssign, 1}});
+    world->leader()->AddTo(program);
+    for (int i = 0; i < 3; ++i) ExpectOk(train->Call(0, 1, 1));
+    for (int i = 0; i < reads_before; ++i) ExpectOk(read->Call(1, 1, 0));
+    program->Thread("trains", [=] { ExpectOk(train->Call(0, 1, 1)); });
+    program->Thread("assigns", [=] { ExpectOk(assign->Call(0, 1, 1000)); });
+    program->Thread("reads", [=] {
+      int64_t before = 3;
+      for (int i = 0; i < 2; ++i) {
+        const auto result = read->Call(1, 1, 0);
+        ExpectOk(result);
+        Expect(result.value >= before,
+               absl::StrCat(result.value, " is read after ", before));
+        before = result.value;
+      }
+    });
+    program->Run();
+    ExpectValue(world.get(), 0, 4);
+    const int64_t value = world->Value(1);
+    Expect(value == 1000 || value == 1001,
+           absl::StrCat("an assignment is lost: ", value));
+    world->End();
+  };
+}
+
+// Whoever has read a variable has a value that nobody changes.
+void KeepsAValue(World* world) {
+  LateLeader* leader = world->leader();
+  Device* device = leader->group_device(0);
+  Var* variable = search::VariableOf(device, 0);
+  ResourceMgr* resources = device->resource_manager();
+  const GpuGroups::StateKey keys[] = {StateKeyOf(
+      resources, resources->default_container(), search::VariableName(0))};
+  leader->gpu_groups()->BeginRead(leader->stream(0), keys);
+  Tensor kept;
+  {
+    tf_shared_lock lock(*variable->mu());
+    kept = *variable->tensor();
+  }
+  leader->gpu_groups()->EndRead(leader->stream(0), keys);
+  const auto* value = static_cast<const int64_t*>(kept.data());
+  auto first = std::make_shared<int64_t>();
+  leader->stream(0)->Enqueue("reads", [=] { *first = value[0]; });
+  leader->stream(0)->Synchronize().IgnoreError();
+  leader->stream(0)->Enqueue("reads again", [=] {
+    Expect(value[0] == *first && value[1] == *first,
+           "a value is changed that somebody has");
+  });
+  leader->stream(0)->Synchronize().IgnoreError();
+}
+
+// Calls of one or two functions that give their input, from two threads of one
+// group.
+Body Serving(int before, int functions) {
+  return [=](Program* program) {
+    auto world = std::make_shared<World>(2, 1);
+    std::vector<LateFunction*> made;
+    for (int i = 0; i < functions; ++i) {
+      made.push_back(world->Add({{Op::kSum, 0}}));
+      for (int j = 0; j < before; ++j) ExpectOk(made[i]->Call(1, 1, 1));
+    }
+    world->leader()->AddTo(program);
+    for (int i = 0; i < 2; ++i) {
+      LateFunction* function = made[i % functions];
+      program->Thread(absl::StrCat("serves ", i), [function, i] {
+        for (int64_t x : {10 + i, 20 + i}) {
+          const auto result = function->Call(1, 1, x);
+          ExpectOk(result);
+          Expect(result.value == x,
+                 absl::StrCat("another's result: ", result.value));
+        }
+      });
+    }
+    program->Run();
+    world->End();
+  };
+}
 
 TEST(CaptureSearchTest, OneThread) {
-  SearchAll(Training(0, {{0, 1, 5}}), Of(2, 5));
+  EXPECT_TRUE(SearchAll(Training(0, {{0, 1, 4}}), Of(1, 10)).all);
 }
 
-TEST(CaptureSearchTest, TwoShapesOfOneFunction) {
+TEST(CaptureSearchTest, UpdatesOfTwoThreads) {
   SearchAll(TwoShapes(2), Of(1, 5));
-  SearchAtRandom(TwoShapes(2), Of(0, 5));
-  SearchAtRandom(TwoShapes(3), Of(0, 5));
+  SearchAtRandom(TwoShapes(2), Seconds(4));
+  SearchAtRandom(TwoShapes(3), Seconds(2));
+  SearchAtRandom(OneShape(), Seconds(2));
+  SearchAtRandom(TwoFunctions(), Seconds(2));
 }
 
-TEST(CaptureSearchTest, MoversThatTakeEachOthersStandInAreFound) {
+TEST(CaptureSearchTest, RecordingsThatEndMeanwhile) {
+  SearchAtRandom(Evicted(), Seconds(3));
+  SearchAtRandom(GivenBack(), Seconds(2));
+}
+
+TEST(CaptureSearchTest, ReadersAndAssignments) {
+  SearchAtRandom(ReadersAndAssignments(0), Seconds(2));
+  SearchAtRandom(ReadersAndAssignments(3), Seconds(3));
+  SearchAtRandom(TrainingBeside(3, "keeps a value", KeepsAValue), Seconds(2));
+}
+
+TEST(CaptureSearchTest, Serving) {
+  SearchAtRandom(Serving(2, 1), Seconds(2));
+  SearchAtRandom(Serving(3, 1), Seconds(2));
+  SearchAtRandom(Serving(2, 2), Seconds(2));
+}
+
+const char* const kLost =
+    "were added|half changed|blocks of memory|is read after|is lost";
+
+// Each takes the other's stand-in for the variable's own memory.
+TEST(CaptureSearchTest, MoversThatDoNotExcludeEachOtherAreFound) {
   EXPECT_FINDS(
       Rule::kMoversExcludeMovers,
       {
         also_broken_rule = Rule::kHomeKnowsItsOwnBuffer;
         SearchAtRandom(TwoShapes(2));
       },
-      "were added|half changed|blocks of memory");
+      kLost);
+  EXPECT_FINDS(Rule::kWhoChangesIsAMover,
+               SearchAtRandom(ReadersAndAssignments(3)), kLost);
+}
+
+TEST(CaptureSearchTest, AHomeThatIsUsedTooEarlyIsFound) {
+  EXPECT_FINDS(Rule::kWhoPutsBackIsAMover,
+               SearchAtRandom(ReadersAndAssignments(3)), kLost);
+  EXPECT_FINDS(Rule::kHomeIsFreeWhenItIsWrittenTo,
+               SearchAtRandom(TrainingBeside(3, "keeps a value", KeepsAValue)),
+               "that somebody has");
+  EXPECT_FINDS(Rule::kChangedIsItsOwn,
+               SearchAtRandom(TrainingBeside(3, "keeps a value", KeepsAValue)),
+               "that somebody has");
+}
+
+TEST(CaptureSearchTest, ALaunchBesideAnotherIsFound) {
+  EXPECT_FINDS(Rule::kOneLaunchAtATime, SearchAtRandom(Serving(3, 1)),
+               "another's result|half changed");
+  EXPECT_FINDS(Rule::kOneRecordsAtATime, SearchAtRandom(Serving(2, 2)),
+               "used by two at once");
+}
+
+TEST(CaptureSearchTest, MemoryThatIsLetGoTooEarlyIsFound) {
+  EXPECT_FINDS(Rule::kEndsAfterItsStream, SearchAtRandom(GivenBack()),
+               "whose recording has ended");
+  EXPECT_FINDS(Rule::kStagedUntilCompleted, SearchAtRandom(OneShape()), kLost);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ class Recording {
   virtual Allocator* memory() = 0;
   virtual bool Has(const void* address, size_t bytes) const = 0;
 
-  // Who calls it has had the group's record_mu since NewRecording.
+  // Who calls it has had the group's record_mu since memory() was first used.
   //
   // Calls `enqueue`, twice at least; an emulated GPU's recording keeps it and
   // calls it for each launch. Its ops must run on one thread, in one order.

@@ -89,11 +89,10 @@ class AllChoices : public Choices {
     const int count = static_cast<int>(options.size());
     if (next_ == path_.size()) path_.push_back({count, 0});
     Choice& choice = path_[next_++];
-    // The program does not do the same each time: as if it were another one.
-    if (choice.options != count) {
-      path_.resize(next_);
-      choice = {count, 0};
-    }
+    // The program need not do the same each time: tables of pointers are not in
+    // one order.
+    choice.options = count;
+    if (choice.chosen >= count) choice.chosen = 0;
     if (choice.chosen == 0) return usual;
     ++deviations_;
     return choice.chosen <= usual ? choice.chosen - 1 : choice.chosen;
@@ -102,7 +101,7 @@ class AllChoices : public Choices {
   // False if there is no other execution.
   bool Next() {
     path_.resize(next_);
-    while (!path_.empty() && path_.back().chosen + 1 == path_.back().options) {
+    while (!path_.empty() && path_.back().chosen + 1 >= path_.back().options) {
       path_.pop_back();
     }
     if (path_.empty()) return false;

@@ -182,8 +182,8 @@ class LateRecording : public Recording {
 
   explicit LateRecording(LateRecorder* recorder)
       : recorder_(recorder),
-        memory_(recorder->GetAllocator(AllocatorAttributes()),
-                recorder->GetAllocator(OnHost())) {}
+        memory_(recorder->LateDevice::GetAllocator(AllocatorAttributes()),
+                recorder->LateDevice::GetAllocator(OnHost())) {}
   ~LateRecording() override { *is_alive_ = false; }
 
   Allocator* memory() override { return memory_.device(); }

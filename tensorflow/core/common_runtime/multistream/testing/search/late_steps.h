@@ -47,7 +47,7 @@ struct Op {
     kAdd,     // its input to a variable
     kAssign,  // a new value, as variables have it: input, input
     kRead,    // gives the variable
-    kFail,    // if the input is negative
+    kSum,     // gives the variable plus its input
   };
   Kind kind;
   int variable = 0;
@@ -117,8 +117,6 @@ class LateExecutor : public Executor {
                    VariableName(op.variable))};
     const int64_t* x = static_cast<const int64_t*>(input.data());
     switch (op.kind) {
-      case Op::kFail:
-        return absl::InvalidArgumentError("the op fails");
       case Op::kAdd:
         if (gpu_ != nullptr) gpu_->BeginWrite(keys);
         AddTo(variable, x);
@@ -130,12 +128,14 @@ class LateExecutor : public Executor {
         if (gpu_ != nullptr) gpu_->EndWrite(keys);
         return absl::OkStatus();
       case Op::kRead:
+      case Op::kSum:
         if (gpu_ != nullptr) gpu_->BeginRead(device_->stream(), keys);
         Tensor value;
         {
           tf_shared_lock lock(*variable->mu());
           value = *variable->tensor();
         }
+        if (op.kind == Op::kSum) value = Sum(value, x);
         const absl::Status sent = Send(value, out, args);
         if (gpu_ != nullptr) gpu_->EndRead(device_->stream(), keys);
         return sent;
@@ -165,6 +165,15 @@ class LateExecutor : public Executor {
     device_->Enqueue("assigns one half", [to, x] { to[0] = x[0]; });
     device_->Enqueue("assigns the other half", [to, x] { to[1] = x[0]; });
     *value = made;
+  }
+  Tensor Sum(const Tensor& value, const int64_t* x) {
+    Tensor sum(device_->GetAllocator(AllocatorAttributes()), value.dtype(),
+               value.shape());
+    const auto* from = static_cast<const int64_t*>(value.data());
+    auto* to = static_cast<int64_t*>(sum.data());
+    device_->Enqueue("sums one half", [=] { to[0] = from[0] + x[0]; });
+    device_->Enqueue("sums the other half", [=] { to[1] = from[1] + x[0]; });
+    return sum;
   }
   absl::Status Send(const Tensor& value, const Rendezvous::ParsedKey& out,
                     const Args& args) {
@@ -275,9 +284,8 @@ class LateFunction {
     Capturable graph;
     graph.receives.push_back(KeyOfInput());
     for (const Op& op : ops) {
-      if (op.kind == Op::kFail) continue;
-      if (op.kind == Op::kRead) graph.sends.push_back(KeyOfResult());
-      const bool changed = op.kind != Op::kRead;
+      const bool changed = op.kind == Op::kAdd || op.kind == Op::kAssign;
+      if (!changed) graph.sends.push_back(KeyOfResult());
       graph.changes_variables |= changed;
       graph.variables.push_back(
           {-1, "", VariableName(op.variable), false, changed});

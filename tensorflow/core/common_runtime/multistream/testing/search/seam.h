@@ -307,6 +307,7 @@ class atomic {
   T operator++() { return fetch_add(1) + 1; }
   T operator++(int) { return fetch_add(1); }
   T operator--() { return fetch_sub(1) - 1; }
+  T operator-=(T less) { return fetch_sub(less) - less; }
   T operator+=(T more) { return fetch_add(more) + more; }
 
  private:
