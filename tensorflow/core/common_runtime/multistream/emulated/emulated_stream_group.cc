@@ -15,8 +15,11 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -43,6 +46,9 @@ struct EmulatedStreamGroup::Impl {
   int64_t enqueued ABSL_GUARDED_BY(mu) = 0;
   int64_t completed ABSL_GUARDED_BY(mu) = 0;
   bool paused ABSL_GUARDED_BY(mu) = false;
+  // How much of other streams this one has waited for.
+  std::map<Impl*, int64_t> waited_for ABSL_GUARDED_BY(mu);
+  std::atomic<int> threads_that_wait{0};
   bool stopping ABSL_GUARDED_BY(mu) = false;
   EmulatedEvent own_event;
   std::thread thread;
@@ -52,6 +58,31 @@ struct EmulatedStreamGroup::Impl {
     work.push_back(std::move(f));
     ++enqueued;
     changed.SignalAll();
+  }
+
+  // The work so far, with the op that takes long if the stream is paused.
+  int64_t Tail() {
+    absl::MutexLock lock(&mu);
+    if (paused) {
+      work.push_back([] {});
+      ++enqueued;
+    }
+    return enqueued;
+  }
+
+  void WaitFor(Impl* other, int64_t tail) {
+    if (other == this) return;
+    absl::MutexLock lock(&mu);
+    int64_t& waited = waited_for[other];
+    waited = std::max(waited, tail);
+  }
+
+  void Await(int64_t target, std::atomic<int>* waiting) {
+    absl::MutexLock lock(&mu);
+    if (completed >= target) return;
+    ++*waiting;
+    while (completed < target) changed.Wait(&mu);
+    --*waiting;
   }
 
   void Loop() {
@@ -91,6 +122,8 @@ EmulatedStreamGroup::~EmulatedStreamGroup() {
 // waited for only says which memory may be freed.
 void EmulatedStreamGroup::WaitFor(StreamGroup* other) {
   MemoryInUse::Get()->Wait(this, MemoryInUse::Get()->Tail(other));
+  Impl* impl = static_cast<EmulatedStreamGroup*>(other)->impl_.get();
+  impl_->WaitFor(impl, impl->Tail());
 }
 void EmulatedStreamGroup::RecordOwnEvent() { Record(&impl_->own_event); }
 void EmulatedStreamGroup::WaitForOwnEventOf(StreamGroup* other) {
@@ -103,11 +136,13 @@ std::unique_ptr<StreamEvent> EmulatedStreamGroup::NewEvent() {
 void EmulatedStreamGroup::Record(StreamEvent* event) {
   auto* emulated = static_cast<EmulatedEvent*>(event);
   emulated->known = MemoryInUse::Get()->Tail(this);
-  absl::MutexLock lock(&impl_->mu);
-  emulated->enqueued = impl_->enqueued;
+  emulated->enqueued = impl_->Tail();
 }
-void EmulatedStreamGroup::WaitForEvent(StreamGroup*, StreamEvent* event) {
-  MemoryInUse::Get()->Wait(this, static_cast<EmulatedEvent*>(event)->known);
+void EmulatedStreamGroup::WaitForEvent(StreamGroup* other, StreamEvent* event) {
+  const auto* emulated = static_cast<EmulatedEvent*>(event);
+  MemoryInUse::Get()->Wait(this, emulated->known);
+  impl_->WaitFor(static_cast<EmulatedStreamGroup*>(other)->impl_.get(),
+                 emulated->enqueued);
 }
 
 bool EmulatedStreamGroup::IsCompleted(StreamEvent* event) {
@@ -151,10 +186,24 @@ absl::Status EmulatedStreamGroup::Synchronize() {
   if (std::this_thread::get_id() == impl_->thread.get_id()) {
     return absl::OkStatus();
   }
-  absl::MutexLock lock(&impl_->mu);
-  const int64_t target = impl_->enqueued;
-  while (impl_->completed < target) impl_->changed.Wait(&impl_->mu);
+  const int64_t target = impl_->Tail();
+  std::map<Impl*, int64_t> others;
+  {
+    absl::MutexLock lock(&impl_->mu);
+    others = impl_->waited_for;
+  }
+  impl_->Await(target, &impl_->threads_that_wait);
+  for (const auto& [other, tail] : others) {
+    // Not for the callback that calls this.
+    if (std::this_thread::get_id() != other->thread.get_id()) {
+      other->Await(tail, &impl_->threads_that_wait);
+    }
+  }
   return absl::OkStatus();
+}
+
+int EmulatedStreamGroup::threads_that_wait() const {
+  return impl_->threads_that_wait;
 }
 
 void EmulatedStreamGroup::NoteForeignUse(const void* address) {

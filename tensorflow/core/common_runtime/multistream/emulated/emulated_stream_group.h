@@ -52,9 +52,12 @@ class EmulatedStreamGroup : public StreamGroup {
   void WaitForCallbacks() override { Synchronize().IgnoreError(); }
   void NoteForeignUse(const void* address) override;
 
-  // For tests: the stream stops passing work, as if an op took long.
+  // For tests: the stream stops passing work, as if an op took long. So does
+  // one that waits for it, but for callbacks.
   void Pause();
   void Resume();
+  // For tests: how many threads wait in Synchronize.
+  int threads_that_wait() const;
 
  private:
   absl::Status Copy(const char* direction, const void* from, void* to,

@@ -21,6 +21,7 @@ limitations under the License.
 
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "tensorflow/cc/framework/scope.h"
 #include "tensorflow/cc/ops/array_ops.h"
 #include "tensorflow/cc/ops/const_op.h"
@@ -99,7 +100,9 @@ TEST_F(EmulatedRuntimeTest, MemoryOfAnotherGroupIsHeldUntilTheStreamPassed) {
   ASSERT_TRUE(
       session->Run({{"value", Tensor(2.0f)}}, {}, {"set"}, nullptr).ok());
   // All that the change itself gives back is given back.
-  EXPECT_TRUE(Group(0)->Synchronize().ok());
+  absl::Notification passed;
+  Group(0)->ThenExecute([&passed] { passed.Notify(); });
+  passed.WaitForNotification();
   // The old value, which those streams have yet to read, and the new one.
   EXPECT_GE(BytesInUse(0), before + 2 * kVariableBytes);
 

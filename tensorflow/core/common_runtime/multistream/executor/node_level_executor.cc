@@ -186,16 +186,18 @@ class NodeLevelExecutor : public Executor {
     Args ours = args;
     ours.runner = run->Runner(caller_group);
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
+    // The executor would wait for one group, before the others are joined.
+    ours.sync_on_finish = false;
     if (!nested) {
       gpu_->StartStepOn(caller_group);
       done = TracedStep(caller_group, name_, std::move(done));
     }
     executor->RunAsync(
-        ours,
-        [this, turn, nested, step, run, rendezvous, gpu = gpu_,
-         groups = groups_, caller_group, failures = gpu_->memory_failures(),
-         done = std::move(done)](const absl::Status& result) {
-          const absl::Status status =
+        ours, [this, turn, nested, sync = args.sync_on_finish, step, run,
+               rendezvous, gpu = gpu_, groups = groups_, caller_group,
+               failures = gpu_->memory_failures(),
+               done = std::move(done)](const absl::Status& result) {
+          absl::Status status =
               nested ? result : gpu->WithMemoryOfGroups(result, failures);
           run->Join();
           if (!nested) {
@@ -204,8 +206,9 @@ class NodeLevelExecutor : public Executor {
               step->holds().ReleaseWhenCompleted(gpu->group(i));
             }
             gpu->NoteLeaderWork();
-            gpu->EndStep(caller_group, status.ok());
           }
+          if (sync && status.ok()) status = caller_group->Block();
+          if (!nested) gpu->EndStep(caller_group, status.ok());
           variants_.DoneAndCompletesOn(caller_group, turn, status.ok());
           done(status);
         });

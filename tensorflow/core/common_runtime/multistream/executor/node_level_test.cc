@@ -15,11 +15,13 @@ limitations under the License.
 
 // Node level on emulated GPUs, and what the sanitizer sees of it.
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -446,8 +448,15 @@ class FaultTest : public NodeLevelTest {
     EXPECT_TRUE(InjectTestFault(fault, times));
     // As if the ops took long: what has completed cannot be used any more.
     for (int i = 0; i < kGroups; ++i) Group(i)->Pause();
-    run();
+    std::atomic<bool> ended{false};
+    std::thread step([&] {
+      run();
+      ended = true;
+    });
+    EXPECT_TRUE(
+        Eventually([&] { return ended || Group(0)->threads_that_wait() > 0; }));
     for (int i = 0; i < kGroups; ++i) Group(i)->Resume();
+    step.join();
     const std::string said = ::testing::internal::GetCapturedStderr();
     EXPECT_GT(NewReports(), 0) << said;
     return said;
