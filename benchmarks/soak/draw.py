@@ -54,11 +54,12 @@ KINDS = {
     "keras_fit": 1,
     "captured_training": 5,
     "foreign_calls": 1,
+    "nested_calls": 16,
 }
 # A writer and a reader; one that disturbs and two that train.
 LEAST_WORKERS = {"variables": 2, "captured_training": 3}
 # Many threads are the point; on a GPU there are as many as may be.
-MANY_THREADS = {"eager_ops", "compiled"}
+MANY_THREADS = {"eager_ops", "compiled", "nested_calls"}
 # Of each kind, the most on an emulated GPU, which is the CPU.
 MOST_EMULATED = 4
 # Calls have no group where nodes have, and are not captured there.

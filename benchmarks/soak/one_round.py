@@ -34,6 +34,7 @@ import random
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -42,6 +43,7 @@ import tensorflow as tf
 from captured_training import CapturedTraining
 from changing import Variables
 from compiled import Compiled
+from draw import KINDS
 from eager import EagerOps
 from ending import Cancellations, FullMemory, SessionsComeAndGo
 from evictions import Evictions, ModelsComeAndGo
@@ -50,6 +52,7 @@ from foreign import ForeignCalls
 from input_pipelines import KerasFit, Prefetched
 from mixed_precision import MixedPrecision
 from models import Place, Results, Work
+from nested import NestedCalls
 from recurrent import Recurrent
 from serving import (
     AutoStream,
@@ -94,6 +97,7 @@ WORKS: dict[str, type[Work]] = {
     "keras_fit": KerasFit,
     "captured_training": CapturedTraining,
     "foreign_calls": ForeignCalls,
+    "nested_calls": NestedCalls,
 }
 HANG_STATUS = 3
 # Mistakes that this process makes on purpose, to see that they are noticed.
@@ -255,6 +259,12 @@ def limit_memory(mebibytes: int) -> None:
         tf.config.list_logical_devices("GPU")
 
 
+def allow_blocked_threads(kinds: Iterable[str]) -> None:
+    """Lets TensorFlow have a thread for each call that blocks one, and for those that it needs."""
+    if "nested_calls" in kinds:
+        tf.config.threading.set_inter_op_parallelism_threads(4 * KINDS["nested_calls"])
+
+
 def make_reference(plan: dict[str, Any]) -> None:
     """Writes the results of one stream, in a process that has no other."""
     if tf.cuda.stream_group_count() != 1:
@@ -275,6 +285,7 @@ def main() -> None:
     tf.get_logger().setLevel("ERROR")
     if not tf.config.list_physical_devices("GPU"):
         raise SystemExit("TensorFlow finds no GPU; leave --gpu out for an emulated one")
+    allow_blocked_threads(plan["workers"])
     limit_memory(plan["place"]["memory_mib"])
     if plan["make_reference"]:
         make_reference(plan)

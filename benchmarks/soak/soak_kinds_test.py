@@ -76,8 +76,8 @@ for kind in KINDS:
     print(kind, counts.examples[0], flush=True)
 """
 KINDS = (
-    ("eager_ops", "compiled", "evictions", "models_come_and_go", "strings", "recurrent"),
-    ("mixed_precision", "prefetched", "keras_fit", "captured_training"),
+    ("eager_ops", "compiled", "evictions", "models_come_and_go", "strings", "nested_calls"),
+    ("recurrent", "mixed_precision", "prefetched", "keras_fit", "captured_training"),
 )
 
 
