@@ -49,6 +49,12 @@ from option_types import whole
 
 HANG_SECONDS = 180
 ORDERED = 0.02  # of a round's steps, as many again are in order
+# Where steps have memory and threads; each is on in a fourth of the runs.
+SWITCHES = (
+    "TF_GPU_STREAM_GROUP_SHARE_MEM_POOL",
+    "TF_GPU_STREAM_AWARE_BFC",
+    "TF_PER_STREAM_HOST_ALLOCATOR",
+)
 # Between two things that disturb: often, so that hardly a step is replayed, or now and then.
 PACES = (0.002, 0.02, 0.05, 0.2)
 FEWEST_ORDERED, MOST_ORDERED = 50, 3000
@@ -80,6 +86,9 @@ def set_environment(options: argparse.Namespace) -> None:
         drawn["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
     else:
         drawn["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
+    for name in SWITCHES:
+        if draw.random() < 0.25:
+            drawn[name] = "true"
     for name, value in drawn.items():
         os.environ.setdefault(name, value)
 
@@ -210,12 +219,12 @@ class Run:
         replayed = sum(group.steps_replayed for group in stats)
         started = sum(group.steps_started for group in stats)
         made = sum(group.recordings_made for group in stats)
-        settings = ("TF_GPU_STREAM_GROUP_COUNT", "TF_MULTI_STREAM_CAPTURE_MB")
+        settings = ("TF_GPU_STREAM_GROUP_COUNT", "TF_MULTI_STREAM_CAPTURE_MB", *SWITCHES)
         gpu = tf.config.list_physical_devices("GPU")[0]
         return {
             "seed": self._options.seed,
             "gpu": tf.config.experimental.get_device_details(gpu).get("device_name", "emulated"),
-            **{name: os.environ[name] for name in settings},
+            "settings": {name: os.environ[name] for name in settings if name in os.environ},
             **counts,
             "replayed": replayed,
             "replayed_of_all_steps": round(replayed / max(1, started), 4),
