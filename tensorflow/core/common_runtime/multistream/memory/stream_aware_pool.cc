@@ -20,6 +20,7 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/util/raise_to.h"
+#include "tensorflow/core/common_runtime/multistream/util/rules.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {
@@ -231,7 +232,8 @@ void StreamAwarePool::AddPoolBytes(int64_t bytes) {
 
 bool StreamAwarePool::MustWait(int group, const Chunk& chunk) const {
   return chunk.group != group && chunk.group != fresh() &&
-         chunk.freed > waited_[group][chunk.group];
+         chunk.freed > waited_[group][chunk.group] &&
+         IsKept(Rule::kWhoTakesAnothersMemoryWaits);
 }
 
 StreamAwarePool::Chunk* StreamAwarePool::Foreign(int group, size_t size) {
@@ -275,10 +277,13 @@ void StreamAwarePool::Take(Chunk* chunk, int group, size_t size) {
     was_used = true;
     if (!MustWait(group, *part)) return;
     // What is freed from now on may have been used after what is waited for.
-    const int64_t frees = holdings_[part->group]->frees;
+    int64_t frees = holdings_[part->group]->frees;
     // With the lock: whoever is given a part of this chunk next, and waits for
     // this group, waits for this wait, too.
     groups_[group]->OrderAfter(groups_[part->group]);
+    if (!IsKept(Rule::kFreesAreReadBeforeTheWait)) {
+      frees = holdings_[part->group]->frees;
+    }
     waited_[group][part->group] = frees;
   };
   take(chunk, 0);

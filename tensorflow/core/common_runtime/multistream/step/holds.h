@@ -52,6 +52,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
+#include "tensorflow/core/common_runtime/multistream/util/rules.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace tensorflow {
@@ -122,6 +123,7 @@ class Holds {
   // op that would take it for its output.
   void Add(const Tensor& tensor) {
     if (tensor.data() != nullptr) tensors_.push_back(tensor);
+    if (!IsKept(Rule::kHeldByOneUntilEnqueued)) Enqueued();
   }
   bool empty() const { return tensors_.empty(); }
 
@@ -198,6 +200,7 @@ void ReleaseHoldsWhenCompleted(StreamGroup* group, H holds,
                                bool host_waits = false) {
   // A function that is copied keeps what it has until the last copy is gone.
   auto held = std::make_shared<H>(std::move(holds));
+  if (!IsKept(Rule::kHeldUntilCompleted)) *held = H();
   group->WhenCompleted(
       [held = std::move(held), then = std::move(then)] {
         *held = H();

@@ -45,6 +45,12 @@ enum class Rule {
   // stream/stream_order.h
   kPositionIsReadBeforeTheEvent,
   kKnownAfterTheWait,
+  // memory/stream_aware_pool.h
+  kWhoTakesAnothersMemoryWaits,
+  kFreesAreReadBeforeTheWait,
+  // step/holds.h
+  kHeldByOneUntilEnqueued,
+  kHeldUntilCompleted,
   // executor/variable_home.h
   kHomeKnowsItsOwnBuffer,
   kHomeIsFreeWhenItIsWrittenTo,

@@ -22,7 +22,6 @@ limitations under the License.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,6 +32,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/memory/recording_memory.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/step/recording.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/late_memory.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/late_streams.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 #include "tensorflow/core/framework/allocator.h"
@@ -42,38 +42,6 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 namespace search {
-
-// What was freed last is handed out first, and keeps what is in it. Nothing
-// goes back to the system before the end.
-class LateMemory : public Allocator {
- public:
-  ~LateMemory() override {
-    for (auto& [address, bytes] : bytes_of_) port::AlignedFree(address);
-  }
-  std::string Name() override { return "late"; }
-  void* AllocateRaw(size_t alignment, size_t bytes) override {
-    ++in_use_;
-    std::vector<void*>& free = free_[bytes];
-    if (!free.empty()) {
-      void* address = free.back();
-      free.pop_back();
-      return address;
-    }
-    void* address = port::AlignedMalloc(bytes, 64);
-    bytes_of_[address] = bytes;
-    return address;
-  }
-  void DeallocateRaw(void* address) override {
-    --in_use_;
-    free_[bytes_of_.at(address)].push_back(address);
-  }
-  int64_t in_use() const { return in_use_; }
-
- private:
-  std::map<void*, size_t> bytes_of_;
-  std::map<size_t, std::vector<void*>> free_;
-  int64_t in_use_ = 0;
-};
 
 // Where ops enqueue their work: a stream, or a list that is recorded.
 class WorkQueue {

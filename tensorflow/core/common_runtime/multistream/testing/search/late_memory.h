@@ -1,0 +1,68 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+// For searches: memory in which nobody who uses what is freed stays unnoticed.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_MEMORY_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/framework/allocator.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace search {
+
+// What was freed last is handed out first, and keeps what is in it. Nothing
+// goes back to the system before the end.
+class LateMemory : public Allocator {
+ public:
+  ~LateMemory() override {
+    for (auto& [address, bytes] : bytes_of_) port::AlignedFree(address);
+  }
+  std::string Name() override { return "late"; }
+  void* AllocateRaw(size_t alignment, size_t bytes) override {
+    ++in_use_;
+    std::vector<void*>& free = free_[bytes];
+    if (!free.empty()) {
+      void* address = free.back();
+      free.pop_back();
+      return address;
+    }
+    void* address = port::AlignedMalloc(bytes, 64);
+    bytes_of_[address] = bytes;
+    return address;
+  }
+  void DeallocateRaw(void* address) override {
+    --in_use_;
+    free_[bytes_of_.at(address)].push_back(address);
+  }
+  int64_t in_use() const { return in_use_; }
+
+ private:
+  std::map<void*, size_t> bytes_of_;
+  std::map<size_t, std::vector<void*>> free_;
+  int64_t in_use_ = 0;
+};
+
+}  // namespace search
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_MEMORY_H_
