@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import gc
 import json
 import os
 import random
@@ -156,6 +157,9 @@ class Run:
             for mode in ("auto", "off")
         )
         self._failing = {k for k in updating_threads.FAILING if self._plain.fails(k)}
+        # Dropping a function looks at all objects, but not at those that there are now.
+        gc.collect()
+        gc.freeze()
         self.rates = Rates()
         self.counts: Counter[str] = Counter(lost=0, errors=0)
         self.problems: list[str] = []

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import dataclasses
 import faulthandler
+import gc
 import json
 import os
 import pathlib
@@ -172,6 +173,9 @@ class Round:
     def run(self) -> None:
         """Works for as long as the plan says."""
         self.prepare()
+        # Dropping a model looks at all objects, but not at those that there are now.
+        gc.collect()
+        gc.freeze()
         watcher = Watcher(
             self.progress,
             self.plan["hang_seconds"],
