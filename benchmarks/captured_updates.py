@@ -157,6 +157,8 @@ class Run:
             for mode in ("auto", "off")
         )
         self._failing = {k for k in updating_threads.FAILING if self._plain.fails(k)}
+        for side in (self._captured, self._plain):
+            side.warm_up()
         # Dropping a function looks at all objects, but not at those that there are now.
         gc.collect()
         gc.freeze()

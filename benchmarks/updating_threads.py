@@ -87,6 +87,14 @@ class Callables:
             self.look = tf.cuda.serving_callable(variables.look)
             self.on_gpu = [(tf.constant(each.x), tf.constant(each.ids)) for each in inputs]
 
+    def warm_up(self) -> None:
+        """Calls each function once, which optimizes its graph, and goes back to the start."""
+        for serve, call in zip(self.serve, self.call, strict=True):
+            with tf.device(GPU):
+                serve(self.inputs[0].x, self.inputs[0].ids)
+                call(*self.on_gpu[0])
+        self.variables.restart(restore=False)
+
     def fails(self, kind: str) -> bool:
         """Calls `fail`; returns whether it has."""
         try:
