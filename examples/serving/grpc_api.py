@@ -29,6 +29,7 @@ from grpc_paths import add_service, path_proof_server, start
 from loaded_model import Arrays, Signature
 from model_versions import Model
 from predict_calls import Calls, lease, no_such_method
+from request_memory import RequestMemory
 from serving_error import ServingError, invalid
 from tensor_protos import array_of, proto_of
 from tensorflow_serving.apis import (
@@ -40,6 +41,8 @@ from tensorflow_serving.apis import (
 )
 
 _MOST_STREAMS = 1024
+# A connection without calls gives up its place; clients open another when they need it.
+_IDLE_SECONDS = 300
 
 
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
@@ -63,12 +66,12 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             return {n: array_of(x, n, self._most_bytes) for n, x in request.inputs.items()}
 
         def encode(signature: Signature, results: Arrays, version: int) -> Any:
-            wanted = list(request.output_filter) or list(results)
+            wanted = list(dict.fromkeys(request.output_filter)) or list(results)
             for name in wanted:
                 if name not in results:
                     raise invalid(
-                        f"output_filter: signature {signature.name} has no output {name!r}. It has "
-                        f"{', '.join(sorted(results))}."
+                        f"output_filter: signature {signature.name} has no output "
+                        f"{name[:100]!r}. It has {', '.join(sorted(results))}."
                     )
             response = predict_pb2.PredictResponse()
             response.model_spec.name = spec.name
@@ -228,6 +231,7 @@ class GrpcServer:
 
     Args:
       calls: answers the calls.
+      memory: bounds the bytes of all requests.
       address: host and port to listen on.
       most_bytes: the most that a request may have.
       most_connections: that are open at once; more are closed at once.
@@ -241,6 +245,7 @@ class GrpcServer:
     def __init__(
         self,
         calls: Calls,
+        memory: RequestMemory,
         address: str,
         most_bytes: int,
         most_connections: int,
@@ -248,7 +253,7 @@ class GrpcServer:
         certificate: tuple[bytes, bytes] | None,
     ) -> None:
         self._guard = RefuseBrokenMessages(
-            lambda method, status: calls.metrics.answered("", method, status, 0), most_bytes
+            lambda method, status: calls.metrics.answered("", method, status, 0), most_bytes, memory
         )
         self._server = path_proof_server(
             lambda: calls.metrics.answered("", "unknown", "UNIMPLEMENTED", 0),
@@ -261,6 +266,7 @@ class GrpcServer:
                 ("grpc.server_handshake_timeout_ms", int(handshake_seconds * 1000)),
                 ("grpc.max_allowed_incoming_connections", most_connections),
                 ("grpc.max_concurrent_streams", _MOST_STREAMS),  # of a connection
+                ("grpc.max_connection_idle_ms", int(_IDLE_SECONDS * 1000)),
             ),
         )
         self._health = _Health()

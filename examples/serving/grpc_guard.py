@@ -29,6 +29,7 @@ from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
+from request_memory import RequestMemory
 from serving_error import ServingError, invalid, too_large
 from tensor_protos import OF_STRING
 
@@ -124,12 +125,16 @@ class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
     Args:
       refused: is called with the names of the method and the status, to count it.
       most_bytes: the most that a message may take in memory.
+      memory: bounds the bytes of all messages.
     """
 
-    def __init__(self, refused: Callable[[str, str], None], most_bytes: int) -> None:
+    def __init__(
+        self, refused: Callable[[str, str], None], most_bytes: int, memory: RequestMemory
+    ) -> None:
         self.open: set[object] = set()
         self._refused = refused
         self._most_bytes = most_bytes
+        self._memory = memory
         self._threads = concurrent.futures.ThreadPoolExecutor(_THREADS, "large-requests")
 
     async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
@@ -150,24 +155,26 @@ class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
             _Walk(data, self._most_bytes).through(0, len(data), _PREDICT_REQUEST)
             return parsed(data)
 
+        async def request_of(data: bytes) -> Any:
+            if len(data) <= _SMALL:
+                return parsed(data)
+            if method != "Predict":
+                raise too_large(f"the request of {method} has {len(data)} bytes, above {_SMALL}.")
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, parsed_large, data)
+
         async def answer(data: bytes, context: Any) -> Any:
             call = object()
             self.open.add(call)
             context.add_done_callback(lambda _: self.open.discard(call))
-            try:
-                if len(data) <= _SMALL:
-                    request = parsed(data)
-                elif method == "Predict":
-                    loop = asyncio.get_running_loop()
-                    request = await loop.run_in_executor(self._threads, parsed_large, data)
-                else:
-                    raise too_large(
-                        f"the request of {method} has {len(data)} bytes, above {_SMALL}."
-                    )
-            except ServingError as error:
-                self._refused(method, error.code.name)
-                return await context.abort(error.code, error.message)
-            return await behavior(request, context)
+            with self._memory.of_request() as read:
+                try:
+                    read(len(data))
+                    request = await request_of(data)
+                except ServingError as error:
+                    self._refused(method, error.code.name)
+                    return await context.abort(error.code, error.message)
+                return await behavior(request, context)
 
         kind = "unary_unary" if handler.unary_unary else "unary_stream"
         return handler._replace(**{kind: answer, "request_deserializer": None})

@@ -29,40 +29,101 @@ import uvicorn
 from uvicorn.protocols.http import h11_impl
 
 _KEEP_ALIVE_SECONDS = 30
+# Bytes of a connection that are parsed before others have their turn. A chunk of one byte takes as
+# long as thousands of bytes without chunks; what follows a head may be chunks, too.
+_PIECE, _PIECE_OF_CHUNKS = 1 << 16, 1 << 12
 
 
-def _protocol(most_connections: int, head_seconds: float) -> type[asyncio.Protocol]:
+def _protocol(most_connections: int, slow_seconds: float) -> type[asyncio.Protocol]:
     class Guarded(h11_impl.H11Protocol):
-        """A connection that is closed when the head of a request takes too long to come."""
+        """A connection that is closed when its client is too slow, or others need its place.
+
+        Its client has a time for the head of a request, and for each part of an answer.
+        """
 
         late: asyncio.TimerHandle | None = None
+        stuck: asyncio.TimerHandle | None = None
+        idle_since = 0.0
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            self.received = bytearray()
+            self.idle_since = self.loop.time()
             if len(self.connections) > most_connections:
-                transport.abort()
-                return
+                others = [x for x in self.connections if x is not self and x.is_idle()]
+                longest = min(others, key=lambda x: x.idle_since, default=self)
+                longest.transport.abort()
+                if longest is self:
+                    return
             self._expect_a_head()
 
         def data_received(self, data: bytes) -> None:
+            waits = bool(self.received)
+            self.received += data
+            if not waits:
+                self._take_a_piece()
+
+        def _take_a_piece(self) -> None:
+            if self.transport.is_closing():
+                self.received.clear()
+                return
+            size = _PIECE_OF_CHUNKS if self.is_idle() or self._has_chunks() else _PIECE
+            piece = bytes(self.received[:size])
+            del self.received[:size]
             self._expect_a_head()
-            super().data_received(data)
-            if self.cycle is not None and not self.cycle.response_complete:
+            super().data_received(piece)
+            if not self.is_idle():
                 self._has_a_head()
+            if self.received:
+                self.transport.pause_reading()
+                self.loop.call_soon(self._take_a_piece)
+            elif not self.flow.read_paused:
+                self.transport.resume_reading()
+
+        def _has_chunks(self) -> bool:
+            return any(name == b"transfer-encoding" for name, _ in self.headers)
+
+        def on_response_complete(self) -> None:
+            self.idle_since = self.loop.time()
+            super().on_response_complete()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._has_a_head()
+            self.resume_writing()
             super().connection_lost(exc)
 
+        def is_idle(self) -> bool:
+            """Whether it has no request that is not answered."""
+            return self.cycle is None or bool(self.cycle.response_complete)
+
         def _expect_a_head(self) -> None:
-            idle = self.cycle is None or self.cycle.response_complete
-            if self.late is None and idle:
-                self.late = self.loop.call_later(head_seconds, self.transport.abort)
+            if self.late is None and self.is_idle():
+                self.late = self.loop.call_later(slow_seconds, self.transport.abort)
 
         def _has_a_head(self) -> None:
             if self.late is not None:
                 self.late.cancel()
                 self.late = None
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._expect_less(self.transport.get_write_buffer_size())
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self.stuck is not None:
+                self.stuck.cancel()
+                self.stuck = None
+
+        def _expect_less(self, size: int) -> None:
+            self.stuck = self.loop.call_later(slow_seconds, self._check_for_less, size)
+
+        def _check_for_less(self, size: int) -> None:
+            left = self.transport.get_write_buffer_size()
+            if left < size:
+                self._expect_less(left)
+            else:
+                self.transport.abort()
 
     return Guarded
 
@@ -81,8 +142,10 @@ class HttpServer:
       application: answers the requests.
       host: to listen on.
       port: to listen on; 0 for any.
-      most_connections: that are open at once; more are closed at once.
-      head_seconds: the longest that a client may take to send the head of a request.
+      most_connections: that are open at once; for one more the one is closed that has had no
+        request for longest, or the new one if all have one.
+      slow_seconds: the longest that a client may take to send the head of a request, or to read a
+        part of an answer.
       key: file with the key for TLS; None for none.
       certificate: file with the certificate for TLS.
 
@@ -96,7 +159,7 @@ class HttpServer:
         host: str,
         port: int,
         most_connections: int,
-        head_seconds: float,
+        slow_seconds: float,
         key: str | None,
         certificate: str | None,
     ) -> None:
@@ -114,7 +177,7 @@ class HttpServer:
         self._server = _Server(
             uvicorn.Config(
                 application,
-                http=_protocol(most_connections, head_seconds),
+                http=_protocol(most_connections, slow_seconds),
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -27,7 +27,6 @@ from collections.abc import Callable
 
 import grpc
 import numpy as np
-import pytest
 import tensorflow as tf
 from conftest import Saved
 from http_guard import HttpServer
@@ -194,26 +193,54 @@ def call_by_rest(server: Server, saved: Saved) -> Callable[[], None]:
     return connection.close
 
 
-@pytest.mark.parametrize("call", [call_by_grpc, call_by_rest])
-def test_connections_above_the_limit_are_closed(
-    call: Callable[[Server, Saved], Callable[[], None]], saved: Saved, tmp_path: pathlib.Path
-) -> None:
-    def has_place() -> bool:
+def test_connections_above_the_limit_are_closed(saved: Saved, tmp_path: pathlib.Path) -> None:
+    def has_place_by_grpc() -> bool:
         try:
-            close = call(server, saved)
+            close = call_by_grpc(server, saved)
         except ConnectionError:
             return False
         close()
         return True
 
+    def has_place_by_rest() -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=20)
+        try:
+            connection.request("GET", "/v1/models/toy")
+            return connection.getresponse().status == 200
+        except ConnectionError:
+            return False
+        finally:
+            connection.close()
+
+    def is_full() -> bool:
+        try:
+            server.predict(saved.answers["x"])
+        except grpc.RpcError as error:
+            assert error.code() == EXHAUSTED
+            return True
+        return False
+
     toy = saved.copy(tmp_path / "toy", 1)
-    options = (f"--model=toy={toy}", "--max-connections=2")
+    options = (f"--model=toy={toy}", "--max-connections=2", "--threads=2", "--queue=0")
     with serving(*options, log=tmp_path / "log") as server:
-        close_one, close_other = call(server, saved), call(server, saved)
-        assert not has_place()
+        close_one, close_other = call_by_grpc(server, saved), call_by_grpc(server, saved)
+        assert not has_place_by_grpc()
         close_one()
-        until(has_place)
+        until(has_place_by_grpc)
         close_other()
+        # By REST the place of a connection without a request is free.
+        body = json.dumps({"inputs": FOREVER, "signature_name": "slow"})
+        busy, idle_ones = [], []
+        for _ in range(2):
+            idle_ones.append(call_by_rest(server, saved))
+            busy.append(http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=20))
+            busy[-1].request("POST", "/v1/models/toy:predict", body)
+        until(is_full)
+        assert not has_place_by_rest()
+        busy[0].close()
+        until(has_place_by_rest)
+        for close in (busy[1].close, *idle_ones):
+            close()
         assert "Traceback" not in server.text()
 
 

@@ -178,7 +178,7 @@ class LoadedModel:
             return self.signatures[name or DEFAULT_SIGNATURE]
         except KeyError:
             raise not_found(
-                f"signature {(name or DEFAULT_SIGNATURE)!r} is not one of "
+                f"signature {(name or DEFAULT_SIGNATURE)[:100]!r} is not one of "
                 f"{', '.join(sorted(self.signatures)) or 'none'}."
             ) from None
 

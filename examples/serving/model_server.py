@@ -41,6 +41,7 @@ from http_guard import HttpServer
 from loaded_model import LoadedModel
 from model_versions import Model, Models
 from predict_calls import Calls
+from request_memory import RequestMemory
 from rest_api import RestApi
 from server_metrics import ServerMetrics
 from server_options import Options, parse
@@ -107,15 +108,17 @@ async def _serve(options: Options, models: Models, queue: CallQueue) -> None:
             pathlib.Path(options.tls_key).read_bytes(),
             pathlib.Path(options.tls_certificate).read_bytes(),
         )
+    memory = RequestMemory(options.most_bytes)
     grpc_server = GrpcServer(
         calls,
+        memory,
         f"{host}:{options.port}",
         options.most_bytes,
         options.most_connections,
         options.read_seconds,
         certificate,
     )
-    rest = RestApi(calls, options.most_bytes, options.read_seconds)
+    rest = RestApi(calls, memory, options.most_bytes, options.read_seconds)
     http_server = HttpServer(
         rest.application,
         options.host,

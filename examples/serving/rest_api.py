@@ -27,6 +27,7 @@ from google.protobuf import json_format
 from grpc_api import metadata, status
 from loaded_model import Arrays, Signature
 from predict_calls import Calls, no_such_method
+from request_memory import RequestMemory
 from rest_json import PredictRequest, answer
 from serving_error import ServingError, not_found, too_large
 from starlette.applications import Starlette
@@ -44,12 +45,16 @@ class RestApi:
 
     Args:
       calls: answers the calls.
+      memory: bounds the bytes of all requests.
       most_bytes: the most that a body may have.
       read_seconds: the longest that a client may take to send a body.
     """
 
-    def __init__(self, calls: Calls, most_bytes: int, read_seconds: float) -> None:
+    def __init__(
+        self, calls: Calls, memory: RequestMemory, most_bytes: int, read_seconds: float
+    ) -> None:
         self._calls = calls
+        self._memory = memory
         self._most_bytes = most_bytes
         self._read_seconds = read_seconds
         model = "/v1/models/{name}"
@@ -103,9 +108,13 @@ class RestApi:
         raise no_such_method(method)
 
     async def _predict(self, request: Request) -> Response:
+        with self._memory.of_request() as read:
+            return await self._predict_within(request, read)
+
+    async def _predict_within(self, request: Request, read: Callable[[int], None]) -> Response:
         name, version = request.path_params["name"], _version_of(request)
         try:
-            body = await asyncio.wait_for(self._body_of(request), self._read_seconds)
+            body = await asyncio.wait_for(self._body_of(request, read), self._read_seconds)
         except asyncio.TimeoutError:
             return _error_response(
                 408, f"the body was not sent within {self._read_seconds} s (--read-timeout)."
@@ -135,7 +144,7 @@ class RestApi:
             gone.cancel()
             call.cancel()
 
-    async def _body_of(self, request: Request) -> bytes:
+    async def _body_of(self, request: Request, read: Callable[[int], None]) -> bytes:
         says = f"above the limit of {self._most_bytes} bytes (--max-request-mb)."
         length = request.headers.get("content-length", "0")
         if length.isdigit() and int(length) > self._most_bytes:
@@ -143,6 +152,7 @@ class RestApi:
         chunks, size = [], 0
         async for chunk in request.stream():
             size += len(chunk)
+            read(len(chunk))
             if size > self._most_bytes:
                 raise too_large(f"the body is {says}")
             chunks.append(chunk)
@@ -186,7 +196,7 @@ async def _other_error(request: Request, error: Any) -> Response:
 def _error_response(code: int, message: str) -> Response:
     response = _json({"error": message})
     response.status_code = code
-    if code in (408, 413, 503):  # the rest of the body is not read; the server stops
+    if code in (408, 413, 429, 503):  # the rest of the body is not read; the server stops
         response.headers["connection"] = "close"
     return response
 

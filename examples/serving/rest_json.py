@@ -281,7 +281,8 @@ def _bytes_in(value: Any, name: str) -> Any:
             return base64.b64decode(value["b64"], validate=True)
         except (ValueError, binascii.Error):
             raise invalid(f"input {name!r} has a b64 that is not base64.") from None
-    raise invalid(f"input {name!r} has {json.dumps(value)[:80]}, and the signature takes string.")
+    what = "an object" if isinstance(value, dict) else json.dumps(value)
+    raise invalid(f"input {name!r} has {what}, and the signature takes string.")
 
 
 def answer(request: PredictRequest, results: Arrays) -> bytes:

@@ -122,8 +122,8 @@ def _parser() -> argparse.ArgumentParser:
         "--read-timeout",
         type=seconds,
         default=10,
-        help="the longest that a client may take to begin HTTP/2, or to send an HTTP head or body, "
-        "in seconds",
+        help="the longest that a client may take to begin HTTP/2, to send an HTTP head or body, or "
+        "to read a part of an HTTP answer, in seconds",
     )
     add("--max-connections", type=count, default=4096, help="connections of each port at once")
     add("--tls-key", metavar="FILE", help="key in PEM, for both ports")

@@ -47,6 +47,7 @@ class ServingError(Exception):
     """
 
     def __init__(self, code: grpc.StatusCode, message: str, http_status: int | None = None) -> None:
+        message = message[:_LONGEST_MESSAGE]  # a client may have made it long, by a name
         super().__init__(message)
         self.code = code
         self.message = message
@@ -82,7 +83,7 @@ def error_of(error: BaseException) -> ServingError:
         return error
     if isinstance(error, tf.errors.OpError):
         code = _CODES.get(error.error_code, grpc.StatusCode.UNKNOWN)
-        return ServingError(code, str(error.message)[:_LONGEST_MESSAGE])
+        return ServingError(code, str(error.message))
     logging.error("a call failed", exc_info=error)
     return ServingError(
         grpc.StatusCode.INTERNAL, f"the server failed with {type(error).__name__}; see its log"

@@ -230,7 +230,7 @@ def test_port_that_is_taken_is_named(server: Server) -> None:
 
     async def start() -> None:
         with pytest.raises(OSError, match=f"gRPC cannot listen on 127.0.0.1:{server.port}"):
-            GrpcServer(unused, f"127.0.0.1:{server.port}", 1000, 1, 1, None)
+            GrpcServer(unused, unused, f"127.0.0.1:{server.port}", 1000, 1, 1, None)
         with pytest.raises(OSError, match=f"REST cannot listen on 127.0.0.1:{server.rest_port}"):
             HttpServer(unused, "127.0.0.1", server.rest_port, 1, 1, None, None)
 
