@@ -68,8 +68,8 @@ def array_of(proto: tensor_pb2.TensorProto, name: str, most_bytes: int) -> Any:
         size *= dtype.size
     if size > most_bytes:
         raise too_large(
-            f"input {name!r} of shape {shape} takes {min(size, 1 << 63)} bytes or more, above the "
-            f"limit of {most_bytes} (--max-request-mb)."
+            f"input {name!r} takes {min(size, 1 << 63)} bytes or more, above the limit of "
+            f"{most_bytes} (--max-request-mb), by its shape {shape}."
         )
     try:
         array = _array(proto, shape)
