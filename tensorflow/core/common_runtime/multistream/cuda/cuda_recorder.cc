@@ -31,7 +31,6 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/cuda/captured_launches.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/driver_call.h"
-#include "tensorflow/core/common_runtime/multistream/cuda/driver_waits.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_branches.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_memory.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
@@ -266,7 +265,6 @@ class CudaRecording : public Recording {
                        CudaRecorder::Uses* uses, CUgraph* graph,
                        absl::FunctionRef<void()> at_end) {
     const CUstream stream = HandleOf(stream_);
-    KeepWaitsGated(ProcessCaptureGate());
     const GatedCapture capture(ProcessCaptureGate());
     TF_RETURN_IF_ERROR(capture.status());
     const CapturedLaunches launches;

@@ -46,10 +46,7 @@ using Function = uintptr_t (*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t,
 struct Place {
   void** at = nullptr;
   CaptureGate* gate = nullptr;
-  Function entry = nullptr;
-  std::atomic<Function> stock{nullptr};
-  // What other code has put there since, which calls ours.
-  void* wraps = nullptr;
+  Function stock = nullptr;
 };
 constexpr int kMostPlaces = 16;  // a driver has one or two
 std::array<Place, kMostPlaces> places;
@@ -63,7 +60,7 @@ uintptr_t Gated(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e,
   const Place& it = places[i];
   uintptr_t result = 0;
   const auto wait = [&] {
-    result = it.stock.load(std::memory_order_acquire)(a, b, c, d, e, f);
+    result = it.stock(a, b, c, d, e, f);
     return static_cast<int>(result) != kCaptureInTheWay;
   };
   if (counted_calls != nullptr) ++*counted_calls;
@@ -102,13 +99,13 @@ struct Entry {
 
 // Calls an entry on a thread without a context, where it cannot wait. True if
 // that is one call of a function of ours, whose result is the entry's.
-bool CallsOurs(Function entry, Function stock) {
+bool Calls(const Entry& entry, Function stock) {
   int calls = 0;
   bool same = false;
   std::thread thread([&] {
     const uintptr_t expected = stock(0, 0, 0, 0, 0, 0);
     counted_calls = &calls;
-    const uintptr_t result = entry(0, 0, 0, 0, 0, 0);
+    const uintptr_t result = entry.function(0, 0, 0, 0, 0, 0);
     counted_calls = nullptr;
     same = static_cast<int>(result) == static_cast<int>(expected);
   });
@@ -146,35 +143,17 @@ absl::Status Gate(const Entry& entry, CaptureGate* gate)
   }
   Place& place = places[used_places];
   void* const stock = *entry.place;
-  place.at = entry.place;
-  place.gate = gate;
-  place.entry = entry.function;
-  place.stock = reinterpret_cast<Function>(stock);
+  place = {entry.place, gate, reinterpret_cast<Function>(stock)};
   if (!LoadedLibrary::Store(entry.place,
                             reinterpret_cast<void*>(kGated[used_places]))) {
     return absl::InternalError("its table cannot be written to");
   }
   // Other threads may be in it from here on: the place stays as it is.
   ++used_places;
-  if (CallsOurs(place.entry, place.stock)) return absl::OkStatus();
+  if (Calls(entry, place.stock)) return absl::OkStatus();
   LoadedLibrary::Store(entry.place, stock);
   return absl::UnimplementedError(
       absl::StrCat(entry.name, " calls something else, too"));
-}
-
-// Whether our function is still called, or is again.
-bool Keep(Place* place, void* ours) {
-  void* const now = __atomic_load_n(place->at, __ATOMIC_ACQUIRE);
-  if (now == ours || now == place->wraps) return true;
-  if (CallsOurs(place->entry, place->stock)) {
-    place->wraps = now;
-    return true;
-  }
-  VLOG(1) << "Multi-stream: the table of the CUDA driver was written to";
-  const Function stock = reinterpret_cast<Function>(now);
-  place->stock.store(stock, std::memory_order_release);
-  return LoadedLibrary::Store(place->at, ours) &&
-         CallsOurs(place->entry, stock);
 }
 
 }  // namespace
@@ -256,17 +235,6 @@ absl::Status GateWaitsOf(const std::string& library, CaptureGate* gate) {
   for (const Entry& entry : entries) TF_RETURN_IF_ERROR(Gate(entry, gate));
   gate->set_guards(true);
   return absl::OkStatus();
-}
-
-void KeepWaitsGated(CaptureGate* gate) {
-  if (!gate->guards()) return;
-  absl::MutexLock lock(&mu);
-  for (int i = 0; i < used_places; ++i) {
-    if (places[i].gate != gate) continue;
-    if (!Keep(&places[i], reinterpret_cast<void*>(kGated[i]))) {
-      gate->set_guards(false);
-    }
-  }
 }
 
 void GateWaitsOfCudaDriver() {

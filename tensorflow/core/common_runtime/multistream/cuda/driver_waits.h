@@ -52,11 +52,7 @@ void** PlaceOfFunction(const unsigned char* entry);
 // before. Once a process for a library.
 absl::Status GateWaitsOf(const std::string& library, CaptureGate* gate);
 
-// If the gate guards(), sees that it still does: others may write to the table,
-// too, such as tools that watch calls.
-void KeepWaitsGated(CaptureGate* gate);
-
-// GateWaitsOf for the CUDA driver, once it is loaded. Logs what it cannot do.
+// The same for the CUDA driver, once it is loaded. Logs what it cannot do.
 void GateWaitsOfCudaDriver();
 
 }  // namespace multistream

@@ -170,38 +170,6 @@ TEST_F(DriverWaitsTest, ASecondTimeChangesNothing) {
   ExpectWaitsForCapture("cuCtxSynchronize");
 }
 
-TEST_F(DriverWaitsTest, AWaitIsGatedAgainIfTheTableWasReset) {
-  Load("frame");
-  ASSERT_TRUE(Gate().ok());
-  Exported("Reset")();
-  KeepWaitsGated(&gate_);
-  EXPECT_TRUE(gate_.guards());
-  NewWaits();
-  ExpectWaitsForCapture("cuCtxSynchronize");
-}
-
-// It calls ours: if ours called it, neither would end.
-TEST_F(DriverWaitsTest, WhatOthersPutAroundItStaysThere) {
-  Load("frame");
-  ASSERT_TRUE(Gate().ok());
-  Exported("Wrap")();
-  for (int i = 0; i < 2; ++i) {
-    KeepWaitsGated(&gate_);
-    EXPECT_TRUE(gate_.guards());
-    NewWaits();
-    const int before = Exported("WrapperCalls")();
-    ExpectWaitsForCapture("cuCtxSynchronize");
-    EXPECT_EQ(Exported("WrapperCalls")(), before + 1);
-  }
-}
-
-TEST_F(DriverWaitsTest, AGateThatGuardsNothingIsNotKept) {
-  Load("other");
-  EXPECT_FALSE(Gate().ok());
-  KeepWaitsGated(&gate_);
-  EXPECT_FALSE(gate_.guards());
-}
-
 TEST_F(DriverWaitsTest, ALibraryThatIsNotKnownStaysAsItIs) {
   for (const std::string kind : {"other", "shared", "more"}) {
     Load(kind);

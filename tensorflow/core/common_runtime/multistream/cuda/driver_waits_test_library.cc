@@ -29,25 +29,6 @@ __attribute__((visibility("hidden"))) int WaitForAll() {
 }
 __attribute__((visibility("hidden"))) int WaitForOne() { return 8; }
 
-extern int (*place_of_all)();  // below
-__attribute__((visibility("hidden"))) int (*wrapped)() = nullptr;
-__attribute__((visibility("hidden"))) int wrapper_calls = 0;
-__attribute__((visibility("hidden"))) int Wrapper() {
-  ++wrapper_calls;
-  return wrapped();
-}
-
-// What others do to the table.
-int Reset() {
-  place_of_all = &WaitForAll;
-  return 0;
-}
-int Wrap() {
-  wrapped = place_of_all;
-  place_of_all = &Wrapper;
-  return 0;
-}
-int WrapperCalls() { return wrapper_calls; }
 int Waits() { return waits; }
 void SetResult(int result) { result_of_wait = result; }
 void SetAtWait(void (*function)()) { at_wait = function; }
