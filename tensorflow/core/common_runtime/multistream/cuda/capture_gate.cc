@@ -81,22 +81,16 @@ void CaptureGate::Leave(Side side) {
   Admit();
 }
 
-void CaptureGate::Wait(absl::FunctionRef<bool()> wait, absl::Duration longest) {
-  for (const bool again : {false, true}) {
-    if (Enter(kWaits, longest)) {
-      wait();
-      Leave(kWaits);
-      return;
-    }
-    if (PassBy(wait) || again) return;
-  }
+void CaptureGate::Wait(absl::FunctionRef<void()> wait, absl::Duration longest) {
+  if (!Enter(kWaits, longest)) return PassBy(wait);
+  wait();
+  Leave(kWaits);
 }
 
-bool CaptureGate::PassBy(absl::FunctionRef<bool()> wait) {
+void CaptureGate::PassBy(absl::FunctionRef<void()> wait) {
   passed_.fetch_add(1);
-  const bool succeeded = wait();
+  wait();
   passed_and_ended_.fetch_add(1);
-  return succeeded;
 }
 
 int64_t CaptureGate::waiting(Side side) {
