@@ -28,6 +28,13 @@ namespace multistream {
 
 enum class Rule {
   kNone,
+  // util/spinning_locks.h
+  kReadersStandBackForAWriter,
+  kReadersStandBackForTheirOwnLocksWriter,
+  kStandingBackEnds,
+  kWhoSpinsForLongSleepsInTheLock,
+  kOneLooksAtATime,
+  kTheTurnToLookIsGivenOn,
   // stream/sided_locks.h
   kMoversExcludeMovers,
   kMoversExcludeReaders,

@@ -36,7 +36,9 @@ inline int64_t SteadyNanos() {
 }
 
 inline void Pause() {
-#if defined(__x86_64__)
+#if defined(TFMS_SEARCHED)
+  sched_yield();  // one thread runs at a time there
+#elif defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   asm volatile("yield");

@@ -19,7 +19,9 @@ limitations under the License.
 #include <unistd.h>
 
 #include <cerrno>
+#include <limits>
 
+#include "tensorflow/core/common_runtime/multistream/util/rules.h"
 #include "tensorflow/core/common_runtime/multistream/util/spin.h"
 
 namespace tensorflow {
@@ -34,6 +36,7 @@ constexpr int kSpinsLater = 80;
 // Longer than the machine takes a core from a thread for, now and then, while
 // it holds a lock. Shorter, and the waiters' sleep would begin a convoy.
 constexpr int64_t kMostSpinningNanos = 3'000'000;
+constexpr int64_t kForEverNanos = std::numeric_limits<int64_t>::max() / 2;
 
 // The windows in which readers stand back: the first, and those that take a
 // tenth of the time until the next, which comes after twice the time, and at
@@ -127,9 +130,17 @@ class WaitingWriters {
   // Whether a reader of `lock` is to stand back at this moment.
   bool StandBackFor(const void* lock) const {
     // All that a launch pays while nobody waits.
-    if (count_.load(std::memory_order_relaxed) == 0) return false;
+    if (count_.load(std::memory_order_relaxed) == 0 ||
+        !IsKept(Rule::kReadersStandBackForAWriter)) {
+      return false;
+    }
     for (const Place& place : places_) {
-      if (place.lock.load(std::memory_order_acquire) != lock) continue;
+      const void* writers = place.lock.load(std::memory_order_acquire);
+      if (IsKept(Rule::kReadersStandBackForTheirOwnLocksWriter)
+              ? writers != lock
+              : writers == nullptr) {
+        continue;
+      }
       const int64_t waited =
           SteadyNanos() - place.since.load(std::memory_order_relaxed);
       if (ReadersStandBackAfter(waited)) return true;
@@ -184,6 +195,7 @@ bool LooksFree(const pthread_mutex_t*) { return true; }
 }  // namespace
 
 bool ReadersStandBackAfter(int64_t nanos) {
+  if (!IsKept(Rule::kStandingBackEnds)) return true;
   if (nanos < kFirstWindowNanos) return true;
   if (nanos >= kMostBetweenWindowsNanos) {
     return nanos % kMostBetweenWindowsNanos < kMostBetweenWindowsNanos / 10;
@@ -197,8 +209,9 @@ TurnToLook::TurnToLook(const void* mutex, int* looks) {
   std::atomic<const void*>* place = PlaceOf(mutex);
   for (; *looks > 0; --*looks) {
     const void* now = place->load(std::memory_order_relaxed);
-    if (now == nullptr &&
-        place->compare_exchange_strong(now, mutex, std::memory_order_relaxed)) {
+    if (now == nullptr && (place->compare_exchange_strong(
+                               now, mutex, std::memory_order_relaxed) ||
+                           !IsKept(Rule::kOneLooksAtATime))) {
       place_ = place;
       return;
     }
@@ -210,7 +223,9 @@ TurnToLook::TurnToLook(const void* mutex, int* looks) {
 }
 
 TurnToLook::~TurnToLook() {
-  if (place_ != nullptr) place_->store(nullptr, std::memory_order_relaxed);
+  if (place_ != nullptr && IsKept(Rule::kTheTurnToLookIsGivenOn)) {
+    place_->store(nullptr, std::memory_order_relaxed);
+  }
 }
 
 void ShowLockWaitsOfThisThread(LockWaits* waits) { ShownHere() = waits; }
@@ -232,7 +247,12 @@ int SpinningLock(pthread_mutex_t* mutex) {
     const TurnToLook turn(mutex, &looks);
     if (Spin(looks, try_lock)) return result;
   }
-  if (YieldUntil(kMostSpinningNanos, kSpinsLater, try_lock)) return result;
+  if (YieldUntil(IsKept(Rule::kWhoSpinsForLongSleepsInTheLock)
+                     ? kMostSpinningNanos
+                     : kForEverNanos,
+                 kSpinsLater, try_lock)) {
+    return result;
+  }
   return pthread_mutex_lock(mutex);
 }
 

@@ -16,7 +16,7 @@ limitations under the License.
 // Which interleavings of a few threads break a protocol? The scheduler runs a
 // program of threads again and again, each time with another interleaving, one
 // thread at a time. `bazel test --config=search` compiles the runtime with
-// seam.h, which puts every mutex, condition, notification, atomic, clock and
+// seam.h, which puts every lock, condition, notification, atomic, clock and
 // yield of namespace multistream into the scheduler's hands: before each such
 // operation the scheduler decides which thread goes on.
 //

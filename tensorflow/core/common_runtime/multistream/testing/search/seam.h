@@ -23,9 +23,11 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_SEAM_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_SEAM_H_
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
@@ -73,6 +75,8 @@ class LockState {
   }
   void Unlock() { writer_ = false; }
   void UnlockShared() { --readers_; }
+  // Of one side or the other.
+  void UnlockEither() { writer_ ? Unlock() : UnlockShared(); }
   bool IsLocked() const { return writer_ || readers_ > 0; }
   const Shared& shared() const { return shared_; }
 
@@ -98,7 +102,7 @@ inline int ClockGetTime(timespec* now) {
   return 0;
 }
 
-// Of a lock of TensorFlow's, by its address.
+// Of a lock of TensorFlow's or of the C library's, by its address.
 LockState& StateOf(const void* mutex);
 
 }  // namespace search
@@ -269,9 +273,10 @@ class atomic {
     return ::std::exchange(value_, value);
   }
   bool compare_exchange_strong(T& expected, T value,
-                               memory_order order = memory_order_seq_cst,
+                               memory_order = memory_order_seq_cst,
                                memory_order = memory_order_seq_cst, TFMS_HERE) {
-    Touch("compares", order, place);
+    // One of any order: who has compared decides by it.
+    search::Touch(shared_, "compares", place);
     if (value_ == expected) {
       value_ = value;
       return true;
@@ -363,6 +368,54 @@ class ABSL_SCOPED_LOCKABLE SharedVariableLock {
 
 using mutex_lock = search::VariableLock;
 using tf_shared_lock = search::SharedVariableLock;
+
+// Locks of the C library. Objects, as for functions the compiler would look for
+// the library's, too. As there, readers come in while a writer waits; and a
+// mutex, which is no recursive one, has its word set while it is locked.
+inline constexpr struct {
+  int operator()(pthread_mutex_t* mutex, TFMS_HERE) const {
+    search::StateOf(mutex).Lock(place);
+    mutex->__data.__lock = 1;
+    return 0;
+  }
+} pthread_mutex_lock;
+inline constexpr struct {
+  int operator()(pthread_mutex_t* mutex, TFMS_HERE) const {
+    if (!search::StateOf(mutex).TryLock(place)) return EBUSY;
+    mutex->__data.__lock = 1;
+    return 0;
+  }
+} pthread_mutex_trylock;
+inline constexpr struct {
+  int operator()(pthread_mutex_t* mutex) const {
+    mutex->__data.__lock = 0;
+    search::StateOf(mutex).Unlock();
+    return 0;
+  }
+} pthread_mutex_unlock;
+inline constexpr struct {
+  int operator()(pthread_rwlock_t* lock, TFMS_HERE) const {
+    search::StateOf(lock).LockShared(place);
+    return 0;
+  }
+} pthread_rwlock_rdlock;
+inline constexpr struct {
+  int operator()(pthread_rwlock_t* lock, TFMS_HERE) const {
+    search::StateOf(lock).Lock(place);
+    return 0;
+  }
+} pthread_rwlock_wrlock;
+inline constexpr struct {
+  int operator()(pthread_rwlock_t* lock, TFMS_HERE) const {
+    return search::StateOf(lock).TryLock(place) ? 0 : EBUSY;
+  }
+} pthread_rwlock_trywrlock;
+inline constexpr struct {
+  int operator()(pthread_rwlock_t* lock) const {
+    search::StateOf(lock).UnlockEither();
+    return 0;
+  }
+} pthread_rwlock_unlock;
 
 // As util/spin.h calls them.
 inline int sched_yield(TFMS_HERE) {
