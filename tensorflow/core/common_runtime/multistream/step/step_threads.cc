@@ -25,6 +25,7 @@ limitations under the License.
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tensorflow/core/common_runtime/multistream/step/stock_threads.h"
+#include "tensorflow/core/common_runtime/multistream/util/rules.h"
 #include "tensorflow/core/common_runtime/multistream/util/spin.h"
 #include "tensorflow/core/common_runtime/multistream/util/spinning_locks.h"
 #include "tensorflow/core/platform/cpu_info.h"
@@ -47,6 +48,16 @@ constexpr int64_t kMuchTooLongNanos = 1'000'000'000;
 constexpr int kHardlyUsed = 8;
 
 thread_local const StepThreads* of_this_thread = nullptr;
+
+std::unique_ptr<Thread> NewThread(std::function<void()> body) {
+  constexpr char kName[] = "tf_multistream";
+#if defined(TFMS_SEARCHED)
+  return search::NewThread(kName, std::move(body));
+#else
+  return std::unique_ptr<Thread>(
+      Env::Default()->StartThread(ThreadOptions(), kName, std::move(body)));
+#endif
+}
 
 // `group`'s step waits, or has waited, for `nanos`: for a lock of the driver,
 // or for a thread.
@@ -82,8 +93,7 @@ StepThreads::StepThreads(int count, int most_looking, int most_of_group,
       blocked_(blocked) {
   absl::MutexLock lock(&mu_);
   for (int i = 0; i < count; ++i) StartThread();
-  watcher_.reset(Env::Default()->StartThread(ThreadOptions(), "tf_multistream",
-                                             [this] { Watch(); }));
+  watcher_ = NewThread([this] { Watch(); });
 }
 
 StepThreads::~StepThreads() {
@@ -101,8 +111,7 @@ StepThreads::~StepThreads() {
 void StepThreads::StartThread() {
   Running* running = &running_.emplace_back();
   ++active_;
-  threads_.emplace_back(Env::Default()->StartThread(
-      ThreadOptions(), "tf_multistream", [this, running] { Run(running); }));
+  threads_.push_back(NewThread([this, running] { Run(running); }));
 }
 
 StepThreads* StepThreads::Get(bool node_level) {
@@ -124,7 +133,8 @@ void StepThreads::Schedule(StreamGroup* group, Closure closure,
   Scheduled scheduled{group, group == nullptr ? 0 : SteadyNanos(),
                       std::move(closure)};
   absl::MutexLock lock(&mu_);
-  if (watcher_sleeps_) watch_.Signal();
+  const bool wakes_watcher = IsKept(Rule::kWhoSchedulesWakesTheWatcher);
+  if (watcher_sleeps_ && wakes_watcher) watch_.Signal();
   Lane* lane = nullptr;
   if (group != nullptr && is_only_group &&
       // With fewer threads no group can have too many.
@@ -135,12 +145,12 @@ void StepThreads::Schedule(StreamGroup* group, Closure closure,
   }
   if (lane != nullptr && lane->admitted >= most_of_group_) {
     lane->parked.push_back(std::move(scheduled));
-    if (parked_++ == 0 && !watcher_looks_) watch_.Signal();
+    if (parked_++ == 0 && !watcher_looks_ && wakes_watcher) watch_.Signal();
     return;
   }
   Admit(lane, std::move(scheduled));
   WakeSleeper();
-  if (!watcher_looks_ && IsShort()) watch_.Signal();
+  if (!watcher_looks_ && IsShort() && wakes_watcher) watch_.Signal();
 }
 
 void StepThreads::Admit(Lane* lane, Scheduled scheduled) {
@@ -157,7 +167,7 @@ void StepThreads::Leave(Lane* lane) {
   lane->parked.pop_front();
   --parked_;
   Admit(lane, std::move(next));
-  if (Ended()) {
+  if (Ended() && IsKept(Rule::kWhoAdmitsTheLastTellsOfTheEnd)) {
     scheduled_.SignalAll();
     rested_.SignalAll();
     watch_.Signal();
@@ -307,8 +317,12 @@ void StepThreads::Watch() {
     const absl::Time now = absl::Now();
     if (std::exchange(begun_at_look, begun_) != begun_) begun_at = now;
     const bool stands_still = now - begun_at > kStandsStill * blocked_;
-    if (parked_ > 0) LetInWhereBlocked();
-    if (IsShort()) ReplaceBlocked(stands_still);
+    if (parked_ > 0 && IsKept(Rule::kWhoIsBlockedDoesNotCountForItsGroup)) {
+      LetInWhereBlocked();
+    }
+    if (IsShort() && IsKept(Rule::kWhoIsBlockedIsReplaced)) {
+      ReplaceBlocked(stands_still);
+    }
     if (now >= next_look) {
       NoteWaits();
       ReplaceFewer(stands_still);

@@ -58,6 +58,11 @@ enum class Rule {
   // step/holds.h
   kHeldByOneUntilEnqueued,
   kHeldUntilCompleted,
+  // step/step_threads.h
+  kWhoSchedulesWakesTheWatcher,
+  kWhoIsBlockedIsReplaced,
+  kWhoIsBlockedDoesNotCountForItsGroup,
+  kWhoAdmitsTheLastTellsOfTheEnd,
   // executor/variable_home.h
   kHomeKnowsItsOwnBuffer,
   kHomeIsFreeWhenItIsWrittenTo,

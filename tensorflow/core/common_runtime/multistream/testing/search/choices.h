@@ -52,7 +52,8 @@ struct Task {
   bool has_ended = false;
   bool yields = false;  // lets others go on first
   int64_t last_turn = 0;
-  int64_t made = 0;  // Shared objects
+  int64_t made = 0;        // Shared objects
+  int64_t operations = 0;  // so far
   int64_t priority = 0;
   // Where it is.
   const char* operation = "begins";

@@ -96,6 +96,7 @@ class Execution : public Program {
       tasks_[i]->id = static_cast<int>(i);
       AllWorkers()->Start(tasks_[i].get());
     }
+    is_running_ = true;
     GiveTurn(/*from=*/nullptr);
     Wait(&over_);
     is_over_ = true;
@@ -161,6 +162,12 @@ class Execution : public Program {
   }
 
   int64_t operations() const { return operations_; }
+  int64_t operations_of(int task) const { return tasks_[task]->operations; }
+
+  // While it runs, too.
+  Task* NewThread(std::string name, std::function<void()> body) {
+    return Add(std::move(name), std::move(body), /*is_daemon=*/false);
+  }
 
   // On standard error; not much may work any more.
   void Report(const char* what) {
@@ -199,17 +206,24 @@ class Execution : public Program {
   }
 
  private:
-  void Add(std::string name, std::function<void()> body, bool is_daemon) {
+  Task* Add(std::string name, std::function<void()> body, bool is_daemon) {
     auto task = std::make_unique<Task>();
     task->name = std::move(name);
     task->body = std::move(body);
     task->is_daemon = is_daemon;
     sem_init(&task->turn, 0, 0);
     tasks_.push_back(std::move(task));
+    Task* added = tasks_.back().get();
+    if (is_running_) {
+      added->id = static_cast<int>(tasks_.size()) - 1;
+      AllWorkers()->Start(added);
+    }
+    return added;
   }
 
   void Count() {
     clock_ += 1000;
+    ++this_task->operations;
     if (++operations_ > limits_.operations) {
       Found(
           "an execution does not end: threads wait for each other, and each "
@@ -310,6 +324,7 @@ class Execution : public Program {
   int64_t operations_ = 0;
   int64_t turns_ = 0;
   int64_t clock_ = 0;
+  bool is_running_ = false;
   bool is_over_ = false;
   sem_t over_;
 };
@@ -460,6 +475,17 @@ int64_t Clock() { return execution == nullptr ? 0 : execution->clock(); }
 
 void Sleep(int64_t nanos, Place place) {
   if (this_task != nullptr) execution->Sleep(nanos, place);
+}
+
+int ThisTask() { return this_task == nullptr ? 0 : this_task->id; }
+
+int64_t ClockOf(int task) { return 1000 * execution->operations_of(task); }
+
+::std::unique_ptr<::tensorflow::Thread> NewThread(
+    ::std::string name, ::std::function<void()> body) {
+  if (execution == nullptr) Found("a thread is started outside of a program");
+  return ::std::make_unique<StartedThread>(
+      execution->NewThread(::std::move(name), ::std::move(body)));
 }
 
 LockState& StateOf(const void* mutex) {

@@ -136,6 +136,9 @@ bool BlockUntil(const Shared& object, const std::function<bool()>& ready,
 void Yield(Place place);
 // Nanoseconds since the execution began: a microsecond an operation.
 int64_t Clock();
+// The calling thread, and what a thread's own operations have taken.
+int ThisTask();
+int64_t ClockOf(int task);
 void Sleep(int64_t nanos, Place place);
 
 }  // namespace search

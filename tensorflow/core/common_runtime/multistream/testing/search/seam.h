@@ -33,6 +33,8 @@ limitations under the License.
 #include <ctime>
 #include <deque>
 #include <functional>
+#include <memory>
+#include <string>
 #include <thread>
 
 #include "absl/base/const_init.h"
@@ -42,6 +44,7 @@ limitations under the License.
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
+#include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/mutex.h"
 
 // util/rules.h: each rule may be broken.
@@ -56,6 +59,9 @@ limitations under the License.
 namespace tensorflow {
 namespace multistream {
 namespace search {
+
+// Clocks of single threads: so many, and the number of the thread.
+constexpr clockid_t kFirstTaskClock = 1000;
 
 // Whether one that writes, or several that read, have it.
 class LockState {
@@ -95,12 +101,19 @@ class LockState {
   int readers_ = 0;
 };
 
-inline int ClockGetTime(timespec* now) {
-  const int64_t nanos = Clock();
+// Of the clock that pthread_getcpuclockid gives below, or of all.
+inline int ClockGetTime(clockid_t clock, timespec* now) {
+  const int64_t nanos =
+      clock >= kFirstTaskClock ? ClockOf(clock - kFirstTaskClock) : Clock();
   now->tv_sec = nanos / 1'000'000'000;
   now->tv_nsec = nanos % 1'000'000'000;
   return 0;
 }
+
+// A thread that the runtime starts, before the program runs or while it does.
+// Who deletes it waits for its end.
+::std::unique_ptr<::tensorflow::Thread> NewThread(std::string name,
+                                                  ::std::function<void()> body);
 
 // Of a lock of TensorFlow's or of the C library's, by its address.
 LockState& StateOf(const void* mutex);
@@ -369,9 +382,16 @@ class ABSL_SCOPED_LOCKABLE SharedVariableLock {
 using mutex_lock = search::VariableLock;
 using tf_shared_lock = search::SharedVariableLock;
 
-// Locks of the C library. Objects, as for functions the compiler would look for
-// the library's, too. As there, readers come in while a writer waits; and a
-// mutex, which is no recursive one, has its word set while it is locked.
+// Threads and locks of the C library. Objects, as for functions the compiler
+// would look for the library's, too. As there, readers come in while a writer
+// waits; and a mutex, which is no recursive one, has its word set while it is
+// locked.
+inline constexpr struct {
+  int operator()(pthread_t, clockid_t* clock) const {
+    *clock = search::kFirstTaskClock + search::ThisTask();
+    return 0;
+  }
+} pthread_getcpuclockid;
 inline constexpr struct {
   int operator()(pthread_mutex_t* mutex, TFMS_HERE) const {
     search::StateOf(mutex).Lock(place);
@@ -424,7 +444,7 @@ inline int sched_yield(TFMS_HERE) {
 }
 // Its argument's type makes the compiler look for the C library's, too.
 #define clock_gettime(clock, now) \
-  ::tensorflow::multistream::search::ClockGetTime(now)
+  ::tensorflow::multistream::search::ClockGetTime(clock, now)
 
 }  // namespace multistream
 }  // namespace tensorflow

@@ -27,6 +27,8 @@ limitations under the License.
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/testing/search/choices.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
+#include "tensorflow/core/platform/env.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -80,6 +82,24 @@ class Workers {
   void (*const run_)(Task*);
   std::vector<std::unique_ptr<Worker>> idle_, busy_;
   pid_t process_ = getpid();
+};
+
+// As seam.h's NewThread gives it.
+class StartedThread : public ::tensorflow::Thread {
+ public:
+  explicit StartedThread(const Task* task) : task_(task) {}
+  ~StartedThread() override {
+    if (!IsSearched()) {
+      Found("a thread that the runtime has started is left at the end");
+    }
+    search::BlockUntil(
+        ended_, [this] { return task_->has_ended; },
+        "waits for the end of a thread", TFMS_SEARCH_HERE);
+  }
+
+ private:
+  const Shared ended_;
+  const Task* const task_;
 };
 
 }  // namespace search

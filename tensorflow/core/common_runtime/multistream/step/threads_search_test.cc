@@ -1,0 +1,182 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+// Interleavings of the threads that run steps: each closure runs, also where
+// all threads are blocked in closures that wait for it.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "tensorflow/core/common_runtime/multistream/step/step_threads.h"
+#include "tensorflow/core/common_runtime/multistream/step/stock_threads.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/expect_finds.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/late_streams.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+using search::Body;
+using search::Expect;
+using search::LateStreamGroup;
+using search::Limits;
+using search::Program;
+using search::SearchAll;
+using search::SearchAtRandom;
+
+Limits Of(int deviations, double seconds) {
+  Limits limits;
+  limits.deviations = deviations;
+  limits.seconds = seconds;
+  return limits;
+}
+
+struct Pool {
+  int threads = 2;
+  int looking = 0;
+  int of_group = 2;
+};
+
+class World {
+ public:
+  // `stock`: how many threads it may have.
+  World(const Pool& pool, int stock)
+      : stock_(stock),
+        threads_(std::make_unique<StepThreads>(pool.threads, pool.looking,
+                                               pool.of_group)) {}
+
+  void Schedule(std::function<void()> closure) {
+    ++scheduled_;
+    threads_->Schedule(&group_, [this, closure = std::move(closure)] {
+      closure();
+      search::Touch(here_, "has run", TFMS_SEARCH_HERE);
+      ++run_;
+    });
+  }
+  // One that schedules another one, and waits for it, as one of Python does
+  // that calls a function.
+  void ScheduleCall() {
+    Schedule([this] {
+      auto called = std::make_shared<absl::Notification>();
+      Schedule([called] { called->Notify(); });
+      called->WaitForNotification();
+    });
+  }
+  void AwaitAll() {
+    search::BlockUntil(
+        here_, [this] { return run_ == scheduled_; }, "waits for all",
+        TFMS_SEARCH_HERE);
+  }
+  // By a thread of the program: the pool's end, too.
+  void End() { threads_ = nullptr; }
+  void ExpectAll() const {
+    Expect(run_ == scheduled_,
+           absl::StrCat(run_, " of ", scheduled_, " closures have run"));
+  }
+
+ private:
+  const StockThreads stock_;
+  LateStreamGroup group_{0};
+  const search::Shared here_;
+  int scheduled_ = 0;
+  int run_ = 0;
+  std::unique_ptr<StepThreads> threads_;
+};
+
+Body Plain(Pool pool, int closures) {
+  return [=](Program* program) {
+    auto world = std::make_shared<World>(pool, 0);
+    program->Thread("schedules", [=] {
+      for (int i = 0; i < closures; ++i) world->Schedule([] {});
+      world->End();
+    });
+    program->Run();
+    world->ExpectAll();
+  };
+}
+
+// So many block at once.
+Body Calls(Pool pool, int calls) {
+  return [=](Program* program) {
+    auto world = std::make_shared<World>(pool, pool.threads + calls);
+    program->Thread("schedules", [=] {
+      for (int i = 0; i < calls; ++i) world->ScheduleCall();
+      world->AwaitAll();
+      world->End();
+    });
+    program->Run();
+    world->ExpectAll();
+  };
+}
+
+// Then time passes, so that nobody is replaced any longer, and others come.
+Body CallsAndOthers(Pool pool, int calls) {
+  return [=](Program* program) {
+    auto world = std::make_shared<World>(pool, pool.threads + calls);
+    program->Thread("schedules", [=] {
+      absl::Mutex mu;
+      absl::CondVar never;
+      for (int i = 0; i < calls; ++i) world->ScheduleCall();
+      world->AwaitAll();
+      for (int i = 0; i < 3; ++i) {
+        absl::SleepFor(absl::Seconds(2));
+        absl::MutexLock lock(&mu);
+        never.WaitWithTimeout(&mu, absl::Seconds(2));
+      }
+      for (int i = 0; i < 3; ++i) world->Schedule([] {});
+      world->AwaitAll();
+      world->End();
+    });
+    program->Run();
+    world->ExpectAll();
+  };
+}
+
+TEST(ThreadsSearchTest, EachClosureRunsBeforeTheEnd) {
+  SearchAll(Plain({1, 0, 1}, 2), Of(2, 0.5));
+  SearchAll(Plain({2, 1, 2}, 3), Of(1, 0.5));
+  SearchAtRandom(Plain({2, 0, 1}, 4), Of(0, 0.5));
+}
+
+TEST(ThreadsSearchTest, BlockedClosuresLetOthersRun) {
+  SearchAll(Calls({1, 0, 1}, 1), Of(1, 0.5));
+  SearchAtRandom(Calls({2, 0, 2}, 3), Of(0, 1));
+  SearchAtRandom(Calls({2, 0, 1}, 3), Of(0, 0.5));
+  SearchAtRandom(CallsAndOthers({2, 0, 2}, 2), Of(0, 1));
+}
+
+const char* const kStandsStill = "does not end|all threads are blocked";
+
+TEST(ThreadsSearchTest, ClosuresThatFindNoThreadAreFound) {
+  EXPECT_FINDS(Rule::kWhoIsBlockedIsReplaced,
+               SearchAtRandom(Calls({2, 0, 2}, 3)), kStandsStill);
+  EXPECT_FINDS(Rule::kWhoIsBlockedDoesNotCountForItsGroup,
+               SearchAtRandom(Calls({2, 0, 1}, 3)), kStandsStill);
+  EXPECT_FINDS(Rule::kWhoSchedulesWakesTheWatcher,
+               SearchAtRandom(Calls({2, 0, 2}, 3)), kStandsStill);
+  EXPECT_FINDS(Rule::kWhoAdmitsTheLastTellsOfTheEnd,
+               SearchAtRandom(Plain({2, 0, 1}, 4)), kStandsStill);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow
