@@ -19,6 +19,7 @@ limitations under the License.
 #include <utility>
 
 #include "absl/time/time.h"
+#include "tensorflow/core/common_runtime/multistream/util/rules.h"
 #include "tensorflow/core/common_runtime/multistream/util/spin.h"
 
 namespace tensorflow {
@@ -87,6 +88,7 @@ void PythonTurns::Leave() {
     absl::MutexLock lock(&mu_);
     if (turn_ != left) return;  // it was lost
     if (lost_ > 0 && --lost_ == 0) off_ = limits_.off.count();
+    if (!IsKept(Rule::kWhoLeavesEndsItsTurn)) return;
     holds_since_.store(kNobody, std::memory_order_relaxed);
     if (BeginPause()) return;
     if (Waiter* next = FirstThatLooks()) {
@@ -111,7 +113,8 @@ bool PythonTurns::IsFree() const {
   if (since == kAsks) return false;
   const int64_t now = SteadyNanos();
   return since == kNobody ? now >= pause_until_.load(std::memory_order_relaxed)
-                          : now - since > limits_.turn.count();
+                          : now - since > limits_.turn.count() &&
+                                IsKept(Rule::kWhoHasTheTurnLongLosesIt);
 }
 
 bool PythonTurns::TakeIfFree(Waiter* waiter) {
@@ -119,7 +122,7 @@ bool PythonTurns::TakeIfFree(Waiter* waiter) {
   {
     absl::MutexLock lock(&mu_);
     if (waiter->turn.load(std::memory_order_relaxed) != 0) return true;
-    if (!IsFree() || IsOff()) return false;
+    if ((!IsFree() || IsOff()) && IsKept(Rule::kOneHasTheTurn)) return false;
     if (holds_since_.load(std::memory_order_relaxed) != kNobody) CountLost();
     called = Remove(waiter);
     waiter->turn.store(Begin(), std::memory_order_relaxed);
@@ -154,6 +157,7 @@ std::vector<PythonTurns::Waiter*> PythonTurns::Remove(Waiter* waiter) {
 }
 
 void PythonTurns::Wake(const std::vector<Waiter*>& called) {
+  if (!IsKept(Rule::kWhoGoesCallsTheNext)) return;
   for (Waiter* waiter : called) waiter->wakes.Notify();
 }
 

@@ -63,6 +63,11 @@ enum class Rule {
   kWhoIsBlockedIsReplaced,
   kWhoIsBlockedDoesNotCountForItsGroup,
   kWhoAdmitsTheLastTellsOfTheEnd,
+  // serving/python_turns.h
+  kOneHasTheTurn,
+  kWhoHasTheTurnLongLosesIt,
+  kWhoGoesCallsTheNext,
+  kWhoLeavesEndsItsTurn,
   // executor/variable_home.h
   kHomeKnowsItsOwnBuffer,
   kHomeIsFreeWhenItIsWrittenTo,

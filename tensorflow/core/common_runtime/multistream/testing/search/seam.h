@@ -246,6 +246,12 @@ class Notification {
       search::Found("nobody is left to notify");
     }
   }
+  // False if the time has passed.
+  bool WaitForNotificationWithTimeout(Duration, TFMS_HERE) const {
+    return search::BlockUntil(
+        shared_, [this] { return notified_; }, "waits", place,
+        /*may_time_out=*/true);
+  }
 
  private:
   search::Shared shared_;
