@@ -18,6 +18,7 @@ limitations under the License.
 #include <algorithm>
 
 #include "absl/time/clock.h"
+#include "tensorflow/core/common_runtime/multistream/util/rules.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -28,7 +29,11 @@ thread_local int captures_on_this_thread = 0;
 }  // namespace
 
 bool CaptureGate::MayEnter(Side side, const Request* request) const {
-  if (inside_[side == kCaptures ? kWaits : kCaptures] > 0) return false;
+  if (inside_[side == kCaptures ? kWaits : kCaptures] > 0 &&
+      IsKept(Rule::kCapturesExcludeWaits)) {
+    return false;
+  }
+  if (!IsKept(Rule::kNoSideOvertakesTheOther)) return true;
   for (const Request* earlier : waiting_) {
     if (earlier == request) break;
     if (earlier->side != side) return false;
@@ -64,21 +69,23 @@ bool CaptureGate::Enter(Side side, absl::Duration longest) {
   while (!request.admitted) {
     const int64_t before = progress();
     const absl::Time until =
-        side == kWaits ? std::min(end, absl::Now() + longest_still_) : end;
+        side == kWaits && IsKept(Rule::kWaitsEndWhereNoCaptureGetsOn)
+            ? std::min(end, absl::Now() + longest_still_)
+            : end;
     if (!request.changed.WaitWithDeadline(&mu_, until)) continue;
     if (until == end || progress() == before) break;
   }
   if (request.admitted) return true;
   waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &request));
   // It may have been what kept others out.
-  Admit();
+  if (IsKept(Rule::kWhoGivesUpAdmits)) Admit();
   return false;
 }
 
 void CaptureGate::Leave(Side side) {
   absl::MutexLock lock(&mu_);
   --inside_[side];
-  Admit();
+  if (IsKept(Rule::kWhoLeavesAdmits)) Admit();
 }
 
 void CaptureGate::Wait(absl::FunctionRef<void()> wait, absl::Duration longest) {
@@ -88,8 +95,10 @@ void CaptureGate::Wait(absl::FunctionRef<void()> wait, absl::Duration longest) {
 }
 
 void CaptureGate::PassBy(absl::FunctionRef<void()> wait) {
-  passed_.fetch_add(1);
+  const bool counts_before = IsKept(Rule::kWhoPassesByIsCountedBefore);
+  if (counts_before) passed_.fetch_add(1);
   wait();
+  if (!counts_before) passed_.fetch_add(1);
   passed_and_ended_.fetch_add(1);
 }
 

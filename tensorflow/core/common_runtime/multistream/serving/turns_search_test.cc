@@ -41,7 +41,7 @@ using search::Program;
 using search::SearchAll;
 using search::SearchAtRandom;
 
-search::Limits Of(int deviations, double seconds) {
+search::Limits Of(int deviations, double seconds = 20) {
   search::Limits limits;
   limits.deviations = deviations;
   limits.seconds = seconds;
@@ -162,14 +162,14 @@ PythonTurns::Limits Hasty() {
 }
 
 TEST(TurnsSearchTest, OneAtATimeHasTheTurn) {
-  SearchAll(Calls(Patient(), 2, 2), Of(2, 0.5));
-  SearchAll(Calls(Patient(), 3, 1), Of(2, 0.5));
+  EXPECT_TRUE(SearchAll(Calls(Patient(), 2, 2), Of(2)).all);
+  EXPECT_TRUE(SearchAll(Calls(Patient(), 3, 1), Of(2)).all);
   SearchAtRandom(Calls(Patient(), 3, 2), Of(0, 0.5));
   SearchAtRandom(Calls(Pausing(), 3, 2), Of(0, 0.5));
 }
 
 TEST(TurnsSearchTest, NobodyWaitsForEver) {
-  SearchAll(OneThatKeepsItsTurn(1), Of(2, 0.3));
+  EXPECT_TRUE(SearchAll(OneThatKeepsItsTurn(1), Of(2)).all);
   SearchAtRandom(OneThatKeepsItsTurn(2), Of(0, 0.5));
   SearchAtRandom(Calls(Hasty(), 3, 3), Of(0, 1));
 }

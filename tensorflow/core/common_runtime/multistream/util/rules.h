@@ -68,6 +68,13 @@ enum class Rule {
   kWhoHasTheTurnLongLosesIt,
   kWhoGoesCallsTheNext,
   kWhoLeavesEndsItsTurn,
+  // cuda/capture_gate.h
+  kCapturesExcludeWaits,
+  kNoSideOvertakesTheOther,
+  kWhoLeavesAdmits,
+  kWhoGivesUpAdmits,
+  kWaitsEndWhereNoCaptureGetsOn,
+  kWhoPassesByIsCountedBefore,
   // executor/variable_home.h
   kHomeKnowsItsOwnBuffer,
   kHomeIsFreeWhenItIsWrittenTo,

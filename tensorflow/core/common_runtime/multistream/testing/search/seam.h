@@ -184,11 +184,11 @@ class CondVar {
  public:
   void Wait(Mutex* mu, TFMS_HERE) { WaitFor(mu, false, place); }
   // True if the time has passed.
-  bool WaitWithTimeout(Mutex* mu, Duration, TFMS_HERE) {
-    return WaitFor(mu, true, place);
+  bool WaitWithTimeout(Mutex* mu, Duration time, TFMS_HERE) {
+    return WaitFor(mu, time != InfiniteDuration(), place);
   }
-  bool WaitWithDeadline(Mutex* mu, Time, TFMS_HERE) {
-    return WaitFor(mu, true, place);
+  bool WaitWithDeadline(Mutex* mu, Time time, TFMS_HERE) {
+    return WaitFor(mu, time != InfiniteFuture(), place);
   }
   void Signal(TFMS_HERE) {
     search::Touch(shared_, "signals", place);

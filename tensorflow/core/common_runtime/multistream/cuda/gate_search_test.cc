@@ -1,0 +1,246 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+// Interleavings of captures and of waits for all of the GPU: none is inside
+// beside the other side, both get in, and no thread is stopped.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/capture_gate.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/expect_finds.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+using search::Body;
+using search::Expect;
+using search::Program;
+using search::SearchAll;
+using search::SearchAtRandom;
+
+constexpr CaptureGate::Side kCaptures = CaptureGate::kCaptures;
+constexpr CaptureGate::Side kWaits = CaptureGate::kWaits;
+constexpr absl::Duration kForever = absl::InfiniteDuration();
+
+search::Limits Of(int deviations, double seconds = 20) {
+  search::Limits limits;
+  limits.deviations = deviations;
+  limits.seconds = seconds;
+  return limits;
+}
+
+// A GPU as CUDA has it: a wait for all of it ends captures, and fails.
+class World {
+ public:
+  explicit World(absl::Duration longest_still = CaptureGate::kLongestStill)
+      : gate_(longest_still) {
+    gate_.set_guards(true);
+  }
+
+  CaptureGate* gate() { return &gate_; }
+  void Touch(const char* what) { search::Touch(here_, what, TFMS_SEARCH_HERE); }
+  template <class Ready>
+  void BlockUntil(Ready ready) {
+    search::BlockUntil(here_, ready, "waits for another", TFMS_SEARCH_HERE);
+  }
+
+  void Capture(absl::Duration longest) {
+    const GatedCapture capture(&gate_, longest);
+    if (!capture.status().ok()) return;
+    Touch("begins a capture");
+    const int ended = ended_;
+    ++capturing_;
+    Touch("launches");
+    capture.NoteProgress();
+    Touch("ends a capture");
+    --capturing_;
+    Expect(ended == ended_ || absl::IsInternal(capture.WhyEnded()),
+           "a capture that another thread has ended is not tried again");
+  }
+  // What CUDA does in a wait for all of the GPU.
+  bool WaitForTheGpu() {
+    Touch("waits for the GPU");
+    if (capturing_ == 0) return true;
+    ++ended_;
+    Touch("has ended a capture");
+    return false;
+  }
+  void Wait(absl::Duration longest) {
+    gate_.Wait(
+        [this] {
+          const bool has_waited = WaitForTheGpu();
+          Expect(has_waited || gate_.passed() > 0,
+                 "a wait that is inside ends a capture");
+          return has_waited;
+        },
+        longest);
+  }
+  void ExpectEmpty() {
+    for (auto side : {kCaptures, kWaits}) {
+      Expect(gate_.waiting(side) == 0, "a waiter is left");
+      Expect(gate_.Enter(side, absl::ZeroDuration()),
+             "a thread is left inside");
+      gate_.Leave(side);
+    }
+  }
+
+ private:
+  CaptureGate gate_;
+  const search::Shared here_;
+  int capturing_ = 0;
+  int ended_ = 0;
+};
+
+Body CapturesAndWaits(int threads, absl::Duration longest_of_capture,
+                      absl::Duration longest_of_wait,
+                      absl::Duration longest_still) {
+  return [=](Program* program) {
+    auto world = std::make_shared<World>(longest_still);
+    for (int i = 0; i < threads; ++i) {
+      program->Thread(absl::StrCat("captures ", i), [=] {
+        world->Capture(longest_of_capture);
+        world->Capture(longest_of_capture);
+      });
+      program->Thread(absl::StrCat("waits ", i),
+                      [=] { world->Wait(longest_of_wait); });
+    }
+    program->Run();
+    world->ExpectEmpty();
+  };
+}
+// Nobody gives up.
+Body Patient(int threads) {
+  return CapturesAndWaits(threads, kForever, kForever, kForever);
+}
+// A wait that goes past the captures.
+Body PassBy(int threads) {
+  return [=](Program* program) {
+    auto world = std::make_shared<World>();
+    for (int i = 0; i < threads; ++i) {
+      program->Thread(absl::StrCat("captures ", i),
+                      [=] { world->Capture(kForever); });
+    }
+    program->Thread("waits", [=] {
+      world->gate()->PassBy([world] { return world->WaitForTheGpu(); });
+    });
+    program->Run();
+    world->ExpectEmpty();
+  };
+}
+
+// There is always a capture, until the wait has been inside.
+void CapturesWithoutEnd(Program* program) {
+  auto world = std::make_shared<World>(kForever);
+  auto has_waited = std::make_shared<bool>(false);
+  for (const char* name : {"captures", "captures, too"}) {
+    program->Thread(name, [=] {
+      while (!*has_waited) {
+        const GatedCapture capture(world->gate(), kForever);
+        std::this_thread::yield();
+      }
+    });
+  }
+  program->Thread("waits", [=] {
+    Expect(world->gate()->Enter(kWaits, kForever), "it has given up");
+    *has_waited = true;
+    world->gate()->Leave(kWaits);
+  });
+  program->Run();
+}
+
+// A capture that needs what a thread has that waits for the GPU.
+void NeededWait(Program* program) {
+  auto world = std::make_shared<World>();
+  auto has_waited = std::make_shared<bool>(false);
+  program->Thread("captures", [=] {
+    const GatedCapture capture(world->gate(), kForever);
+    world->BlockUntil([has_waited] { return *has_waited; });
+  });
+  program->Thread("waits", [=] {
+    world->gate()->Wait([] { return true; }, kForever);
+    world->Touch("has waited");
+    *has_waited = true;
+  });
+  program->Run();
+  world->ExpectEmpty();
+}
+
+// A wait that needs another one, which came after a capture that gives up.
+void WaitsAroundACapture(Program* program) {
+  auto world = std::make_shared<World>(kForever);
+  auto has_waited = std::make_shared<bool>(false);
+  program->Thread("waits", [=] {
+    Expect(world->gate()->Enter(kWaits, kForever), "it has given up");
+    world->BlockUntil([has_waited] { return *has_waited; });
+    world->gate()->Leave(kWaits);
+  });
+  program->Thread("captures",
+                  [=] { world->Capture(CaptureGate::kLongestOfCapture); });
+  program->Thread("is needed", [=] {
+    Expect(world->gate()->Enter(kWaits, kForever), "it has given up");
+    world->gate()->Leave(kWaits);
+    world->Touch("has waited");
+    *has_waited = true;
+  });
+  program->Run();
+  world->ExpectEmpty();
+}
+
+TEST(GateSearchTest, CapturesAndWaitsExcludeEachOther) {
+  EXPECT_TRUE(SearchAll(Patient(1), Of(3)).all);
+  SearchAtRandom(Patient(2), Of(0, 0.5));
+  EXPECT_FINDS(Rule::kCapturesExcludeWaits, SearchAll(Patient(1)),
+               "that is inside ends a capture");
+  EXPECT_FINDS(Rule::kWhoLeavesAdmits, SearchAll(Patient(1)),
+               "all threads are blocked");
+}
+
+TEST(GateSearchTest, ACaptureThatAnotherThreadHasEndedIsTriedAgain) {
+  EXPECT_TRUE(SearchAll(PassBy(1), Of(3)).all);
+  SearchAtRandom(PassBy(2), Of(0, 0.5));
+  EXPECT_FINDS(Rule::kWhoPassesByIsCountedBefore, SearchAll(PassBy(1)),
+               "is not tried again");
+}
+
+TEST(GateSearchTest, BothSidesGetIn) {
+  EXPECT_TRUE(SearchAll(CapturesWithoutEnd, Of(2)).all);
+  EXPECT_FINDS(Rule::kNoSideOvertakesTheOther, SearchAll(CapturesWithoutEnd),
+               "does not end");
+}
+
+TEST(GateSearchTest, NobodyIsStopped) {
+  EXPECT_TRUE(SearchAll(NeededWait, Of(3)).all);
+  EXPECT_TRUE(SearchAll(WaitsAroundACapture, Of(3)).all);
+  SearchAtRandom(
+      CapturesAndWaits(2, CaptureGate::kLongestOfCapture,
+                       CaptureGate::kLongestOfWait, CaptureGate::kLongestStill),
+      Of(0, 0.5));
+  EXPECT_FINDS(Rule::kWaitsEndWhereNoCaptureGetsOn, SearchAll(NeededWait),
+               "all threads are blocked");
+  EXPECT_FINDS(Rule::kWhoGivesUpAdmits, SearchAll(WaitsAroundACapture),
+               "all threads are blocked");
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow
