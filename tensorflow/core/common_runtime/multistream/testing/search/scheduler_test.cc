@@ -238,6 +238,23 @@ TEST(SchedulerTest, ADaemonRunsInsteadOfAThreadOrAfterAllOfThem) {
   EXPECT_EQ(*seen, (std::set<int>{0, 1, 2}));
 }
 
+// Who deletes it waits for its end, and whoever started it goes on meanwhile.
+TEST(SchedulerTest, AThreadMayStartOthers) {
+  auto* seen = new std::set<int>;
+  const Searched searched = SearchAll([seen](Program* program) {
+    auto count = std::make_shared<std::atomic<int>>(0);
+    program->Thread("starts", [=] {
+      auto started = NewThread("is started", [count] { ++*count; });
+      seen->insert(*count);
+      started = nullptr;
+      Expect(*count == 1, "it has not ended");
+    });
+    program->Run();
+  });
+  EXPECT_TRUE(searched.all);
+  EXPECT_EQ(*seen, (std::set<int>{0, 1}));
+}
+
 }  // namespace
 }  // namespace search
 }  // namespace multistream
