@@ -46,6 +46,11 @@ _NEEDS = {
 }
 
 
+# CUDA ends a capture in the global mode for certain calls of any other thread, such as TensorFlow's
+# for memory; and such calls fail meanwhile, which ends a process of stock TensorFlow.
+GLOBAL_CAPTURES = "captures, global"
+
+
 class _NcclId(ctypes.Structure):
     _fields_ = (("internal", ctypes.c_char * 128),)
 
