@@ -154,3 +154,11 @@ def tfms_cc_test(name, srcs = None, size = "small", deps = [], runtime = None, c
       linkopts: not used.
       **kwargs: not used.
     """
+
+def tfms_search_test(name, **kwargs):
+    """A test of --config=search: none here.
+
+    Args:
+      name: of the target.
+      **kwargs: not used.
+    """
