@@ -46,6 +46,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import verdict
 from option_types import whole
 
 HANG_SECONDS = 180
@@ -252,13 +253,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run.run()
         seconds = round(time.monotonic() - began, 1)
     print(json.dumps({"seconds": seconds, **run.report()}), flush=True)
-    for problem in run.problems:
-        print(f"WRONG: {problem}", file=sys.stderr, flush=True)
-    return 1 if run.problems else 0
+    status: int = verdict.status_of(run.problems)
+    return status
 
 
 if __name__ == "__main__":
-    status = main()
-    # Python's own clean-up is not to wait for threads of TensorFlow's.
-    sys.stdout.flush()
-    os._exit(status)
+    verdict.end(main())

@@ -23,7 +23,8 @@ without capture, and each call has to succeed.
 
 Prints a line of JSON for each kind. Needs a GPU; with TF_MULTI_STREAM_EMULATED_GPUS=1 there are no
 such calls, and times mean nothing. With --pass-gate, and TF_MULTI_STREAM_TEST_FAULTS=true, calls
-that wait for all of the GPU end the captures that run, and fail: no result may be wrong then.
+that wait for all of the GPU end the captures that run, and fail: no result may be wrong then. The
+driver itself may crash where such a call meets a capture.
 
 Exit status: 0; 1 if a result is wrong, a call failed or on a GPU nothing was recorded; 2 if the
 command line is not understood.
@@ -33,7 +34,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -41,6 +41,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import verdict
 from client_threads import run_checked
 from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
 from foreign_cuda import GLOBAL_CAPTURES, ForeignCuda
@@ -224,13 +225,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = bench.run(kind, kinds[kind], bind)
         print(json.dumps(found | {"codes": dict(codes)}), flush=True)
         problems += problems_of(found, codes, options.pass_gate)
-    for problem in problems:
-        print(f"WRONG: {problem}", file=sys.stderr)
-    return 1 if problems else 0
+    status: int = verdict.status_of(problems)
+    return status
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    # Python's own clean-up is not to wait for threads of TensorFlow's.
-    os._exit(status)
+    verdict.end(main())

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import statistics
 import sys
@@ -43,6 +42,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import verdict
 from client_threads import run_checked
 from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
 from memory_over_time import Memory
@@ -190,13 +190,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             problems.append(f"captured calls reach {found['ratio']} of the others' throughput")
         if found["grown"]:
             problems.append(found["grown"])
-    for problem in problems:
-        print(f"WRONG: {problem}", file=sys.stderr)
-    return 1 if problems else 0
+    status: int = verdict.status_of(problems)
+    return status
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    # Python's own clean-up is not to wait for threads of TensorFlow's.
-    os._exit(status)
+    verdict.end(main())

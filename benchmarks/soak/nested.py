@@ -19,23 +19,20 @@ Each of them needs a thread that launches the inner call's ops while its own is 
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 import tensorflow as tf
-from models import CASES, GPU, WIDTH, Place, Results, Work, cases_of, matrix, random_of
-from tally import Tally
+from models import GPU, WIDTH, matrix, random_of
+from serving import Serving
 
 
-class NestedCalls(Work):
+class NestedCalls(Serving):
     """A layer, NumPy code that calls a function of another layer, and a third layer."""
 
     name = "nested_calls"
 
-    def __init__(self, place: Place, reference: Results) -> None:
-        super().__init__(place, reference)
-        self.cases = cases_of(place, self.name)
-        draw = random_of(place, self.name)
+    def make(self) -> None:
+        """Makes the functions."""
+        draw = random_of(self.place, self.name)
         with tf.device(GPU):
             first, second, third = (tf.Variable(matrix(draw, WIDTH, WIDTH)) for _ in range(3))
 
@@ -55,16 +52,6 @@ class NestedCalls(Work):
 
         self.function = outer
 
-    def call(self, case: int) -> np.ndarray:
+    def call(self, x: np.ndarray) -> np.ndarray:
         """Calls the outer function."""
-        return np.asarray(self.function(tf.constant(self.cases[case])))
-
-    def results(self) -> Results:
-        """The output for each input."""
-        return {str(case): self.call(case) for case in range(CASES)}
-
-    def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Calls it with an input and compares."""
-        case = draw.randrange(CASES)
-        tally.step()
-        tally.verify(self.call(case), self.reference[str(case)], f"nested calls, input {case}")
+        return np.asarray(self.function(tf.constant(x)))

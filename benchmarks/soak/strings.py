@@ -16,24 +16,22 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 import tensorflow as tf
-from models import CASES, GPU, WIDTH, Place, Results, Work, matrix, random_of
-from tally import Tally
+from models import CASES, GPU, WIDTH, matrix, random_of
+from serving import Serving
 
 WORDS = 200
 
 
-class Strings(Work):
+class Strings(Serving):
     """A static hash table and Keras's StringLookup, rows of an embedding, and a layer."""
 
     name = "strings"
 
-    def __init__(self, place: Place, reference: Results) -> None:
-        super().__init__(place, reference)
-        draw = random_of(place, self.name)
+    def make(self) -> None:
+        """Makes the tables and the model."""
+        draw = random_of(self.place, self.name)
         words = [f"word {i}" for i in range(WORDS)]
         # A fourth of them are in no table.
         self.cases = [
@@ -56,16 +54,6 @@ class Strings(Work):
 
         self.function = model
 
-    def call(self, case: int) -> np.ndarray:
+    def call(self, x: np.ndarray) -> np.ndarray:
         """Calls the model."""
-        return np.asarray(self.function(tf.constant(self.cases[case])))
-
-    def results(self) -> Results:
-        """The output for each input."""
-        return {str(case): self.call(case) for case in range(CASES)}
-
-    def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Calls it with an input and compares."""
-        case = draw.randrange(CASES)
-        tally.step()
-        tally.verify(self.call(case), self.reference[str(case)], f"strings, input {case}")
+        return np.asarray(self.function(tf.constant(x)))
