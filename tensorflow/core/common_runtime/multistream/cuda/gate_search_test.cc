@@ -34,6 +34,7 @@ namespace {
 
 using search::Body;
 using search::Expect;
+using search::Of;
 using search::Program;
 using search::SearchAll;
 using search::SearchAtRandom;
@@ -41,13 +42,6 @@ using search::SearchAtRandom;
 constexpr CaptureGate::Side kCaptures = CaptureGate::kCaptures;
 constexpr CaptureGate::Side kWaits = CaptureGate::kWaits;
 constexpr absl::Duration kForever = absl::InfiniteDuration();
-
-search::Limits Of(int deviations, double seconds = 20) {
-  search::Limits limits;
-  limits.deviations = deviations;
-  limits.seconds = seconds;
-  return limits;
-}
 
 // A GPU as CUDA has it: a wait for all of it ends captures, and fails.
 class World {

@@ -38,11 +38,12 @@ using search::Body;
 using search::Expect;
 using search::LateFunction;
 using search::LateLeader;
-using search::Limits;
+using search::Of;
 using search::Op;
 using search::Program;
 using search::SearchAll;
 using search::SearchAtRandom;
+using search::Seconds;
 
 // A GPU with variables of value 0, and functions.
 class World {
@@ -142,14 +143,6 @@ Body Training(int before, std::vector<Calls> threads,
   };
 }
 
-Limits Of(int deviations, double seconds) {
-  Limits limits;
-  limits.deviations = deviations;
-  limits.seconds = seconds;
-  return limits;
-}
-Limits Seconds(double seconds) { return Of(0, seconds); }
-
 Body TwoShapes(int before) { return Training(before, {{0, 1}, {0, 2}}); }
 // The same shape: the threads launch one recording.
 Body OneShape() { return Training(3, {{0, 1}, {0, 1}}); }
@@ -223,9 +216,7 @@ void KeepsAValue(World* world) {
   LateLeader* leader = world->leader();
   Device* device = leader->group_device(0);
   Var* variable = search::VariableOf(device, 0);
-  ResourceMgr* resources = device->resource_manager();
-  const GpuGroups::StateKey keys[] = {StateKeyOf(
-      resources, resources->default_container(), search::VariableName(0))};
+  const GpuGroups::StateKey keys[] = {search::KeyOf(device, 0)};
   leader->gpu_groups()->BeginRead(leader->stream(0), keys);
   Tensor kept;
   {

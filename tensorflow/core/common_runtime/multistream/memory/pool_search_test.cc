@@ -38,9 +38,9 @@ using search::Expect;
 using search::Halves;
 using search::LateGpu;
 using search::LateStreamGroup;
-using search::Limits;
 using search::Program;
 using search::SearchAtRandom;
+using search::Seconds;
 
 // All that the GPU has. Kept apart from the system's memory, whose addresses
 // differ from run to run.
@@ -125,12 +125,6 @@ Body Groups(int groups, int blocks, std::vector<Uses> threads) {
 
 Body OneBlock() { return Groups(2, 1, {{0, 1, 3}, {1, 1, 3}}); }
 Body TwoBlocks() { return Groups(2, 2, {{0, 1, 1}, {0, 1, 1}, {1, 2, 1}}); }
-
-Limits Seconds(double seconds) {
-  Limits limits;
-  limits.seconds = seconds;
-  return limits;
-}
 
 TEST(PoolSearchTest, GroupsThatTakeEachOthersMemory) {
   SearchAtRandom(OneBlock(), Seconds(1));

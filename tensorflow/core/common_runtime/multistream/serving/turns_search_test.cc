@@ -37,16 +37,10 @@ namespace {
 
 using search::Body;
 using search::Expect;
+using search::Of;
 using search::Program;
 using search::SearchAll;
 using search::SearchAtRandom;
-
-search::Limits Of(int deviations, double seconds = 20) {
-  search::Limits limits;
-  limits.deviations = deviations;
-  limits.seconds = seconds;
-  return limits;
-}
 
 constexpr std::chrono::hours kNever(1);
 

@@ -39,9 +39,9 @@ using search::Expect;
 using search::LateGpu;
 using search::LateMemory;
 using search::LateStreamGroup;
-using search::Limits;
 using search::Program;
 using search::SearchAtRandom;
+using search::Seconds;
 
 struct World {
   LateMemory memory;  // of group 0
@@ -103,12 +103,6 @@ Body TwoOps(bool finished) {
     world->step = nullptr;
     Expect(world->memory.in_use() == 0, "memory is left");
   };
-}
-
-Limits Seconds(double seconds) {
-  Limits limits;
-  limits.seconds = seconds;
-  return limits;
 }
 
 TEST(HoldsSearchTest, MemoryIsKeptUntilTheStreamHasUsedIt) {

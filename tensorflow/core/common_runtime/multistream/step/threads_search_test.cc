@@ -38,17 +38,10 @@ namespace {
 using search::Body;
 using search::Expect;
 using search::LateStreamGroup;
-using search::Limits;
+using search::Of;
 using search::Program;
 using search::SearchAll;
 using search::SearchAtRandom;
-
-Limits Of(int deviations, double seconds = 20) {
-  Limits limits;
-  limits.deviations = deviations;
-  limits.seconds = seconds;
-  return limits;
-}
 
 struct Pool {
   int threads = 2;

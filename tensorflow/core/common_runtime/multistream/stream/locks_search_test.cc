@@ -31,7 +31,6 @@ namespace multistream {
 namespace {
 
 using search::Body;
-using search::Limits;
 using search::Program;
 using search::SearchAll;
 using search::SearchAtRandom;
@@ -129,14 +128,12 @@ Body SeveralKeys() {
 
 TEST(LocksSearchTest, SeveralKeysAtOnce) {
   EXPECT_TRUE(SearchAll(SeveralKeys()).all);
-  Limits limits;
-  limits.seconds = 2;
   SearchAtRandom(
       Visits({{{SidedLocks::kMovers, {0, 1, 2}}, {SidedLocks::kReaders, {1}}},
               {{SidedLocks::kReaders, {2, 1}}, {SidedLocks::kWriters, {0, 0}}},
               {{SidedLocks::kWriters, {1}}, {SidedLocks::kMovers, {2, 0}}},
               {{SidedLocks::kReaders, {0}}, {SidedLocks::kReaders, {0, 2}}}}),
-      limits);
+      search::Seconds(2));
 }
 
 TEST(LocksSearchTest, AWaiterThatNobodyWakesIsFound) {

@@ -39,10 +39,11 @@ using search::Expect;
 using search::Halves;
 using search::LateGpu;
 using search::LateStreamGroup;
-using search::Limits;
+using search::Of;
 using search::Program;
 using search::SearchAll;
 using search::SearchAtRandom;
+using search::Seconds;
 
 // Two variables of a GPU, with what is in memory, and the value of the last
 // write that has been launched.
@@ -131,24 +132,13 @@ void Versions(Program* program) {
   program->Run();
 }
 
-Limits OfSeconds(double seconds) {
-  Limits limits;
-  limits.seconds = seconds;
-  return limits;
-}
-Limits OfDeviations(int deviations) {
-  Limits limits;
-  limits.deviations = deviations;
-  return limits;
-}
-
 TEST(OrderSearchTest, ReadersSeeAllWritesBeforeThemAndNoneAfter) {
-  EXPECT_TRUE(SearchAll(OneVariable, OfDeviations(1)).all);
-  EXPECT_TRUE(SearchAll(TwoVariables, OfDeviations(1)).all);
-  EXPECT_TRUE(SearchAll(Versions, OfDeviations(1)).all);
-  SearchAtRandom(OneVariable, OfSeconds(2));
-  SearchAtRandom(TwoVariables, OfSeconds(2));
-  SearchAtRandom(Versions, OfSeconds(1));
+  EXPECT_TRUE(SearchAll(OneVariable, Of(1)).all);
+  EXPECT_TRUE(SearchAll(TwoVariables, Of(1)).all);
+  EXPECT_TRUE(SearchAll(Versions, Of(1)).all);
+  SearchAtRandom(OneVariable, Seconds(2));
+  SearchAtRandom(TwoVariables, Seconds(2));
+  SearchAtRandom(Versions, Seconds(1));
 }
 
 TEST(OrderSearchTest, EachOrderOfPublicationThatIsBrokenIsFound) {
@@ -178,8 +168,8 @@ void TwoReadersOfOneGroup(Program* program) {
 }
 
 TEST(OrderSearchTest, ReadersOfOneGroup) {
-  EXPECT_TRUE(SearchAll(TwoReadersOfOneGroup, OfDeviations(1)).all);
-  SearchAtRandom(TwoReadersOfOneGroup, OfSeconds(1));
+  EXPECT_TRUE(SearchAll(TwoReadersOfOneGroup, Of(1)).all);
+  SearchAtRandom(TwoReadersOfOneGroup, Seconds(1));
   EXPECT_FINDS(Rule::kSeenIsNotedAfterTheWait,
                SearchAtRandom(TwoReadersOfOneGroup),
                "half changed|were before it");
@@ -223,8 +213,8 @@ void OpsOfARun(Program* program) {
 }
 
 TEST(OrderSearchTest, WaitsThatAreLeftOut) {
-  EXPECT_TRUE(SearchAll(OpsOfARun, OfDeviations(1)).all);
-  SearchAtRandom(OpsOfARun, OfSeconds(2));
+  EXPECT_TRUE(SearchAll(OpsOfARun, Of(1)).all);
+  SearchAtRandom(OpsOfARun, Seconds(2));
   EXPECT_FINDS(Rule::kPositionIsReadBeforeTheEvent, SearchAtRandom(OpsOfARun),
                "a value is read before it is written");
   EXPECT_FINDS(Rule::kKnownAfterTheWait, SearchAtRandom(OpsOfARun),

@@ -35,17 +35,10 @@ namespace multistream {
 namespace {
 
 using search::Expect;
-using search::Limits;
+using search::Of;
 using search::Program;
 using search::SearchAll;
 using search::SearchAtRandom;
-
-Limits Of(int deviations, double seconds = 20) {
-  Limits limits;
-  limits.deviations = deviations;
-  limits.seconds = seconds;
-  return limits;
-}
 
 // What is made at the first use is made before the first search, so that it has
 // the same number in each.

@@ -58,7 +58,6 @@ struct Task {
   // Where it is.
   const char* operation = "begins";
   Place place = {"", 0};
-  int64_t object = 0;
 };
 
 inline void Wait(sem_t* semaphore) {

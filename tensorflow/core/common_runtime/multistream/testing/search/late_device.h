@@ -43,15 +43,8 @@ namespace tensorflow {
 namespace multistream {
 namespace search {
 
-// Where ops enqueue their work: a stream, or a list that is recorded.
-class WorkQueue {
- public:
-  virtual ~WorkQueue() = default;
-  virtual void Enqueue(const char* what, std::function<void()> work) = 0;
-};
-
 // Of a group, or of its recorder. It has no kernels: LateExecutor's ops use it.
-class LateDevice : public Device, public WorkQueue {
+class LateDevice : public Device {
  public:
   LateDevice(LateStreamGroup* stream, Allocator* memory, Allocator* pinned,
              Device* leader)
@@ -78,18 +71,14 @@ class LateDevice : public Device, public WorkQueue {
     Copy(from->data(), to->data(), from->TotalBytes());
     done(absl::OkStatus());
   }
-  void Enqueue(const char* what, std::function<void()> work) override {
+  // On the stream, or in a list that is recorded.
+  virtual void Enqueue(const char* what, std::function<void()> work) {
     stream_->Enqueue(what, std::move(work));
   }
   void Copy(const void* from, void* to, size_t bytes) {
-    const auto part = [=](size_t begin, size_t end) {
-      Enqueue("copies on the device", [=] {
-        std::memcpy(static_cast<char*>(to) + begin,
-                    static_cast<const char*>(from) + begin, end - begin);
-      });
-    };
-    part(0, bytes / 2);
-    part(bytes / 2, bytes);
+    CopyInHalves(from, to, bytes, [&](std::function<void()> work) {
+      Enqueue("copies on the device", std::move(work));
+    });
   }
 
  private:

@@ -72,6 +72,11 @@ inline Var* VariableOf(Device* device, int i) {
   return variable;
 }
 
+inline GpuGroups::StateKey KeyOf(Device* device, int i) {
+  ResourceMgr* resources = device->resource_manager();
+  return StateKeyOf(resources, resources->default_container(), VariableName(i));
+}
+
 // Runs the ops at once, on the thread that calls it.
 class LateExecutor : public Executor {
  public:
@@ -111,10 +116,7 @@ class LateExecutor : public Executor {
   absl::Status RunOp(const Op& op, const Tensor& input,
                      const Rendezvous::ParsedKey& out, const Args& args) {
     Var* variable = VariableOf(device_, op.variable);
-    const GpuGroups::StateKey keys[] = {
-        StateKeyOf(device_->resource_manager(),
-                   device_->resource_manager()->default_container(),
-                   VariableName(op.variable))};
+    const GpuGroups::StateKey keys[] = {KeyOf(device_, op.variable)};
     const int64_t* x = static_cast<const int64_t*>(input.data());
     switch (op.kind) {
       case Op::kAdd:

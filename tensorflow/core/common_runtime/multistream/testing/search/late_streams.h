@@ -44,6 +44,20 @@ namespace search {
 
 class LateStreamGroup;
 
+// Enqueues a copy in two halves, between which others run. `enqueue` is called
+// with the work of each.
+template <class Enqueue>
+void CopyInHalves(const void* from, void* to, size_t bytes, Enqueue enqueue) {
+  const auto part = [&](size_t begin, size_t end) {
+    enqueue([=] {
+      std::memcpy(static_cast<char*>(to) + begin,
+                  static_cast<const char*>(from) + begin, end - begin);
+    });
+  };
+  part(0, bytes / 2);
+  part(bytes / 2, bytes);
+}
+
 // The end of a stream when it was recorded.
 struct LateEvent : public StreamEvent {
   LateStreamGroup* group = nullptr;
@@ -65,7 +79,6 @@ class LateStreamGroup : public StreamGroup {
   void Enqueue(const char* what, std::function<void()> work) {
     Add({what, nullptr, 0, std::move(work)});
   }
-  int64_t enqueued() const { return enqueued_; }
 
   void WaitFor(StreamGroup* other) override {
     auto* late = static_cast<LateStreamGroup*>(other);
@@ -129,17 +142,11 @@ class LateStreamGroup : public StreamGroup {
     std::function<void()> run;
   };
 
-  // In two halves, between which others run.
   absl::Status Copy(const char* what, const void* from, void* to,
                     size_t bytes) {
-    const auto part = [=](size_t begin, size_t end) {
-      Enqueue(what, [=] {
-        std::memcpy(static_cast<char*>(to) + begin,
-                    static_cast<const char*>(from) + begin, end - begin);
-      });
-    };
-    part(0, bytes / 2);
-    part(bytes / 2, bytes);
+    CopyInHalves(from, to, bytes, [&](std::function<void()> work) {
+      Enqueue(what, std::move(work));
+    });
     return absl::OkStatus();
   }
 
@@ -165,6 +172,7 @@ class LateStreamGroup : public StreamGroup {
         TFMS_SEARCH_HERE)) {
       Work work = std::move(work_.front());
       work_.pop_front();
+      Tell(work.what, TFMS_SEARCH_HERE);
       if (work.run) work.run();
       ++done_;
     }

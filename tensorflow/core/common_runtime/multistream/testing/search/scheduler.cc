@@ -15,7 +15,6 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-#include <semaphore.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -24,12 +23,9 @@ limitations under the License.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <memory>
-#include <random>
 #include <set>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -53,7 +49,6 @@ struct Operation {
   int task;
   const char* operation;
   Place place;
-  int64_t object;
 };
 
 thread_local Task* this_task = nullptr;
@@ -125,6 +120,9 @@ class Execution : public Program {
     GiveTurn(task);
     task->ready = nullptr;
     return !is_over_ && !task->timed_out;
+  }
+  void Tell(const char* operation, Place place) {
+    last_.push_back({this_task->id, operation, place});
   }
   void Yield(Place place) {
     Task* task = this_task;
@@ -236,10 +234,9 @@ class Execution : public Program {
     Task* task = this_task;
     task->operation = operation;
     task->place = place;
-    task->object = object.id();
     if (is_over_) return false;
     Count();
-    last_.push_back({task->id, operation, place, object.id()});
+    Tell(operation, place);
     auto [toucher, is_new] = touched_by_.insert({object.id(), task->id});
     if (!is_new && toucher->second != task->id &&
         knowledge_->shared.insert(object.id()).second) {
@@ -465,6 +462,10 @@ void Touch(const Shared& object, const char* operation, Place place) {
 bool BlockUntil(const Shared& object, const std::function<bool()>& ready,
                 const char* operation, Place place, bool may_time_out) {
   return execution->BlockUntil(object, ready, operation, place, may_time_out);
+}
+
+void Tell(const char* operation, Place place) {
+  if (this_task != nullptr) execution->Tell(operation, place);
 }
 
 void Yield(Place place) {

@@ -94,6 +94,17 @@ struct Limits {
   int64_t operations = 20'000;
 };
 
+// Those of a search in CI that has other ones of its own.
+inline Limits Of(int deviations, double seconds = Limits().seconds) {
+  Limits limits;
+  limits.deviations = deviations;
+  limits.seconds = seconds;
+  return limits;
+}
+inline Limits Seconds(double seconds) {
+  return Of(Limits().deviations, seconds);
+}
+
 struct Searched {
   int64_t executions = 0;
   int64_t most_operations = 0;  // of an execution
@@ -132,6 +143,8 @@ void Touch(const Shared& object, const char* operation, Place place);
 // has passed, as it does when no other thread can go on.
 bool BlockUntil(const Shared& object, const std::function<bool()>& ready,
                 const char* operation, Place place, bool may_time_out = false);
+// Only for reports: what the caller does next, with no other thread between.
+void Tell(const char* operation, Place place);
 // Other threads go on first, if any can.
 void Yield(Place place);
 // Nanoseconds since the execution began: a microsecond an operation.
