@@ -88,18 +88,24 @@ void CaptureGate::Leave(Side side) {
   if (IsKept(Rule::kWhoLeavesAdmits)) Admit();
 }
 
-void CaptureGate::Wait(absl::FunctionRef<void()> wait, absl::Duration longest) {
-  if (!Enter(kWaits, longest)) return PassBy(wait);
-  wait();
-  Leave(kWaits);
+void CaptureGate::Wait(absl::FunctionRef<bool()> wait, absl::Duration longest) {
+  for (const bool again : {false, true}) {
+    if (Enter(kWaits, longest)) {
+      wait();
+      Leave(kWaits);
+      return;
+    }
+    if (PassBy(wait) || again) return;
+  }
 }
 
-void CaptureGate::PassBy(absl::FunctionRef<void()> wait) {
+bool CaptureGate::PassBy(absl::FunctionRef<bool()> wait) {
   const bool counts_before = IsKept(Rule::kWhoPassesByIsCountedBefore);
   if (counts_before) passed_.fetch_add(1);
-  wait();
+  const bool succeeded = wait();
   if (!counts_before) passed_.fetch_add(1);
   passed_and_ended_.fetch_add(1);
+  return succeeded;
 }
 
 int64_t CaptureGate::waiting(Side side) {

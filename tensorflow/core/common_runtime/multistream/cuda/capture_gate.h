@@ -89,11 +89,13 @@ class CaptureGate {
     return progress_.load(std::memory_order_relaxed);
   }
 
-  // Calls `wait`, inside unless that takes longer than `longest`.
-  void Wait(absl::FunctionRef<void()> wait,
+  // Calls `wait`, inside unless that takes longer than `longest`; then whatever
+  // is inside, and if it returns false, as a capture was in its way, once more
+  // in the same way.
+  void Wait(absl::FunctionRef<bool()> wait,
             absl::Duration longest = kLongestOfWait);
-  // Calls `wait`, whatever is inside.
-  void PassBy(absl::FunctionRef<void()> wait);
+  // Calls `wait`, whatever is inside. Returns what it does.
+  bool PassBy(absl::FunctionRef<bool()> wait);
   // How many waits have passed by, and how many of them have come to their end.
   int64_t passed() const { return passed_.load(); }
   int64_t passed_and_ended() const { return passed_and_ended_.load(); }

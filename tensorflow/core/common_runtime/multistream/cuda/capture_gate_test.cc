@@ -139,6 +139,7 @@ TEST_F(CaptureGateTest, AWaitIsInside) {
   gate_.Wait([&] {
     ++waits;
     EXPECT_FALSE(gate_.Enter(kCaptures, kNotAtAll));
+    return false;  // a capture of other code's is in its way
   });
   EXPECT_EQ(waits, 1);
   EXPECT_EQ(gate_.passed(), 0);
@@ -148,9 +149,29 @@ TEST_F(CaptureGateTest, AWaitIsInside) {
 TEST_F(CaptureGateTest, AWaitThatIsKeptOutTooLongGoesOn) {
   const GatedCapture capture(&gate_);
   int waits = 0;
-  gate_.Wait([&] { ++waits; }, kNotAtAll);
+  const auto succeeds = [&] { return ++waits > 0; };
+  gate_.Wait(succeeds, kNotAtAll);
   EXPECT_EQ(waits, 1);
   EXPECT_EQ(gate_.passed(), 1);
+}
+
+TEST_F(CaptureGateTest, AWaitThatFailsWithoutBeingInsideIsMadeOnceMore) {
+  std::optional<GatedCapture> capture(&gate_);
+  int waits = 0;
+  const auto fails = [&] { return ++waits < 0; };
+  gate_.Wait(fails, kNotAtAll);
+  EXPECT_EQ(waits, 2);
+  EXPECT_EQ(gate_.passed(), 2);
+  // It has ended the capture, whose thread gives it up.
+  waits = 0;
+  gate_.Wait(
+      [&] {
+        capture.reset();
+        return ++waits > 1;
+      },
+      kNotAtAll);
+  EXPECT_EQ(waits, 2);
+  EXPECT_EQ(gate_.passed(), 3);
 }
 
 // Its thread may want a lock of the thread that waits.
@@ -218,6 +239,7 @@ TEST_F(CaptureGateTest, ThereIsNoCaptureWhileAnotherThreadWaitsForLong) {
     const GatedCapture capture(&gate_, kNotAtAll);
     EXPECT_TRUE(absl::IsDeadlineExceeded(capture.status())) << capture.status();
     EXPECT_FALSE(GatedCapture::IsOnThisThread());
+    return true;
   });
   EXPECT_TRUE(gate_.Enter(kCaptures, kNotAtAll));
 }
@@ -233,14 +255,16 @@ TEST_F(CaptureGateTest, TellsWhetherAnotherThreadMayHaveEndedACapture) {
     return absl::IsInternal(why);
   };
   const auto none = [] {};
-  const auto passes = [this] { gate_.PassBy([] {}); };
+  const auto passes = [this] { gate_.PassBy([] { return true; }); };
   EXPECT_TRUE(of_others(none)) << "the driver's waits do not come to the gate";
   gate_.set_guards(true);
   EXPECT_FALSE(of_others(none));
   EXPECT_TRUE(of_others(passes));
   EXPECT_FALSE(of_others(none)) << "one that has passed by before";
-  gate_.PassBy(
-      [&] { EXPECT_TRUE(of_others(none)) << "one that began before"; });
+  gate_.PassBy([&] {
+    EXPECT_TRUE(of_others(none)) << "one that began before";
+    return true;
+  });
   EXPECT_FALSE(of_others(none));
 }
 

@@ -35,6 +35,9 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
+// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+constexpr int kCaptureInTheWay = 900;
+
 // More arguments than it may have: they are passed on.
 using Function = uintptr_t (*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t,
                                uintptr_t, uintptr_t);
@@ -56,7 +59,10 @@ uintptr_t Gated(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e,
                 uintptr_t f) {
   const Place& it = places[i];
   uintptr_t result = 0;
-  const auto wait = [&] { result = it.stock(a, b, c, d, e, f); };
+  const auto wait = [&] {
+    result = it.stock(a, b, c, d, e, f);
+    return static_cast<int>(result) != kCaptureInTheWay;
+  };
   if (counted_calls != nullptr) ++*counted_calls;
   // A child of fork() has the locks as they were, and no GPU.
   if (counted_calls != nullptr || GatedCapture::IsOnThisThread() ||

@@ -22,6 +22,7 @@ limitations under the License.
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -115,6 +116,21 @@ TEST_F(DriverWaitsTest, NoCaptureBeginsDuringAWait) {
       [] { begins = GatedCapture(gate, absl::ZeroDuration()).status().ok(); });
   EXPECT_EQ(WaitForAll(), 7);
   EXPECT_FALSE(begins);
+}
+
+TEST_F(DriverWaitsTest, AWaitThatACaptureWasInTheWayOfIsMadeOnceMore) {
+  Load("frame");
+  CaptureGate gate(/*longest_still=*/absl::Milliseconds(1));
+  ASSERT_TRUE(GateWaitsOf(library_, &gate).ok());
+  NewWaits();
+  const GatedCapture capture(&gate);
+  for (const auto& [result, waits] : {std::pair(7, 1), {900, 2}}) {
+    Exported<void (*)(int)>("SetResult")(result);
+    std::thread([&, expected = result] {
+      EXPECT_EQ(WaitForAll(), expected);
+    }).join();
+    EXPECT_EQ(NewWaits(), waits);
+  }
 }
 
 TEST_F(DriverWaitsTest, OtherFunctionsAreAsBefore) {

@@ -19,16 +19,18 @@ limitations under the License.
 extern "C" {
 
 __attribute__((visibility("hidden"))) int waits = 0;
+__attribute__((visibility("hidden"))) int result_of_wait = 7;
 __attribute__((visibility("hidden"))) void (*at_wait)() = nullptr;
 
 __attribute__((visibility("hidden"))) int WaitForAll() {
   ++waits;
   if (at_wait != nullptr) at_wait();
-  return 7;
+  return result_of_wait;
 }
 __attribute__((visibility("hidden"))) int WaitForOne() { return 8; }
 
 int Waits() { return waits; }
+void SetResult(int result) { result_of_wait = result; }
 void SetAtWait(void (*function)()) { at_wait = function; }
 }
 
