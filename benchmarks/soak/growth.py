@@ -55,12 +55,14 @@ class Growth:
     """How much something has grown.
 
     Each third of the samples after warm-up counts with its least one: what steps take and give back
-    comes and goes, what they leave behind stays.
+    comes and goes, what they leave behind stays. Where much comes and goes, least ones differ by
+    chance: growth is steady only if it leads out of the range that the first third has swung in.
 
     Args:
         per_minute: from the first third to the last.
         in_all: the same, not by time.
-        steady: whether the second third is above the first, and the last above the second.
+        steady: whether the second third is above the first, and the last above the second and above
+            the first one's median.
     """
 
     per_minute: float
@@ -89,4 +91,5 @@ def growth(seconds: Sequence[float], values: Sequence[float]) -> Growth | None:
     third = len(values) // 3
     first, second, last = (min(v) for v in (values[:third], values[third:-third], values[-third:]))
     minutes = (statistics.median(seconds[-third:]) - statistics.median(seconds[:third])) / 60
-    return Growth((last - first) / minutes, last - first, first < second < last)
+    steady = first < second < last and last > statistics.median(values[:third])
+    return Growth((last - first) / minutes, last - first, steady)

@@ -53,6 +53,9 @@ def test_memory_that_leaks_is_seen_and_memory_that_is_reached_is_not() -> None:
     # And take more and more at a time.
     higher_waves = [1000.0 + (second % 20) * second for second in range(120)]
     assert not grown(higher_waves).exceeds(LIMIT)
+    # Whose least ones differ by chance: an H100's host had 1,200 to 3,000 MiB within ten seconds.
+    swings = [1000 + second % 20 * 50 + second // 24 * 90 for second in range(120)]
+    assert not grown(swings).exceeds(LIMIT)
     one_more_block = [1000.0] * 80 + [1100.0] * 40
     assert not grown(one_more_block).exceeds(LIMIT)
     assert not grown([1000 - second for second in range(120)]).exceeds(LIMIT)

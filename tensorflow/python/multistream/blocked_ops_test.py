@@ -142,7 +142,11 @@ def later_steps() -> None:
             tf.raw_ops.Unstage(dtypes=[tf.float32], shared_name="area")[0] + 1.0,
         ]
     session = tf1.Session(
-        graph=graph, config=tf1.ConfigProto(inter_op_parallelism_threads=INTER_OP)
+        graph=graph,
+        config=tf1.ConfigProto(
+            inter_op_parallelism_threads=INTER_OP,
+            allow_soft_placement=True,  # a barrier has no kernel for a GPU
+        ),
     )
     keys = map(str, itertools.count())
 

@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
+from multistream.testing import kit
 from multistream.testing.gpus import either, leaders, numbers, run, run_all, used
 from multistream.testing.graphs import GROUP, NO_GRAD, X, traced
 from multistream.testing.kit import on, same
@@ -127,6 +129,7 @@ def load(folder: str, groups: list[tuple[int, int]]) -> None:
     assert used() == set(groups), used()
 
 
+@pytest.mark.skipif(kit.ON_GPU, reason="needs two GPUs")
 def test_saved_model_keeps_scopes(tmp_path: Path) -> None:
     """It gives the same with node level, where its groups are used, and without."""
     folder = str(tmp_path)
