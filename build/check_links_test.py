@@ -136,7 +136,7 @@ def test_variable_that_a_page_does_not_name(root: pathlib.Path, page: str, varia
 
 
 def test_variable_of_options_cc_counts(root: pathlib.Path) -> None:
-    append(root / RUNTIME / "config/options.cc", 'constexpr char kNewVariable[] = "TF_NEW";\n')
+    append(root / RUNTIME / "base/options.cc", 'constexpr char kNewVariable[] = "TF_NEW";\n')
     assert [problem.split()[0] for problem in check_links.problems(root)] == [
         "README.md",
         "docs/variables.md",
@@ -144,7 +144,7 @@ def test_variable_of_options_cc_counts(root: pathlib.Path) -> None:
 
 
 def test_sources_without_variables_are_an_error(root: pathlib.Path) -> None:
-    (root / RUNTIME / "config/options.h").write_text("")
+    (root / RUNTIME / "base/options.h").write_text("")
     with pytest.raises(BuildError, match="name no variable"):
         check_links.problems(root)
 

@@ -104,7 +104,7 @@ def test_lays_out_a_copy(
     # Bazel would take it, not TensorFlow's.
     assert not (out / "tensorflow/BUILD.bazel").exists()
     runtime = out / "tensorflow/core/common_runtime/multistream"
-    assert (runtime / "attach/source_hooks.cc").is_file()
+    assert (runtime / "hooks/source_hooks.cc").is_file()
     assert (runtime / "rooms.bzl").is_file()
     python = out / "tensorflow/python/multistream"
     assert "libtensorflow_cc.so" in (python / "runtime_library.py").read_text()

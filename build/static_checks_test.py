@@ -78,7 +78,7 @@ def test_patches_of_the_python_that_is_asked_for_are_checked() -> None:
         ("ruff", "build/wheel_archive.py"),
         ("ruff-format", "examples/serve_saved_model.py"),
         ("mypy", "pyproject.toml"),
-        ("clang-format", "tensorflow/core/common_runtime/multistream/util/compat.h"),
+        ("clang-format", "tensorflow/core/common_runtime/multistream/base/compat.h"),
         ("dockerfile", "build/Dockerfile"),
         ("patches", "patches/2.21.0/series"),
         ("links", "docs/memory.md"),

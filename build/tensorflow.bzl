@@ -76,7 +76,7 @@ def _headers(precompiled = _PRECOMPILED):
 # named stays, whether or not the linker sees a use of it.
 _KEEP_ALL = ["-Wl,--no-as-needed"]
 
-_MISSING_SYMBOLS = ["//tensorflow/core/common_runtime/multistream/util:missing_symbols"]
+_MISSING_SYMBOLS = ["//tensorflow/core/common_runtime/multistream/base:missing_symbols"]
 
 _TENSORFLOW_LIBRARIES = [
     "@tensorflow//:cc",

@@ -18,19 +18,19 @@ limitations under the License.
 #include <algorithm>
 #include <cstring>
 
-#include "tensorflow/core/common_runtime/multistream/attach/group_requests.h"
-#include "tensorflow/core/common_runtime/multistream/attach/replaced_symbols.h"
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
-#include "tensorflow/core/common_runtime/multistream/config/process_options.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
+#include "tensorflow/core/common_runtime/multistream/base/process_options.h"
+#include "tensorflow/core/common_runtime/multistream/base/test_faults.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/capture_report.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
-#include "tensorflow/core/common_runtime/multistream/executor/capture_report.h"
-#include "tensorflow/core/common_runtime/multistream/executor/node_level_executor.h"
-#include "tensorflow/core/common_runtime/multistream/plan/plan_table.h"
-#include "tensorflow/core/common_runtime/multistream/plan/saved_plan.h"
+#include "tensorflow/core/common_runtime/multistream/hooks/group_requests.h"
+#include "tensorflow/core/common_runtime/multistream/hooks/replaced_symbols.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/node_level_executor.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/plan_table.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/saved_plan.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
-#include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
 
 namespace tensorflow {
 namespace multistream {

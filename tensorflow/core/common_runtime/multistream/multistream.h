@@ -23,7 +23,7 @@ limitations under the License.
 #include <string>
 #include <vector>
 
-#include "tensorflow/core/common_runtime/multistream/config/message_fields.h"
+#include "tensorflow/core/common_runtime/multistream/base/message_fields.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_stats.h"
 
 namespace tensorflow {

@@ -14,35 +14,45 @@
 # ==============================================================================
 """The rooms of the runtime, lowest floor first, and which may use which.
 
-A room is a folder. What it may use is below it, so that it can be read, tested and changed without
-what is above. `attach`, which puts the runtime into TensorFlow, may use all of them.
+A room is a folder: a feature, or what features share. What it may use is below it, so that it can be
+read, tested and changed without what is above. `hooks`, which puts the runtime into TensorFlow, may
+use all of them.
 
-                       attach
-    executor       cuda        emulated
-         step
-    plan    memory
-             stream
-        config     sanitizer    trace
-    policy                     serving
-                util
+                               hooks
+    node_level                graph_level                cuda   emulated
+                    capture: replay, variables
+                      step                                    serving
+    node_level/policy   capture: which, batches, record
+                      ops
+                     memory
+                     stream
+                sanitizer    trace
+                      base
 """
 
 _FOLDER = "//tensorflow/core/common_runtime/multistream"
 
+_SHARED = ["base", "sanitizer", "trace", "stream", "memory", "ops"]
+
 _USES = {
-    "util": [],
-    "policy": ["util"],
-    "config": ["util", "policy"],
-    "sanitizer": ["util"],
+    "base": [],
+    "sanitizer": ["base"],
     "trace": [],
-    "stream": ["util", "config", "sanitizer", "trace"],
-    "memory": ["util", "config", "sanitizer", "stream"],
-    "plan": ["util", "policy", "config"],
-    "step": ["util", "config", "sanitizer", "trace", "stream", "memory", "plan"],
-    "executor": ["util", "policy", "config", "trace", "stream", "plan", "step"],
-    "cuda": ["util", "config", "stream", "memory", "step"],
-    "emulated": ["util", "config", "trace", "stream", "memory", "step"],
-    "serving": ["util", "config"],
+    "stream": ["base", "sanitizer", "trace"],
+    "memory": ["base", "sanitizer", "stream"],
+    "ops": ["base", "sanitizer", "trace", "stream", "memory"],
+    "capture/which": ["base"],
+    "capture/batches": ["base", "capture/which"],
+    "capture/record": _SHARED,
+    "step": _SHARED + ["capture/record"],
+    "capture/variables": _SHARED,
+    "capture/replay": _SHARED + ["capture/which", "capture/batches", "capture/record", "capture/variables", "step"],
+    "graph_level": _SHARED + ["capture/which", "capture/batches", "capture/replay", "step"],
+    "node_level/policy": ["base"],
+    "node_level": _SHARED + ["capture/which", "step", "node_level/policy"],
+    "cuda": _SHARED + ["capture/record", "step"],
+    "emulated": _SHARED + ["capture/record", "step"],
+    "serving": ["base"],
 }
 
 def users_of(room):
@@ -55,5 +65,5 @@ def users_of(room):
       The packages that may use it: the rooms that say so here, the programs' interface and what tests
       share. A test may use what its room may, and the runtime as a whole.
     """
-    rooms = [user for user in _USES if room in _USES[user]] + ["attach", "testing", "testing/search"]
+    rooms = [user for user in _USES if room in _USES[user]] + ["hooks", "testing", "testing/search"]
     return [_FOLDER + ":__pkg__"] + ["%s/%s:__pkg__" % (_FOLDER, user) for user in rooms if user != room]

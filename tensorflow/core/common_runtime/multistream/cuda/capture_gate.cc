@@ -18,7 +18,7 @@ limitations under the License.
 #include <algorithm>
 
 #include "absl/time/clock.h"
-#include "tensorflow/core/common_runtime/multistream/util/rules.h"
+#include "tensorflow/core/common_runtime/multistream/base/rules.h"
 
 namespace tensorflow {
 namespace multistream {

@@ -21,7 +21,7 @@ limitations under the License.
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
-#include "tensorflow/core/common_runtime/multistream/config/process_options.h"
+#include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 
 namespace tensorflow {

@@ -28,8 +28,8 @@ limitations under the License.
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tensorflow/core/common_runtime/multistream/config/group_sizes.h"
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/base/group_sizes.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"

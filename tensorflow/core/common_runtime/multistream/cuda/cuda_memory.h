@@ -24,7 +24,7 @@ limitations under the License.
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "tensorflow/core/common_runtime/multistream/config/group_sizes.h"
+#include "tensorflow/core/common_runtime/multistream/base/group_sizes.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
 

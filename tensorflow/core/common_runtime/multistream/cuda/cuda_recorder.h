@@ -27,9 +27,9 @@ limitations under the License.
 #include <memory>
 #include <utility>
 
+#include "tensorflow/core/common_runtime/multistream/capture/record/recording.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recording_device.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_device.h"
-#include "tensorflow/core/common_runtime/multistream/step/recording.h"
-#include "tensorflow/core/common_runtime/multistream/step/recording_device.h"
 
 namespace tensorflow {
 namespace multistream {

@@ -19,7 +19,7 @@ limitations under the License.
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/gpu_device_context.h"
-#include "tensorflow/core/common_runtime/multistream/util/compat.h"
+#include "tensorflow/core/common_runtime/multistream/base/compat.h"
 #include "tensorflow/core/platform/logging.h"
 #include "xla/stream_executor/event_based_timer.h"
 

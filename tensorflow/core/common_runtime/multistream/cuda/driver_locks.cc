@@ -16,8 +16,8 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/cuda/driver_locks.h"
 
 #include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/base/spinning_locks.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/loaded_library.h"
-#include "tensorflow/core/common_runtime/multistream/util/spinning_locks.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 

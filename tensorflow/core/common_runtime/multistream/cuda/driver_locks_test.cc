@@ -26,7 +26,7 @@ limitations under the License.
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "tensorflow/core/common_runtime/multistream/util/spinning_locks.h"
+#include "tensorflow/core/common_runtime/multistream/base/spinning_locks.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/path.h"
 

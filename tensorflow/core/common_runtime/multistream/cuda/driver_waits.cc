@@ -25,9 +25,9 @@ limitations under the License.
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/base/test_faults.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/loaded_library.h"
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
-#include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 

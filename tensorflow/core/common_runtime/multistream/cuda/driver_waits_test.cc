@@ -28,8 +28,8 @@ limitations under the License.
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tensorflow/core/common_runtime/multistream/base/test_faults.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/capture_gate.h"
-#include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/path.h"
 

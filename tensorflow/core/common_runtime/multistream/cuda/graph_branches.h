@@ -33,10 +33,10 @@ limitations under the License.
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/op_uses.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recorded_order.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_memory.h"
-#include "tensorflow/core/common_runtime/multistream/memory/recording_memory.h"
-#include "tensorflow/core/common_runtime/multistream/step/op_uses.h"
-#include "tensorflow/core/common_runtime/multistream/step/recorded_order.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 
 namespace tensorflow {

@@ -23,9 +23,9 @@ limitations under the License.
 #include <vector>
 
 #include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recorded_order.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/fake_graphs.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_branches.h"
-#include "tensorflow/core/common_runtime/multistream/step/recorded_order.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 
 namespace tensorflow {

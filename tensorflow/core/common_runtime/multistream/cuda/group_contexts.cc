@@ -22,7 +22,7 @@ limitations under the License.
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "tensorflow/core/common_runtime/multistream/util/executor_compat.h"
+#include "tensorflow/core/common_runtime/multistream/base/executor_compat.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/stream_executor.h"
 #include "third_party/gpus/cuda/include/cuda.h"

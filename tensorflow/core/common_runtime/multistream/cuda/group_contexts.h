@@ -28,7 +28,7 @@ limitations under the License.
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "tensorflow/core/common_runtime/multistream/util/compat.h"
+#include "tensorflow/core/common_runtime/multistream/base/compat.h"
 #include "tensorflow/core/platform/stream_executor.h"
 
 namespace tensorflow {

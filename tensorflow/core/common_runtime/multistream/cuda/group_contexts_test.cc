@@ -22,8 +22,8 @@ limitations under the License.
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/base/executor_compat.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/fake_driver.h"
-#include "tensorflow/core/common_runtime/multistream/util/executor_compat.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 #include "xla/stream_executor/gpu/scoped_activate_context.h"
 

@@ -25,8 +25,8 @@ limitations under the License.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/common_runtime/device_factory.h"
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
-#include "tensorflow/core/common_runtime/multistream/config/process_options.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
+#include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_gpu_factory.h"
 #include "tensorflow/core/public/version.h"
 

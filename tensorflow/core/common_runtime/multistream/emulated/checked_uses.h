@@ -24,9 +24,9 @@ limitations under the License.
 #include <string>
 #include <vector>
 
-#include "tensorflow/core/common_runtime/multistream/memory/recording_memory.h"
-#include "tensorflow/core/common_runtime/multistream/step/op_uses.h"
-#include "tensorflow/core/common_runtime/multistream/step/recorded_order.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/op_uses.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recorded_order.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
 
 namespace tensorflow {
 namespace multistream {

@@ -25,8 +25,8 @@ limitations under the License.
 #include <utility>
 #include <vector>
 
-#include "tensorflow/core/common_runtime/multistream/memory/recording_memory.h"
-#include "tensorflow/core/common_runtime/multistream/step/recorded_order.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recorded_order.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
 #include "tensorflow/core/framework/allocator.h"
 
 namespace tensorflow {

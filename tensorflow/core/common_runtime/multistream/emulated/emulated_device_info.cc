@@ -15,7 +15,7 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_device_info.h"
 
-#include "tensorflow/core/common_runtime/multistream/config/process_options.h"
+#include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace tensorflow {

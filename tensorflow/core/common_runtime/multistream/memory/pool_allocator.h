@@ -26,7 +26,7 @@ limitations under the License.
 #include <optional>
 #include <string>
 
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"

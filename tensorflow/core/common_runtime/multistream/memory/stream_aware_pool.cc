@@ -18,9 +18,9 @@ limitations under the License.
 #include <algorithm>
 #include <utility>
 
+#include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
+#include "tensorflow/core/common_runtime/multistream/base/rules.h"
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
-#include "tensorflow/core/common_runtime/multistream/util/raise_to.h"
-#include "tensorflow/core/common_runtime/multistream/util/rules.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {

@@ -19,8 +19,8 @@ limitations under the License.
 #include <utility>
 
 #include "absl/time/time.h"
-#include "tensorflow/core/common_runtime/multistream/util/rules.h"
-#include "tensorflow/core/common_runtime/multistream/util/spin.h"
+#include "tensorflow/core/common_runtime/multistream/base/rules.h"
+#include "tensorflow/core/common_runtime/multistream/base/spin.h"
 
 namespace tensorflow {
 namespace multistream {

@@ -29,9 +29,9 @@ limitations under the License.
 #include "tensorflow/c/c_api.h"
 #include "tensorflow/c/eager/c_api.h"
 #include "tensorflow/c/tf_tensor.h"
-#include "tensorflow/core/common_runtime/multistream/config/process_options.h"
+#include "tensorflow/core/common_runtime/multistream/base/process_options.h"
+#include "tensorflow/core/common_runtime/multistream/base/waiting_caller.h"
 #include "tensorflow/core/common_runtime/multistream/serving/python_turns.h"
-#include "tensorflow/core/common_runtime/multistream/util/waiting_caller.h"
 
 namespace tensorflow {
 namespace multistream {

@@ -26,12 +26,12 @@ limitations under the License.
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/step/step_threads.h"
 #include "tensorflow/core/common_runtime/multistream/step/stock_threads.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
-#include "tensorflow/core/common_runtime/multistream/util/raise_to.h"
 
 namespace tensorflow {
 namespace multistream {

@@ -25,8 +25,8 @@ limitations under the License.
 
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
-#include "tensorflow/core/common_runtime/multistream/step/holds.h"
-#include "tensorflow/core/common_runtime/multistream/step/step.h"
+#include "tensorflow/core/common_runtime/multistream/ops/holds.h"
+#include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_device.h"
 #include "tensorflow/core/common_runtime/multistream/testing/manual_stream_group.h"

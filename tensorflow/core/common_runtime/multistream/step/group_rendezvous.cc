@@ -23,8 +23,8 @@ limitations under the License.
 
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/copy_tensor.h"
+#include "tensorflow/core/common_runtime/multistream/base/compat.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
-#include "tensorflow/core/common_runtime/multistream/util/compat.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/stream_executor.h"
 

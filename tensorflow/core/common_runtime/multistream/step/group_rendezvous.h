@@ -33,7 +33,7 @@ limitations under the License.
 
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/device.h"
-#include "tensorflow/core/common_runtime/multistream/step/step.h"
+#include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/platform/stream_executor.h"
 

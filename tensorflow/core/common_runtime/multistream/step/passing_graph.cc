@@ -19,8 +19,8 @@ limitations under the License.
 #include <memory>
 #include <utility>
 
-#include "tensorflow/core/common_runtime/multistream/util/compat.h"
-#include "tensorflow/core/common_runtime/multistream/util/waiting_caller.h"
+#include "tensorflow/core/common_runtime/multistream/base/compat.h"
+#include "tensorflow/core/common_runtime/multistream/base/waiting_caller.h"
 
 namespace tensorflow {
 namespace multistream {

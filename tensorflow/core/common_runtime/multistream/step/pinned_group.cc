@@ -18,7 +18,7 @@ limitations under the License.
 #include <functional>
 #include <utility>
 
-#include "tensorflow/core/common_runtime/multistream/util/compat.h"
+#include "tensorflow/core/common_runtime/multistream/base/compat.h"
 
 namespace tensorflow {
 namespace multistream {

@@ -22,7 +22,7 @@ limitations under the License.
 #include <utility>
 #include <vector>
 
-#include "tensorflow/core/common_runtime/multistream/util/compat.h"
+#include "tensorflow/core/common_runtime/multistream/base/compat.h"
 
 namespace tensorflow {
 namespace multistream {

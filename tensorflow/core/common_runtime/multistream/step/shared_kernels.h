@@ -30,8 +30,8 @@ limitations under the License.
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
-#include "tensorflow/core/common_runtime/multistream/plan/graph_traits.h"
-#include "tensorflow/core/common_runtime/multistream/step/step.h"
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace tensorflow {

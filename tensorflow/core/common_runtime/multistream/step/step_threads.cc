@@ -24,10 +24,10 @@ limitations under the License.
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "tensorflow/core/common_runtime/multistream/base/rules.h"
+#include "tensorflow/core/common_runtime/multistream/base/spin.h"
+#include "tensorflow/core/common_runtime/multistream/base/spinning_locks.h"
 #include "tensorflow/core/common_runtime/multistream/step/stock_threads.h"
-#include "tensorflow/core/common_runtime/multistream/util/rules.h"
-#include "tensorflow/core/common_runtime/multistream/util/spin.h"
-#include "tensorflow/core/common_runtime/multistream/util/spinning_locks.h"
 #include "tensorflow/core/platform/cpu_info.h"
 #include "tensorflow/core/platform/logging.h"
 

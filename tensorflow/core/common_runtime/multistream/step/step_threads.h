@@ -64,9 +64,9 @@ limitations under the License.
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "tensorflow/core/common_runtime/executor.h"
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
+#include "tensorflow/core/common_runtime/multistream/base/spinning_locks.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
-#include "tensorflow/core/common_runtime/multistream/util/spinning_locks.h"
 #include "tensorflow/core/platform/env.h"
 
 namespace tensorflow {

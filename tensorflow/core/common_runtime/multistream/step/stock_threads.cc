@@ -18,7 +18,7 @@ limitations under the License.
 #include <algorithm>
 #include <atomic>
 
-#include "tensorflow/core/common_runtime/multistream/util/raise_to.h"
+#include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
 #include "tensorflow/core/common_runtime/process_util.h"
 
 namespace tensorflow {

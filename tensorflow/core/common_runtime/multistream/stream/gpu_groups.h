@@ -29,7 +29,7 @@ limitations under the License.
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tensorflow/core/common_runtime/multistream/config/options.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/sanitizer/sanitizer.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_load.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_stats.h"

@@ -46,7 +46,7 @@ limitations under the License.
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "tensorflow/core/common_runtime/multistream/util/rules.h"
+#include "tensorflow/core/common_runtime/multistream/base/rules.h"
 
 namespace tensorflow {
 namespace multistream {

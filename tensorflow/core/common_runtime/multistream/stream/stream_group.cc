@@ -21,10 +21,10 @@ limitations under the License.
 #include <utility>
 
 #include "absl/synchronization/notification.h"
+#include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
+#include "tensorflow/core/common_runtime/multistream/base/spin.h"
+#include "tensorflow/core/common_runtime/multistream/base/test_faults.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
-#include "tensorflow/core/common_runtime/multistream/util/raise_to.h"
-#include "tensorflow/core/common_runtime/multistream/util/spin.h"
-#include "tensorflow/core/common_runtime/multistream/util/test_faults.h"
 
 namespace tensorflow {
 namespace multistream {

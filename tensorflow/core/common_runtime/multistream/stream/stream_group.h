@@ -200,8 +200,8 @@ class StreamGroup {
     StreamGroup* const group_;
   };
 
-  // Whoever launches a recorded step (step/recording.h), with the copies of its
-  // inputs and results.
+  // Whoever launches a recorded step (capture/record/recording.h), with the
+  // copies of its inputs and results.
   absl::Mutex* launch_mu() { return &launch_mu_; }
   // Whoever records one: the recorders of all sessions have the same streams.
   // Before launch_mu.

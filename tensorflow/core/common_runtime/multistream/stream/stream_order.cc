@@ -17,8 +17,8 @@ limitations under the License.
 
 #include <utility>
 
-#include "tensorflow/core/common_runtime/multistream/util/raise_to.h"
-#include "tensorflow/core/common_runtime/multistream/util/rules.h"
+#include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
+#include "tensorflow/core/common_runtime/multistream/base/rules.h"
 
 namespace tensorflow {
 namespace multistream {

@@ -17,7 +17,7 @@ limitations under the License.
 
 #include <utility>
 
-#include "tensorflow/core/common_runtime/multistream/util/rules.h"
+#include "tensorflow/core/common_runtime/multistream/base/rules.h"
 
 namespace tensorflow {
 namespace multistream {

@@ -26,9 +26,9 @@ limitations under the License.
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/ops/holds.h"
+#include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
-#include "tensorflow/core/common_runtime/multistream/step/holds.h"
-#include "tensorflow/core/common_runtime/multistream/step/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
 #include "tensorflow/core/common_runtime/multistream/stream/variable_order.h"

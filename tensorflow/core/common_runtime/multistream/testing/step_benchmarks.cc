@@ -28,7 +28,7 @@ limitations under the License.
 #include "tensorflow/cc/ops/array_ops.h"
 #include "tensorflow/cc/ops/math_ops.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
-#include "tensorflow/core/common_runtime/multistream/plan/function_groups.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"

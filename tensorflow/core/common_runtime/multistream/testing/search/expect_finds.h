@@ -19,8 +19,8 @@ limitations under the License.
 
 #include <gtest/gtest.h>
 
+#include "tensorflow/core/common_runtime/multistream/base/rules.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
-#include "tensorflow/core/common_runtime/multistream/util/rules.h"
 
 // `what`: a regular expression for the report of `statement`.
 #define EXPECT_FINDS(rule, statement, what)                 \

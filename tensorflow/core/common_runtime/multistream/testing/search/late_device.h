@@ -29,9 +29,9 @@ limitations under the License.
 
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/device.h"
-#include "tensorflow/core/common_runtime/multistream/memory/recording_memory.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recording.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
-#include "tensorflow/core/common_runtime/multistream/step/recording.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/late_memory.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/late_streams.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"

@@ -47,7 +47,7 @@ limitations under the License.
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/mutex.h"
 
-// util/rules.h: each rule may be broken.
+// base/rules.h: each rule may be broken.
 #define TFMS_SEARCHED 1
 
 #define TFMS_HERE                                  \
@@ -443,7 +443,7 @@ inline constexpr struct {
   }
 } pthread_rwlock_unlock;
 
-// As util/spin.h calls them.
+// As base/spin.h calls them.
 inline int sched_yield(TFMS_HERE) {
   search::Yield(place);
   return 0;

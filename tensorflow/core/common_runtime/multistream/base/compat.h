@@ -1,0 +1,163 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What differs between TensorFlow releases, in one place.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_COMPAT_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_COMPAT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/public/version.h"
+#include "xla/stream_executor/stream_executor.h"
+
+#ifndef TF_MINOR_VERSION
+#error "It is not known which release of TensorFlow this is."
+#endif
+
+// Executor's virtual was RunAsync itself before RunAsyncInternal wrapped it.
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 15
+#define TFMS_RUN_ASYNC RunAsync
+#else
+#define TFMS_RUN_ASYNC RunAsyncInternal
+#endif
+
+// Names of memory on a GPU.
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 21
+namespace stream_executor {
+using DeviceAddressBase = DeviceMemoryBase;
+#if TF_MINOR_VERSION >= 14
+using MemorySpace = MemoryType;
+#endif
+}  // namespace stream_executor
+#endif
+
+// A context of CUDA's; executor_compat.h has how it is made.
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 19
+namespace stream_executor::gpu {
+class GpuContext;
+using CudaContext = GpuContext;
+}  // namespace stream_executor::gpu
+#else
+namespace stream_executor::gpu {
+class CudaContext;
+}
+#endif
+
+// How a stream is named.
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 19
+#define TFMS_SET_STREAM_NAME set_name
+#else
+#define TFMS_SET_STREAM_NAME SetName
+#endif
+
+// What protobuf's parsers tell of an error.
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 20
+#define TFMS_RECORD_ERROR AddError
+#define TFMS_RECORD_WARNING AddWarning
+namespace tensorflow::multistream {
+using ParserMessage = const std::string&;
+}
+#else
+#define TFMS_RECORD_ERROR RecordError
+#define TFMS_RECORD_WARNING RecordWarning
+namespace tensorflow::multistream {
+using ParserMessage = absl::string_view;
+}
+#endif
+
+namespace tensorflow::multistream {
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 14
+// What an op is run with.
+OpKernelContext::Params* OpParams(const OpKernelContext* context);
+
+// Enqueues a copy from the host.
+inline absl::Status CopyToDevice(stream_executor::Stream* stream,
+                                 const void* from,
+                                 stream_executor::DeviceAddressBase* to,
+                                 size_t bytes) {
+  if (stream->ThenMemcpy(to, from, bytes).ok()) return absl::OkStatus();
+  return absl::InternalError("The stream has failed, or refuses the copy");
+}
+#else
+inline OpKernelContext::Params* OpParams(const OpKernelContext* context) {
+  return context->params();
+}
+
+inline absl::Status CopyToDevice(stream_executor::Stream* stream,
+                                 const void* from,
+                                 stream_executor::DeviceAddressBase* to,
+                                 size_t bytes) {
+  return stream->Memcpy(to, from, bytes);
+}
+#endif
+}  // namespace tensorflow::multistream
+
+namespace tensorflow::multistream {
+// The number in a field of type int32; 0 if this release's message has no such
+// field.
+inline int32_t NumberIn(const google::protobuf::Message& message,
+                        const std::string& field) {
+  const auto* found = message.GetDescriptor()->FindFieldByName(field);
+  return found == nullptr ? 0
+                          : message.GetReflection()->GetInt32(message, found);
+}
+}  // namespace tensorflow::multistream
+
+// What TensorFlow's libraries lack of what its headers say that they have, for
+// missing_symbols.cc.
+#if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 14
+// A context keeps its parameters to itself there. In an explicit instantiation
+// a private member may be named.
+#define TFMS_MISSING_SYMBOLS                                          \
+  namespace tensorflow::multistream {                                 \
+  using ParamsMember = OpKernelContext::Params* OpKernelContext::*;   \
+  ParamsMember Member(OpKernelContext*);                              \
+  template <ParamsMember member>                                      \
+  struct NamedParams {                                                \
+    friend ParamsMember Member(OpKernelContext*) { return member; }   \
+  };                                                                  \
+  template struct NamedParams<&OpKernelContext::params_>;             \
+  OpKernelContext::Params* OpParams(const OpKernelContext* context) { \
+    return context->*Member(nullptr);                                 \
+  }                                                                   \
+  }
+#elif TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 21
+#define TFMS_MISSING_SYMBOLS                                                \
+  namespace absl {                                                          \
+  ABSL_NAMESPACE_BEGIN                                                      \
+  namespace log_internal {                                                  \
+  template LogMessage& LogMessage::operator<<(const int& v);                \
+  template LogMessage& LogMessage::operator<<(const unsigned int& v);       \
+  template LogMessage& LogMessage::operator<<(const long& v);               \
+  template LogMessage& LogMessage::operator<<(const unsigned long& v);      \
+  template LogMessage& LogMessage::operator<<(const long long& v);          \
+  template LogMessage& LogMessage::operator<<(const unsigned long long& v); \
+  template LogMessage& LogMessage::operator<<(const double& v);             \
+  template LogMessage& LogMessage::operator<<(const bool& v);               \
+  }                                                                         \
+  ABSL_NAMESPACE_END                                                        \
+  }
+#else
+#define TFMS_MISSING_SYMBOLS
+#endif
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_COMPAT_H_

@@ -1,0 +1,326 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/util/device_name_utils.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// Ops that read what a resource holds and never change it.
+bool OnlyReads(absl::string_view op) {
+  static const auto* ops = new absl::flat_hash_set<absl::string_view>{
+      "ReadVariableOp",       "_ReadVariablesOp", "ResourceGather",
+      "ResourceGatherNd",     "VariableShape",    "VarIsInitializedOp",
+      "IsVariableInitialized"};
+  return ops->contains(op);
+}
+
+// Ops that hand a resource on without looking into it.
+bool OnlyForwards(absl::string_view op) {
+  static const auto* ops = new absl::flat_hash_set<absl::string_view>{
+      "Identity", "IdentityN",     "Switch",      "_SwitchN",      "Merge",
+      "Enter",    "Exit",          "LoopCond",    "NextIteration", "_Arg",
+      "_Retval",  "_DeviceRetval", "_DeviceArg",  "_Send",         "_HostSend",
+      "_Recv",    "_HostRecv",     "StopGradient"};
+  return ops->contains(op);
+}
+
+// Resources that live and die inside one step, so that no other group sees
+// them: their memory is the step's own.
+bool IsStepLocal(absl::string_view op) {
+  return absl::StartsWith(op, "TensorArray") || op == "StackV2" ||
+         op == "StackPushV2" || op == "StackPopV2" || op == "StackCloseV2";
+}
+
+// Ops that the registry calls stateful and that may yet run on any group:
+// their state is in the host's memory behind a lock of its own (random
+// generators), in the resource that they name (looked at where it is used), or
+// in the step. All others that are stateful stay on the leader.
+bool IsHarmless(absl::string_view op) {
+  static const auto* ops =
+      new absl::flat_hash_set<absl::string_view>{"VarHandleOp",
+                                                 "VariableV2",
+                                                 "Variable",
+                                                 "_VarHandlesOp",
+                                                 "RandomUniform",
+                                                 "RandomStandardNormal",
+                                                 "RandomUniformInt",
+                                                 "TruncatedNormal",
+                                                 "ParameterizedTruncatedNormal",
+                                                 "Multinomial",
+                                                 "RandomGammaV2",
+                                                 "RandomShuffle",
+                                                 "Assert",
+                                                 "Print",
+                                                 "PrintV2",
+                                                 "_Arg",
+                                                 "_Retval",
+                                                 "_DeviceArg",
+                                                 "_DeviceRetval",
+                                                 "_Send",
+                                                 "_Recv",
+                                                 "_HostSend",
+                                                 "_HostRecv",
+                                                 "PartitionedCall",
+                                                 "StatefulPartitionedCall",
+                                                 "If",
+                                                 "While",
+                                                 "Case",
+                                                 "Placeholder",
+                                                 "XlaLaunch",
+                                                 "XlaLaunchV2",
+                                                 "_XlaCompile",
+                                                 "_XlaRun",
+                                                 "_XlaMerge",
+                                                 "NoOp"};
+  return ops->contains(op);
+}
+
+bool NamesFunction(const std::string& attribute, const AttrValue& value) {
+  // Attributes with an underscore name gradients and the like.
+  return !absl::StartsWith(attribute, "_") &&
+         (value.has_func() || value.list().func_size() > 0);
+}
+
+// XLA kernels carry the function that they were compiled from: they launch its
+// kernels themselves. Other ops with a function hand it to an executor.
+bool IsXla(absl::string_view op) {
+  return absl::StartsWith(op, "Xla") || absl::StartsWith(op, "_Xla");
+}
+
+}  // namespace
+
+bool IsRecurrentLayer(const NodeDef& node) {
+  if (node.op() != "CudnnRNN" && node.op() != "CudnnRNNV2" &&
+      node.op() != "CudnnRNNV3") {
+    return false;
+  }
+  float dropout = 1;
+  return TryGetNodeAttr(node, "dropout", &dropout) && dropout == 0;
+}
+
+bool IsCall(const NodeDef& node, const FunctionLibraryDefinition* library) {
+  if (IsXla(node.op())) return false;
+  if (library != nullptr && library->Contains(node.op())) return true;
+  for (const auto& [name, value] : node.attr()) {
+    if (NamesFunction(name, value)) return true;
+  }
+  return absl::StrContains(node.op(), "PyFunc");
+}
+
+namespace {
+
+// Why a node that is neither a call nor known to be harmless must run on the
+// leader; empty if it need not.
+std::string OwnReason(const NodeDef& node, const OpDef& op, bool takes_state) {
+  if (takes_state) return "may change a variable";
+  if (op.is_stateful() && !IsHarmless(op.name()) && !IsRecurrentLayer(node)) {
+    return "is stateful";
+  }
+  return "";
+}
+
+// Walks a graph's nodes and, through them, the functions they call.
+class Walk {
+ public:
+  explicit Walk(const FunctionLibraryDefinition* library) : library_(library) {}
+
+  // Why `node` must run on the leader; empty if it need not. `takes_state`:
+  // an input is a resource or a reference.
+  std::string ReasonFor(const NodeDef& node, bool takes_state) {
+    const std::string& op = node.op();
+    if (OnlyReads(op) || OnlyForwards(op) || IsStepLocal(op)) return "";
+    bool calls = false;
+    if (library_ != nullptr && library_->Contains(op)) {
+      calls = true;
+      if (std::string r = ReasonForFunction(op); !r.empty()) return r;
+    }
+    for (const auto& [name, value] : node.attr()) {
+      if (!NamesFunction(name, value)) continue;
+      calls = true;
+      if (value.has_func()) {
+        std::string r = ReasonForFunction(value.func().name());
+        if (!r.empty()) return r;
+      }
+      for (const NameAttrList& f : value.list().func()) {
+        if (std::string r = ReasonForFunction(f.name()); !r.empty()) return r;
+      }
+    }
+    if (calls) return "";
+    const OpDef* op_def = nullptr;
+    if (!LookUp(op, &op_def)) {
+      return absl::StrCat("node ", node.name(), " has the unknown op ", op);
+    }
+    // A cluster's state is judged by its functions, which _XlaCompile names.
+    const std::string reason =
+        OwnReason(node, *op_def, takes_state && op != "_XlaRun");
+    if (reason.empty()) return "";
+    return absl::StrCat("node ", node.name(), " (", op, ") ", reason);
+  }
+
+ private:
+  bool LookUp(const std::string& op, const OpDef** op_def) const {
+    if (library_ != nullptr) return library_->LookUpOpDef(op, op_def).ok();
+    return OpRegistry::Global()->LookUpOpDef(op, op_def).ok();
+  }
+
+  std::string ReasonForFunction(const std::string& name) {
+    if (!seen_.insert(name).second) return "";
+    const FunctionDef* function =
+        library_ == nullptr ? nullptr : library_->Find(name);
+    if (function == nullptr) {
+      return absl::StrCat("function ", name, " is not in the library");
+    }
+    for (const NodeDef& node : function->node_def()) {
+      std::string reason = ReasonFor(node, TakesState(node));
+      if (!reason.empty()) {
+        return absl::StrCat(reason, ", in function ", name);
+      }
+    }
+    return "";
+  }
+
+  // Input types follow from the op and the node's attributes.
+  bool TakesState(const NodeDef& node) const {
+    const OpDef* op_def = nullptr;
+    if (!LookUp(node.op(), &op_def)) return true;
+    DataTypeVector inputs, outputs;
+    if (!InOutTypesForNode(node, *op_def, &inputs, &outputs).ok()) return true;
+    for (DataType type : inputs) {
+      if (type == DT_RESOURCE || IsRefType(type)) return true;
+    }
+    return false;
+  }
+
+  const FunctionLibraryDefinition* const library_;
+  absl::flat_hash_set<std::string> seen_;
+};
+
+}  // namespace
+
+GraphTraits ClassifyGraph(const Graph& graph,
+                          const FunctionLibraryDefinition* library) {
+  GraphTraits traits;
+  Walk walk(library);
+  for (const Node* node : graph.op_nodes()) {
+    bool takes_state = false;
+    for (int i = 0; i < node->num_inputs(); ++i) {
+      takes_state |=
+          node->input_type(i) == DT_RESOURCE || IsRefType(node->input_type(i));
+    }
+    for (int i = 0; i < node->num_outputs(); ++i) {
+      traits.has_references |= IsRefType(node->output_type(i));
+    }
+    if (traits.leader_only.empty()) {
+      traits.leader_only = walk.ReasonFor(node->def(), takes_state);
+    }
+    const std::string& op = node->type_string();
+    if (takes_state && !OnlyForwards(op) && !IsStepLocal(op) &&
+        !IsCall(node->def(), library)) {
+      traits.readers.insert(node->name());
+    }
+    traits.has_arguments |= op == "_Arg" || op == "_DeviceArg";
+    traits.has_return_values |= op == "_Retval" || op == "_DeviceRetval";
+  }
+  if (traits.has_references) {
+    // A reference variable may be changed in place however many readers its
+    // buffer has, so every op that may hold an alias of it counts as reading.
+    for (const Node* node : graph.op_nodes()) {
+      if (MayReadReference(node->def(), library)) {
+        traits.readers.insert(node->name());
+      }
+    }
+  }
+  return traits;
+}
+
+bool MayReadReference(const NodeDef& node,
+                      const FunctionLibraryDefinition* library) {
+  return node.op() != "_Recv" && node.op() != "_HostRecv" &&
+         !IsCall(node, library);
+}
+
+std::string LeaderReason(const Node& node,
+                         const FunctionLibraryDefinition* library) {
+  const std::string& op = node.type_string();
+  bool takes_resource = false;
+  for (const Edge* edge : node.in_edges()) {
+    if (edge->IsControlEdge()) continue;
+    takes_resource |= node.input_type(edge->dst_input()) == DT_RESOURCE;
+    // What a reference is turned into when it is read is the variable's memory.
+    if (IsRefType(edge->src()->output_type(edge->src_output()))) {
+      return "reads a reference";
+    }
+  }
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    if (IsRefType(node.output_type(i))) return "gives a reference";
+  }
+  if (absl::StrContains(op, "PyFunc")) return "calls Python";
+  if (IsStepLocal(op)) return "keeps tensors in a resource";
+  if (OnlyReads(op) || OnlyForwards(op) || IsCall(node.def(), library)) {
+    return "";
+  }
+  return OwnReason(node.def(), node.op_def(), takes_resource);
+}
+
+bool MayChangeState(const OpKernel& kernel,
+                    const FunctionLibraryDefinition* library) {
+  bool takes_state = false;
+  for (DataType type : kernel.input_types()) {
+    takes_state |= type == DT_RESOURCE || IsRefType(type);
+  }
+  if (!takes_state) return false;
+  const absl::string_view op = kernel.type_string_view();
+  return !OnlyReads(op) && !OnlyForwards(op) && !IsStepLocal(op) &&
+         !IsCall(kernel.def(), library);
+}
+
+bool MayKeepInputs(absl::string_view op) {
+  // Optimizers' steps, and what adds to or writes into a variable's buffer.
+  for (absl::string_view begin :
+       {"ResourceApply", "ResourceSparseApply", "Apply", "SparseApply",
+        "AssignAdd", "AssignSub", "ResourceScatter", "Scatter"}) {
+    if (absl::StartsWith(op, begin)) return false;
+  }
+  return true;
+}
+
+bool PassesVariablesOn(absl::string_view op) { return op == "_XlaCompile"; }
+
+bool IsOfType(absl::string_view device, absl::string_view type) {
+  DeviceNameUtils::ParsedName name;
+  return DeviceNameUtils::ParseFullName(device, &name) && name.has_type &&
+         name.type == type;
+}
+
+bool KeepsScratch(const std::string& op) {
+  // CudnnRNN* cache dropout states and descriptors, FFT ops a plan with its
+  // work area.
+  return absl::StrContains(op, "CudnnRNN") || absl::StrContains(op, "FFT");
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

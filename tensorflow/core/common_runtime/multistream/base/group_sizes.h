@@ -1,0 +1,78 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// How many groups does each GPU of a session get, and how much memory each
+// group? Reads the session's ConfigProto beside our options; no device in it.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_GROUP_SIZES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_GROUP_SIZES_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+
+namespace tensorflow {
+namespace multistream {
+
+struct MemoryInfo {
+  int64_t free_bytes;
+  int64_t total_bytes;
+  // What TensorFlow leaves to the driver and the CUDA libraries.
+  int64_t reserved_bytes;
+  // The same for each group beyond the first: handles and workspaces.
+  int64_t reserved_per_group_bytes = 0;
+  // And for each CUDA context beyond the first.
+  int64_t reserved_per_context_bytes = 0;
+};
+
+// One visible GPU.
+struct GpuSizes {
+  int gpu;  // as the platform numbers it
+  int groups;
+  int64_t group_bytes;             // memory limit of each group
+  std::vector<int> contexts = {};  // of each group, the CUDA context's number
+};
+
+// FailedPrecondition: groups are asked for where there is no GPU.
+absl::Status NoGpuError(const Options& options);
+
+// False if the configuration says that there are to be no GPU devices.
+bool WantsGpus(const ConfigProto& config);
+
+// `physical` are the platform's numbers of the usable GPUs, `memory` asks one
+// of them. Honours visible_device_list, device_count,
+// per_process_gpu_memory_fraction, memory limits of single logical devices and
+// TF_DEVICE_MIN_SYS_MEMORY_IN_MB as TensorFlow documents them.
+//
+// Errors: InvalidArgument if the group counts do not fit the GPUs, if a GPU is
+// listed that is not there, or if the config splits a GPU into several logical
+// devices; FailedPrecondition if there is no GPU and the config does not say
+// that it wants none.
+absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
+    const Options& options, const ConfigProto& config,
+    const std::vector<int>& physical,
+    const std::function<MemoryInfo(int gpu)>& memory);
+
+// As TensorFlow reads allow_growth and TF_FORCE_GPU_ALLOW_GROWTH.
+bool AllowGrowth(const GPUOptions& options);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_GROUP_SIZES_H_

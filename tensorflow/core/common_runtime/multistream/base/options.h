@@ -1,0 +1,227 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which TF_* variables does multi-stream read, and what do they say? Every
+// variable is parsed and checked here and nowhere else.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_OPTIONS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_OPTIONS_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/multistream/base/policy.h"
+
+namespace tensorflow {
+namespace multistream {
+
+inline constexpr char kGroupCountVariable[] = "TF_GPU_STREAM_GROUP_COUNT";
+inline constexpr char kEmulatedGpusVariable[] = "TF_MULTI_STREAM_EMULATED_GPUS";
+inline constexpr char kSegmentOwnConstVariable[] = "TF_SEGMENT_OWN_CONST";
+inline constexpr char kSpinLocksVariable[] = "TF_MULTI_STREAM_SPIN_LOCKS";
+inline constexpr char kPythonTurnsVariable[] = "TF_MULTI_STREAM_PYTHON_TURNS";
+inline constexpr char kNodeLevelVariable[] = "TF_NODE_LEVEL_MULTISTREAM";
+inline constexpr char kReduceStreamWaitVariable[] = "TF_REDUCE_STREAM_WAIT";
+inline constexpr char kForwardPropagationVariable[] =
+    "TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION";
+inline constexpr char kStreamFileVariable[] = "TF_STREAM_FROM_FILE";
+inline constexpr char kSanitizerVariable[] = "TF_MULTI_STREAM_SANITIZER";
+inline constexpr char kThreadModeVariable[] = "TF_GPU_THREAD_MODE";
+inline constexpr char kThreadCountVariable[] = "TF_GPU_THREAD_COUNT";
+inline constexpr char kSharePoolVariable[] =
+    "TF_GPU_STREAM_GROUP_SHARE_MEM_POOL";
+inline constexpr char kStreamAwareVariable[] = "TF_GPU_STREAM_AWARE_BFC";
+inline constexpr char kExtendLimitVariable[] = "TF_BFC_EXTEND_LIMIT_MB";
+inline constexpr char kGpuAllocatorVariable[] = "TF_GPU_ALLOCATOR";
+inline constexpr char kPrioritiesVariable[] = "TF_GPU_STREAM_GROUP_PRIORITIES";
+inline constexpr char kMergeVariable[] = "TF_GPU_STREAM_MERGE";
+inline constexpr char kHostAllocatorVariable[] = "TF_PER_STREAM_HOST_ALLOCATOR";
+inline constexpr char kContextCountVariable[] = "TF_GPU_CONTEXT_COUNT";
+inline constexpr char kPolicyVariable[] = "TF_MULTI_STREAM_POLICY";
+inline constexpr char kMeasureVariable[] = "TF_MULTI_STREAM_MEASURE";
+inline constexpr char kCaptureVariable[] = "TF_MULTI_STREAM_CAPTURE";
+inline constexpr char kCaptureMegabytesVariable[] =
+    "TF_MULTI_STREAM_CAPTURE_MB";
+inline constexpr char kCaptureVerifyVariable[] =
+    "TF_MULTI_STREAM_CAPTURE_VERIFY";
+inline constexpr char kCaptureBranchesVariable[] =
+    "TF_MULTI_STREAM_CAPTURE_BRANCHES";
+inline constexpr char kCaptureBatchesVariable[] =
+    "TF_MULTI_STREAM_CAPTURE_BATCHES";
+// Variables of XLA's, and the flag that has to have no value.
+inline constexpr char kTfXlaFlagsVariable[] = "TF_XLA_FLAGS";
+inline constexpr char kXlaFlagsVariable[] = "XLA_FLAGS";
+inline constexpr char kXlaCommandBufferFlag[] =
+    "--xla_gpu_enable_command_buffer=";
+inline constexpr char kTestFaultsVariable[] = "TF_MULTI_STREAM_TEST_FAULTS";
+inline constexpr int kMaxThreadCount = 1024;
+inline constexpr int kMaxGroupCount = 64;
+inline constexpr int kMaxEmulatedGpus = 16;
+inline constexpr int kMaxPythonTurns = 64;
+
+enum class SanitizerMode { kOff, kLog, kAbort };
+// Which steps are recorded and launched as a whole: captured_steps.h. Where the
+// environment does not say, those that the program asks for.
+enum class CaptureMode { kUnset, kOff, kMarked, kAuto, kRequire };
+// Whose threads launch ops: see StepThreads::RunnerFor.
+enum class ThreadMode { kProcess, kGlobal, kShared, kPrivate };
+
+struct Options {
+  // TF_GPU_STREAM_GROUP_COUNT: empty if unset; one entry stands for every GPU,
+  // several for one visible GPU each.
+  std::vector<int> group_counts;
+  // The same without what RequestNodeLevel has added.
+  std::vector<int> default_group_counts;
+  // TF_MULTI_STREAM_EMULATED_GPUS.
+  int emulated_gpus = 0;
+  // TF_SEGMENT_OWN_CONST.
+  bool segment_own_const = false;
+  // TF_MULTI_STREAM_SPIN_LOCKS: driver_locks.h.
+  bool spin_locks = true;
+  // TF_MULTI_STREAM_PYTHON_TURNS: how many threads of Python that come back
+  // from calls look for their turn: python_turns.h. 0: there are no turns.
+  std::optional<int> python_turns;
+  // TF_NODE_LEVEL_MULTISTREAM, which a policy implies.
+  bool node_level = false;
+  // The same, or a session's configuration wants it.
+  bool any_node_level = false;
+  // TF_MULTI_STREAM_POLICY.
+  Policy policy = Policy::kNone;
+  // TF_MULTI_STREAM_MEASURE: what a policy says counts where it is faster.
+  bool measure = true;
+  // TF_REDUCE_STREAM_WAIT: leave out waits that others imply.
+  bool reduce_stream_wait = true;
+  // TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION: nodes without a group follow
+  // their inputs.
+  bool forward_propagation = false;
+  // TF_STREAM_FROM_FILE: the path of a stream file; see stream_file.h.
+  std::string stream_file;
+  // TF_MULTI_STREAM_SANITIZER.
+  SanitizerMode sanitizer = SanitizerMode::kOff;
+  // TF_GPU_THREAD_MODE; kProcess if unset.
+  ThreadMode thread_mode = ThreadMode::kProcess;
+  // TF_GPU_THREAD_COUNT; the default is stock TensorFlow's.
+  int thread_count = 2;
+  // TF_GPU_STREAM_GROUP_SHARE_MEM_POOL: one pool of memory for all groups.
+  bool share_pool = false;
+  // TF_GPU_STREAM_AWARE_BFC: the same, and it hardly grows beyond its use.
+  bool stream_aware = false;
+  // TF_BFC_EXTEND_LIMIT_MB; 0: no limit.
+  int extend_limit_mb = 0;
+  // TF_GPU_ALLOCATOR=cuda_malloc_async, a variable of stock TensorFlow.
+  bool cuda_malloc_async = false;
+  // TF_GPU_STREAM_GROUP_PRIORITIES: of each group, or empty.
+  std::vector<int> priorities;
+  // TF_GPU_CONTEXT_COUNT: as group_counts.
+  std::vector<int> context_counts;
+  // TF_GPU_STREAM_MERGE: a group copies on its compute stream.
+  bool merge_streams = false;
+  // TF_PER_STREAM_HOST_ALLOCATOR: pinned host memory of each group's own.
+  bool host_allocators = false;
+  // TF_MULTI_STREAM_CAPTURE; at graph level only.
+  CaptureMode capture = CaptureMode::kUnset;
+  // TF_MULTI_STREAM_CAPTURE_MB: of recordings, for each graph of a session.
+  int capture_mb = 1024;
+  // TF_MULTI_STREAM_CAPTURE_VERIFY: every so many replays, of an executor, are
+  // compared with a step; 0: none.
+  int capture_verify = 0;
+  // TF_MULTI_STREAM_CAPTURE_BRANCHES: of a recording, that run at once; 1: it
+  // is one stream inside.
+  int capture_branches = 4;
+  // TF_MULTI_STREAM_CAPTURE_BATCHES: rows that recordings have, ascending;
+  // batches are padded to the next of them (padding.h). Empty: none is.
+  std::vector<int> capture_batches;
+  // XLA_FLAGS: XLA may launch CUDA graphs of its own (command buffers), which
+  // no recording can have.
+  bool xla_launches_graphs = true;
+  // TF_XLA_FLAGS: XLA may run on streams of its own (PjRt), which no recording
+  // sees.
+  bool xla_has_streams = false;
+  // TF_MULTI_STREAM_TEST_FAULTS: test_faults.h. For tests of the runtime only.
+  bool test_faults = false;
+  // Variables that are set and well-formed but have no effect, and why.
+  std::vector<std::string> without_effect;
+
+  // True if any GPU gets more than one group, or if GPUs are emulated.
+  bool HasSeveralGroups() const;
+  // Whether groups have recorders.
+  bool captures() const { return capture > CaptureMode::kOff && !node_level; }
+  // Whether the runtime has anything to do: otherwise TensorFlow is as always.
+  bool Enabled() const { return HasSeveralGroups() || captures(); }
+
+  // Whether the groups of a GPU have one pool of memory.
+  bool has_pool() const {
+    return (share_pool || stream_aware) && !cuda_malloc_async;
+  }
+
+  // Number of groups of the `gpu`-th visible GPU; 1 if unset.
+  int GroupCount(int gpu) const { return OfGpu(group_counts, gpu); }
+
+  // How many of them a session without a configuration of its own has.
+  int DefaultGroupCount(int gpu) const {
+    return OfGpu(default_group_counts, gpu);
+  }
+
+  // CUDA's priority of `group`'s streams: the lower, the sooner they are
+  // served.
+  int Priority(int group) const {
+    return priorities.empty()       ? 0
+           : priorities.size() == 1 ? priorities[0]
+                                    : priorities[group];
+  }
+
+  // InvalidArgument if `priorities` is a list that does not fit `groups`
+  // groups.
+  absl::Status CheckPriorities(int groups) const;
+
+  // The CUDA context of `group` of the `gpu`-th visible GPU, from 0.
+  int Context(int gpu, int group) const {
+    return group % OfGpu(context_counts, gpu);
+  }
+
+  // InvalidArgument if group_counts or context_counts is a list that does not
+  // fit `visible` GPUs out of `physical`.
+  absl::Status CheckGroupCounts(int visible, int physical) const;
+
+ private:
+  // The `gpu`-th entry of a list, or its only one; 1 if there is none.
+  static int OfGpu(const std::vector<int>& list, int gpu);
+};
+
+// The policy that TF_MULTI_STREAM_POLICY calls so, or nullopt.
+std::optional<Policy> PolicyOfName(absl::string_view name);
+
+// What TF_MULTI_STREAM_CAPTURE calls so, or nullopt.
+std::optional<CaptureMode> CaptureModeOfName(absl::string_view name);
+// The same the other way; "" for kUnset.
+const char* NameOf(CaptureMode mode);
+
+// Reads a variable; nullopt if it is not set.
+using GetVariable =
+    std::function<std::optional<std::string>(const std::string& name)>;
+
+// InvalidArgument names the variable, its value and what is allowed. A
+// variable set to the empty string counts as not set.
+absl::StatusOr<Options> ParseOptions(const GetVariable& get);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_OPTIONS_H_

@@ -1,0 +1,62 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What an environment of some variables gives, for tests of ParseOptions.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_OPTIONS_FIXTURE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_OPTIONS_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
+
+namespace tensorflow {
+namespace multistream {
+
+using Variables = std::map<std::string, std::string>;
+
+inline absl::StatusOr<Options> Parse(const Variables& variables) {
+  return ParseOptions(
+      [&variables](const std::string& name) -> std::optional<std::string> {
+        auto found = variables.find(name);
+        if (found == variables.end()) return std::nullopt;
+        return found->second;
+      });
+}
+
+// The error names the variable, its value and what is allowed.
+inline void ExpectRefused(const std::string& name, const std::string& value,
+                          const std::string& allowed) {
+  Variables variables = {{"TF_GPU_STREAM_GROUP_COUNT", "4"}};
+  variables[name] = value;
+  const absl::StatusOr<Options> options = Parse(variables);
+  ASSERT_FALSE(options.ok()) << name << "=\"" << value << "\" was accepted";
+  EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
+  const std::string message(options.status().message());
+  EXPECT_NE(message.find(name + "=\"" + value + "\""), std::string::npos)
+      << message;
+  EXPECT_NE(message.find(allowed), std::string::npos) << message;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_OPTIONS_FIXTURE_H_

@@ -1,0 +1,64 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Is this text a message in text format, and if not, where is the first error?
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_PARSE_TEXT_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_PARSE_TEXT_H_
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/text_format.h"
+#include "tensorflow/core/common_runtime/multistream/base/compat.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Keeps the first error, with its place, instead of logging it.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void TFMS_RECORD_ERROR(int line, google::protobuf::io::ColumnNumber column,
+                         ParserMessage message) override {
+    if (message_.empty()) {
+      message_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ",
+                              message);
+    }
+  }
+  void TFMS_RECORD_WARNING(int, google::protobuf::io::ColumnNumber,
+                           ParserMessage) override {}
+
+  const std::string& message() const { return message_; }
+
+ private:
+  std::string message_;
+};
+
+// Empty if `text` is a message of this type in text format, else why it is not.
+inline std::string ParseText(const std::string& text,
+                             google::protobuf::Message* message) {
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  if (parser.ParseFromString(text, message)) return "";
+  return error.message().empty() ? "not in text format" : error.message();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_PARSE_TEXT_H_

@@ -1,0 +1,178 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/base/process_options.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+std::optional<std::string> FromEnvironment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
+// Options that were parsed from `text`, which says all that they depend on.
+// Kept, and the same ones each time: sessions that fail, any number of them,
+// take their request back.
+const absl::StatusOr<Options>* Kept(std::string text, Options options) {
+  static absl::Mutex mu(absl::kConstInit);
+  static auto* kept = new std::map<std::string, const absl::StatusOr<Options>*>;
+  absl::MutexLock lock(&mu);
+  const absl::StatusOr<Options>*& known = (*kept)[std::move(text)];
+  if (known == nullptr) {
+    known = new absl::StatusOr<Options>(std::move(options));
+  }
+  return known;
+}
+
+// The environment, as it was read.
+struct Environment {
+  bool has_variables = false;
+  absl::StatusOr<Options> options =
+      ParseOptions([this](const std::string& name) {
+        std::optional<std::string> value = FromEnvironment(name);
+        if (value && name != kXlaFlagsVariable && name != kTfXlaFlagsVariable) {
+          has_variables = true;
+        }
+        return value;
+      });
+};
+
+const Environment*& LastRead() {
+  static const Environment* last = new Environment;
+  return last;
+}
+
+// Never deleted: who reads them need not know that they are replaced.
+std::atomic<const absl::StatusOr<Options>*>& Current() {
+  static std::atomic<const absl::StatusOr<Options>*> current{
+      &LastRead()->options};
+  return current;
+}
+
+// The environment's options with these in place of its own.
+absl::Status Request(const Options& before, const std::vector<int>& counts,
+                     bool any_node_level, CaptureMode capture) {
+  std::string text = absl::StrCat(
+      absl::StrJoin(before.default_group_counts, ","), "\n", any_node_level);
+  absl::StatusOr<Options> with =
+      ParseOptions([&](const std::string& name) -> std::optional<std::string> {
+        std::optional<std::string> value = FromEnvironment(name);
+        if (name == kGroupCountVariable && !counts.empty()) {
+          value = absl::StrJoin(counts, ",");
+        } else if (name == kCaptureVariable &&
+                   capture == CaptureMode::kMarked) {
+          value = "marked";
+        }
+        if (value) absl::StrAppend(&text, "\n", name, "=", *value);
+        return value;
+      });
+  if (!with.ok()) return with.status();
+  with->default_group_counts = before.default_group_counts;
+  with->any_node_level = any_node_level;
+  Current().store(Kept(std::move(text), *std::move(with)),
+                  std::memory_order_release);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const absl::StatusOr<Options>& ProcessOptions() {
+  return *Current().load(std::memory_order_acquire);
+}
+
+bool IsEnabled() {
+  const absl::StatusOr<Options>& options = ProcessOptions();
+  return options.ok() && options->Enabled();
+}
+
+bool MayCapture() {
+  const absl::StatusOr<Options>& options = ProcessOptions();
+  return options.ok() && options->captures();
+}
+
+absl::Status RequestNodeLevel(int groups) {
+  const absl::StatusOr<Options>& before = ProcessOptions();
+  if (!before.ok()) return before.status();
+  std::vector<int> counts = before->group_counts;
+  if (counts.empty()) counts.push_back(1);
+  for (int& count : counts) count = std::max(count, groups);
+  if (counts == before->group_counts && before->any_node_level) {
+    return absl::OkStatus();
+  }
+  return Request(*before, counts, /*any_node_level=*/true, before->capture);
+}
+
+absl::Status CanRequestCapture() {
+  const absl::StatusOr<Options>& before = ProcessOptions();
+  if (!before.ok()) return before.status();
+  if (before->capture == CaptureMode::kOff) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no step is captured with ", kCaptureVariable, "=off"));
+  }
+  if (before->node_level) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no step is captured with ", kNodeLevelVariable,
+                     "=true, whose steps run on several groups"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RequestCapture() {
+  const absl::Status can = CanRequestCapture();
+  if (!can.ok()) return can;
+  const absl::StatusOr<Options>& before = ProcessOptions();
+  if (before->captures()) return absl::OkStatus();
+  return Request(*before, before->group_counts, before->any_node_level,
+                 CaptureMode::kMarked);
+}
+
+void RestoreOptions(const absl::StatusOr<Options>& before) {
+  Current().store(&before, std::memory_order_release);
+}
+
+absl::Status ReadEnvironmentAgain() {
+  if (LastRead()->has_variables) {
+    return absl::FailedPreconditionError(
+        "This process has read multi-stream variables from its environment "
+        "already. Start it without them.");
+  }
+  if (&ProcessOptions() != &LastRead()->options) {
+    return absl::FailedPreconditionError(
+        "A session or function of this process has asked for streams, or to be "
+        "captured. Read the environment before.");
+  }
+  LastRead() = new Environment;
+  Current().store(&LastRead()->options, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

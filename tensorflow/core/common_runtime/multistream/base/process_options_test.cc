@@ -1,0 +1,234 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/base/process_options.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+// The options of a process, which is a new one for each test.
+
+class ProcessOptionsDeathTest : public ::testing::Test {
+ protected:
+  static void InNewProcess(const Variables& variables,
+                           const std::function<void()>& check) {
+    auto run = [&] {
+      for (const char* name : {kGroupCountVariable, kNodeLevelVariable,
+                               kPolicyVariable, kThreadModeVariable}) {
+        unsetenv(name);
+      }
+      for (const auto& [name, value] : variables) {
+        setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
+      }
+      check();
+      _exit(HasFailure());
+    };
+    EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
+  }
+  static std::vector<int> Counts() { return ProcessOptions()->group_counts; }
+};
+
+TEST_F(ProcessOptionsDeathTest, TheyAreThoseOfTheEnvironment) {
+  InNewProcess({}, [] {
+    EXPECT_FALSE(IsEnabled());
+    EXPECT_EQ(Counts(), std::vector<int>());
+  });
+  InNewProcess({{kGroupCountVariable, "2"}, {kPolicyVariable, "cost"}}, [] {
+    EXPECT_TRUE(IsEnabled());
+    EXPECT_EQ(Counts(), std::vector<int>{2});
+    EXPECT_EQ(ProcessOptions()->policy, Policy::kCost);
+  });
+  InNewProcess({{kGroupCountVariable, "many"}}, [] {
+    EXPECT_FALSE(ProcessOptions().ok());
+    EXPECT_FALSE(IsEnabled());
+  });
+}
+
+TEST_F(ProcessOptionsDeathTest, ASessionMayBeTheOneThatWantsGroups) {
+  InNewProcess({}, [] {
+    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+    EXPECT_TRUE(IsEnabled());
+    EXPECT_TRUE(ProcessOptions()->any_node_level);
+    EXPECT_EQ(ProcessOptions()->GroupCount(0), 4);
+    EXPECT_EQ(ProcessOptions()->GroupCount(7), 4);
+    // Other sessions are as they were.
+    EXPECT_FALSE(ProcessOptions()->node_level);
+    EXPECT_EQ(ProcessOptions()->DefaultGroupCount(0), 1);
+  });
+}
+
+TEST_F(ProcessOptionsDeathTest, EachGpuHasAtLeastAsManyGroupsAsASessionWants) {
+  InNewProcess({{kGroupCountVariable, "2,8"}}, [] {
+    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+    EXPECT_EQ(Counts(), (std::vector<int>{4, 8}));
+    EXPECT_EQ(RequestNodeLevel(3), absl::OkStatus());
+    EXPECT_EQ(Counts(), (std::vector<int>{4, 8}));
+    EXPECT_EQ(RequestNodeLevel(9), absl::OkStatus());
+    EXPECT_EQ(Counts(), (std::vector<int>{9, 9}));
+    EXPECT_EQ(ProcessOptions()->default_group_counts, (std::vector<int>{2, 8}));
+  });
+}
+
+// Once the groups are made.
+TEST_F(ProcessOptionsDeathTest, ARequestOfOneGroupChangesNoCounts) {
+  InNewProcess({{kGroupCountVariable, "2"}}, [] {
+    EXPECT_FALSE(ProcessOptions()->any_node_level);
+    EXPECT_EQ(RequestNodeLevel(1), absl::OkStatus());
+    EXPECT_EQ(Counts(), std::vector<int>{2});
+    EXPECT_TRUE(ProcessOptions()->any_node_level);
+    EXPECT_FALSE(ProcessOptions()->node_level);
+  });
+}
+
+// Who has read the options may go on with them.
+TEST_F(ProcessOptionsDeathTest, OptionsThatHaveBeenReadStayAsTheyAre) {
+  InNewProcess({{kGroupCountVariable, "2"}}, [] {
+    const absl::StatusOr<Options>& before = ProcessOptions();
+    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+    EXPECT_EQ(before->group_counts, std::vector<int>{2});
+    EXPECT_FALSE(before->any_node_level);
+    EXPECT_EQ(Counts(), std::vector<int>{4});
+    // Nothing new.
+    const absl::StatusOr<Options>* after = &ProcessOptions();
+    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+    EXPECT_EQ(&ProcessOptions(), after);
+  });
+}
+
+// The session could not be made.
+TEST_F(ProcessOptionsDeathTest, ARequestCanBeTakenBack) {
+  InNewProcess({{kGroupCountVariable, "2"}}, [] {
+    const absl::StatusOr<Options>& before = ProcessOptions();
+    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+    RestoreOptions(before);
+    EXPECT_EQ(Counts(), std::vector<int>{2});
+    EXPECT_FALSE(ProcessOptions()->any_node_level);
+    EXPECT_EQ(RequestNodeLevel(3), absl::OkStatus());
+    EXPECT_EQ(Counts(), std::vector<int>{3});
+  });
+}
+
+TEST_F(ProcessOptionsDeathTest, CaptureCanBeRequested) {
+  InNewProcess({{kGroupCountVariable, "2"}, {kCaptureMegabytesVariable, "7"}},
+               [] {
+                 EXPECT_FALSE(ProcessOptions()->captures());
+                 EXPECT_EQ(RequestCapture(), absl::OkStatus());
+                 EXPECT_TRUE(ProcessOptions()->captures());
+                 EXPECT_EQ(ProcessOptions()->capture, CaptureMode::kMarked);
+                 EXPECT_EQ(ProcessOptions()->capture_mb, 7);
+                 EXPECT_EQ(Counts(), std::vector<int>{2});
+                 // Neither request takes the other one back.
+                 EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+                 EXPECT_TRUE(ProcessOptions()->captures());
+                 const absl::StatusOr<Options>* after = &ProcessOptions();
+                 EXPECT_EQ(RequestCapture(), absl::OkStatus());
+                 EXPECT_EQ(&ProcessOptions(), after);
+                 EXPECT_EQ(Counts(), std::vector<int>{4});
+               });
+  InNewProcess({}, [] {
+    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+    EXPECT_EQ(RequestCapture(), absl::OkStatus());
+    EXPECT_EQ(Counts(), std::vector<int>{4});
+    EXPECT_TRUE(ProcessOptions()->any_node_level);
+    EXPECT_TRUE(ProcessOptions()->captures());
+  });
+  for (const auto& [name, value] :
+       {std::pair{kCaptureVariable, "off"}, {kNodeLevelVariable, "true"}}) {
+    InNewProcess({{name, value}}, [name = name] {
+      const absl::Status status = RequestCapture();
+      EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+      EXPECT_NE(status.message().find(name), std::string::npos) << status;
+      EXPECT_FALSE(ProcessOptions()->captures());
+    });
+  }
+}
+
+TEST_F(ProcessOptionsDeathTest, RequestsTakenBackAgainAndAgainKeepNothingNew) {
+  InNewProcess({{kGroupCountVariable, "2"}}, [] {
+    const absl::StatusOr<Options>& before = ProcessOptions();
+    std::set<const void*> made;
+    for (int i = 0; i < 1000; ++i) {
+      EXPECT_EQ(RequestNodeLevel(3 + i % 2), absl::OkStatus());
+      EXPECT_EQ(Counts(), std::vector<int>{3 + i % 2});
+      made.insert(&ProcessOptions());
+      RestoreOptions(before);
+    }
+    EXPECT_EQ(made.size(), 2);
+    // The environment counts as it is now.
+    setenv(kPolicyVariable, "cost", /*overwrite=*/1);
+    EXPECT_EQ(RequestNodeLevel(3), absl::OkStatus());
+    EXPECT_EQ(ProcessOptions()->policy, Policy::kCost);
+  });
+}
+
+TEST_F(ProcessOptionsDeathTest, AnEnvironmentThatHadNothingCanBeReadAgain) {
+  InNewProcess({}, [] {
+    const absl::StatusOr<Options>& before = ProcessOptions();
+    setenv(kGroupCountVariable, "2", /*overwrite=*/1);
+    EXPECT_EQ(Counts(), std::vector<int>());
+    EXPECT_EQ(ReadEnvironmentAgain(), absl::OkStatus());
+    EXPECT_EQ(Counts(), std::vector<int>{2});
+    EXPECT_EQ(before->group_counts, std::vector<int>());
+    EXPECT_TRUE(absl::IsFailedPrecondition(ReadEnvironmentAgain()));
+  });
+  InNewProcess({{kGroupCountVariable, "2"}}, [] {
+    EXPECT_EQ(Counts(), std::vector<int>{2});
+    setenv(kGroupCountVariable, "4", /*overwrite=*/1);
+    EXPECT_TRUE(absl::IsFailedPrecondition(ReadEnvironmentAgain()));
+    EXPECT_EQ(Counts(), std::vector<int>{2});
+  });
+  InNewProcess({}, [] {
+    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
+    EXPECT_TRUE(absl::IsFailedPrecondition(ReadEnvironmentAgain()));
+    EXPECT_EQ(Counts(), std::vector<int>{4});
+  });
+}
+
+TEST_F(ProcessOptionsDeathTest, ARequestThatTheEnvironmentContradictsIsNamed) {
+  // Without groups it is stock TensorFlow's.
+  InNewProcess({{kThreadModeVariable, "anything"}}, [] {
+    EXPECT_TRUE(ProcessOptions().ok());
+    const absl::Status status = RequestNodeLevel(4);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_NE(status.message().find("TF_GPU_THREAD_MODE=\"anything\""),
+              std::string::npos)
+        << status;
+    EXPECT_TRUE(ProcessOptions().ok());
+    EXPECT_FALSE(IsEnabled());
+  });
+  InNewProcess({{kGroupCountVariable, "many"}}, [] {
+    EXPECT_EQ(RequestNodeLevel(4), ProcessOptions().status());
+  });
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

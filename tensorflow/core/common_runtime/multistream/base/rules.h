@@ -1,0 +1,123 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+// Which rules keep the protocols between threads right? The search of
+// interleavings (testing/search/scheduler.h) breaks them, one at a time, and
+// has to find what goes wrong then: what it cannot find it does not search. In
+// the product each rule is kept, and asking is a constant.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_RULES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_RULES_H_
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace tensorflow {
+namespace multistream {
+
+enum class Rule {
+  kNone,
+  // base/spinning_locks.h
+  kReadersStandBackForAWriter,
+  kReadersStandBackForTheirOwnLocksWriter,
+  kStandingBackEnds,
+  kWhoSpinsForLongSleepsInTheLock,
+  kOneLooksAtATime,
+  kTheTurnToLookIsGivenOn,
+  // stream/sided_locks.h
+  kMoversExcludeMovers,
+  kMoversExcludeReaders,
+  kMoversExcludeWriters,
+  kReadersExcludeWriters,
+  kWhoWaitsIsNotOvertaken,
+  kWhoLeavesWakesTheWaitersOfAllKeys,
+  // stream/variable_order.h
+  kPublishedIsCountedBeforeWorkIsDone,
+  kSeenIsNotedAfterTheWait,
+  kReadIsNotedBeforeLeaving,
+  kWorkIsNotedBeforeLeaving,
+  kWriteIsCountedBeforeItIsMade,
+  kReadersAreWaitedForInALock,
+  // stream/stream_order.h
+  kPositionIsReadBeforeTheEvent,
+  kKnownAfterTheWait,
+  // memory/stream_aware_pool.h
+  kWhoTakesAnothersMemoryWaits,
+  kFreesAreReadBeforeTheWait,
+  // ops/holds.h
+  kHeldByOneUntilEnqueued,
+  kHeldUntilCompleted,
+  // step/step_threads.h
+  kWhoSchedulesWakesTheWatcher,
+  kWhoIsBlockedIsReplaced,
+  kWhoIsBlockedDoesNotCountForItsGroup,
+  kWhoAdmitsTheLastTellsOfTheEnd,
+  // serving/python_turns.h
+  kOneHasTheTurn,
+  kWhoHasTheTurnLongLosesIt,
+  kWhoGoesCallsTheNext,
+  kWhoLeavesEndsItsTurn,
+  // cuda/capture_gate.h
+  kCapturesExcludeWaits,
+  kNoSideOvertakesTheOther,
+  kWhoLeavesAdmits,
+  kWhoGivesUpAdmits,
+  kWaitsEndWhereNoCaptureGetsOn,
+  kWhoPassesByIsCountedBefore,
+  // capture/variables/variable_home.h
+  kHomeKnowsItsOwnBuffer,
+  kHomeIsFreeWhenItIsWrittenTo,
+  kWhoPutsBackIsAMover,
+  // capture/replay/recorded_step.h
+  kWhoChangesIsAMover,
+  kOneLaunchAtATime,
+  kOneRecordsAtATime,
+  kChangedIsItsOwn,
+  kEndsAfterItsStream,
+  kStagedUntilCompleted,
+};
+
+#if defined(TFMS_SEARCHED)
+// One, or two that keep the same promise twice.
+inline Rule broken_rule = Rule::kNone;
+inline Rule also_broken_rule = Rule::kNone;
+inline bool IsKept(Rule rule) {
+  return rule == Rule::kNone ||
+         (rule != broken_rule && rule != also_broken_rule);
+}
+#else
+constexpr bool IsKept(Rule) { return true; }
+#endif
+
+// Has the lock of a mutex while it lives, as the rule says.
+class ABSL_SCOPED_LOCKABLE RuleLock {
+ public:
+  RuleLock(Rule rule, absl::Mutex* mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu)
+      : mu_(IsKept(rule) ? mu : nullptr) {
+    if (mu_ != nullptr) mu_->Lock();
+  }
+  ~RuleLock() ABSL_UNLOCK_FUNCTION() {
+    if (mu_ != nullptr) mu_->Unlock();
+  }
+  RuleLock(const RuleLock&) = delete;
+  RuleLock& operator=(const RuleLock&) = delete;
+
+ private:
+  absl::Mutex* const mu_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_RULES_H_

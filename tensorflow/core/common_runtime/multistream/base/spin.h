@@ -1,0 +1,73 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// How does a thread wait for what another one does within microseconds? It
+// looks again and again, with a pause of the processor, and offers its core to
+// others now and then: the machine may have put there the very thread that it
+// waits for.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_SPIN_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_SPIN_H_
+
+#include <sched.h>
+
+#include <cstdint>
+#include <ctime>
+
+namespace tensorflow {
+namespace multistream {
+
+inline int64_t SteadyNanos() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+inline void Pause() {
+#if defined(TFMS_SEARCHED)
+  sched_yield();  // one thread runs at a time there
+#elif defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Calls `look` until it says true, `looks` times. Returns whether it did.
+template <class Look>
+bool Spin(int looks, Look look) {
+  for (; looks > 0; --looks) {
+    if (look()) return true;
+    Pause();
+  }
+  return false;
+}
+
+// The same, for `most_nanos` or a little longer, and with yields, each before
+// `looks` looks.
+template <class Look>
+bool YieldUntil(int64_t most_nanos, int looks, Look look) {
+  const int64_t end = SteadyNanos() + most_nanos;
+  do {
+    sched_yield();
+    if (Spin(looks, look)) return true;
+  } while (SteadyNanos() < end);
+  return false;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_SPIN_H_

@@ -1,0 +1,438 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/base/spinning_locks.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tensorflow/core/common_runtime/multistream/base/spin.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+constexpr std::chrono::seconds kLongEnough(60);  // on any machine
+
+void Sleep(int micros) {
+  std::this_thread::sleep_for(std::chrono::microseconds(micros));
+}
+
+// Whether `holds` says true before kLongEnough is over.
+bool Await(const std::function<bool()>& holds) {
+  const auto end = std::chrono::steady_clock::now() + kLongEnough;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    Sleep(100);
+  }
+  return true;
+}
+
+class Mutex {
+ public:
+  explicit Mutex(int kind = PTHREAD_MUTEX_NORMAL) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, kind);
+    pthread_mutex_init(&mutex_, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+  }
+  ~Mutex() { pthread_mutex_destroy(&mutex_); }
+  pthread_mutex_t* get() { return &mutex_; }
+
+  void Lock() { EXPECT_EQ(SpinningLock(&mutex_), 0); }
+  void Unlock() { pthread_mutex_unlock(&mutex_); }
+  // The lock's word: 0 if it is free, 2 if a thread sleeps in it, else 1.
+  int word() const {
+    return __atomic_load_n(&mutex_.__data.__lock, __ATOMIC_RELAXED);
+  }
+
+ private:
+  pthread_mutex_t mutex_;
+};
+
+class ReadWriteLock {
+ public:
+  ~ReadWriteLock() { pthread_rwlock_destroy(&lock_); }
+  pthread_rwlock_t* get() { return &lock_; }
+
+  void LockToRead() { EXPECT_EQ(SpinningReadLock(&lock_), 0); }
+  void LockToWrite() { EXPECT_EQ(SpinningWriteLock(&lock_), 0); }
+  void Unlock() { pthread_rwlock_unlock(&lock_); }
+
+ private:
+  pthread_rwlock_t lock_ = PTHREAD_RWLOCK_INITIALIZER;
+};
+
+// A thread that waits for `lock`, which a reader has, in order to write.
+class Writer {
+ public:
+  explicit Writer(ReadWriteLock* lock)
+      : thread_([this, lock] {
+          ShowLockWaitsOfThisThread(&waits_);
+          lock->LockToWrite();
+          lock->Unlock();
+        }) {}
+  ~Writer() { thread_.join(); }
+  bool AwaitWaiting() {
+    return Await([this] { return waits_.since != 0; });
+  }
+
+ private:
+  LockWaits waits_;
+  std::thread thread_;
+};
+
+// How often this thread has given up its core in order to sleep.
+int64_t SleepsOfThisThread() {
+  rusage usage;
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
+
+// So that the owner wakes it: a waiter that only looks again, now and then, may
+// never find the lock free.
+TEST(SpinningLocksTest, WhoWaitsForLongSleepsInTheLock) {
+  for (int kind : {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+                   PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_MUTEX_ERRORCHECK}) {
+    Mutex mutex(kind);
+    mutex.Lock();
+    std::thread waits([&] {
+      mutex.Lock();
+      mutex.Unlock();
+    });
+    EXPECT_TRUE(Await([&] { return mutex.word() == 2; })) << kind;
+    mutex.Unlock();
+    waits.join();
+  }
+}
+
+TEST(SpinningLocksTest, MutexesExclude) {
+  for (int kind : {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+                   PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_MUTEX_ERRORCHECK}) {
+    Mutex mutex(kind);
+    int64_t count = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&] {
+        for (int k = 0; k < 20'000; ++k) {
+          mutex.Lock();
+          if (kind == PTHREAD_MUTEX_RECURSIVE) mutex.Lock();
+          ++count;
+          if (kind == PTHREAD_MUTEX_RECURSIVE) mutex.Unlock();
+          mutex.Unlock();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(count, 8 * 20'000) << kind;
+  }
+}
+
+TEST(SpinningLocksTest, OneThreadAtATimeHasTheTurnToLook) {
+  Mutex mutex;
+  for (int i = 0; i < 2; ++i) {
+    int looks = 10;
+    const TurnToLook turn(mutex.get(), &looks);
+    EXPECT_TRUE(turn.IsMine());
+    EXPECT_EQ(looks, 10);
+    // Does not come while it is another's, and is not waited for for ever.
+    const TurnToLook next(mutex.get(), &looks);
+    EXPECT_FALSE(next.IsMine());
+    EXPECT_EQ(looks, 0);
+  }
+}
+
+// The owner of the one may wait for the other.
+TEST(SpinningLocksTest, WhoLooksAtOneMutexKeepsNobodyFromAnother) {
+  constexpr int kMutexes = 10'000;  // many are noted in the same place
+  const auto mutexes = std::make_unique<Mutex[]>(kMutexes);
+  int looks = 10;
+  const TurnToLook turn(mutexes[0].get(), &looks);
+  int without_turn = 0;
+  for (int i = 1; i < kMutexes; ++i) {
+    const TurnToLook other(mutexes[i].get(), &looks);
+    ASSERT_EQ(looks, 10) << i;
+    without_turn += !other.IsMine();
+  }
+  EXPECT_GT(without_turn, 0);
+  EXPECT_LT(without_turn, kMutexes / 10);
+}
+
+// A recursive lock notes its owner by an id that fork() changes.
+TEST(SpinningLocksTest, AForkedChildLocksWhatItHasLocked) {
+  Mutex mutex(PTHREAD_MUTEX_RECURSIVE);
+  mutex.Lock();
+  mutex.Unlock();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(60);  // ends it if it waits for itself
+    mutex.Lock();
+    mutex.Lock();
+    mutex.Unlock();
+    mutex.Unlock();
+    _exit(7);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+TEST(SpinningLocksTest, ReadWriteLocksExclude) {
+  ReadWriteLock lock;
+  int64_t a = 0, b = 0;
+  std::atomic<int> torn{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      for (int k = 0; k < 5'000; ++k) {
+        if (i < 3) {
+          lock.LockToWrite();
+          ++a;
+          ++b;
+        } else {
+          lock.LockToRead();
+          torn += a != b;
+        }
+        lock.Unlock();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(a, 3 * 5'000);
+  EXPECT_EQ(b, a);
+  EXPECT_EQ(torn, 0);
+}
+
+TEST(SpinningLocksTest, SayWhatTheLockSaysAndLeaveErrno) {
+  Mutex checks(PTHREAD_MUTEX_ERRORCHECK);
+  checks.Lock();
+  EXPECT_EQ(SpinningLock(checks.get()), EDEADLK);
+  checks.Unlock();
+
+  ReadWriteLock lock;
+  lock.LockToWrite();
+  EXPECT_EQ(SpinningWriteLock(lock.get()), EDEADLK);
+  EXPECT_EQ(SpinningReadLock(lock.get()), EDEADLK);
+  lock.Unlock();
+
+  Mutex mutex;
+  mutex.Lock();
+  std::thread waits([&] {
+    errno = 77;
+    mutex.Lock();
+    EXPECT_EQ(errno, 77);
+    mutex.Unlock();
+  });
+  EXPECT_TRUE(Await([&] { return mutex.word() == 2; }));
+  mutex.Unlock();
+  waits.join();
+}
+
+TEST(SpinningLocksTest, OthersSeeThatAThreadWaits) {
+  Mutex mutex;
+  LockWaits shown;
+  mutex.Lock();
+  std::thread waits([&] {
+    ShowLockWaitsOfThisThread(&shown);
+    mutex.Lock();
+    EXPECT_EQ(shown.since, 0);
+    EXPECT_GT(shown.longest, 0);
+    mutex.Unlock();
+  });
+  EXPECT_TRUE(Await([&] { return shown.since != 0; }));
+  EXPECT_LE(shown.since, SteadyNanos());
+  EXPECT_EQ(shown.longest, 0);
+  mutex.Unlock();
+  waits.join();
+}
+
+// A thread that reads may read again, although a writer waits for it.
+TEST(SpinningLocksTest, ReadLocksNest) {
+  ReadWriteLock lock;
+  lock.LockToRead();
+  Writer writer(&lock);
+  ASSERT_TRUE(writer.AwaitWaiting());
+  lock.LockToRead();
+  lock.Unlock();
+  lock.Unlock();
+}
+
+// So that a writer gets in however long readers stay inside, and one that does
+// not takes a tenth of the readers' time.
+TEST(SpinningLocksTest, WindowsBecomeLongerAndTakeATenthOfTheTime) {
+  constexpr int64_t kStep = 10'000;
+  int64_t window = 0, longest = 0, standing = 0;
+  for (int64_t waited = 0; waited < 10'000'000'000; waited += kStep) {
+    if (!ReadersStandBackAfter(waited)) {
+      window = 0;
+      continue;
+    }
+    window += kStep;
+    standing += kStep;
+    longest = std::max(longest, window);
+    if (waited >= kStep * 100) {
+      ASSERT_LE(standing, waited / 5) << waited;
+    }
+  }
+  EXPECT_TRUE(ReadersStandBackAfter(0));
+  EXPECT_EQ(longest, 64'000'000);
+  EXPECT_LE(standing, 1'200'000'000);
+}
+
+TEST(SpinningLocksTest, AWriterThatCannotGetInStopsNoReader) {
+  constexpr int kReads = 20'000;
+  ReadWriteLock lock;
+  lock.LockToRead();
+  Writer writer(&lock);
+  EXPECT_TRUE(writer.AwaitWaiting());
+  const int64_t before = SleepsOfThisThread();
+  for (int i = 0; i < kReads; ++i) {
+    lock.LockToRead();
+    lock.Unlock();
+  }
+  EXPECT_LT(SleepsOfThisThread() - before, kReads / 10);
+  lock.Unlock();
+}
+
+TEST(SpinningLocksTest, AWriterOfOneLockDelaysNoReaderOfAnother) {
+  constexpr int kOthers = 1'000;
+  ReadWriteLock lock;
+  const auto others = std::make_unique<ReadWriteLock[]>(kOthers);
+  lock.LockToRead();
+  Writer writer(&lock);
+  EXPECT_TRUE(writer.AwaitWaiting());
+  const int64_t before = SleepsOfThisThread();
+  for (int i = 0; i < kOthers; ++i) {
+    others[i].LockToRead();
+    others[i].Unlock();
+  }
+  EXPECT_LT(SleepsOfThisThread() - before, kOthers / 100);
+  lock.Unlock();
+}
+
+// The locks of the driver as launches and the making of events take them, with
+// more threads than cores, of which the owner of a lock is put to sleep at
+// random. `inner` is read within `outer`.
+class Driver {
+ public:
+  Driver() {
+    // A table of 64 entries by this hash, in which the two are one, stopped
+    // all launches for as long as there were any.
+    int other = 1;
+    while (Entry(&locks_[other]) != Entry(&locks_[0])) ++other;
+    outer_ = &locks_[0];
+    inner_ = &locks_[other];
+  }
+
+  void Launch(int stream, std::mt19937* random) {
+    outer_->LockToRead();
+    MaySleep(random);
+    streams_[stream % kStreams].Lock();
+    inner_->LockToRead();
+    MaySleep(random);
+    shared_.Lock();
+    MaySleep(random);
+    ++launches_;
+    ++launches_under_lock_;
+    shared_.Unlock();
+    inner_->Unlock();
+    streams_[stream % kStreams].Unlock();
+    outer_->Unlock();
+  }
+
+  void MakeEvent(std::mt19937* random) {
+    outer_->LockToWrite();
+    MaySleep(random);
+    ++events_;
+    outer_->Unlock();
+  }
+
+  int64_t launches() const { return launches_; }
+  int64_t events() const { return events_; }
+  // Once no thread launches. The same, if the locks exclude.
+  int64_t launches_under_lock() const { return launches_under_lock_; }
+
+ private:
+  static constexpr int kStreams = 4;
+
+  static uint64_t Entry(ReadWriteLock* lock) {
+    return reinterpret_cast<uintptr_t>(lock->get()) * 0x9E3779B97F4A7C15u >> 58;
+  }
+
+  static void MaySleep(std::mt19937* random) {
+    if ((*random)() % 256 == 0) Sleep((*random)() % 2000);
+  }
+
+  std::vector<ReadWriteLock> locks_ = std::vector<ReadWriteLock>(4096);
+  ReadWriteLock* outer_;
+  ReadWriteLock* inner_;
+  Mutex streams_[kStreams];
+  Mutex shared_;
+  std::atomic<int64_t> launches_{0};
+  int64_t launches_under_lock_ = 0;
+  std::atomic<int64_t> events_{0};
+};
+
+TEST(SpinningLocksTest, LaunchesAndEventsGoOnWhateverTheOwnersDo) {
+  constexpr int64_t kEvents = 40;
+  const int launchers = 8 * std::max(2u, std::thread::hardware_concurrency());
+  Driver driver;
+  std::atomic<bool> ends{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < launchers; ++i) {
+    threads.emplace_back([&, i] {
+      std::mt19937 random(i);
+      while (!ends) driver.Launch(i, &random);
+    });
+  }
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&, i] {
+      std::mt19937 random(1000 + i);
+      while (!ends) driver.MakeEvent(&random);
+    });
+  }
+  // No event waits for the end of the launches, and no launch for that of the
+  // events.
+  EXPECT_TRUE(Await([&] { return driver.events() >= kEvents; }))
+      << driver.events() << " events beside " << driver.launches()
+      << " launches";
+  const int64_t launches = driver.launches();
+  EXPECT_TRUE(Await([&] { return driver.launches() >= launches + 1'000; }))
+      << driver.launches() - launches << " launches";
+  ends = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(driver.launches_under_lock(), driver.launches());
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

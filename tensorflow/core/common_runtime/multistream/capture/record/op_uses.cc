@@ -1,0 +1,79 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/capture/record/op_uses.h"
+
+#include <utility>
+
+#include "tensorflow/core/common_runtime/dma_helper.h"
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_variables.h"
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/mutex.h"
+
+namespace tensorflow {
+namespace multistream {
+
+OpUses::OpUses(const RecordingMemory* memory, const OpKernel* kernel,
+               OpKernelContext* context)
+    : memory_(memory) {
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    if (!context->has_input(i) || context->input_dtype(i) == DT_RESOURCE) {
+      continue;
+    }
+    const Tensor& input = context->input(i);
+    if (IsOnHost(context->input_memory_type(i), input)) continue;
+    // An op may write into what nobody else has any more.
+    const bool writes = input.RefCountIsOne();
+    Add(input, writes);
+  }
+  const bool writes = MayChangeState(*kernel, /*library=*/nullptr);
+  ForEachVariable(context, [this, writes](Var* variable) {
+    tf_shared_lock lock(*variable->mu());
+    Add(*variable->tensor(), writes);
+  });
+}
+
+std::vector<MemoryUse> OpUses::WithMade(
+    OpKernelContext* context, absl::Span<const MemoryUse> allocated) && {
+  for (int i = 0; i < context->num_outputs(); ++i) {
+    const Tensor* output = context->mutable_output(i);
+    if (output == nullptr || output->dtype() == DT_RESOURCE ||
+        IsOnHost(context->output_memory_type(i), *output)) {
+      continue;
+    }
+    // What it writes was allocated, or nobody else had it. The rest it only
+    // hands on: an input, a variable's value, a constant.
+    Add(*output, /*writes=*/false);
+  }
+  uses_.insert(uses_.end(), allocated.begin(), allocated.end());
+  return std::move(uses_);
+}
+
+// An emulated GPU's kernels are the host's, and have that from its memory, too.
+bool OpUses::IsOnHost(MemoryType type, const Tensor& tensor) const {
+  return type == HOST_MEMORY && !memory_->IsDevice(tensor.data(), 1);
+}
+
+// All that was allocated for it: others may have another part.
+void OpUses::Add(Tensor tensor, bool writes) {
+  if (tensor.data() == nullptr || tensor.TotalBytes() == 0) return;
+  TensorBuffer* block = DMAHelper::buffer(&tensor)->root_buffer();
+  uses_.push_back(UseOf(block->data(), block->size(), writes));
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,268 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tensorflow/core/framework/allocator.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+class RecordingMemoryTest : public ::testing::Test {
+ protected:
+  void* Take(size_t bytes) { return memory_->device()->AllocateRaw(64, bytes); }
+  void Free(void* address) { memory_->device()->DeallocateRaw(address); }
+
+  int taken_ = 0;
+  std::unique_ptr<RecordingMemory> memory_ = std::make_unique<RecordingMemory>(
+      cpu_allocator(), cpu_allocator(), /*apart_bytes=*/0,
+      [this] { ++taken_; });
+};
+
+TEST_F(RecordingMemoryTest, ARepeatGetsTheSameAddresses) {
+  void* input = Take(100);
+  memory_->Start();
+  std::vector<void*> first, second;
+  for (std::vector<void*>* run : {&first, &second}) {
+    void* a = Take(1000);
+    void* b = Take(500);
+    Free(b);
+    void* c = Take(400);  // in b's place
+    run->insert(run->end(), {a, b, c});
+    EXPECT_EQ(b, c);
+    EXPECT_NE(a, input);
+    EXPECT_TRUE(memory_->Check().ok());
+    Free(a);
+    Free(c);
+    memory_->Repeat();
+  }
+  EXPECT_EQ(first, second);
+  EXPECT_EQ(taken_, 3);
+  EXPECT_EQ(memory_->bytes(), 1600);
+  Free(input);
+}
+
+TEST_F(RecordingMemoryTest, SmallOnesDoNotTakeLargePlaces) {
+  memory_->Start();
+  void* large = Take(10'000);
+  Free(large);
+  void* small = Take(100);
+  EXPECT_NE(large, small);
+  Free(small);
+}
+
+TEST_F(RecordingMemoryTest, AnythingElseInARepeatIsAnError) {
+  const auto difference = [&](const std::vector<size_t>& sizes) {
+    memory_->Repeat();
+    std::vector<void*> all;
+    for (size_t bytes : sizes) all.push_back(Take(bytes));
+    const std::string message(memory_->Check().message());
+    for (void* address : all) {
+      if (address != nullptr) Free(address);
+    }
+    return message;
+  };
+  memory_->Start();
+  void* a = Take(10);
+  void* b = Take(20);
+  Free(a);
+  Free(b);
+  EXPECT_EQ(difference({10, 20}), "");
+  EXPECT_TRUE(absl::StrContains(difference({10, 21}), "21 bytes where"));
+  EXPECT_TRUE(absl::StrContains(difference({10}), "1 times, first 2"));
+  EXPECT_TRUE(absl::StrContains(difference({10, 20, 5}), "more than 2 times"));
+  EXPECT_EQ(difference({10, 20}), "");
+}
+
+// Its ops can run side by side.
+TEST_F(RecordingMemoryTest, SomeMemoryIsNotGivenAgain) {
+  RecordingMemory memory(cpu_allocator(), cpu_allocator(), 2500);
+  const auto take_and_free = [&memory](size_t bytes) {
+    void* address = memory.device()->AllocateRaw(64, bytes);
+    memory.device()->DeallocateRaw(address);
+    return address;
+  };
+  memory.Start();
+  void* a = take_and_free(1000);
+  void* b = take_and_free(1000);
+  void* c = take_and_free(1000);
+  EXPECT_NE(a, b);
+  EXPECT_NE(b, c);
+  EXPECT_NE(a, c);
+  // Another 1000 bytes would be more than 2500 that could be saved.
+  EXPECT_EQ(take_and_free(1000), a);
+  EXPECT_EQ(memory.bytes(), 3000);
+  void* d = take_and_free(400);
+  void* e = take_and_free(400);
+  EXPECT_NE(d, e);
+  EXPECT_EQ(take_and_free(400), d);
+  memory.Repeat();
+  for (void* address : {a, b, c, a}) EXPECT_EQ(take_and_free(1000), address);
+  for (void* address : {d, e, d}) EXPECT_EQ(take_and_free(400), address);
+}
+
+TEST_F(RecordingMemoryTest, MemoryUsedForLongerThanAtFirstIsAnError) {
+  memory_->Start();
+  void* a = Take(10);
+  Free(a);
+  EXPECT_EQ(Take(10), a);
+  memory_->Repeat();
+  void* again = Take(10);
+  EXPECT_EQ(Take(10), nullptr);  // `again` has its place
+  EXPECT_TRUE(absl::StrContains(memory_->Check().message(), "for longer"));
+  Free(again);
+  Free(a);
+}
+
+TEST_F(RecordingMemoryTest, WhatAnEarlierRunKeepsDoesNotCount) {
+  memory_->Start();
+  void* a = Take(10);
+  Free(a);
+  void* result = Take(10);
+  EXPECT_EQ(result, a);
+  memory_->Repeat();
+  EXPECT_EQ(Take(10), a);
+  Free(a);
+  EXPECT_EQ(Take(10), a);
+  EXPECT_TRUE(memory_->Check().ok());
+  Free(a);
+  Free(result);
+}
+
+TEST_F(RecordingMemoryTest, AVariableThatMovesIsAnError) {
+  int x, y;
+  memory_->Start();
+  memory_->NoteRead(&x);
+  memory_->NoteRead(&y);
+  const auto same = [&](std::vector<const void*> reads) {
+    memory_->Repeat();
+    for (const void* read : reads) memory_->NoteRead(read);
+    EXPECT_EQ(memory_->Check().ok(), memory_->SameReads());
+    return memory_->SameReads();
+  };
+  EXPECT_TRUE(same({&x, &y}));
+  EXPECT_FALSE(same({&x, &x}));
+  EXPECT_FALSE(same({&x}));
+  EXPECT_TRUE(same({&x, &y}));
+}
+
+TEST_F(RecordingMemoryTest, ARepeatThatFailsNeedNotAskForAll) {
+  const absl::Status failure = absl::InternalError("an op has failed");
+  int x, y;
+  memory_->Start();
+  void* a = Take(10);
+  Free(a);
+  memory_->NoteRead(&x);
+  Free(Take(20));
+  memory_->NoteRead(&y);
+
+  memory_->Repeat();
+  Free(Take(10));
+  memory_->NoteRead(&x);
+  EXPECT_EQ(memory_->Check(failure), failure);
+  EXPECT_TRUE(absl::IsAborted(memory_->Check()));
+  // What it has asked for must be the same.
+  EXPECT_EQ(Take(30), nullptr);
+  EXPECT_TRUE(absl::IsAborted(memory_->Check(failure)));
+  memory_->Repeat();
+  memory_->NoteRead(&y);
+  EXPECT_TRUE(absl::IsAborted(memory_->Check(failure)));
+}
+
+TEST_F(RecordingMemoryTest, PinnedMemoryIsNotUsedAgain) {
+  memory_->Start();
+  Allocator* pinned = memory_->pinned();
+  void* a = pinned->AllocateRaw(64, 100);
+  pinned->DeallocateRaw(a);
+  void* b = pinned->AllocateRaw(64, 100);
+  EXPECT_NE(a, b);
+  EXPECT_TRUE(memory_->IsPinned(a, 100));
+  EXPECT_TRUE(memory_->IsPinned(static_cast<char*>(b) + 50, 50));
+  EXPECT_FALSE(memory_->IsPinned(b, 101));
+  EXPECT_FALSE(memory_->IsDevice(b, 100));
+  EXPECT_FALSE(memory_->IsPinned(&a, 1));
+  pinned->DeallocateRaw(b);
+}
+
+TEST_F(RecordingMemoryTest, AllOfTheDevicesMemoryCanBeToldOnce) {
+  using Spans = RecordingMemory::Spans;
+  EXPECT_EQ(memory_->All(), Spans());
+  void* input = Take(100);
+  void* pinned = memory_->pinned()->AllocateRaw(64, 100);
+  memory_->Start();
+  void* a = Take(1000);
+  Free(a);
+  EXPECT_EQ(Take(600), a);
+  const Spans all = {{input, 100}, {a, 1000}};
+  EXPECT_EQ(memory_->All(), all);
+  Free(a);
+  EXPECT_EQ(memory_->All(), all);
+  memory_->Repeat();
+  EXPECT_EQ(memory_->All(), all);
+  memory_->pinned()->DeallocateRaw(pinned);
+  Free(input);
+}
+
+TEST_F(RecordingMemoryTest, WhatARunWasGivenIsToldOnce) {
+  using Spans = RecordingMemory::Spans;
+  void* input = Take(100);
+  void* pinned = memory_->pinned()->AllocateRaw(64, 100);
+  EXPECT_EQ(memory_->TakeGiven(), Spans({{input, 100}}));
+  EXPECT_EQ(memory_->TakeGiven(), Spans());
+  memory_->Start();
+  void* a = nullptr;
+  for (int run = 0; run < 2; ++run) {
+    a = Take(1000);
+    EXPECT_EQ(memory_->TakeGiven(), Spans({{a, 1000}}));
+    Free(a);
+    void* again = Take(600);  // in its place, which is used as a whole
+    void* b = Take(50);
+    Free(b);
+    EXPECT_EQ(memory_->TakeGiven(), Spans({{again, 1000}, {b, 50}}));
+    EXPECT_EQ(again, a);
+    Free(again);
+    memory_->Repeat();
+  }
+  // What a run that has ended was given is not the next one's.
+  Free(Take(1000));
+  memory_->Repeat();
+  EXPECT_EQ(memory_->TakeGiven(), Spans());
+  // Nor is what it asked for in vain.
+  EXPECT_EQ(Take(1), nullptr);
+  EXPECT_EQ(memory_->TakeGiven(), Spans());
+  memory_->pinned()->DeallocateRaw(pinned);
+  Free(input);
+}
+
+TEST_F(RecordingMemoryTest, MemoryThatIsStillUsedIsNotFreed) {
+  memory_->Start();
+  Allocator* device = memory_->device();
+  void* a = Take(100);
+  memory_ = nullptr;
+  static_cast<char*>(a)[99] = 1;
+  device->DeallocateRaw(a);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

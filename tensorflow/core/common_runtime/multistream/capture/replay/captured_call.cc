@@ -1,0 +1,413 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/capture/replay/captured_call.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/base/rules.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_variables.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// `items[i].index` is in the call frame: the other way round.
+template <class Item>
+std::vector<int> ByIndex(const std::vector<Item>& items) {
+  std::vector<int> at;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const size_t index = static_cast<size_t>(items[i].index);
+    if (at.size() <= index) at.resize(index + 1, -1);
+    at[index] = static_cast<int>(i);
+  }
+  return at;
+}
+
+// Repeats the rows of a tensor until it has those of the padding: values that
+// the step can take, whatever it does with them.
+absl::Status PadRows(
+    const Padding& padding, Allocator* allocator,
+    absl::FunctionRef<absl::Status(const void*, void*, size_t)> copy,
+    Tensor* tensor) {
+  if (tensor->dims() == 0) return absl::OkStatus();
+  // Who verifies a replay is on a thread that others wait for.
+  const AllocationAttributes no_retry(/*retry_on_failure=*/false,
+                                      /*allocation_will_be_logged=*/false,
+                                      /*freed_by_func=*/nullptr);
+  Tensor padded(allocator, tensor->dtype(), padding.Padded(tensor->shape()),
+                no_retry);
+  if (!padded.IsInitialized()) {
+    return absl::ResourceExhaustedError("there is no memory for more rows");
+  }
+  char* const rows = static_cast<char*>(padded.data());
+  const size_t all = padded.TotalBytes();
+  size_t done = tensor->TotalBytes();
+  TF_RETURN_IF_ERROR(copy(tensor->data(), rows, done));
+  while (done < all) {
+    const size_t more = std::min(done, all - done);
+    TF_RETURN_IF_ERROR(copy(rows, rows + done, more));
+    done += more;
+  }
+  *tensor = std::move(padded);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+AllocatorAttributes PinnedMemory() {
+  AllocatorAttributes pinned;
+  pinned.set_on_host(true);
+  pinned.set_gpu_compatible(true);
+  return pinned;
+}
+
+StepInterface::StepInterface(const Capturable& graph)
+    : receives(Parsed(graph.receives)),
+      sends(Parsed(graph.sends)),
+      arguments(graph.arguments),
+      variables(graph.variables),
+      changes_variables(graph.changes_variables),
+      results(graph.results),
+      argument_at(ByIndex(graph.arguments)),
+      result_at(ByIndex(graph.results)) {}
+
+std::vector<StepInterface::Key> StepInterface::Parsed(
+    const std::vector<std::string>& keys) {
+  // A parsed key refers to the text that it was parsed from, in a copy of its.
+  std::vector<Key> parsed(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    parsed[i].text = keys[i];
+    TF_CHECK_OK(Rendezvous::ParseKey(keys[i], &parsed[i].parsed));
+  }
+  return parsed;
+}
+
+std::optional<size_t> StepInterface::IndexOf(const Rendezvous::ParsedKey& key,
+                                             const std::vector<Key>& keys) {
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (key.FullKey() == keys[i].text) return i;
+  }
+  return std::nullopt;
+}
+
+// Gives a step what was received for it before.
+class CapturedCall::EarlierReceived : public RendezvousInterface {
+ public:
+  explicit EarlierReceived(std::shared_ptr<CapturedCall> call)
+      : call_(std::move(call)) {}
+
+  absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
+                    bool is_dead) override {
+    return call_->args_.rendezvous->Send(key, args, value, is_dead);
+  }
+  void RecvAsync(const ParsedKey& key, const Args& args,
+                 DoneCallback done) override {
+    const auto i = StepInterface::IndexOf(key, call_->step_.receives);
+    if (!i.has_value()) {
+      call_->args_.rendezvous->RecvAsync(key, args, std::move(done));
+      return;
+    }
+    const Received& it = call_->received_[*i];
+    done(it.status, it.send_args, args, ValueOf(*i), it.is_dead);
+  }
+  void StartAbort(const absl::Status& status) override {
+    call_->args_.rendezvous->StartAbort(status);
+  }
+
+ protected:
+  virtual const Tensor& ValueOf(size_t i) const {
+    return call_->inputs_.received[i];
+  }
+
+  const std::shared_ptr<CapturedCall> call_;
+};
+
+// Gives a step these inputs, and keeps what the step makes.
+class CapturedCall::Kept : public EarlierReceived, public CallFrameInterface {
+ public:
+  Kept(std::shared_ptr<CapturedCall> call, StepInputs inputs)
+      : EarlierReceived(std::move(call)),
+        outputs(call_->step_.outputs()),
+        inputs_(std::move(inputs)) {}
+
+  absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
+                    bool is_dead) override {
+    const auto i = StepInterface::IndexOf(key, call_->step_.sends);
+    if (!i.has_value()) {
+      return absl::InternalError(
+          absl::StrCat("a step sends ", std::string(key.FullKey())));
+    }
+    outputs[*i] = {value, args.alloc_attrs.on_host()};
+    return absl::OkStatus();
+  }
+
+  size_t num_args() const override {
+    return call_->args_.call_frame->num_args();
+  }
+  size_t num_retvals() const override {
+    return call_->args_.call_frame->num_retvals();
+  }
+  absl::Status GetArg(int index, const Tensor** value) override {
+    *value = &inputs_.arguments[call_->step_.argument_at[index]];
+    return absl::OkStatus();
+  }
+  absl::Status SetRetval(int index, const Tensor& value) override {
+    const int i = call_->step_.result_at[index];
+    outputs[call_->step_.sends.size() + i] = {value,
+                                              call_->step_.results[i].on_host};
+    return absl::OkStatus();
+  }
+
+  std::vector<StepOutput> outputs;
+
+ protected:
+  const Tensor& ValueOf(size_t i) const override { return inputs_.received[i]; }
+
+ private:
+  const StepInputs inputs_;
+};
+
+CapturedCall::CapturedCall(const StepInterface& step,
+                           const Executor::Args& args, StreamGroup* group,
+                           RunAsAlways run_as_always,
+                           Executor::DoneCallback done)
+    : step_(step),
+      args_(args),
+      group_(group),
+      run_as_always_(std::move(run_as_always)),
+      done_(std::move(done)),
+      received_(step.receives.size()) {
+  inputs_.received.resize(step.receives.size());
+}
+
+void CapturedCall::Receive(const std::shared_ptr<CapturedCall>& call,
+                           std::function<void()> then) {
+  const std::vector<StepInterface::Key>& keys = call->step_.receives;
+  call->pending_.store(static_cast<int>(keys.size()) + 1);
+  Rendezvous::Args on_host;
+  on_host.alloc_attrs = PinnedMemory();
+  on_host.cancellation_manager = call->args_.cancellation_manager;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    call->args_.rendezvous->RecvAsync(
+        keys[i].parsed, on_host,
+        [call, i, then](
+            const absl::Status& status, const Rendezvous::Args& send_args,
+            const Rendezvous::Args&, const Tensor& value, bool is_dead) {
+          call->received_[i] = {status, send_args, is_dead};
+          call->inputs_.received[i] = value;
+          if (call->pending_.fetch_sub(1) == 1) then();
+        });
+  }
+  if (call->pending_.fetch_sub(1) == 1) then();
+}
+
+bool CapturedCall::Collect(ResourceMgr* resources, const std::string& device) {
+  for (const Received& it : received_) {
+    if (!it.status.ok() || it.is_dead) return false;
+  }
+  settings_ = KernelSettings::Now();
+  if (!CollectArguments() || !CollectVariables(resources, device)) return false;
+  AddShapes();
+  return true;
+}
+
+StepShapes CapturedCall::ShapesOfInputs() const {
+  StepShapes shapes;
+  for (const Tensor& it : inputs_.received) {
+    shapes.received.push_back(it.shape());
+  }
+  for (const Tensor& it : inputs_.arguments) {
+    shapes.arguments.push_back(it.shape());
+  }
+  for (const auto& variable : variables_) {
+    tf_shared_lock lock(*variable->mu());
+    shapes.variables.emplace_back(variable->tensor()->dtype(),
+                                  variable->tensor()->shape());
+  }
+  return shapes;
+}
+
+void CapturedCall::Pad(std::shared_ptr<const Padding> padding) {
+  padding_ = std::move(padding);
+  AddShapes();
+}
+
+absl::StatusOr<StepInputs> CapturedCall::PaddedInputs(Allocator* device,
+                                                      Allocator* pinned) const {
+  StepInputs inputs = inputs_;
+  if (padding_ == nullptr) return inputs;
+  const auto copy_on_host = [](const void* from, void* to, size_t bytes) {
+    std::memcpy(to, from, bytes);
+    return absl::OkStatus();
+  };
+  for (Tensor& it : inputs.received) {
+    TF_RETURN_IF_ERROR(PadRows(*padding_, pinned, copy_on_host, &it));
+  }
+  const auto copy_on_device = [this](const void* from, void* to, size_t bytes) {
+    return group_->CopyOnDevice(from, to, bytes);
+  };
+  absl::Status status;
+  for (Tensor& it : inputs.arguments) {
+    if (it.dtype() == DT_RESOURCE) continue;
+    status.Update(PadRows(*padding_, device, copy_on_device, &it));
+  }
+  group_->WhenCompleted([arguments = inputs_.arguments] {});
+  if (!status.ok()) return status;
+  return inputs;
+}
+
+void CapturedCall::AddShapes() {
+  shapes_.clear();
+  for (const Tensor& it : inputs_.received) AddShape(it);
+  for (const Tensor& it : inputs_.arguments) {
+    if (it.dtype() != DT_RESOURCE) AddShape(it);
+  }
+  for (const auto& variable : variables_) {
+    absl::StrAppend(&shapes_, reinterpret_cast<uintptr_t>(variable.get()), ";");
+  }
+  absl::StrAppend(&shapes_, settings_.tensor_float_32, settings_.deterministic);
+}
+
+void CapturedCall::AddShape(const Tensor& tensor) {
+  absl::StrAppend(&shapes_, static_cast<int>(tensor.dtype()), "[");
+  const TensorShape& shape = tensor.shape();
+  for (int64_t size :
+       (padding_ == nullptr ? shape : padding_->Padded(shape)).dim_sizes()) {
+    absl::StrAppend(&shapes_, size, ",");
+  }
+  absl::StrAppend(&shapes_, "]");
+}
+
+bool CapturedCall::CollectArguments() {
+  if (step_.arguments.empty()) return true;
+  if (args_.call_frame == nullptr) return false;
+  for (const Capturable::Argument& it : step_.arguments) {
+    const Tensor* value = nullptr;
+    if (!args_.call_frame->GetArg(it.index, &value).ok() ||
+        !value->IsInitialized() ||
+        (value->dtype() == DT_RESOURCE) != it.is_variable) {
+      return false;
+    }
+    inputs_.arguments.push_back(*value);
+  }
+  return true;
+}
+
+bool CapturedCall::CollectVariables(ResourceMgr* resources,
+                                    const std::string& device) {
+  const auto find = [resources](const std::string& container,
+                                const std::string& name) {
+    Var* found = nullptr;
+    resources->Lookup(container, name, &found).IgnoreError();
+    return found;
+  };
+  for (const Capturable::Variable& it : step_.variables) {
+    core::RefCountPtr<Var>& variable = variables_.emplace_back();
+    if (it.argument < 0) {
+      const std::string& container =
+          it.container.empty() ? resources->default_container() : it.container;
+      variable.reset(find(container, it.name));
+      state_.push_back(StateKeyOf(resources, container, it.name));
+    } else {
+      const auto handles = HandlesOf(inputs_.arguments[it.argument]);
+      if (handles.size() != 1 || !IsVariable(handles[0])) return false;
+      const ResourceHandle& handle = handles[0];
+      if (handle.IsRefCounting()) {
+        const auto found = handle.GetResource<Var>();
+        if (!found.ok()) return false;
+        (*found)->Ref();
+        variable.reset(*found);
+      } else if (handle.device() == device) {
+        variable.reset(find(handle.container(), handle.name()));
+      }
+      state_.push_back(StateKeyOf(handle, resources));
+    }
+    if (variable == nullptr) return false;
+  }
+  return true;
+}
+
+void CapturedCall::RunAlways(const std::shared_ptr<CapturedCall>& call) {
+  // The step may take over its arguments' memory.
+  call->inputs_.arguments.clear();
+  call->variables_.clear();
+  std::shared_ptr<RendezvousInterface> rendezvous;
+  if (call->args_.rendezvous != nullptr) {
+    rendezvous = std::make_shared<EarlierReceived>(call);
+  }
+  call->run_as_always_(std::move(rendezvous), call->args_.call_frame,
+                       call->done_);
+}
+
+void CapturedCall::RunAndKeep(
+    const std::shared_ptr<CapturedCall>& call, StepInputs inputs,
+    std::function<void(absl::Status, std::vector<StepOutput>)> then) {
+  auto kept = std::make_shared<Kept>(call, std::move(inputs));
+  CallFrameInterface* frame =
+      call->args_.call_frame == nullptr ? nullptr : kept.get();
+  call->run_as_always_(kept, frame,
+                       [kept, then = std::move(then)](const absl::Status& s) {
+                         then(s, std::move(kept->outputs));
+                       });
+}
+
+absl::Status CapturedCall::Give(const std::vector<Tensor>& outputs) const {
+  Rendezvous::Args on_host;
+  on_host.alloc_attrs = PinnedMemory();
+  const size_t sends = step_.sends.size();
+  for (size_t i = 0; i < sends; ++i) {
+    TF_RETURN_IF_ERROR(args_.rendezvous->Send(step_.sends[i].parsed, on_host,
+                                              outputs[i], /*is_dead=*/false));
+  }
+  for (size_t i = sends; i < outputs.size(); ++i) {
+    TF_RETURN_IF_ERROR(args_.call_frame->SetRetval(
+        step_.results[i - sends].index, outputs[i]));
+  }
+  return absl::OkStatus();
+}
+
+UsesVariables::UsesVariables(GpuGroups* gpu, const CapturedCall& call,
+                             bool changes)
+    : gpu_(gpu),
+      call_(call),
+      changes_(changes && IsKept(Rule::kWhoChangesIsAMover)) {
+  if (call_.state().empty()) return;
+  if (changes_) {
+    gpu_->BeginMove(call_.state());
+  } else {
+    gpu_->BeginRead(call_.group(), call_.state());
+  }
+}
+
+UsesVariables::~UsesVariables() {
+  if (call_.state().empty()) return;
+  if (changes_) {
+    gpu_->EndMove(call_.state());
+  } else {
+    gpu_->EndRead(call_.group(), call_.state());
+  }
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,53 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What do kernels ask the process for each time they are launched? A recording
+// has the answers of when it was made, so they are part of its key. All else
+// that kernels ask for (docs/captured-steps.md has a table) is settled when the
+// process first asks for it, or when a kernel is made.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_KERNEL_SETTINGS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_KERNEL_SETTINGS_H_
+
+#include "tensorflow/core/platform/tensor_float_32_utils.h"
+#include "tensorflow/core/util/determinism.h"
+
+namespace tensorflow {
+namespace multistream {
+
+struct KernelSettings {
+  // As they are now. Takes nanoseconds.
+  static KernelSettings Now() {
+    return {tensor_float_32_execution_enabled(), OpDeterminismRequired()};
+  }
+
+  bool operator==(const KernelSettings& other) const {
+    return tensor_float_32 == other.tensor_float_32 &&
+           deterministic == other.deterministic;
+  }
+  bool operator!=(const KernelSettings& other) const {
+    return !(*this == other);
+  }
+
+  // tf.config.experimental.enable_tensor_float_32_execution
+  bool tensor_float_32 = false;
+  // tf.config.experimental.enable_op_determinism
+  bool deterministic = false;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_KERNEL_SETTINGS_H_

@@ -1,0 +1,628 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/capture/replay/recorded_step.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "tensorflow/core/common_runtime/multistream/base/rules.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_accesses.h"
+#include "tensorflow/core/common_runtime/multistream/trace/trace.h"
+#include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/platform/cpu_info.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/mutex.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// At once on a GPU, of late. More of them keep it busy without branches, which
+// then cost more than they gain, even if some launches only have them.
+constexpr int64_t kMostStepsWithBranches = 8;
+
+// At once on a GPU, of late: then whoever launches a step polls for its end, as
+// waking other threads takes as long as many a step. It takes a core each: no
+// more than half of them.
+int64_t MostStepsPolled() {
+  static const int64_t most = std::min(4, port::MaxParallelism() / 2);
+  return most;
+}
+// A step that takes longer gains little.
+constexpr std::chrono::microseconds kLongestPoll(2000);
+// Launches that are not polled after one that took longer.
+constexpr int kLaunchesUnpolled = 64;
+
+absl::Status NotMade() {
+  return absl::FailedPreconditionError(
+      "a branch leaves out one of its results");
+}
+
+}  // namespace
+
+// Gives a step that is recorded its inputs at once, and keeps what it makes.
+class RecordedStep::Ends : public RendezvousInterface,
+                           public CallFrameInterface {
+ public:
+  explicit Ends(RecordedStep* recorded) : recorded_(recorded) {}
+
+  absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
+                    bool is_dead) override {
+    const auto i = StepInterface::IndexOf(key, step().sends);
+    if (!i.has_value()) {
+      return absl::InternalError(
+          absl::StrCat("a recorded step sends ", std::string(key.FullKey())));
+    }
+    if (is_dead) return NotMade();
+    return Made(*i, value, args.alloc_attrs.on_host());
+  }
+  void RecvAsync(const ParsedKey& key, const Args& args,
+                 DoneCallback done) override {
+    const auto i = StepInterface::IndexOf(key, step().receives);
+    if (i.has_value()) {
+      done(absl::OkStatus(), Args(), args, recorded_->inputs_[*i],
+           /*is_dead=*/false);
+      return;
+    }
+    done(absl::InternalError(absl::StrCat("a recorded step receives ",
+                                          std::string(key.FullKey()))),
+         Args(), args, Tensor(), /*is_dead=*/false);
+  }
+  void StartAbort(const absl::Status&) override {}
+
+  size_t num_args() const override { return step().argument_at.size(); }
+  size_t num_retvals() const override { return step().result_at.size(); }
+  absl::Status GetArg(int index, const Tensor** value) override {
+    *value =
+        &recorded_->inputs_[step().receives.size() + step().argument_at[index]];
+    return absl::OkStatus();
+  }
+  absl::Status SetRetval(int index, const Tensor& value) override {
+    const int i = step().result_at[index];
+    return Made(step().sends.size() + i, value, step().results[i].on_host);
+  }
+
+ private:
+  const StepInterface& step() const { return recorded_->step_; }
+
+  absl::Status Made(size_t i, Tensor value, bool on_host) {
+    Place& place = recorded_->outputs_[i];
+    if (recorded_->changed_ != nullptr && !on_host) {
+      TF_ASSIGN_OR_RETURN(value, recorded_->changed_->Apart(value));
+    }
+    if (!recorded_->complete_) {
+      place = {value.data(), value.dtype(), value.shape(), on_host, value};
+      return absl::OkStatus();
+    }
+    if (value.data() != place.address &&
+        recorded_->recording_->Has(place.address, 1)) {
+      return absl::InternalError("a recorded step's result has moved");
+    }
+    // As when it was recorded, later ops must not write over it.
+    recorded_->made_.push_back(value);
+    return absl::OkStatus();
+  }
+
+  RecordedStep* const recorded_;
+};
+
+std::shared_ptr<RecordedStep> RecordedStep::Make(const StepInterface& step,
+                                                 GroupLeader* leader,
+                                                 StreamGroup* group) {
+  return std::shared_ptr<RecordedStep>(
+      new RecordedStep(step, leader, group), [](RecordedStep* recorded) {
+        if (!IsKept(Rule::kEndsAfterItsStream)) return delete recorded;
+        recorded->group_->WhenCompleted([recorded] { delete recorded; });
+      });
+}
+
+RecordedStep::RecordedStep(const StepInterface& step, GroupLeader* leader,
+                           StreamGroup* group)
+    : step_(step),
+      leader_(leader),
+      group_(group),
+      has_memory_(group),
+      recording_(leader->recorder(group->index())->NewRecording()),
+      last_launch_(group->NewEvent()),
+      ends_(std::make_unique<Ends>(this)),
+      outputs_(step.outputs()) {}
+
+RecordedStep::~RecordedStep() {
+  // Before the memory that their tensors have.
+  inputs_.clear();
+  received_ = Tensor();
+  outputs_.clear();
+}
+
+absl::Status RecordedStep::Record(const CapturedCall& call,
+                                  Executor* executor) {
+  const RuleLock one_at_a_time(Rule::kOneRecordsAtATime, group_->record_mu());
+  Allocator* leaders =
+      leader_->group_device(0)->GetAllocator(AllocatorAttributes());
+  {
+    const UsesVariables reads(leader_->gpu_groups(), call, /*changes=*/false);
+    for (const auto& variable : call.variables()) {
+      homes_.push_back(VariableHome::Of(variable.get(), leaders));
+      used_.emplace_back(variable.get());
+    }
+  }
+  const char* const kChanged = "a variable was changed meanwhile";
+  if (!PutBack(call).ok()) return absl::UnavailableError(kChanged);
+  const UsesVariables uses(leader_->gpu_groups(), call,
+                           step_.changes_variables);
+  if (const absl::Status own = CheckChanged(call); !own.ok()) {
+    return absl::IsAborted(own) ? absl::UnavailableError(kChanged) : own;
+  }
+  std::vector<Tensor> held;
+  TF_RETURN_IF_ERROR(Hold(call, &held));
+  for (size_t i = 0; i < held.size(); ++i) {
+    if (homes_[i] != nullptr && !homes_[i]->Has(held[i])) {
+      return absl::UnavailableError(kChanged);
+    }
+    // Else a gather would put its value into the recording's memory.
+    if (step_.variables[i].gathered &&
+        !call.variables()[i]->copy_on_read_mode.load()) {
+      return absl::UnavailableError("a variable was not gathered from yet");
+    }
+    Place& place = variables_.emplace_back();
+    place.address = held[i].data();
+    place.type = held[i].dtype();
+    place.shape = held[i].shape();
+  }
+  // The step runs on these inputs, so they must be true ones.
+  Device* device = leader_->group_device(group_->index());
+  TF_ASSIGN_OR_RETURN(
+      const StepInputs inputs,
+      call.PaddedInputs(device->GetAllocator(AllocatorAttributes()),
+                        device->GetAllocator(PinnedMemory())));
+  block_ = InputBlock(inputs.received);
+  received_ = Tensor(recording_->memory(), DT_UINT8, block_.shape());
+  Tensor staged;
+  bool has_memory = received_.IsInitialized() && Stage(inputs, &staged);
+  if (has_memory) inputs_ = block_.In(received_);
+  for (const Tensor& it : inputs.arguments) {
+    if (it.dtype() == DT_RESOURCE) {
+      inputs_.push_back(it);
+      continue;
+    }
+    inputs_.emplace_back(recording_->memory(), it.dtype(), it.shape());
+    has_memory = has_memory && inputs_.back().IsInitialized();
+  }
+  if (!has_memory) {
+    return absl::ResourceExhaustedError("there is no memory for its inputs");
+  }
+  absl::Status status;
+  {
+    absl::MutexLock lock(group_->launch_mu());
+    status = CopyIn(inputs, staged);
+  }
+  // Here and below, what the stream may still use lives until it has not.
+  group_->WhenCompleted(
+      [staged = std::move(staged), arguments = inputs.arguments] {});
+  TF_RETURN_IF_ERROR(status);
+  SetVariables(call);
+  status = RecordOps(call, held, executor);
+  // A variable's memory is not to be kept from those who change it, but for
+  // its home's.
+  DropVariables();
+  TF_RETURN_IF_ERROR(status);
+  for (const Place& output : outputs_) {
+    if (output.type == DT_INVALID) return NotMade();
+  }
+  std::vector<Tensor> after;
+  TF_RETURN_IF_ERROR(Hold(call, &after));
+  const absl::StatusOr<bool> still = AreInPlace(after);
+  if (!still.ok() || !*still) return absl::UnavailableError(kChanged);
+  for (Place& output : outputs_) {
+    for (const Tensor& variable : held) {
+      if (output.tensor.SharesBufferWith(variable)) output.tensor = Tensor();
+    }
+  }
+  if (call.padding() != nullptr) {
+    const absl::Status fits = CheckPadding(*call.padding());
+    if (absl::IsAborted(fits)) return absl::UnavailableError(kChanged);
+    TF_RETURN_IF_ERROR(fits);
+  }
+  bytes_ = recording_->bytes();
+  complete_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status RecordedStep::RecordOps(const CapturedCall& call,
+                                     const std::vector<Tensor>& variables,
+                                     Executor* executor) {
+  SavedVariables saved(group_, leader_->group_device(group_->index())
+                                   ->GetAllocator(AllocatorAttributes()));
+  absl::Status status;
+  for (size_t i = 0; i < variables.size() && status.ok(); ++i) {
+    if (step_.variables[i].changed) status = saved.Save(variables[i]);
+  }
+  if (status.ok()) {
+    // An emulated GPU's recording keeps this function.
+    status = recording_->Record([this, executor] { return RunOps(executor); });
+  }
+  status.Update(saved.Restore());
+  return status;
+}
+
+absl::Status RecordedStep::RunOps(Executor* executor) {
+  if (!complete_) outputs_.assign(outputs_.size(), {});
+  ChangedVariables changed(leader_->recorder(group_->index())->device());
+  for (Var* variable : to_change_) changed.Take(variable);
+  changed_ = &changed;
+  CancellationManager never;
+  Executor::Args args;
+  args.rendezvous = ends_.get();
+  args.call_frame = ends_.get();
+  args.cancellation_manager = &never;
+  args.runner = [](const std::function<void()>& closure) { closure(); };
+  args.run_all_kernels_inline = true;
+  absl::Notification ended;
+  absl::Status result;
+  executor->RunAsync(args, [&](const absl::Status& s) {
+    result = s;
+    ended.Notify();
+  });
+  ended.WaitForNotification();
+  made_.clear();
+  changed_ = nullptr;
+  if (result.ok()) result = changed.PutBack();
+  return result;
+}
+
+absl::Status RecordedStep::Launch(const std::shared_ptr<CapturedCall>& call,
+                                  Launched launched,
+                                  std::function<void()>* end) {
+  if (call->padding() != nullptr) {
+    const absl::Status fits = CheckPadding(*call->padding());
+    if (absl::IsAborted(fits)) return fits;
+    if (!fits.ok()) return absl::UnavailableError(fits.message());
+  }
+  Copies copies;
+  if (!Stage(call->inputs(), &copies.staged) ||
+      !NewOutputs(*call, &copies.outputs)) {
+    return absl::ResourceExhaustedError("there is no memory for its copies");
+  }
+  // Variables are seldom away, and looking is as much work as trying.
+  for (const bool again : {false, true}) {
+    if (again) TF_RETURN_IF_ERROR(PutBack(*call));
+    TF_ASSIGN_OR_RETURN(const bool is_launched,
+                        LaunchInPlace(call, &copies, &launched, end));
+    if (is_launched) return absl::OkStatus();
+  }
+  return absl::UnavailableError("a variable was changed meanwhile");
+}
+
+absl::Status RecordedStep::PutBack(const CapturedCall& call) const {
+  for (size_t i = 0; i < homes_.size(); ++i) {
+    if (homes_[i] == nullptr) continue;
+    TF_RETURN_IF_ERROR(homes_[i]->PutBack(
+        leader_->gpu_groups(), call.variables()[i].get(), call.state()[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> RecordedStep::LaunchInPlace(
+    const std::shared_ptr<CapturedCall>& call, Copies* copies,
+    Launched* launched, std::function<void()>* end) {
+  // Outside launch_mu, which is not to be held while others change a variable.
+  const UsesVariables uses(leader_->gpu_groups(), *call,
+                           step_.changes_variables);
+  const RuleLock lock(Rule::kOneLaunchAtATime, group_->launch_mu());
+  // Until it is enqueued. From there on streams are in order, and who changes a
+  // variable need not put it elsewhere.
+  std::vector<Tensor> held;
+  TF_RETURN_IF_ERROR(Hold(*call, &held));
+  TF_ASSIGN_OR_RETURN(const bool are_in_place, AreInPlace(held));
+  if (!are_in_place) return false;
+  if (step_.changes_variables) {
+    held.clear();
+    TF_RETURN_IF_ERROR(CheckChanged(*call));
+    TF_RETURN_IF_ERROR(Hold(*call, &held));
+  }
+  const std::optional<int64_t> version =
+      leader_->gpu_groups()->StateVersion(call->state());
+  absl::Status status = CopyIn(call->inputs(), copies->staged);
+  const bool with_branches =
+      recording_->has_branches() &&
+      leader_->gpu_groups()->recent_most_steps() <= kMostStepsWithBranches;
+  const int64_t began = Trace::Begin();
+  if (status.ok()) {
+    SetVariables(*call);
+    status = recording_->Launch(with_branches);
+    DropVariables();
+    if (!status.ok() && step_.changes_variables) {
+      // It may have changed some of them: it is not to run again. The error is
+      // the op's own, as it is where the step is not recorded.
+      group_->WhenCompleted(
+          Finish(call, status, std::nullopt, copies, launched),
+          /*host_waits=*/true);
+      return true;
+    }
+  }
+  if (!status.ok()) {
+    // The call gives its arguments up, to run as always.
+    group_->WhenCompleted([copies = std::move(*copies), call,
+                           arguments = call->inputs().arguments] {});
+    return absl::AbortedError(status.message());
+  }
+  if (began != 0) {
+    Trace::Get()->Record({TraceKind::kReplay, group_->gpu(), group_->index(),
+                          began, 0, recording_->kernels(), "",
+                          "captured step"});
+  }
+  NoteUses(*call, held, copies->outputs);
+  status = CopyOut(copies->outputs);
+  group_->NoteReplay(with_branches);
+  launches_.fetch_add(1, std::memory_order_relaxed);
+  if (step_.changes_variables && step_.sends.empty() && status.ok() &&
+      !call->ends_when_completed()) {
+    // As in stock TensorFlow: what uses its results comes after it on streams.
+    if (IsKept(Rule::kStagedUntilCompleted)) {
+      group_->WhenCompleted([staged = std::move(copies->staged),
+                             arguments = call->inputs().arguments] {});
+    }
+    *end = [call, outputs = std::move(copies->outputs),
+            launched = std::move(*launched)]() mutable {
+      launched(absl::OkStatus(), std::move(outputs), std::nullopt);
+    };
+    return true;
+  }
+  // Before the next launch, for which this step need not wait.
+  if (status.ok() && DecideToPoll()) {
+    *end = [this, finish = Finish(call, status, version, copies, launched),
+            poll =
+                group_->WatchEnd(last_launch_.get(), kLongestPoll)]() mutable {
+      if (poll()) {
+        group_->NotePolled();
+        return finish();
+      }
+      unpolled_.store(kLaunchesUnpolled, std::memory_order_relaxed);
+      group_->WhenCompleted(std::move(finish), /*host_waits=*/true);
+    };
+    return true;
+  }
+  group_->WhenCompleted(Finish(call, status, version, copies, launched),
+                        /*host_waits=*/true);
+  return true;
+}
+
+bool RecordedStep::DecideToPoll() {
+  if (leader_->gpu_groups()->recent_most_steps() > MostStepsPolled()) {
+    return false;
+  }
+  return unpolled_.load(std::memory_order_relaxed) <= 0 ||
+         unpolled_.fetch_sub(1, std::memory_order_relaxed) <= 0;
+}
+
+std::function<void()> RecordedStep::Finish(
+    const std::shared_ptr<CapturedCall>& call, const absl::Status& status,
+    std::optional<int64_t> version, Copies* copies, Launched* launched) {
+  return [call, status, version, copies = std::move(*copies),
+          launched = std::move(*launched)]() mutable {
+    copies.staged = Tensor();
+    launched(status, std::move(copies.outputs), version);
+  };
+}
+
+void RecordedStep::SetVariables(const CapturedCall& call) {
+  const std::vector<Tensor>& arguments = call.inputs().arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!step_.arguments[i].is_variable) continue;
+    inputs_[step_.receives.size() + i] = arguments[i];
+  }
+  for (size_t i = 0; i < step_.variables.size(); ++i) {
+    if (!step_.variables[i].changed) continue;
+    to_change_.push_back(call.variables()[i].get());
+  }
+}
+
+void RecordedStep::DropVariables() {
+  for (size_t i = 0; i < step_.arguments.size(); ++i) {
+    if (!step_.arguments[i].is_variable) continue;
+    inputs_[step_.receives.size() + i] = Tensor();
+  }
+  to_change_.clear();
+}
+
+Tensor RecordedStep::NewPinned(DataType type, const TensorShape& shape) const {
+  return Tensor(
+      leader_->group_device(group_->index())->GetAllocator(PinnedMemory()),
+      type, shape);
+}
+
+bool RecordedStep::Stage(const StepInputs& inputs, Tensor* staged) const {
+  *staged = NewPinned(DT_UINT8, block_.shape());
+  if (!staged->IsInitialized()) return false;
+  block_.Fill(inputs.received, staged);
+  return true;
+}
+
+bool RecordedStep::NewOutputs(const CapturedCall& call,
+                              std::vector<Tensor>* outputs) const {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const Place& made = outputs_[i];
+    const bool to_host = i < step_.sends.size() || made.on_host;
+    const TensorShape& shape = call.padding() == nullptr
+                                   ? made.shape
+                                   : call.padding()->results[i].shape;
+    outputs->push_back(to_host
+                           ? NewPinned(made.type, shape)
+                           : Tensor(leader_->group_device(group_->index())
+                                        ->GetAllocator(AllocatorAttributes()),
+                                    made.type, shape));
+    if (!outputs->back().IsInitialized()) return false;
+    // What a recording has on the host is the same each time.
+    if (made.on_host) {
+      std::memcpy(outputs->back().data(), made.address,
+                  outputs->back().TotalBytes());
+    }
+  }
+  return true;
+}
+
+absl::Status RecordedStep::CheckPadding(const Padding& padding) const {
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    const auto& [type, shape] = padding.variables[i];
+    if (variables_[i].type != type || variables_[i].shape != shape) {
+      return absl::AbortedError("a variable has another shape now");
+    }
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const Place& made = outputs_[i];
+    const BatchResult& result = padding.results[i];
+    // On the host it would not be copied each time.
+    if (made.shape != result.padded || (result.is_rows && made.on_host)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "a padded step has made a result of shape ", made.shape.DebugString(),
+          ", and ", result.padded.DebugString(), " was expected"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordedStep::CopyIn(const StepInputs& inputs,
+                                  const Tensor& staged) {
+  const char* from = static_cast<const char*>(staged.data());
+  char* to = static_cast<char*>(received_.data());
+  for (const auto& [at, bytes] : block_.Spans(inputs.received)) {
+    TF_RETURN_IF_ERROR(group_->CopyToDevice(from + at, to + at, bytes));
+  }
+  for (size_t i = 0; i < inputs.arguments.size(); ++i) {
+    const Tensor& argument = inputs.arguments[i];
+    if (step_.arguments[i].is_variable) continue;
+    TF_RETURN_IF_ERROR(group_->CopyOnDevice(
+        argument.data(), inputs_[inputs.received.size() + i].data(),
+        argument.TotalBytes()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordedStep::CopyOut(const std::vector<Tensor>& outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Place& made = outputs_[i];
+    if (made.on_host) continue;
+    const size_t bytes = outputs[i].TotalBytes();
+    TF_RETURN_IF_ERROR(
+        i < step_.sends.size()
+            ? group_->CopyToHost(made.address, outputs[i].data(), bytes)
+            : group_->CopyOnDevice(made.address, outputs[i].data(), bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordedStep::Hold(const CapturedCall& call,
+                                std::vector<Tensor>* held) const {
+  for (const auto& variable : call.variables()) {
+    tf_shared_lock lock(*variable->mu());
+    if (!variable->tensor()->IsInitialized()) {
+      return absl::UnavailableError("a variable has no value");
+    }
+    held->push_back(*variable->tensor());
+  }
+  return absl::OkStatus();
+}
+
+bool RecordedStep::IsInPlace(const Tensor& variable, const Place& place) const {
+  return variable.data() == place.address && variable.dtype() == place.type &&
+         variable.shape() == place.shape;
+}
+
+absl::StatusOr<bool> RecordedStep::AreInPlace(
+    const std::vector<Tensor>& variables) const {
+  bool are = true;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    if (IsInPlace(variables[i], variables_[i])) continue;
+    if (homes_[i] == nullptr) return absl::AbortedError("a variable has moved");
+    are = false;
+  }
+  return are;
+}
+
+absl::Status RecordedStep::CheckChanged(const CapturedCall& call) const {
+  if (!step_.changes_variables || !IsKept(Rule::kChangedIsItsOwn)) {
+    return absl::OkStatus();
+  }
+  std::vector<const Var*> sorted;
+  for (const auto& variable : call.variables()) {
+    sorted.push_back(variable.get());
+  }
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < step_.variables.size(); ++i) {
+    if (!step_.variables[i].changed) continue;
+    Var* variable = call.variables()[i].get();
+    const auto [first, last] =
+        std::equal_range(sorted.begin(), sorted.end(), variable);
+    if (last - first > 1) {
+      return absl::FailedPreconditionError(
+          "it takes a variable that it changes twice");
+    }
+    if (homes_[i] != nullptr) {
+      TF_RETURN_IF_ERROR(homes_[i]->CheckIsItsOwn(variable));
+    } else {
+      tf_shared_lock lock(*variable->mu());
+      if (!variable->tensor()->RefCountIsOne()) return VariableHome::InUse();
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool RecordedStep::IsOrphaned() const {
+  for (const core::WeakPtr<Var>& variable : used_) {
+    if (variable.GetNewRef() == nullptr) return true;
+  }
+  return false;
+}
+
+void RecordedStep::NoteUses(const CapturedCall& call,
+                            const std::vector<Tensor>& variables,
+                            const std::vector<Tensor>& outputs) const {
+  Sanitizer* sanitizer = group_->sanitizer();
+  if (sanitizer == nullptr) return;
+  std::vector<Access> uses;
+  const std::vector<Tensor>& arguments = call.inputs().arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Tensor& it = arguments[i];
+    if (step_.arguments[i].is_variable || !IsGroupMemory(it)) continue;
+    uses.push_back({it.data(), it.TotalBytes(), false, "argument"});
+  }
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const Tensor& it = variables[i];
+    if (!IsGroupMemory(it)) continue;
+    const bool is_changed = step_.variables[i].changed;
+    // Whoever has used it, but for rows of it, has given it up since.
+    if (is_changed) {
+      sanitizer->Renew(group_->index(), it.data(), it.TotalBytes());
+    }
+    uses.push_back({it.data(), it.TotalBytes(), is_changed, "variable"});
+  }
+  for (size_t i = step_.sends.size(); i < outputs.size(); ++i) {
+    if (outputs_[i].on_host) continue;
+    const Tensor& it = outputs[i];
+    uses.push_back({it.data(), it.TotalBytes(), true, "result"});
+  }
+  sanitizer->Launch(group_->index(), "captured step", uses);
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,184 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What does it take to launch a recorded step? Its recording
+// (capture/record/recording.h), copies of what it takes into the recording's
+// memory, the variables where they were, and copies of what it makes out of
+// there. CapturedSteps keeps one for each group and shapes.
+//
+// A step that changes variables (changed_variables.h) has them for itself from
+// when it is looked at until it is enqueued.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_RECORDED_STEP_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_RECORDED_STEP_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recording.h"
+#include "tensorflow/core/common_runtime/multistream/capture/replay/captured_call.h"
+#include "tensorflow/core/common_runtime/multistream/capture/replay/input_block.h"
+#include "tensorflow/core/common_runtime/multistream/capture/variables/changed_variables.h"
+#include "tensorflow/core/common_runtime/multistream/capture/variables/variable_home.h"
+#include "tensorflow/core/common_runtime/multistream/step/group_device.h"
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/refcount.h"
+
+namespace tensorflow {
+namespace multistream {
+
+class RecordedStep {
+ public:
+  // Of `group` of `leader`. The recording ends once the last reference to it is
+  // gone and the group's stream has completed all that was enqueued by then,
+  // which may still use the recording's memory: a caller may drop its reference
+  // right after a launch, whatever became of the other references meanwhile. It
+  // ends on a thread of the stream's callbacks.
+  static std::shared_ptr<RecordedStep> Make(const StepInterface& step,
+                                            GroupLeader* leader,
+                                            StreamGroup* group);
+  ~RecordedStep();
+
+  // Records the call's step, which `executor` runs on the group's recorder.
+  // Once, before any launch. After an error it is of no use: Aborted or
+  // FailedPrecondition say why there is nothing to record.
+  absl::Status Record(const CapturedCall& call, Executor* executor);
+
+  // Enqueues the call's step; first puts its variables back where they were.
+  // `launched`, if it is, runs on some thread once the stream has completed it;
+  // with its outputs, or an error. If the order of the leader's stream is
+  // enough it need not wait, and if few steps run, the caller is to: then `end`
+  // is set, which calls it. An error that is returned means that nothing has
+  // been changed but the recording's own memory: Aborted if the recording is of
+  // no use any more.
+  // `version` is that of the variables, as of VariableOrder.
+  using Launched = std::function<void(absl::Status, std::vector<Tensor> outputs,
+                                      std::optional<int64_t> version)>;
+  absl::Status Launch(const std::shared_ptr<CapturedCall>& call,
+                      Launched launched, std::function<void()>* end);
+
+  StreamGroup* group() const { return group_; }
+  int64_t bytes() const { return bytes_; }
+  int64_t workspace_bytes() const { return recording_->workspace_bytes(); }
+  // Whether a variable that it reads is no more.
+  bool IsOrphaned() const;
+  // Times it was launched.
+  int64_t launches() const { return launches_.load(std::memory_order_relaxed); }
+
+ private:
+  class Ends;
+
+  RecordedStep(const StepInterface& step, GroupLeader* leader,
+               StreamGroup* group);
+
+  // What a launch copies from and to: memory of its call's.
+  struct Copies {
+    Tensor staged;  // what it receives
+    std::vector<Tensor> outputs;
+  };
+  // Where the recording finds, each time, something that a step takes or makes.
+  struct Place {
+    const void* address = nullptr;
+    DataType type = DT_INVALID;
+    TensorShape shape;
+    bool on_host = false;
+    Tensor tensor;  // keeps it there, if it is not a variable's
+  };
+
+  // Runs the step's ops, on the recorder's device. `call` has its variables.
+  absl::Status RunOps(Executor* executor);
+  // Records it; a step that changes variables as if it had not run meanwhile.
+  absl::Status RecordOps(const CapturedCall& call,
+                         const std::vector<Tensor>& variables,
+                         Executor* executor);
+
+  // Of the variables, for the time of a launch.
+  void SetVariables(const CapturedCall& call);
+  void DropVariables();
+
+  // Memory of the host or the device, as its destination is.
+  Tensor NewPinned(DataType type, const TensorShape& shape) const;
+  bool Stage(const StepInputs& inputs, Tensor* staged) const;
+  bool NewOutputs(const CapturedCall& call, std::vector<Tensor>* outputs) const;
+  // The first rows, if there are fewer than the recording has.
+  absl::Status CopyIn(const StepInputs& inputs, const Tensor& staged);
+  // Whether the variables that it reads, and what it makes, have the shapes
+  // that a padded call counts on; Aborted if not the variables.
+  absl::Status CheckPadding(const Padding& padding) const;
+  absl::Status CopyOut(const std::vector<Tensor>& outputs);
+
+  // False if a variable is not where it was; Aborted if it has no home.
+  absl::StatusOr<bool> LaunchInPlace(const std::shared_ptr<CapturedCall>& call,
+                                     Copies* copies, Launched* launched,
+                                     std::function<void()>* end);
+  // Whether the launch that has just been enqueued is polled; counts it.
+  bool DecideToPoll();
+  // What ends the call once the stream has completed its step.
+  static std::function<void()> Finish(const std::shared_ptr<CapturedCall>& call,
+                                      const absl::Status& status,
+                                      std::optional<int64_t> version,
+                                      Copies* copies, Launched* launched);
+  // Puts the variables back where they were.
+  absl::Status PutBack(const CapturedCall& call) const;
+  // The variables' current values, which stay where they are for as long as the
+  // caller has them.
+  absl::Status Hold(const CapturedCall& call, std::vector<Tensor>* held) const;
+  bool IsInPlace(const Tensor& variable, const Place& place) const;
+  absl::StatusOr<bool> AreInPlace(const std::vector<Tensor>& variables) const;
+  // Unavailable if somebody else has the memory of a variable that it changes;
+  // Aborted, or FailedPrecondition, if it can never be launched.
+  absl::Status CheckChanged(const CapturedCall& call) const;
+  // Tells the sanitizer, if there is one.
+  void NoteUses(const CapturedCall& call, const std::vector<Tensor>& variables,
+                const std::vector<Tensor>& outputs) const;
+
+  const StepInterface& step_;
+  GroupLeader* const leader_;
+  StreamGroup* const group_;
+  const StreamGroup::HasMemory has_memory_;
+  const std::unique_ptr<Recording> recording_;
+  const std::unique_ptr<StreamEvent> last_launch_;  // recorded after it
+  // So many launches are not to be polled.
+  std::atomic<int> unpolled_{0};
+  const std::unique_ptr<Ends> ends_;
+  InputBlock block_;  // of what it receives
+  Tensor received_;   // has it
+  // First what is received, then the arguments; those that are variables have
+  // their handle there, for the time of a launch.
+  std::vector<Tensor> inputs_;
+  std::vector<Place> variables_;
+  std::vector<std::shared_ptr<VariableHome>> homes_;  // nullptr for large ones
+  std::vector<core::WeakPtr<Var>> used_;
+  std::vector<Var*> to_change_;          // while a launch has its variables
+  ChangedVariables* changed_ = nullptr;  // while ops run
+  std::vector<Place> outputs_;
+  std::vector<Tensor> made_;  // by a launch that runs the ops again
+  int64_t bytes_ = 0;
+  bool complete_ = false;  // nothing changes any more
+  std::atomic<int64_t> launches_{0};
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_RECORDED_STEP_H_

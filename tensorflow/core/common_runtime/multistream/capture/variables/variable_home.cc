@@ -1,0 +1,208 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/capture/variables/variable_home.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/time/clock.h"
+#include "tensorflow/core/common_runtime/dma_helper.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_accesses.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/mutex.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// The homes that there are, by variable.
+struct Homes {
+  absl::Mutex mu;
+  absl::flat_hash_map<const Var*, std::weak_ptr<VariableHome>> of
+      ABSL_GUARDED_BY(mu);
+  size_t next_look ABSL_GUARDED_BY(mu) = 64;
+
+  // Forgets those that nobody has any more, once there are twice as many as
+  // were left the last time.
+  void Tidy() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    if (of.size() < next_look) return;
+    absl::erase_if(of,
+                   [](const auto& entry) { return entry.second.expired(); });
+    next_look = 2 * of.size() + 64;
+  }
+};
+
+Homes& AllHomes() {
+  static auto* homes = new Homes;
+  return *homes;
+}
+
+}  // namespace
+
+std::shared_ptr<VariableHome> VariableHome::Of(Var* variable,
+                                               Allocator* allocator) {
+  Tensor value;
+  bool is_shared;
+  {
+    tf_shared_lock lock(*variable->mu());
+    is_shared = !variable->tensor()->RefCountIsOne();
+    value = *variable->tensor();
+  }
+  if (!value.IsInitialized() || !DataTypeCanUseMemcpy(value.dtype()) ||
+      value.NumElements() == 0) {
+    return nullptr;
+  }
+  const TensorBuffer* memory = DMAHelper::buffer(&value);
+  // An emulated GPU may have it in an array of NumPy, whose owner reads it.
+  if (!const_cast<TensorBuffer*>(memory)->root_buffer()->OwnsMemory()) {
+    return nullptr;
+  }
+  // It may be a part of something larger, all of which the home would keep.
+  if (const_cast<TensorBuffer*>(memory)->root_buffer()->size() > kMostBytes) {
+    return nullptr;
+  }
+  Homes& homes = AllHomes();
+  absl::MutexLock lock(&homes.mu);
+  homes.Tidy();
+  std::weak_ptr<VariableHome>& known = homes.of[variable];
+  std::shared_ptr<VariableHome> home = known.lock();
+  // Another one, too, for a new variable where one was that is gone.
+  if (home == nullptr || !home->Suits(value) || home->IsGivenUp()) {
+    if (is_shared && value.TotalBytes() <= kMostCopiedBytes) {
+      // Who records a step keeps others from theirs: nobody waits for memory.
+      AllocationAttributes no_retry;
+      no_retry.retry_on_failure = false;
+      Tensor own(allocator, value.dtype(), value.shape(), no_retry);
+      if (own.IsInitialized()) value = std::move(own);
+    }
+    home = std::shared_ptr<VariableHome>(new VariableHome(value));
+    known = home;
+  }
+  return home;
+}
+
+absl::Status VariableHome::PutBack(GpuGroups* gpu, Var* variable,
+                                   GpuGroups::StateKey state) {
+  bool is_at_home;
+  {
+    tf_shared_lock lock(*variable->mu());
+    is_at_home = Has(*variable->tensor());
+  }
+  {
+    // A move keeps other threads out, and makes the leader wait for all groups:
+    // only if it can succeed.
+    absl::MutexLock lock(&mu_);
+    if (is_at_home) {
+      NoteFree();
+      return absl::OkStatus();
+    }
+    if (place_.has_value() && !place_->RefCountIsOne() &&
+        IsKept(Rule::kHomeIsFreeWhenItIsWrittenTo) && !IsInUseForLong()) {
+      return absl::UnavailableError("a variable's memory is still in use");
+    }
+  }
+  const GpuGroups::StateKey keys[] = {state};
+  const bool moves = IsKept(Rule::kWhoPutsBackIsAMover);
+  if (moves) gpu->BeginMove(keys);
+  absl::Status status;
+  {
+    absl::MutexLock lock(&mu_);
+    status = PutBackLocked(gpu, variable);
+  }
+  if (moves) gpu->EndMove(keys);
+  return status;
+}
+
+absl::Status VariableHome::CheckIsItsOwn(Var* variable) {
+  absl::MutexLock lock(&mu_);
+  mutex_lock variable_lock(*variable->mu());
+  if (!place_.has_value()) {
+    return absl::AbortedError("a variable has moved for good");
+  }
+  const Tensor& value = *variable->tensor();
+  if (!Has(value)) return InUse();
+  NoteFree();
+  // The home's own reference does not count.
+  place_ = Tensor();
+  const bool is_its_own = value.RefCountIsOne();
+  place_ = value;
+  return is_its_own ? absl::OkStatus() : InUse();
+}
+
+const TensorBuffer* VariableHome::RootOf(const Tensor& value) {
+  TensorBuffer* buffer = const_cast<TensorBuffer*>(DMAHelper::buffer(&value));
+  return buffer == nullptr ? nullptr : buffer->root_buffer();
+}
+
+absl::Status VariableHome::InUse() {
+  return absl::UnavailableError(
+      "the value of a variable that it changes is still in use");
+}
+
+bool VariableHome::IsGivenUp() {
+  absl::MutexLock lock(&mu_);
+  return !place_.has_value();
+}
+
+bool VariableHome::IsInUseForLong() {
+  const absl::Time now = absl::Now();
+  if (looks_in_use_++ == 0) in_use_since_ = now;
+  return looks_in_use_ >= kLooksAtLeast && now - in_use_since_ > kLongestUse;
+}
+
+absl::Status VariableHome::PutBackLocked(GpuGroups* gpu, Var* variable) {
+  mutex_lock lock(*variable->mu());
+  Tensor* value = variable->tensor();
+  if (Has(*value)) return absl::OkStatus();
+  const bool may_return = place_.has_value() && Suits(*value);
+  const bool is_free =
+      may_return &&
+      (place_->RefCountIsOne() || !IsKept(Rule::kHomeIsFreeWhenItIsWrittenTo));
+  if (may_return && !is_free && !IsInUseForLong()) {
+    return absl::UnavailableError("a variable's memory is still in use");
+  }
+  if (!is_free) {
+    // The leader's stream waits for all that reads it, by now.
+    place_.reset();
+    return absl::AbortedError("a variable has moved for good");
+  }
+  NoteFree();
+  StreamGroup* leader = gpu->leader();
+  if (Sanitizer* sanitizer = leader->sanitizer(); sanitizer != nullptr) {
+    std::vector<Access> uses;
+    if (IsGroupMemory(*value)) {
+      uses.push_back({value->data(), value->TotalBytes(), false, "variable"});
+    }
+    if (IsGroupMemory(*place_)) {
+      // Whoever has used it has given it up since.
+      sanitizer->Renew(leader->index(), place_->data(), place_->TotalBytes());
+      uses.push_back(
+          {place_->data(), place_->TotalBytes(), true, "variable's home"});
+    }
+    sanitizer->Launch(leader->index(), "a variable is put back", uses);
+  }
+  TF_RETURN_IF_ERROR(leader->CopyOnDevice(value->data(), place_->data(),
+                                          place_->TotalBytes()));
+  // Not the memory alone: its references are counted.
+  leader->WhenCompleted(
+      [old = std::exchange(*value, *place_), self = shared_from_this()] {});
+  return absl::OkStatus();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,235 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/capture/variables/variable_home.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "tensorflow/cc/ops/standard_ops.h"
+#include "tensorflow/core/common_runtime/multistream/capture/variables/changed_variables.h"
+#include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+#include "tensorflow/core/common_runtime/multistream/testing/variables.h"
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/platform/refcount.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+constexpr GpuGroups::StateKey kKey = 5;
+constexpr absl::Duration kOneLook = absl::Microseconds(100);
+
+// A variable in the leader's memory of an emulated GPU.
+class VariableHomeTest : public ::testing::Test {
+ protected:
+  VariableHomeTest() : session_(MakeSession()), gpu_(FindGpuGroups(0)) {
+    *variable_->tensor() = Value(1);
+    home_ = Of(variable_);
+  }
+
+  static std::unique_ptr<Session> MakeSession() {
+    Scope root = Scope::NewRootScope();
+    ops::Const(root.WithDevice("/device:GPU:0"), 1.0f);
+    std::unique_ptr<Session> session = SessionOf(root);
+    std::vector<Tensor> results;
+    EXPECT_TRUE(session->Run({}, {"Const"}, {}, &results).ok());
+    return session;
+  }
+
+  Tensor Value(float value, int64_t size = 100) {
+    Tensor tensor(gpu_->leader()->allocator(), DT_FLOAT, {size});
+    tensor.flat<float>().setConstant(value);
+    return tensor;
+  }
+  std::shared_ptr<VariableHome> Of(const core::RefCountPtr<Var>& variable) {
+    return VariableHome::Of(variable.get(), gpu_->leader()->allocator());
+  }
+  absl::Status PutBack() { return home_->PutBack(gpu_, variable_.get(), kKey); }
+  float value() {
+    EXPECT_TRUE(gpu_->leader()->Block().ok());
+    return variable_->tensor()->flat<float>()(99);
+  }
+
+  const std::unique_ptr<Session> session_;
+  GpuGroups* const gpu_;
+  const core::RefCountPtr<Var> variable_{new Var(DT_FLOAT)};
+  std::shared_ptr<VariableHome> home_;
+};
+
+// That somebody else reads.
+TEST_F(VariableHomeTest, BorrowedMemoryIsNoHome) {
+  std::vector<float> values(100, 5.0f);
+  const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
+  *variable->tensor() = HostTensor(values.data(), 100, /*owns=*/false);
+  EXPECT_EQ(Of(variable), nullptr);
+  *variable->tensor() = Value(1);
+  EXPECT_NE(Of(variable), nullptr);
+}
+
+TEST_F(VariableHomeTest, AValueElsewhereIsPutBack) {
+  const void* const place = variable_->tensor()->data();
+  EXPECT_TRUE(PutBack().ok());
+  *variable_->tensor() = Value(2);
+  EXPECT_FALSE(home_->Has(*variable_->tensor()));
+  EXPECT_TRUE(PutBack().ok());
+  EXPECT_EQ(variable_->tensor()->data(), place);
+  EXPECT_EQ(value(), 2);
+  EXPECT_EQ(Of(variable_), home_);
+}
+
+// A kernel that writes may have found the memory already, and no longer has the
+// variable's mutex; another mover may have put a stand-in there.
+TEST_F(VariableHomeTest, NothingIsMovedWhileAThreadReadsWritesOrMoves) {
+  const GpuGroups::StateKey keys[] = {kKey};
+  using Change = std::function<void()>;
+  for (const auto& [begin, end] : std::vector<std::pair<Change, Change>>{
+           {[&] { gpu_->BeginRead(gpu_->group(1), keys); },
+            [&] { gpu_->EndRead(gpu_->group(1), keys); }},
+           {[&] { gpu_->BeginWrite(keys); }, [&] { gpu_->EndWrite(keys); }},
+           {[&] { gpu_->BeginMove(keys); }, [&] { gpu_->EndMove(keys); }}}) {
+    *variable_->tensor() = Value(3);
+    begin();
+    std::atomic<bool> moved{false};
+    std::thread mover([&] {
+      EXPECT_TRUE(PutBack().ok());
+      moved = true;
+    });
+    while (gpu_->threads_that_wait_for_state() == 0) absl::SleepFor(kOneLook);
+    EXPECT_FALSE(moved);
+    variable_->tensor()->flat<float>().setConstant(4);
+    end();
+    mover.join();
+    EXPECT_EQ(value(), 4);
+  }
+}
+
+// What a run of ops that change variables leaves in its variable for a time.
+TEST_F(VariableHomeTest, AStandInIsNotAtHomeAndDoesNotBecomeTheHome) {
+  const Tensor own = *variable_->tensor();
+  {
+    ChangedVariables changed(/*device=*/nullptr);  // no op runs
+    changed.Take(variable_.get());
+    EXPECT_EQ(variable_->tensor()->data(), own.data());
+    EXPECT_FALSE(home_->Has(*variable_->tensor()));
+    EXPECT_TRUE(absl::IsUnavailable(home_->CheckIsItsOwn(variable_.get())));
+  }
+  // The home still keeps the memory itself: nothing else gets it.
+  EXPECT_TRUE(home_->Has(*variable_->tensor()));
+  *variable_->tensor() = Value(9);
+  EXPECT_FALSE(own.RefCountIsOne());
+}
+
+TEST_F(VariableHomeTest, MemoryInUseIsLeftAloneAndTheHomeIsThenGivenUp) {
+  const Tensor kept = *variable_->tensor();
+  *variable_->tensor() = Value(5);
+  for (int i = 1; i < VariableHome::kLooksAtLeast; ++i) {
+    EXPECT_TRUE(absl::IsUnavailable(PutBack()));
+  }
+  absl::SleepFor(VariableHome::kLongestUse + absl::Milliseconds(10));
+  EXPECT_TRUE(absl::IsAborted(PutBack()));
+  EXPECT_EQ(value(), 5);
+  EXPECT_EQ(kept.flat<float>()(99), 1);
+  EXPECT_TRUE(kept.RefCountIsOne());
+  EXPECT_NE(Of(variable_), home_);
+}
+
+// As TensorFlow has a scalar of Python's, for good.
+TEST_F(VariableHomeTest, ASmallValueThatAnotherHasGetsMemoryOfItsOwn) {
+  const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
+  const Tensor kept = Value(3);
+  *variable->tensor() = kept;
+  const auto home = Of(variable);
+  EXPECT_FALSE(home->Has(kept));
+  EXPECT_TRUE(home->PutBack(gpu_, variable.get(), kKey).ok());
+  EXPECT_TRUE(home->Has(*variable->tensor()));
+  EXPECT_TRUE(home->CheckIsItsOwn(variable.get()).ok());
+  for (const float next : {4, 5}) {
+    const Tensor next_kept = Value(next);
+    *variable->tensor() = next_kept;
+    EXPECT_TRUE(home->PutBack(gpu_, variable.get(), kKey).ok());
+    EXPECT_TRUE(home->CheckIsItsOwn(variable.get()).ok());
+    EXPECT_TRUE(gpu_->leader()->Block().ok());
+    EXPECT_EQ(variable->tensor()->flat<float>()(99), next);
+  }
+  EXPECT_EQ(kept.flat<float>()(99), 3);
+  EXPECT_TRUE(kept.RefCountIsOne());
+}
+
+TEST_F(VariableHomeTest, ALargerValueThatAnotherHasIsNotCopied) {
+  const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
+  const Tensor kept =
+      Value(3, VariableHome::kMostCopiedBytes / sizeof(float) + 1);
+  *variable->tensor() = kept;
+  EXPECT_TRUE(Of(variable)->Has(kept));
+}
+
+TEST_F(VariableHomeTest, ShortUsesFarApartDoNotCountAsOneLongUse) {
+  for (int i = 0; i < 2 * VariableHome::kLooksAtLeast; ++i) {
+    const Tensor kept = *variable_->tensor();
+    *variable_->tensor() = Value(5);
+    EXPECT_TRUE(absl::IsUnavailable(PutBack()));
+    if (i % VariableHome::kLooksAtLeast == 0) {
+      absl::SleepFor(VariableHome::kLongestUse + absl::Milliseconds(10));
+    }
+    *variable_->tensor() = kept;
+    EXPECT_TRUE(PutBack().ok());  // a look that finds it free
+  }
+}
+
+TEST_F(VariableHomeTest, AnotherShapeHasAnotherHome) {
+  *variable_->tensor() = Value(6, 200);
+  EXPECT_TRUE(absl::IsAborted(PutBack()));
+  const auto other = Of(variable_);
+  EXPECT_NE(other, home_);
+  EXPECT_TRUE(other->Has(*variable_->tensor()));
+}
+
+// The sanitizer learns of none of it, nor that it is something else's later.
+TEST_F(VariableHomeTest, MemoryOfTheHostIsNotFollowed) {
+  std::vector<float> memory(300);
+  // Overlapping, one after the other.
+  for (const int at : {0, 60, 20}) {
+    const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
+    *variable->tensor() = HostTensor(memory.data() + at, 100);
+    const auto home = Of(variable);
+    ASSERT_NE(home, nullptr);
+    *variable->tensor() = Value(8);
+    EXPECT_TRUE(home->PutBack(gpu_, variable.get(), kKey).ok());
+    EXPECT_TRUE(gpu_->leader()->Block().ok());
+    EXPECT_EQ(memory[at + 99], 8);
+  }
+}
+
+TEST_F(VariableHomeTest, LargeOnesAndPartsOfLargeOnesHaveNone) {
+  const int64_t most = VariableHome::kMostBytes / sizeof(float);
+  Tensor large = Value(7, most + 1);
+  for (const Tensor& value : {large, large.Slice(0, 100), Tensor(DT_FLOAT)}) {
+    const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
+    *variable->tensor() = value;
+    EXPECT_EQ(Of(variable), nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

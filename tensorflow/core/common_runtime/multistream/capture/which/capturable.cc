@@ -1,0 +1,427 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/compile_time_constants.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/early_values.h"
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/rendezvous.h"
+#include "tensorflow/core/framework/resource_handle.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/control_flow.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// GPU kernels whose launches depend on types and shapes, and on host values
+// that other ops of this list compute from types, shapes and constants: so no
+// value of the device, nor one that the step takes, decides how often a loop
+// runs. An op that is not here is not recorded.
+const absl::flat_hash_set<absl::string_view>& CapturableOps() {
+  static const auto* ops = new absl::flat_hash_set<absl::string_view>{
+      // Elementwise, one input.
+      "Abs", "Acos", "Acosh", "Angle", "Asin", "Asinh", "Atan", "Atanh",
+      "Bitcast", "Cast", "Ceil", "ComplexAbs", "Conj", "Cos", "Cosh", "Digamma",
+      "Elu", "Erf", "Erfc", "Exp", "Expm1", "Floor", "Imag", "Inv", "Invert",
+      "IsFinite", "IsInf", "IsNan", "LeakyRelu", "Lgamma", "Log", "Log1p",
+      "LogicalNot", "Neg", "OnesLike", "Real", "Reciprocal", "Relu", "Relu6",
+      "Rint", "Round", "Rsqrt", "Selu", "Sigmoid", "Sign", "Sin", "Sinh",
+      "Softplus", "Softsign", "Sqrt", "Square", "Tan", "Tanh", "ZerosLike",
+      // Elementwise, more inputs.
+      "Add", "AddN", "AddV2", "Atan2", "BiasAdd", "BiasAddV1", "BitwiseAnd",
+      "BitwiseOr", "BitwiseXor", "ClipByValue", "Complex", "Div", "DivNoNan",
+      "Equal", "FloorDiv", "FloorMod", "Greater", "GreaterEqual", "Less",
+      "LessEqual", "LogicalAnd", "LogicalOr", "Maximum", "Minimum", "Mod",
+      "Mul", "MulNoNan", "NotEqual", "Pow", "RealDiv", "Select", "SelectV2",
+      "SquaredDifference", "Sub", "TruncateDiv", "Xdivy", "Xlogy",
+      // Products.
+      "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul",
+      "_FusedMatMul",
+      // Convolutions, and what goes with them. Their algorithms are chosen in
+      // the first steps of a shape.
+      "AvgPool", "AvgPool3D", "Conv2D", "Conv2DBackpropInput", "Conv3D",
+      "DepthToSpace", "DepthwiseConv2dNative", "FusedBatchNorm",
+      "FusedBatchNormV2", "FusedBatchNormV3", "MaxPool", "MaxPool3D",
+      "MaxPoolV2", "MirrorPad", "ResizeBilinear", "SpaceToDepth",
+      "_FusedBatchNormEx", "_FusedConv2D",
+      // Reductions and scans.
+      "All", "Any", "ArgMax", "ArgMin", "Cumprod", "Cumsum", "L2Loss",
+      "LogSoftmax", "Max", "Mean", "Min", "Prod", "Softmax", "Sum", "TopKV2",
+      // What moves and shapes.
+      "BroadcastTo", "Concat", "ConcatV2", "ExpandDims", "Fill", "Gather",
+      "GatherNd", "GatherV2", "Identity", "IdentityN", "InvertPermutation",
+      "MatrixBandPart", "OneHot", "Pack", "Pad", "PadV2", "PreventGradient",
+      "Reshape", "ReverseV2", "Slice", "Snapshot", "Split", "SplitV", "Squeeze",
+      "StopGradient", "StridedSlice", "Tile", "Transpose", "Unpack",
+      // Gradients of the above.
+      "AvgPool3DGrad", "AvgPoolGrad", "BiasAddGrad", "Conv2DBackpropFilter",
+      "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2",
+      "DepthwiseConv2dNativeBackpropFilter",
+      "DepthwiseConv2dNativeBackpropInput", "EluGrad", "FusedBatchNormGrad",
+      "FusedBatchNormGradV2", "FusedBatchNormGradV3", "InvGrad",
+      "LeakyReluGrad", "MaxPool3DGrad", "MaxPoolGrad", "MirrorPadGrad",
+      "ReciprocalGrad", "Relu6Grad", "ReluGrad", "ResizeBilinearGrad",
+      "RsqrtGrad", "SeluGrad", "SigmoidGrad", "SoftmaxCrossEntropyWithLogits",
+      "SoftplusGrad", "SoftsignGrad", "SparseSoftmaxCrossEntropyWithLogits",
+      "SqrtGrad", "StridedSliceGrad", "TanhGrad", "UnsortedSegmentSum",
+      // Of shapes, on the host.
+      "BroadcastArgs", "BroadcastGradientArgs", "ConcatOffset", "Range", "Rank",
+      "Shape", "ShapeN", "Size",
+      // Constants and order.
+      "Const", "NoOp",
+      // Loops and branches, which values on the host decide.
+      "Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"};
+  return *ops;
+}
+
+// What gives the variables whose handles it takes a new value, of the same
+// shape: that, too, with launches that depend on types and shapes.
+bool ChangesVariables(const Node& node) {
+  static const auto* ops =
+      new absl::flat_hash_set<absl::string_view>{"AssignAddVariableOp",
+                                                 "AssignSubVariableOp",
+                                                 "AssignVariableOp",
+                                                 "ResourceApplyAdaMax",
+                                                 "ResourceApplyAdadelta",
+                                                 "ResourceApplyAdagrad",
+                                                 "ResourceApplyAdagradV2",
+                                                 "ResourceApplyAdam",
+                                                 "ResourceApplyCenteredRMSProp",
+                                                 "ResourceApplyGradientDescent",
+                                                 "ResourceApplyKerasMomentum",
+                                                 "ResourceApplyMomentum",
+                                                 "ResourceApplyRMSProp",
+                                                 "ResourceScatterAdd",
+                                                 "ResourceScatterSub",
+                                                 "ResourceScatterUpdate"};
+  return ops->contains(node.type_string());
+}
+
+// The key of what a node sends or receives outside all loops.
+absl::Status KeyOf(const Node& node, std::string* key) {
+  std::string name, from, to;
+  int64_t incarnation;
+  TF_RETURN_IF_ERROR(GetNodeAttr(node.attrs(), "tensor_name", &name));
+  TF_RETURN_IF_ERROR(GetNodeAttr(node.attrs(), "send_device", &from));
+  TF_RETURN_IF_ERROR(GetNodeAttr(node.attrs(), "recv_device", &to));
+  TF_RETURN_IF_ERROR(
+      GetNodeAttr(node.attrs(), "send_device_incarnation", &incarnation));
+  if (from == to) {
+    return absl::InvalidArgumentError(
+        "copies between the GPU and the host in the middle of the step");
+  }
+  if (!IsOfType(node.IsRecv() ? from : to, DEVICE_CPU)) {
+    return absl::InvalidArgumentError("has another device at its other end");
+  }
+  *key = Rendezvous::CreateKey(from, static_cast<uint64_t>(incarnation), to,
+                               name, FrameAndIter(0, 0));
+  return absl::OkStatus();
+}
+
+bool IsVariableArgument(const Node& node) {
+  return node.IsArg() && node.output_type(0) == DT_RESOURCE;
+}
+
+// Ops that call a function, and nothing else.
+bool IsPlainCall(absl::string_view op) {
+  return op == "PartitionedCall" || op == "StatefulPartitionedCall";
+}
+
+// The function that a node names, or nullptr.
+const NameAttrList* CalledBy(const AttrSlice& attributes) {
+  const NameAttrList* function = nullptr;
+  return TryGetNodeAttr(attributes, "f", &function) ||
+                 TryGetNodeAttr(attributes, "function", &function)
+             ? function
+             : nullptr;
+}
+
+// Whether XLA compiles a function for the node, or has compiled it earlier for
+// these shapes. A call runs it; with clusters, _XlaRun does, and a string names
+// what it runs.
+bool IsCompiledCall(const Node& node) {
+  bool compiled = false;
+  return node.type_string() == "_XlaCompile" ||
+         (IsPlainCall(node.type_string()) &&
+          TryGetNodeAttr(node.attrs(), "_XlaMustCompile", &compiled) &&
+          compiled);
+}
+
+bool IsCompiled(const Node& node) {
+  return IsCompiledCall(node) || node.type_string() == "_XlaRun";
+}
+
+bool IsGather(const Node& node) {
+  return node.type_string() == "ResourceGather" ||
+         node.type_string() == "ResourceGatherNd";
+}
+
+// Ops that hand a handle on.
+bool HandsOn(const Node& node) {
+  return node.IsIdentity() || node.IsEnter() || node.IsExit() ||
+         node.IsMerge() || node.IsNextIteration() || node.IsSwitch();
+}
+
+// Ops that may have a variable's handle: what gives it, hands it on, and reads
+// or changes the variable.
+bool MayHaveHandle(const Node& node) {
+  return IsCompiled(node) || IsVariableArgument(node) || HandsOn(node) ||
+         ChangesVariables(node) || IsGather(node) ||
+         node.type_string() == "VarHandleOp" ||
+         node.type_string() == "ReadVariableOp";
+}
+
+// Whether an op of a kind takes the variable's handle that `node` gives.
+bool IsTakenBy(bool (*is_of_kind)(const Node&), const Node& node) {
+  absl::flat_hash_set<const Node*> seen = {&node};
+  std::vector<const Node*> left = {&node};
+  while (!left.empty()) {
+    const Node* next = left.back();
+    left.pop_back();
+    for (const Edge* edge : next->out_edges()) {
+      if (edge->IsControlEdge()) continue;
+      const Node* user = edge->dst();
+      if (is_of_kind(*user)) return true;
+      if (HandsOn(*user) && seen.insert(user).second) left.push_back(user);
+    }
+  }
+  return false;
+}
+
+// Where a value lives that a call takes or gives: TensorFlow has integers of 32
+// bits on the host, whatever the device.
+bool IsHostValue(DataType type) { return type == DT_INT32; }
+
+class Classifier {
+ public:
+  Classifier(const Graph& graph, const FunctionLibraryDefinition& library)
+      : library_(library) {
+    bool has_loops = false;
+    for (const Node* node : graph.op_nodes()) {
+      has_loops |= node->IsEnter();
+      if (std::string why = ObstacleAt(*node); !why.empty()) {
+        Obstacle(*node, why);
+        return;
+      }
+    }
+    if (has_loops) FindTransfersInLoops(graph);
+    if (!found.obstacle.empty()) return;
+    if (found.changes_variables && found.is_compiled) {
+      found.obstacle = "it changes variables, and XLA compiles some of it";
+    } else if (!found.changes_variables && found.sends.empty() &&
+               found.results.empty()) {
+      found.obstacle = "the graph has no result";
+    } else if (late_ != nullptr && !found.sends.empty()) {
+      Obstacle(*late_, "receives what may wait for the step's results");
+    }
+  }
+
+  Capturable found;
+
+ private:
+  void Obstacle(const Node& node, absl::string_view why) {
+    found.obstacle =
+        absl::StrCat(node.type_string(), " '", node.name(), "' ", why);
+  }
+
+  // They have a key for each iteration.
+  void FindTransfersInLoops(const Graph& graph) {
+    std::vector<ControlFlowInfo> frames;
+    std::vector<std::string> not_reached;
+    const absl::Status status =
+        BuildControlFlowInfo(&graph, &frames, &not_reached);
+    if (!status.ok() || !not_reached.empty()) {
+      found.obstacle = absl::StrCat(
+          "its loops are not known: ",
+          status.ok() ? "nothing leads to some nodes" : status.message());
+      return;
+    }
+    for (const Node* node : graph.op_nodes()) {
+      if (!frames[node->id()].frame_name.empty() &&
+          (node->IsSend() || node->IsRecv())) {
+        Obstacle(*node, "is in a loop");
+        return;
+      }
+    }
+  }
+
+  // Why `node` must not be recorded, or nothing. Adds what it takes or gives.
+  std::string ObstacleAt(const Node& node) {
+    for (const DataTypeVector& types :
+         {node.input_types(), node.output_types()}) {
+      for (DataType type : types) {
+        if (type == DT_RESOURCE && MayHaveHandle(node)) continue;
+        if (type == DT_STRING && IsCompiled(node)) continue;
+        if (!DataTypeCanUseMemcpy(BaseType(type)) || IsRefType(type)) {
+          return absl::StrCat("has a ", DataTypeString(type));
+        }
+      }
+    }
+    if (node.IsSend() || node.IsRecv()) return ObstacleAtTransfer(node);
+    if (node.type_string() == "_Arg") return ObstacleAtArgument(node);
+    if (node.type_string() == "_Retval") {
+      Capturable::Result& result = found.results.emplace_back();
+      result.on_host = IsHostValue(node.input_type(0));
+      const absl::Status status =
+          GetNodeAttr(node.attrs(), "index", &result.index);
+      return std::string(status.message());
+    }
+    if (node.type_string() == "VarHandleOp") return ObstacleAtHandle(node);
+    if (IsCompiledCall(node)) return ObstacleInCluster(node);
+    if (node.type_string() == "_XlaRun") return "";
+    if (ChangesVariables(node)) {
+      found.changes_variables = true;
+      return IsHostValue(node.input_type(node.num_inputs() - 1))
+                 ? "takes a value on the host"
+                 : "";
+    }
+    if (MayHaveHandle(node)) return "";
+    if (CapturableOps().contains(node.type_string())) return "";
+    return "is not known to launch the same kernels in each step";
+  }
+
+  // What XLA compiles launches the same kernels each time if its ops do.
+  std::string ObstacleInCluster(const Node& node) {
+    found.is_compiled = true;
+    bool must_compile = node.type_string() != "_XlaCompile";
+    TryGetNodeAttr(node.attrs(), "must_compile", &must_compile);
+    if (!must_compile) {
+      return "may leave its ops to TensorFlow, unless there is "
+             "TF_XLA_FLAGS=--tf_xla_enable_lazy_compilation=false";
+    }
+    const NameAttrList* function = CalledBy(node.attrs());
+    if (function == nullptr) return "has no function";
+    if (std::string why = ObstacleInFunction(function->name()); !why.empty()) {
+      return why;
+    }
+    return ObstacleAtConstants(node, *function);
+  }
+
+  // XLA would wait for the GPU to compile with such a value, and what it
+  // compiles is of that value alone.
+  std::string ObstacleAtConstants(const Node& node,
+                                  const NameAttrList& function) {
+    const absl::StatusOr<std::vector<int>> constants =
+        CompileTimeConstants(function, library_);
+    if (!constants.ok()) return std::string(constants.status().message());
+    for (const int i : *constants) {
+      const Node* value = nullptr;
+      const absl::Status status = node.input_node(i, &value);
+      if (!status.ok()) return std::string(status.message());
+      if (!IsDecidedByShapes(*value)) {
+        return absl::StrCat(
+            "compiles ", function.name(), " for one value of '",
+            library_.Find(function.name())->signature().input_arg(i).name(),
+            "', as of an axis or a size");
+      }
+    }
+    return "";
+  }
+
+  std::string ObstacleInFunction(const std::string& name) {
+    const FunctionDef* function = library_.Find(name);
+    if (function == nullptr) return absl::StrCat("compiles ", name);
+    if (!seen_.insert(name).second) return "";
+    for (const NodeDef& op : function->node_def()) {
+      if (CapturableOps().contains(op.op()) || op.op() == "ReadVariableOp" ||
+          op.op() == "ResourceGather") {
+        continue;
+      }
+      const NameAttrList* called =
+          IsPlainCall(op.op()) ? CalledBy(op) : nullptr;
+      if (called == nullptr) {
+        return absl::StrCat("compiles ", op.op(), " '", op.name(), "'");
+      }
+      if (std::string why = ObstacleInFunction(called->name()); !why.empty()) {
+        return why;
+      }
+    }
+    return "";
+  }
+
+  std::string ObstacleAtTransfer(const Node& node) {
+    // A value that kernels read on the host may decide what they launch.
+    if (node.type_string() == "_HostRecv") {
+      return "receives a value that its users read on the host";
+    }
+    if (node.IsRecv() && !IsEarlyValue(node)) late_ = &node;
+    std::vector<std::string>& keys =
+        node.IsSend() ? found.sends : found.receives;
+    return std::string(KeyOf(node, &keys.emplace_back()).message());
+  }
+
+  std::string ObstacleAtArgument(const Node& node) {
+    if (IsHostValue(node.output_type(0))) {
+      return "takes a value that its users read on the host";
+    }
+    Capturable::Argument argument;
+    argument.is_variable = IsVariableArgument(node);
+    const absl::Status status =
+        GetNodeAttr(node.attrs(), "index", &argument.index);
+    if (argument.is_variable) {
+      Capturable::Variable& variable = found.variables.emplace_back();
+      variable.argument = static_cast<int>(found.arguments.size());
+      NoteUses(node, &variable);
+    }
+    found.arguments.push_back(argument);
+    return std::string(status.message());
+  }
+
+  static void NoteUses(const Node& handle, Capturable::Variable* variable) {
+    variable->gathered = IsTakenBy(IsGather, handle);
+    variable->changed = IsTakenBy(ChangesVariables, handle);
+  }
+
+  std::string ObstacleAtHandle(const Node& node) {
+    Capturable::Variable& variable = found.variables.emplace_back();
+    NoteUses(node, &variable);
+    absl::Status status =
+        GetNodeAttr(node.attrs(), "container", &variable.container);
+    status.Update(GetNodeAttr(node.attrs(), "shared_name", &variable.name));
+    if (variable.name == ResourceHandle::ANONYMOUS_NAME) {
+      return "makes a variable of its own";
+    }
+    return std::string(status.message());
+  }
+
+  const FunctionLibraryDefinition& library_;
+  absl::flat_hash_set<std::string> seen_;  // functions
+  // One that receives what the host may compute from what this graph sends.
+  const Node* late_ = nullptr;
+};
+
+}  // namespace
+
+Capturable ClassifyForCapture(const Graph& graph,
+                              const FunctionLibraryDefinition* library) {
+  return std::move(
+      Classifier(graph, library == nullptr ? graph.flib_def() : *library)
+          .found);
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,95 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/capture/which/capture_report.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/framework/node_def_util.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+struct Counters {
+  absl::Mutex mu;
+  // Of a map, whose values stay where they are.
+  std::map<std::pair<std::string, std::string>, CaptureReport::Counter> all
+      ABSL_GUARDED_BY(mu);
+};
+
+Counters& AllCounters() {
+  static auto* counters = new Counters;
+  return *counters;
+}
+
+std::string OnOneLine(absl::string_view text) {
+  return absl::StrReplaceAll(text, {{"\t", " "}, {"\n", " "}});
+}
+
+}  // namespace
+
+CaptureReport::Counter* CaptureReport::CounterOf(absl::string_view graph,
+                                                 absl::string_view end) {
+  std::pair<std::string, std::string> key(OnOneLine(graph), OnOneLine(end));
+  Counters& counters = AllCounters();
+  absl::MutexLock lock(&counters.mu);
+  if (counters.all.size() >= kMostCounts && counters.all.count(key) == 0) {
+    key = {"other graphs", end == kReplayed ? key.second : "other reasons"};
+  }
+  return &counters.all[key];
+}
+
+std::string CaptureReport::Lines() {
+  std::string lines;
+  Counters& counters = AllCounters();
+  absl::MutexLock lock(&counters.mu);
+  for (const auto& [key, counter] : counters.all) {
+    const int64_t steps = counter.load(std::memory_order_relaxed);
+    if (steps == 0) continue;
+    absl::StrAppend(&lines, steps, "\t", key.first, "\t", key.second, "\n");
+  }
+  return lines;
+}
+
+std::string CaptureReport::NameOf(const Graph& graph) {
+  // Nodes come in no particular order.
+  std::string first;
+  int results = 0;
+  for (const Node* node : graph.op_nodes()) {
+    std::string name;
+    if (node->IsRetval()) {
+      const Edge* edge = nullptr;
+      if (node->input_edge(0, &edge).ok()) name = edge->src()->name();
+    } else if (node->IsSend()) {
+      GetNodeAttr(node->attrs(), "tensor_name", &name).IgnoreError();
+    }
+    if (name.empty()) continue;
+    ++results;
+    if (first.empty() || name < first) first = name;
+  }
+  std::string text = absl::StrCat(graph.num_op_nodes(), " ops");
+  if (results > 0) absl::StrAppend(&text, " that give '", first, "'");
+  if (results > 1) absl::StrAppend(&text, " and ", results - 1, " more");
+  return text;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,49 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which values from the host are there before a step's ops on a GPU have run? A
+// captured step begins when it has all of them, so none may wait for what the
+// step itself makes. A pass of attach marks them when a graph has been divided
+// among its devices; ClassifyForCapture (capturable.h) asks for the mark.
+//
+//   host   feed --> a --> send ......... early: nothing before it receives
+//                             :
+//   GPU                    receive --> b --> send ....
+//                                                    :
+//   host                                          receive --> c --> send
+//                                                                  not early
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_EARLY_VALUES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_EARLY_VALUES_H_
+
+#include <vector>
+
+#include "absl/types/span.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Marks what a part of a graph receives early from another one: `parts` are all
+// that run in one step, each on its device.
+void MarkEarlyValues(absl::Span<Graph* const> parts);
+
+// Whether what a node receives is marked.
+bool IsEarlyValue(const Node& node);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_EARLY_VALUES_H_

@@ -1,0 +1,40 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Where are the values of a loop that runs on a GPU? TensorFlow leaves what
+// comes from the host there, and sends it to the GPU each time round: a loop
+// that takes one step for each column of an argument does. No captured step can
+// have that. Once a graph has been placed, such values are moved to the GPU, by
+// one copy before the loop:
+//
+//   host   x - Enter - Merge - Switch -> each time      x -> once
+//   GPU        LoopCond               -> body       =>       Enter - Merge -
+//   ...
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_LOOP_VALUES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_LOOP_VALUES_H_
+
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Leaves a loop as it is if it computes anything elsewhere than on its GPU.
+void MoveLoopValues(Graph* graph);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_LOOP_VALUES_H_

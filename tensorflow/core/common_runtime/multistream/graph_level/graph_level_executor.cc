@@ -1,0 +1,342 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/graph_level/graph_level_executor.h"
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/base/compat.h"
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/batches/padding.h"
+#include "tensorflow/core/common_runtime/multistream/capture/replay/captured_steps.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/capture_mark.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/capture_report.h"
+#include "tensorflow/core/common_runtime/multistream/ops/step.h"
+#include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
+#include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
+#include "tensorflow/core/common_runtime/multistream/step/shared_kernels.h"
+#include "tensorflow/core/common_runtime/multistream/step/step_threads.h"
+#include "tensorflow/core/common_runtime/multistream/step/traced_step.h"
+#include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
+#include "tensorflow/core/platform/logging.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+class GraphLevelExecutor : public Executor {
+ public:
+  GraphLevelExecutor(const LocalExecutorParams& params, GroupLeader* leader,
+                     const Options& options, GraphTraits traits,
+                     std::string name)
+      : leader_(leader),
+        options_(options),
+        name_(std::move(name)),
+        gpu_(leader->gpu_groups()),
+        groups_(leader->session_streams().groups),
+        traits_(std::move(traits)),
+        kernels_(SharedKernels::Create(gpu_->leader()->gpu(), params, traits_,
+                                       options.segment_own_const)),
+        used_(groups_) {}
+
+  absl::Status Initialize(const LocalExecutorParams& params, const Graph& graph,
+                          const MakeStockExecutor& make_stock) {
+    const int groups = changes_state() ? 1 : groups_;
+    for (int i = 0; i < groups; ++i) {
+      LocalExecutorParams of_group = params;
+      of_group.device = leader_->group_device(i);
+      SharedKernels::Wrap(kernels_, i, &of_group);
+      std::unique_ptr<Executor> executor;
+      TF_RETURN_IF_ERROR(make_stock(of_group, graph, &executor));
+      executors_.push_back(std::move(executor));
+    }
+    return absl::OkStatus();
+  }
+
+  // Lets steps be captured, if they may be.
+  absl::Status InitializeCapture(const LocalExecutorParams& params,
+                                 const Graph& graph,
+                                 const MakeStockExecutor& make_stock) {
+    const std::optional<CaptureMode> mark = CaptureMarkOf(graph);
+    const CaptureMode mode = mark.value_or(leader_->session_streams().capture);
+    if (mode <= CaptureMode::kMarked) return absl::OkStatus();
+    std::string required = mode != CaptureMode::kRequire ? ""
+                           : mark.has_value()
+                               ? "tf.cuda.captured(mode=\"require\")"
+                               : absl::StrCat(kCaptureVariable, "=require");
+    if (leader_->recorder(0) == nullptr) {
+      if (required.empty()) return absl::OkStatus();
+      return NotCaptured(required, params,
+                         "the device was made before steps were to be "
+                         "captured, or its session has a name of its own for "
+                         "it");
+    }
+    // Without a mark, initializers and training steps are not meant.
+    if (changes_state() && !mark.has_value()) required.clear();
+    Capturable capturable = ClassifyForCapture(
+        graph, params.function_library == nullptr
+                   ? nullptr
+                   : params.function_library->GetFunctionLibraryDefinition());
+    if (capturable.obstacle.empty() && capturable.is_compiled) {
+      capturable.obstacle = ObstacleInXla();
+    }
+    if (capturable.obstacle.empty() && changes_state() &&
+        !capturable.changes_variables) {
+      capturable.obstacle =
+          absl::StrCat("it changes state: ", traits_.leader_only);
+    }
+    if (!capturable.obstacle.empty()) {
+      not_captured_ = CaptureReport::CounterOf(name_, capturable.obstacle);
+      VLOG(1) << "Steps are not captured: " << capturable.obstacle;
+      if (required.empty()) return absl::OkStatus();
+      return NotCaptured(required, params, capturable.obstacle);
+    }
+    std::vector<std::unique_ptr<Executor>> recorders;
+    for (size_t i = 0; i < executors_.size(); ++i) {
+      LocalExecutorParams of_recorder = params;
+      of_recorder.device = leader_->recorder(i)->device();
+      SharedKernels::Wrap(kernels_, i, &of_recorder);
+      TF_RETURN_IF_ERROR(
+          make_stock(of_recorder, graph, &recorders.emplace_back()));
+    }
+    std::unique_ptr<Paddings> paddings;
+    // A padded training step would learn from rows that nobody gave.
+    if (!options_.capture_batches.empty() && !capturable.changes_variables) {
+      paddings = std::make_unique<Paddings>(graph, options_.capture_batches);
+    }
+    captured_ = std::make_unique<CapturedSteps>(
+        leader_, options_, required, name_, capturable, std::move(paddings),
+        std::move(recorders));
+    return absl::OkStatus();
+  }
+
+  // A step that is done on the host may still run on its stream, with the
+  // constants that the kernels own.
+  ~GraphLevelExecutor() override {
+    if (GroupsAreOfParent()) {
+      captured_.release();  // CUDA graphs are the parent's
+      return;
+    }
+    for (int i = 0; i < groups_; ++i) {
+      if (used_[i].load(std::memory_order_acquire)) {
+        gpu_->group(i)->Block().IgnoreError();
+      }
+    }
+  }
+
+ private:
+  static absl::Status NotCaptured(const std::string& required,
+                                  const LocalExecutorParams& params,
+                                  const std::string& why) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(required, ", and steps of a graph on ",
+                     params.device->name(), " cannot be captured: ", why));
+  }
+
+  std::string ObstacleInXla() const {
+    if (options_.xla_launches_graphs) {
+      return absl::StrCat(
+          "XLA launches CUDA graphs of its own, unless there is ",
+          kXlaFlagsVariable, "=", kXlaCommandBufferFlag);
+    }
+    return options_.xla_has_streams
+               ? absl::StrCat("XLA has streams of its own, with device_api in ",
+                              kTfXlaFlagsVariable)
+               : "";
+  }
+
+  // Steps run on the leader.
+  bool changes_state() const { return !traits_.leader_only.empty(); }
+
+  void TFMS_RUN_ASYNC(const Args& args, DoneCallback done) override {
+    if (GroupsAreOfParent()) {
+      done(GroupsAreOfParentError());
+      return;
+    }
+    const StepRunner* outer = StepRunner::From(&args.runner);
+    const bool changes_state = this->changes_state();
+    const bool nested = outer != nullptr && !outer->step->finished() &&
+                        outer->step->gpu() == gpu_;
+    if (nested && (!changes_state || outer->step->changes_state())) {
+      RunNested(args, *outer, std::move(done));
+      return;
+    }
+    StreamGroup* group = gpu_->leader();
+    if (changes_state) {
+      gpu_->StartStepOn(group);
+    } else if (const int pinned = PinnedGroup(args); pinned == kAnyGroup) {
+      group = gpu_->StartStep(groups_);
+    } else if (pinned >= 0 && pinned < groups_) {
+      group = gpu_->group(pinned);
+      gpu_->StartStepOn(group);
+    } else {
+      done(absl::InvalidArgumentError(
+          absl::StrCat("A call was to run on stream group ", pinned, ", and ",
+                       leader_->group_device(0)->name(), " has ", groups_,
+                       " stream groups, numbered from 0")));
+      return;
+    }
+    done = TracedStep(group, name_, std::move(done));
+    // Arguments that the leader's stream is still making. A step that takes
+    // nothing from it does not wait, so that it may copy the next batch while
+    // the leader trains on this one.
+    if (traits_.has_arguments || !traits_.readers.empty()) {
+      gpu_->OrderAfterLeader(group);
+      if (Sanitizer* sanitizer = group->sanitizer()) {
+        // Others that the host has made are complete.
+        sanitizer->WaitForTail(group->index(), gpu_->leader()->index());
+      }
+    }
+    // What the call frame returns is used on other streams, so it must be
+    // complete. A step on the leader that changes state needs no wait: its
+    // stream orders what follows, as it does in stock TensorFlow.
+    bool complete_on_stream =
+        traits_.has_return_values && !changes_state && groups_ > 1;
+    if (nested) {
+      // A call that changes state, from a step that ran on another group
+      // because nothing in its graph showed the call.
+      group->OrderAfter(outer->step->group());
+      complete_on_stream = true;
+    }
+    // The caller of a nested one does not wait for the leader's stream.
+    if (captured_ == nullptr || nested) {
+      if (not_captured_ != nullptr) {
+        not_captured_->fetch_add(1, std::memory_order_relaxed);
+      }
+      RunStep(args, group, changes_state, complete_on_stream, std::move(done));
+      return;
+    }
+    used_[group->index()].store(true, std::memory_order_release);
+    captured_->Run(
+        args, group,
+        [this, args, group, changes_state, complete_on_stream](
+            std::shared_ptr<RendezvousInterface> rendezvous,
+            CallFrameInterface* frame, DoneCallback then) {
+          Args ours = args;
+          ours.rendezvous = rendezvous.get();
+          ours.call_frame = frame;
+          RunStep(ours, group, changes_state, complete_on_stream,
+                  [rendezvous, then = std::move(then)](const absl::Status& s) {
+                    then(s);
+                  });
+        },
+        std::move(done));
+  }
+
+  void RunStep(const Args& args, StreamGroup* group, bool changes_state,
+               bool complete_on_stream, DoneCallback done) {
+    used_[group->index()].store(true, std::memory_order_release);
+    auto step = std::make_shared<Step>(gpu_, group, changes_state);
+    if (kernels_->traits().has_references) step->NoteReferences();
+    auto rendezvous = Wrap(args.rendezvous, step.get());
+    Args ours = args;
+    ours.runner = StepRunner{
+        step, &kernels_->traits(),
+        StepThreads::RunnerFor(options_, args, group, /*groups=*/1,
+                               leader_->session_threads(group->index())),
+        nullptr, group};
+    if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
+    executors_[group->index()]->RunAsync(
+        ours, [step, rendezvous, complete_on_stream, gpu = gpu_, group,
+               failures = gpu_->memory_failures(),
+               done = std::move(done)](const absl::Status& result) {
+          const absl::Status status = gpu->WithMemoryOfGroups(result, failures);
+          step->Finish();
+          if (complete_on_stream) {
+            step->holds().ReleaseWhenCompleted(
+                group, [gpu, group, status, done] {
+                  gpu->EndStep(group, status.ok());
+                  done(status);
+                });
+            return;
+          }
+          step->holds().ReleaseWhenCompleted(group);
+          gpu->EndStep(group, status.ok());
+          done(status);
+        });
+  }
+
+  // A call from an op of a running step: the same group, the same holds, and
+  // the caller goes on in the same stream.
+  void RunNested(const Args& args, const StepRunner& outer, DoneCallback done) {
+    const std::shared_ptr<Step> step = outer.step;
+    if (kernels_->traits().has_references) step->NoteReferences();
+    StreamGroup* group = step->group();
+    used_[group->index()].store(true, std::memory_order_release);
+    auto rendezvous = Wrap(args.rendezvous, step.get());
+    Args ours = args;
+    ours.runner =
+        StepRunner{step, &kernels_->traits(), outer.run, nullptr, group};
+    if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
+    executors_[group->index()]->RunAsync(
+        ours, [rendezvous, done = std::move(done)](const absl::Status& status) {
+          done(status);
+        });
+  }
+
+  std::shared_ptr<GroupRendezvous> Wrap(RendezvousInterface* rendezvous,
+                                        Step* step) {
+    if (rendezvous == nullptr) return nullptr;
+    return std::make_shared<GroupRendezvous>(
+        rendezvous, step, step->group(), leader_->group_device(0),
+        leader_->group_device(step->group()->index()));
+  }
+
+  GroupLeader* const leader_;
+  const Options options_;
+  const std::string name_;  // of the graph
+  GpuGroups* const gpu_;
+  const int groups_;  // that the session has
+  const GraphTraits traits_;
+  const std::shared_ptr<SharedKernels> kernels_;
+  // One for each group, or only the leader's if the graph changes state.
+  std::vector<std::unique_ptr<Executor>> executors_;
+  std::vector<std::atomic<bool>> used_;
+  std::unique_ptr<CapturedSteps> captured_;  // nullptr: no step is captured
+  // Counts its steps then, if steps of other graphs may be.
+  CaptureReport::Counter* not_captured_ = nullptr;
+};
+
+}  // namespace
+
+absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
+                                   const Graph& graph, GroupLeader* leader,
+                                   const Options& options,
+                                   const MakeStockExecutor& make_stock,
+                                   std::unique_ptr<Executor>* out) {
+  if (GroupsAreOfParent()) return GroupsAreOfParentError();
+  GraphTraits traits = ClassifyGraph(
+      graph, params.function_library == nullptr
+                 ? nullptr
+                 : params.function_library->GetFunctionLibraryDefinition());
+  if (!traits.leader_only.empty()) {
+    VLOG(1) << "Graph runs on the leader only: " << traits.leader_only;
+  }
+  auto executor = std::make_unique<GraphLevelExecutor>(
+      params, leader, options, std::move(traits), CaptureReport::NameOf(graph));
+  TF_RETURN_IF_ERROR(executor->Initialize(params, graph, make_stock));
+  TF_RETURN_IF_ERROR(executor->InitializeCapture(params, graph, make_stock));
+  *out = std::move(executor);
+  return absl::OkStatus();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

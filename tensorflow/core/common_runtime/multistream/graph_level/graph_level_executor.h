@@ -1,0 +1,49 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which stream group runs a step, at graph level? The one that has the least to
+// do runs the whole step, unless the graph changes variables or the caller
+// names a group. hooks makes the executor in TensorFlow's NewExecutor.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GRAPH_LEVEL_GRAPH_LEVEL_EXECUTOR_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GRAPH_LEVEL_GRAPH_LEVEL_EXECUTOR_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
+#include "tensorflow/core/common_runtime/multistream/step/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/step/stock_executor.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// An executor of `graph` for `leader`, params.device, that has one stock
+// executor for each group. They share their kernels, which exist once.
+absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
+                                   const Graph& graph, GroupLeader* leader,
+                                   const Options& options,
+                                   const MakeStockExecutor& make_stock,
+                                   std::unique_ptr<Executor>* out);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GRAPH_LEVEL_GRAPH_LEVEL_EXECUTOR_H_

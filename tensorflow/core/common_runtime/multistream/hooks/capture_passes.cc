@@ -1,0 +1,91 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What do captured steps have to know of a graph that TensorFlow forgets on the
+// way? Two passes mark it: before functions are inlined, which functions are to
+// be captured (capture_mark.h); once the graph has been divided among its
+// devices, that again, and what a step has to wait for (early_values.h). In
+// between, loops are made ones that can be captured (loop_values.h).
+
+#include <memory>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/base/process_options.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/capture_mark.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/early_values.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/loop_values.h"
+#include "tensorflow/core/common_runtime/optimization_registry.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+class MarkWholeGraphPass : public GraphOptimizationPass {
+ public:
+  absl::Status Run(const GraphOptimizationPassOptions& options) override {
+    if (!MayCapture() || options.graph == nullptr ||
+        *options.graph == nullptr) {
+      return absl::OkStatus();
+    }
+    Graph* graph = options.graph->get();
+    return MarkArgumentsAndResults(
+        options.flib_def != nullptr ? *options.flib_def : graph->flib_def(),
+        graph);
+  }
+};
+
+class MoveLoopValuesPass : public GraphOptimizationPass {
+ public:
+  absl::Status Run(const GraphOptimizationPassOptions& options) override {
+    if (MayCapture() && options.graph != nullptr && *options.graph != nullptr) {
+      MoveLoopValues(options.graph->get());
+    }
+    return absl::OkStatus();
+  }
+};
+
+class MarkPartsPass : public GraphOptimizationPass {
+ public:
+  absl::Status Run(const GraphOptimizationPassOptions& options) override {
+    if (!MayCapture() || options.partition_graphs == nullptr) {
+      return absl::OkStatus();
+    }
+    std::vector<Graph*> parts;
+    for (const auto& [device, graph] : *options.partition_graphs) {
+      parts.push_back(graph.get());
+    }
+    MarkEarlyValues(parts);
+    MarkParts(parts);
+    return absl::OkStatus();
+  }
+};
+
+// After all others.
+constexpr int kLastPhase = 1000;
+
+const bool registered = [] {
+  auto* passes = OptimizationPassRegistry::Global();
+  passes->Register(OptimizationPassRegistry::PRE_PLACEMENT, kCaptureMarkPhase,
+                   std::make_unique<MarkWholeGraphPass>());
+  passes->Register(OptimizationPassRegistry::POST_PLACEMENT, kLastPhase,
+                   std::make_unique<MoveLoopValuesPass>());
+  passes->Register(OptimizationPassRegistry::POST_PARTITIONING, kLastPhase,
+                   std::make_unique<MarkPartsPass>());
+  return true;
+}();
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,54 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which executor runs a graph: the graph-level one, the node-level one or
+// TensorFlow's own? replaced_functions.cc and source_hooks.cc ask where
+// TensorFlow makes one.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_EXECUTOR_CHOICE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_EXECUTOR_CHOICE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// In the place of NewExecutor, by which sessions and functions make theirs.
+absl::Status NewExecutorOnGroups(const std::string& executor_type,
+                                 const LocalExecutorParams& params,
+                                 const Graph& graph,
+                                 std::unique_ptr<Executor>* out_executor);
+
+// In the place of NewLocalExecutor, which is `stock`. By it a worker of
+// TensorFlow's distributed runtime makes the executors of a session's graph
+// (GraphMgr), and ExecutorFactory those of the usual type.
+absl::Status NewLocalExecutorOnGroups(
+    const LocalExecutorParams& params, const Graph& graph,
+    Executor** out_executor,
+    absl::FunctionRef<absl::Status(const LocalExecutorParams&, const Graph&,
+                                   Executor**)>
+        stock);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_EXECUTOR_CHOICE_H_

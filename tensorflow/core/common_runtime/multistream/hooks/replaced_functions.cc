@@ -1,0 +1,90 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+// Which functions of TensorFlow's does a library define in their place, if
+// TensorFlow's process loads it first? Here and in replaced_cuda_functions.cc;
+// exports.lds has their names.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/device_factory.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/executor_factory.h"
+#include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_device_info.h"
+#include "tensorflow/core/common_runtime/multistream/hooks/eager_ops.h"
+#include "tensorflow/core/common_runtime/multistream/hooks/executor_choice.h"
+#include "tensorflow/core/common_runtime/multistream/hooks/group_requests.h"
+#include "tensorflow/core/common_runtime/multistream/hooks/stock_function.h"
+#include "tensorflow/core/public/session_options.h"
+
+namespace tensorflow {
+namespace {
+
+const bool looked_at_environment = [] {
+  multistream::LookAtEnvironmentOnce();
+  return true;
+}();
+
+}  // namespace
+
+absl::Status NewExecutor(const std::string& executor_type,
+                         const LocalExecutorParams& params, const Graph& graph,
+                         std::unique_ptr<Executor>* out_executor) {
+  return multistream::NewExecutorOnGroups(executor_type, params, graph,
+                                          out_executor);
+}
+
+absl::Status NewLocalExecutor(const LocalExecutorParams& params,
+                              const Graph& graph, Executor** executor) {
+  static const auto stock = multistream::StockFunction(&NewLocalExecutor);
+  return multistream::NewLocalExecutorOnGroups(params, graph, executor, stock);
+}
+
+absl::Status DeviceFactory::AddDevices(
+    const SessionOptions& options, const std::string& name_prefix,
+    std::vector<std::unique_ptr<Device>>* devices) {
+  static const auto stock = multistream::StockFunction(&AddDevices);
+  return multistream::AddDevices(
+      options, [&] { return stock(options, name_prefix, devices); });
+}
+
+class EagerContext;
+
+// EagerContext::RunEagerOpAsFunction() const. (Its header needs one that the
+// wheel does not have.)
+bool RunEagerOpAsFunction(const EagerContext* context) asm(
+    "_ZNK10tensorflow12EagerContext20RunEagerOpAsFunctionEv");
+
+bool RunEagerOpAsFunction(const EagerContext* context) {
+  return multistream::RunsEagerOpsAsFunctions([context] {
+    static const auto stock = multistream::StockFunction(&RunEagerOpAsFunction);
+    return stock(context);
+  });
+}
+
+namespace grappler {
+
+DeviceProperties GetDeviceInfo(const DeviceNameUtils::ParsedName& device) {
+  return multistream::DeviceInfo(device, [&device] {
+    static const auto stock = multistream::StockFunction(&GetDeviceInfo);
+    return stock(device);
+  });
+}
+
+}  // namespace grappler
+}  // namespace tensorflow

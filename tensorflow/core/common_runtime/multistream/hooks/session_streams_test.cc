@@ -1,0 +1,131 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Sessions that say how many streams they have, in a process whose environment
+// does not. The tests run in this order: groups are made once.
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tensorflow/cc/ops/array_ops.h"
+#include "tensorflow/cc/ops/math_ops.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
+#include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+SessionOptions WithStreams(int streams) {
+  SessionOptions options = PlainOptions();
+  SetMultiStream(streams, MultiStreamPartitionPolicy::kNoPartition,
+                 &options.config);
+  return options;
+}
+
+// Of two branches, in groups 1 and 2 of GPU `gpu`, and their sum.
+GraphDef Branches(int gpu) {
+  Scope root =
+      Scope::NewRootScope().WithDevice("/device:GPU:" + std::to_string(gpu));
+  Output x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  Output one = ops::Square(root.WithOpName("one"), x);
+  Output two = ops::Exp(root.WithOpName("two"), x);
+  ops::Add(root.WithOpName("sum"), one, two);
+  GraphDef graph;
+  EXPECT_TRUE(root.ToGraphDef(&graph).ok());
+  for (NodeDef& node : *graph.mutable_node()) {
+    if (node.name() == "one") (*node.mutable_attr())[kStreamGroupAttr].set_i(1);
+    if (node.name() == "two") (*node.mutable_attr())[kStreamGroupAttr].set_i(2);
+  }
+  return graph;
+}
+
+absl::Status RunBranches(const SessionOptions& options, int gpu) {
+  Session* made = nullptr;
+  absl::Status status = NewSession(options, &made);
+  if (!status.ok()) return status;
+  std::unique_ptr<Session> session(made);
+  status = session->Create(Branches(gpu));
+  if (!status.ok()) return status;
+  std::vector<Tensor> outputs;
+  status = session->Run({{"x:0", Tensor(0.0f)}}, {"sum:0"}, {}, &outputs);
+  if (!status.ok()) return status;
+  EXPECT_EQ(outputs[0].scalar<float>()(), 1.0f);
+  return absl::OkStatus();
+}
+
+// Of each group of GPU `gpu`: how often it has waited.
+std::vector<int64_t> Waits(int gpu) {
+  std::vector<int64_t> waits;
+  for (const StreamGroupStats& group : StreamStats()) {
+    if (group.gpu == gpu) waits.push_back(group.waits);
+  }
+  return waits;
+}
+
+TEST(SessionStreamsTest, MakesTheGroupsThatTheFirstSessionAsksFor) {
+  EXPECT_EQ(StreamGroupCount(0), 1);
+  ASSERT_TRUE(RunBranches(WithStreams(3), 0).ok());
+  EXPECT_EQ(StreamGroupCount(0), 3);
+  ASSERT_EQ(Waits(0).size(), 3);
+  // The branches were in their groups.
+  EXPECT_GT(Waits(0)[1], 0);
+  EXPECT_GT(Waits(0)[2], 0);
+  // All of its GPUs.
+  ASSERT_TRUE(RunBranches(WithStreams(3), 1).ok());
+  EXPECT_GT(Waits(1)[2], 0);
+}
+
+TEST(SessionStreamsTest, ASessionWithoutAConfigHasOneStream) {
+  const std::vector<int64_t> before = Waits(0);
+  ASSERT_TRUE(RunBranches(PlainOptions(), 0).ok());
+  EXPECT_EQ(Waits(0), before);
+  SessionOptions off = PlainOptions();
+  ASSERT_EQ(ParseConfigText(
+                "allow_soft_placement: true "
+                "graph_options { rewrite_options { use_multi_stream: OFF } }",
+                &off.config),
+            "");
+  ASSERT_TRUE(RunBranches(off, 0).ok());
+  EXPECT_EQ(Waits(0), before);
+}
+
+TEST(SessionStreamsTest, FewerStreamsThanThereAreIsFine) {
+  ASSERT_TRUE(RunBranches(WithStreams(1), 0).ok());
+  const absl::Status status = RunBranches(WithStreams(2), 0);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "two")) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "stream group 2")) << status;
+}
+
+TEST(SessionStreamsTest, MoreStreamsThanThereAreIsAnError) {
+  const absl::Status status = RunBranches(WithStreams(4), 0);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(),
+                                "multi_stream_num is 4, and GPU 0 has 3"))
+      << status;
+}
+
+TEST(SessionStreamsTest, AValueThatIsNotAllowedIsAnError) {
+  const absl::Status status = RunBranches(WithStreams(0), 0);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "multi_stream_num=0"))
+      << status;
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,85 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// A process has faults only if it was started so.
+
+#include "tensorflow/core/common_runtime/multistream/base/test_faults.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
+
+// Of libtensorflow_multistream.so's interface.
+extern "C" int TFMS_InjectTestFault(int fault, int times);
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+class TestFaultsDeathTest : public ::testing::Test {
+ protected:
+  // Each death test below is a process that starts anew.
+  void SetUp() override {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    unsetenv(kTestFaultsVariable);
+  }
+  void TearDown() override { unsetenv(kTestFaultsVariable); }
+
+  // Ends with how many of three faults happen.
+  static void InjectAndTake() {
+    const int injected =
+        TFMS_InjectTestFault(static_cast<int>(TestFault::kDropHold), 3);
+    int taken = 0;
+    for (int i = 0; i < 4; ++i) taken += TakeTestFault(TestFault::kDropHold);
+    _exit(10 * injected + taken);
+  }
+};
+
+TEST_F(TestFaultsDeathTest, AProcessThatDidNotAskForFaultsHasNone) {
+  EXPECT_EXIT(InjectAndTake(), ::testing::ExitedWithCode(0), "");
+  setenv(kTestFaultsVariable, "false", /*overwrite=*/1);
+  EXPECT_EXIT(InjectAndTake(), ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(TestFaultsDeathTest, AProcessThatAsksForFaultsIsToldSo) {
+  setenv(kTestFaultsVariable, "true", /*overwrite=*/1);
+  EXPECT_EXIT(InjectAndTake(), ::testing::ExitedWithCode(13),
+              "with TF_MULTI_STREAM_TEST_FAULTS=true, tests can make steps of "
+              "this process read wrong data");
+}
+
+// What counts is how the process was started.
+TEST_F(TestFaultsDeathTest, FaultsCannotBeAskedForLater) {
+  EXPECT_EXIT(
+      {
+        setenv(kTestFaultsVariable, "true", /*overwrite=*/1);
+        InjectAndTake();
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(TestFaultsDeathTest, AFaultThatDoesNotExistIsRefused) {
+  setenv(kTestFaultsVariable, "true", /*overwrite=*/1);
+  EXPECT_EXIT(
+      _exit(TFMS_InjectTestFault(-1, 1) + TFMS_InjectTestFault(kTestFaults, 1)),
+      ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

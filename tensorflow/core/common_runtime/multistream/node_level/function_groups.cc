@@ -1,0 +1,310 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+using Group = std::optional<int>;
+
+template <typename Attributes>
+const AttrValue* FindAttr(const Attributes& attributes, const char* name) {
+  auto found = attributes.find(name);
+  return found == attributes.end() ? nullptr : &found->second;
+}
+
+Group GroupOf(const NodeDef& node) {
+  const AttrValue* value = FindAttr(node.attr(), kStreamGroupAttr);
+  if (value == nullptr || value->value_case() != AttrValue::kI) {
+    return std::nullopt;
+  }
+  return static_cast<int>(value->i());
+}
+
+template <typename Attributes>
+bool MustBeCompiled(const Attributes& attributes) {
+  const AttrValue* value = FindAttr(attributes, "_XlaMustCompile");
+  return value != nullptr && value->b();
+}
+
+// Whether the functions that a node names run as nodes of the same step. XLA
+// makes one kernel of them, input pipelines run them on threads of their own
+// outside the step, and a SymbolicGradient is expanded, not called.
+bool CallsInStep(const NodeDef& node) {
+  const absl::string_view op = node.op();
+  if (MustBeCompiled(node.attr())) return false;
+  const AttrValue* cluster = FindAttr(node.attr(), "_xla_compile_id");
+  if (cluster != nullptr && !cluster->s().empty()) return false;
+  return op != FunctionLibraryDefinition::kGradientOp &&
+         !absl::StartsWith(op, "Xla") && !absl::StartsWith(op, "_Xla") &&
+         !absl::StrContains(op, "Dataset") && op != "MapDefun" &&
+         op != "OneShotIterator";
+}
+
+// Makes the copies of functions that a graph needs, in its library.
+class FunctionCopies {
+ public:
+  explicit FunctionCopies(FunctionLibraryDefinition* library)
+      : library_(library) {}
+
+  // Whether `node` on `group` calls functions of which it needs copies.
+  bool NeedsRewrite(Group group, const NodeDef& node) {
+    for (const std::string& callee : Callees(node)) {
+      if (NeedsCopy(group, callee)) return true;
+    }
+    return false;
+  }
+
+  // Points `node`, which is on `group`, at the copies of what it calls.
+  absl::Status RewriteCall(Group group, NodeDef* node) {
+    if (!NeedsRewrite(group, *node)) return absl::OkStatus();
+    absl::Status status = PointAtCopy(group, node->mutable_op());
+    for (auto& [name, value] : *node->mutable_attr()) {
+      if (!MayNameCallee(name)) continue;
+      if (value.has_func()) {
+        status.Update(PointAtCopy(group, value.mutable_func()->mutable_name()));
+      }
+      if (!value.has_list()) continue;
+      for (NameAttrList& f : *value.mutable_list()->mutable_func()) {
+        status.Update(PointAtCopy(group, f.mutable_name()));
+      }
+    }
+    return status;
+  }
+
+ private:
+  // Attributes with an underscore name gradients and the like.
+  static bool MayNameCallee(absl::string_view attribute) {
+    return !absl::StartsWith(attribute, "_");
+  }
+
+  // A copy made by an earlier run has its groups.
+  bool MayCopy(const std::string& name) const {
+    const FunctionDef* function = library_->Find(name);
+    return function != nullptr && !MustBeCompiled(function->attr()) &&
+           FindAttr(function->attr(), kStreamCopyOfAttr) == nullptr;
+  }
+
+  // The functions that `node` calls and that may be copied.
+  std::vector<std::string> Callees(const NodeDef& node) const {
+    std::vector<std::string> callees;
+    if (!CallsInStep(node)) return callees;
+    auto add = [&](const std::string& name) {
+      if (MayCopy(name)) callees.push_back(name);
+    };
+    add(node.op());
+    for (const auto& [name, value] : node.attr()) {
+      if (!MayNameCallee(name)) continue;
+      if (value.has_func()) add(value.func().name());
+      for (const NameAttrList& f : value.list().func()) add(f.name());
+    }
+    return callees;
+  }
+
+  bool NeedsCopy(Group group, const std::string& callee) {
+    return group.has_value() || HasScopedCall(callee);
+  }
+
+  // Whether a function that is called outside every scope has calls inside one,
+  // itself or in what it calls outside every scope.
+  bool HasScopedCall(const std::string& name) {
+    if (auto found = has_scoped_call_.find(name);
+        found != has_scoped_call_.end()) {
+      return found->second;
+    }
+    std::vector<std::string> open = {name};
+    absl::flat_hash_set<std::string> seen = {name};
+    bool scoped = false;
+    while (!open.empty() && !scoped) {
+      const std::string next = std::move(open.back());
+      open.pop_back();
+      for (const NodeDef& node : library_->Find(next)->node_def()) {
+        for (const std::string& callee : Callees(node)) {
+          scoped |= GroupOf(node).has_value();
+          if (seen.insert(callee).second) open.push_back(callee);
+        }
+      }
+    }
+    // If there is none, then neither in any function that was looked into.
+    if (scoped) seen = {name};
+    for (const std::string& member : seen) has_scoped_call_[member] = scoped;
+    return scoped;
+  }
+
+  // Changes the name of a function that a node on `group` calls to that of its
+  // copy, if it needs one.
+  absl::Status PointAtCopy(Group group, std::string* name) {
+    if (!MayCopy(*name) || !NeedsCopy(group, *name)) return absl::OkStatus();
+    absl::StatusOr<std::string> copy = CopyOf(*name, group);
+    if (copy.ok()) *name = *std::move(copy);
+    return copy.status();
+  }
+
+  // The name of the function's copy for calls on `group`, which is made unless
+  // it is there.
+  absl::StatusOr<std::string> CopyOf(const std::string& name, Group group) {
+    std::string& copy_name = copies_[{name, group}];
+    if (!copy_name.empty()) return copy_name;
+    const std::string base = group.has_value()
+                                 ? absl::StrCat(name, "__stream_group_", *group)
+                                 : absl::StrCat(name, "__stream_groups");
+    copy_name = base;
+    for (int i = 1;; ++i) {
+      const FunctionDef* there = library_->Find(copy_name);
+      if (there == nullptr) break;
+      const AttrValue* original = FindAttr(there->attr(), kStreamCopyOfAttr);
+      if (original != nullptr && original->s() == name) return copy_name;
+      copy_name = absl::StrCat(base, "_", i);
+    }
+    // The name is known before the nodes are visited: a function may call
+    // itself. The map may move while they are.
+    const std::string result = copy_name;
+    FunctionDef copy = *library_->Find(name);
+    copy.mutable_signature()->set_name(result);
+    (*copy.mutable_attr())[kStreamCopyOfAttr].set_s(name);
+    for (NodeDef& node : *copy.mutable_node_def()) {
+      Group own = GroupOf(node);
+      if (!own.has_value() && group.has_value()) {
+        (*node.mutable_attr())[kStreamGroupAttr].set_i(*group);
+        own = group;
+      }
+      absl::Status status = RewriteCall(own, &node);
+      if (!status.ok()) return status;
+    }
+    const StackTracesMap* traces = library_->GetStackTraces(name);
+    absl::Status status = library_->AddFunctionDef(
+        copy, traces == nullptr ? StackTracesMap() : *traces);
+    if (!status.ok()) return status;
+    if (std::string gradient = library_->FindGradient(name);
+        !gradient.empty()) {
+      GradientDef gradient_of_copy;
+      gradient_of_copy.set_function_name(result);
+      gradient_of_copy.set_gradient_func(gradient);
+      status = library_->AddGradientDef(gradient_of_copy);
+      if (!status.ok()) return status;
+    }
+    return result;
+  }
+
+  FunctionLibraryDefinition* const library_;
+  absl::flat_hash_map<std::pair<std::string, Group>, std::string> copies_;
+  absl::flat_hash_map<std::string, bool> has_scoped_call_;
+};
+
+// A node's op cannot change, so another takes its place.
+absl::Status ReplaceNode(const NodeDef& def, Node* node, Graph* graph) {
+  absl::Status status;
+  Node* replacement = graph->AddNode(def, &status);
+  if (!status.ok()) return status;
+  replacement->set_assigned_device_name(node->assigned_device_name());
+  replacement->SetStackTrace(node->GetStackTrace());
+  for (const Edge* edge : node->in_edges()) {
+    graph->AddEdge(edge->src(), edge->src_output(), replacement,
+                   edge->dst_input());
+  }
+  const std::vector<const Edge*> out(node->out_edges().begin(),
+                                     node->out_edges().end());
+  for (const Edge* edge : out) {
+    Node* dst = edge->dst();
+    const int src_output = edge->src_output();
+    const int dst_input = edge->dst_input();
+    graph->RemoveEdge(edge);
+    graph->AddEdge(replacement, src_output, dst, dst_input);
+  }
+  graph->RemoveNode(node);
+  return absl::OkStatus();
+}
+
+// A graph looks functions up in a library of its own or, where the runtime made
+// that one empty, in the pass's. Gives its own the copies that it lacks.
+absl::Status ShareCopies(const FunctionLibraryDefinition& library,
+                         Graph* graph) {
+  for (const std::string& name : library.ListFunctionNames()) {
+    const FunctionDef* function = library.Find(name);
+    const OpRegistrationData* known;
+    if (FindAttr(function->attr(), kStreamCopyOfAttr) == nullptr ||
+        graph->op_registry()->LookUp(name, &known).ok()) {
+      continue;
+    }
+    const StackTracesMap* traces = library.GetStackTraces(name);
+    absl::Status status = graph->mutable_flib_def()->AddFunctionDef(
+        *function, traces == nullptr ? StackTracesMap() : *traces);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status AssignFunctionGroups(const GraphOptimizationPassOptions& options,
+                                  bool enabled) {
+  if (!enabled || options.graph == nullptr || *options.graph == nullptr) {
+    return absl::OkStatus();
+  }
+  Graph* graph = options.graph->get();
+  FunctionLibraryDefinition* library = options.flib_def != nullptr
+                                           ? options.flib_def
+                                           : graph->mutable_flib_def();
+  FunctionCopies copies(library);
+  std::vector<std::pair<Node*, NodeDef>> calls;
+  for (Node* node : graph->op_nodes()) {
+    const Group group = GroupOf(node->def());
+    if (!copies.NeedsRewrite(group, node->def())) continue;
+    NodeDef def = node->def();
+    absl::Status status = copies.RewriteCall(group, &def);
+    if (!status.ok()) return status;
+    calls.emplace_back(node, std::move(def));
+  }
+  if (calls.empty()) return absl::OkStatus();
+  absl::Status status = ShareCopies(*library, graph);
+  if (!status.ok()) return status;
+  for (const auto& [node, def] : calls) {
+    if (def.op() != node->type_string()) {
+      status = ReplaceNode(def, node, graph);
+      if (!status.ok()) return status;
+      continue;
+    }
+    for (const auto& [name, value] : def.attr()) {
+      if (value.has_func() || value.list().func_size() > 0) {
+        node->AddAttr(name, value);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,186 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// A graph and a library of small functions, for tests of function_groups.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_FUNCTION_GROUPS_FIXTURE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_FUNCTION_GROUPS_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/graph/node_builder.h"
+
+namespace tensorflow {
+namespace multistream {
+
+using FDH = FunctionDefHelper;
+using Group = std::optional<int>;
+
+// Nodes of functions, on `group` if there is one.
+inline FDH::Node WithGroup(FDH::Node node, Group group) {
+  if (group.has_value()) node.attr.emplace_back(kStreamGroupAttr, *group);
+  return node;
+}
+inline FDH::Node Square(const std::string& name, Group group = {}) {
+  return WithGroup({{name}, "Square", {"x"}, {{"T", DT_FLOAT}}}, group);
+}
+inline FDH::Node Call(const std::string& name, const std::string& function,
+                      Group group = {},
+                      const std::string& op = "PartitionedCall") {
+  return WithGroup({{name},
+                    op,
+                    {"x"},
+                    {{"Tin", DataTypeVector{DT_FLOAT}},
+                     {"Tout", DataTypeVector{DT_FLOAT}},
+                     {"f", FDH::FunctionRef(function)}}},
+                   group);
+}
+
+class FunctionGroupsTest : public ::testing::Test {
+ protected:
+  FunctionGroupsTest()
+      : library_(OpRegistry::Global()),
+        graph_(std::make_unique<Graph>(OpRegistry::Global())) {}
+
+  // A function of a float that returns the float, beside `nodes`.
+  FunctionDef FunctionOf(const std::string& name,
+                         std::vector<FDH::Node> nodes) {
+    nodes.push_back({{"same"}, "Identity", {"x"}, {{"T", DT_FLOAT}}});
+    return FDH::Create(name, {"x: float"}, {"y: float"}, {}, nodes,
+                       {{"y", "same:output:0"}});
+  }
+  void Define(const FunctionDef& function) {
+    ASSERT_TRUE(library_.AddFunctionDef(function).ok());
+    ASSERT_TRUE(graph_->mutable_flib_def()->AddFunctionDef(function).ok());
+  }
+  void Define(const std::string& name, std::vector<FDH::Node> nodes) {
+    Define(FunctionOf(name, std::move(nodes)));
+  }
+
+  Node* Add(NodeBuilder builder, Group group) {
+    if (group.has_value()) builder.Attr(kStreamGroupAttr, *group);
+    Node* node = nullptr;
+    const absl::Status status = builder.Finalize(graph_.get(), &node);
+    EXPECT_TRUE(status.ok()) << status;
+    return node;
+  }
+  Node* Constant(const std::string& name) {
+    return Add(NodeBuilder(name, "Const")
+                   .Attr("dtype", DT_FLOAT)
+                   .Attr("value", Tensor(1.0f)),
+               {});
+  }
+  Node* Index(const std::string& name) {
+    return Add(NodeBuilder(name, "Const")
+                   .Attr("dtype", DT_INT64)
+                   .Attr("value", Tensor(int64_t{1})),
+               {});
+  }
+  NodeBuilder CallOf(const std::string& name, const std::string& function) {
+    return NodeBuilder(name, "PartitionedCall")
+        .Input(std::vector<NodeBuilder::NodeOut>{Constant(name + "_x")})
+        .Attr("Tout", DataTypeVector({DT_FLOAT}))
+        .Attr("f", FDH::FunctionRef(function).proto);
+  }
+  Node* AddCall(const std::string& name, const std::string& function,
+                Group group = {}) {
+    return Add(CallOf(name, function), group);
+  }
+  Node* Find(const std::string& name) {
+    for (Node* node : graph_->op_nodes()) {
+      if (node->name() == name) return node;
+    }
+    return nullptr;
+  }
+
+  GraphOptimizationPassOptions PassOptions() {
+    GraphOptimizationPassOptions options;
+    options.graph = &graph_;
+    options.flib_def = &library_;
+    return options;
+  }
+  void Run() {
+    const absl::Status status =
+        AssignFunctionGroups(PassOptions(), /*enabled=*/true);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  std::string Everything() {
+    GraphDef def;
+    graph_->ToGraphDef(&def);
+    std::string text = def.DebugString();
+    std::vector<std::string> names = library_.ListFunctionNames();
+    std::sort(names.begin(), names.end());
+    for (const std::string& name : names) {
+      absl::StrAppend(&text, library_.Find(name)->DebugString());
+    }
+    return text;
+  }
+  void ExpectNothingToDo() {
+    const std::string before = Everything();
+    Run();
+    EXPECT_EQ(Everything(), before);
+  }
+
+  // The function that a node of the graph calls by `attr`.
+  std::string Called(const std::string& node, const std::string& attr = "f") {
+    NameAttrList function;
+    EXPECT_TRUE(GetNodeAttr(Find(node)->attrs(), attr, &function).ok());
+    return function.name();
+  }
+  const NodeDef& NodeOf(const std::string& function, const std::string& name) {
+    static const NodeDef* none = new NodeDef;
+    const FunctionDef* def = library_.Find(function);
+    EXPECT_NE(def, nullptr) << function;
+    if (def == nullptr) return *none;
+    for (const NodeDef& node : def->node_def()) {
+      if (node.name() == name) return node;
+    }
+    ADD_FAILURE() << function << " has no node " << name;
+    return *none;
+  }
+  Group GroupIn(const std::string& function, const std::string& name) {
+    int group;
+    return TryGetNodeAttr(NodeOf(function, name), kStreamGroupAttr, &group)
+               ? Group(group)
+               : std::nullopt;
+  }
+  std::string CalledIn(const std::string& function, const std::string& name,
+                       const std::string& attr = "f") {
+    return NodeOf(function, name).attr().at(attr).func().name();
+  }
+
+  FunctionLibraryDefinition library_;
+  std::unique_ptr<Graph> graph_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_FUNCTION_GROUPS_FIXTURE_H_

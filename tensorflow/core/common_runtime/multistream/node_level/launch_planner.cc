@@ -1,0 +1,157 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/node_level/launch_planner.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/expensive_kernel.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/node_policy.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/process_stream_file.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/saved_plan.h"
+#include "tensorflow/core/platform/logging.h"
+
+namespace tensorflow {
+namespace multistream {
+
+void LaunchPlanner::SetGraph(
+    const Graph& graph, absl::flat_hash_map<std::string, OpKernel*> kernels) {
+  kernels_ = std::move(kernels);
+  graph_ = std::make_unique<Graph>(graph.flib_def());
+  graph_->Copy(graph);
+}
+
+absl::StatusOr<bool> LaunchPlanner::HasNodesToTune() const {
+  for (const Node* node : graph_->op_nodes()) {
+    absl::StatusOr<NodePolicy> policy = PolicyOf(*node, PlanOptions(0));
+    if (!policy.ok()) return policy.status();
+    if (policy->policy != Policy::kNone && policy->measured) return true;
+  }
+  return false;
+}
+
+NodePlanOptions LaunchPlanner::PlanOptions(int caller_group) const {
+  NodePlanOptions options;
+  options.group_count = streams_.groups;
+  options.caller_group = caller_group;
+  options.reduce = options_.reduce_stream_wait;
+  options.propagate = options_.forward_propagation;
+  options.file = file_;
+  options.policy = streams_.policy;
+  options.measure = options_.measure;
+  return options;
+}
+
+absl::StatusOr<std::shared_ptr<const Launches>> LaunchPlanner::Plan(
+    int caller_group, const PlanGuess& guess) const {
+  NodePlanOptions options = PlanOptions(caller_group);
+  options.split = guess.split;
+  options.cost_policy = guess.cost_policy;
+  options.wait_us = guess.wait_us;
+  options.cost_us = [this](const Node& node) -> std::optional<double> {
+    auto kernel = kernels_.find(node.name());
+    if (kernel == kernels_.end()) return std::nullopt;
+    return profile_.CostOf(kernel->second);
+  };
+  absl::StatusOr<NodePlan> plan = MakeNodePlan(
+      *graph_, options, [this](const Node& node) { return FactsOf(node); });
+  if (!plan.ok()) return plan.status();
+  if (file_ != nullptr) LogStreamFileOnce(*file_, *plan);
+  auto launches = std::make_shared<Launches>();
+  std::vector<int> slot_of(plan->nodes.size(), -1);
+  for (const Node* node : graph_->op_nodes()) {
+    if (!plan->nodes[node->id()].noted) continue;
+    slot_of[node->id()] = static_cast<int>(launches->slot_groups.size());
+    launches->slot_groups.push_back(plan->nodes[node->id()].group);
+  }
+  for (const Node* node : graph_->op_nodes()) {
+    auto kernel = kernels_.find(node->name());
+    if (kernel == kernels_.end()) continue;
+    const NodePlan::Node& planned = plan->nodes[node->id()];
+    Launch& launch = launches->by_kernel[kernel->second];
+    launch.group = planned.group;
+    launch.traits = TraitsOf(*node, *kernel->second, *plan);
+    for (int id : planned.events) launch.events.push_back(slot_of[id]);
+    for (int id : planned.tails) launch.tails.push_back(slot_of[id]);
+    launch.after_all = planned.after_all;
+    // The executor that is made next looks at it.
+    if (caller_group == 0) {
+      SetExpensive(kernel->second, planned.starts || MayBlock(*node));
+    }
+    launch.slot = slot_of[node->id()];
+    launch.records = planned.records;
+  }
+  for (int i = 0; i < streams_.groups; ++i) {
+    if (!plan->groups_used[i]) continue;
+    launches->groups.push_back(i);
+  }
+  VLOG(1) << "Node level: " << plan->waits << " waits, " << plan->waits_left_out
+          << " left out, " << launches->groups.size() << " groups";
+  return launches;
+}
+
+void LaunchPlanner::AddToSavedPlan(const Launches& launches) const {
+  for (const auto& [name, kernel] : kernels_) {
+    auto launch = launches.by_kernel.find(kernel);
+    if (launch != launches.by_kernel.end()) {
+      SavedPlan::Add(name, launch->second.group);
+    }
+  }
+}
+
+NodeFacts LaunchPlanner::FactsOf(const Node& node) const {
+  NodeFacts facts;
+  facts.leader_reason = LeaderReason(node, library_);
+  facts.keeps_scratch = KeepsScratch(node.type_string());
+  auto kernel = kernels_.find(node.name());
+  if (kernel == kernels_.end()) return facts;
+  facts.changes_state = MayChangeState(*kernel->second, library_);
+  facts.launched =
+      node.type_string() != "NoOp" && kernel->second->const_tensor() == nullptr;
+  // TensorFlow guesses where a call's results are. What an emulated GPU has
+  // in host memory, by its kernel, is a group's memory all the same.
+  if (IsCall(node.def(), library_) || is_emulated_) return facts;
+  for (MemoryType type : kernel->second->output_memory_types()) {
+    facts.on_host.push_back(type == HOST_MEMORY);
+  }
+  return facts;
+}
+
+bool LaunchPlanner::MayBlock(const Node& node) const {
+  for (DataType type : node.input_types()) {
+    if (type == DT_RESOURCE || IsRefType(type)) return false;
+  }
+  return !LeaderReason(node, library_).empty();
+}
+
+OpTraits LaunchPlanner::TraitsOf(const Node& node, const OpKernel& kernel,
+                                 const NodePlan& plan) const {
+  OpTraits traits;
+  traits.changes_state = MayChangeState(kernel, library_);
+  int groups = 0;
+  for (bool used : plan.groups_used) groups += used;
+  for (DataType type : kernel.input_types()) {
+    traits.keeps_inputs |= type == DT_RESOURCE;
+    traits.takes_lists |= type == DT_VARIANT && groups > 1;
+  }
+  traits.keeps_inputs &= !LeaderReason(node, library_).empty();
+  return traits;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,106 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which group launches each kernel of a graph, and what does it wait for? Plans
+// the graph's nodes (node_plan.h) and says it of their kernels, as a run of the
+// graph needs it (node_level_run.h). The node-level executor has one.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_LAUNCH_PLANNER_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_LAUNCH_PLANNER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
+#include "tensorflow/core/common_runtime/multistream/base/policy.h"
+#include "tensorflow/core/common_runtime/multistream/base/session_config.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/node_level_run.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/node_plan.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/policy/stream_policy.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/step_profile.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/stream_file.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// What a plan is made of, beside the graph.
+struct PlanGuess {
+  bool split = true;  // as the policies say
+  Policy cost_policy = Policy::kCost;
+  double wait_us = PolicyOptions().wait_us;
+};
+
+class LaunchPlanner {
+ public:
+  // `options` outlive this. `is_emulated`: the GPU is. `file` and `library` may
+  // be nullptr.
+  LaunchPlanner(const Options& options, const SessionStreams& streams,
+                bool is_emulated, const StreamFile* file,
+                const FunctionLibraryDefinition* library)
+      : options_(options),
+        streams_(streams),
+        is_emulated_(is_emulated),
+        file_(file),
+        library_(library) {}
+
+  // Before the first plan: a copy of the graph, and the kernels of its nodes by
+  // their names. They outlive the planner.
+  void SetGraph(const Graph& graph,
+                absl::flat_hash_map<std::string, OpKernel*> kernels);
+
+  const Graph& graph() const { return *graph_; }
+  // What a profiled step writes, and later plans read.
+  StepProfile* profile() { return &profile_; }
+
+  // Whether to find out which plan is the fastest.
+  absl::StatusOr<bool> HasNodesToTune() const;
+
+  // The plan of steps whose caller's group is `caller_group`. That of the
+  // leader also says which kernels the executor made next runs in threads of
+  // their own: it is made by one thread at a time.
+  absl::StatusOr<std::shared_ptr<const Launches>> Plan(
+      int caller_group, const PlanGuess& guess) const;
+
+  // Adds the groups of `launches`' nodes to what SavedPlan shows.
+  void AddToSavedPlan(const Launches& launches) const;
+
+ private:
+  NodePlanOptions PlanOptions(int caller_group) const;
+  NodeFacts FactsOf(const Node& node) const;
+  // Whether the op may wait in its thread for what another op of the step does,
+  // as taking from a staging area does.
+  bool MayBlock(const Node& node) const;
+  OpTraits TraitsOf(const Node& node, const OpKernel& kernel,
+                    const NodePlan& plan) const;
+
+  const Options& options_;
+  const SessionStreams streams_;
+  const bool is_emulated_;
+  const StreamFile* const file_;
+  const FunctionLibraryDefinition* const library_;
+  absl::flat_hash_map<std::string, OpKernel*> kernels_;  // by node
+  std::unique_ptr<Graph> graph_;
+  StepProfile profile_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_LAUNCH_PLANNER_H_

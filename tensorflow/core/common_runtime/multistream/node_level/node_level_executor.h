@@ -1,0 +1,48 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// How does a step run whose nodes have stream groups of their own? attach makes
+// the executor in TensorFlow's NewExecutor; it runs each step by the plan that
+// plan_variants.h says.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_EXECUTOR_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_EXECUTOR_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/process_stream_file.h"
+#include "tensorflow/core/common_runtime/multistream/step/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/step/stock_executor.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// One executor, made by `make_stock` for the visible device, which is
+// `leader`'s; node_plan.h says where nodes go. InvalidArgument names a node
+// whose group is not there.
+absl::Status NewNodeLevelExecutor(const LocalExecutorParams& params,
+                                  const Graph& graph, GroupLeader* leader,
+                                  const Options& options,
+                                  const MakeStockExecutor& make_stock,
+                                  std::unique_ptr<Executor>* out);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_EXECUTOR_H_

@@ -1,0 +1,202 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/node_level/node_level_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tensorflow/core/common_runtime/multistream/base/compat.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
+#include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
+
+namespace tensorflow {
+namespace multistream {
+
+NodeLevelRun::NodeLevelRun(std::shared_ptr<const RunShared> shared,
+                           std::shared_ptr<const Launches> launches,
+                           StreamGroup* caller_group,
+                           std::shared_ptr<Step> step,
+                           Executor::Args::Runner run, StepProfile* profile)
+    : shared_(std::move(shared)),
+      launches_(std::move(launches)),
+      caller_group_(caller_group),
+      step_(std::move(step)),
+      run_(std::move(run)),
+      profile_(profile),
+      slots_(launches_->slot_groups.size()),
+      runners_(shared_->gpu->size()) {}
+
+NodeLevelRun::~NodeLevelRun() {
+  for (Slot& slot : slots_) shared_->order->Recycle(std::move(slot.recorded));
+}
+
+Executor::Args::Runner NodeLevelRun::Runner(StreamGroup* group) {
+  return StepRunner{step_, &shared_->kernels->traits(), run_,
+                    shared_from_this(), group};
+}
+
+void NodeLevelRun::Compute(OpKernel* kernel, OpKernelContext* context) {
+  const Launch& launch = LaunchOf(kernel);
+  Order(launch);
+  GroupMember* member = shared_->members[launch.group];
+  OpKernelContext::Params* params = OpParams(context);
+  DeviceBase* const device = params->device;
+  DeviceContext* const device_context = params->op_device_context;
+  auto* const runner = params->runner;
+  absl::Status status = Move(launch.group, context);
+  if (!status.ok()) {
+    context->SetStatus(status);
+  } else {
+    const auto compute = [&] {
+      member->ComputeHere(kernel, context, &launch.traits);
+    };
+    if (profile_ == nullptr) {
+      compute();
+    } else {
+      profile_->Measure(kernel, shared_->gpu->group(launch.group), compute);
+    }
+  }
+  params->device = device;
+  params->op_device_context = device_context;
+  params->runner = runner;
+  Note(launch);
+}
+
+void NodeLevelRun::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
+                                AsyncOpKernel::DoneCallback done) {
+  const Launch& launch = LaunchOf(kernel);
+  Order(launch);
+  GroupMember* member = shared_->members[launch.group];
+  // These parameters are the op's own.
+  absl::Status status = Move(launch.group, context);
+  if (!status.ok()) {
+    context->SetStatus(status);
+    done();
+    return;
+  }
+  member->ComputeAsyncHere(
+      kernel, context, &launch.traits,
+      [self = shared_from_this(), &launch, done = std::move(done)] {
+        self->Note(launch);
+        done();
+      });
+}
+
+void NodeLevelRun::Join() {
+  for (int group : launches_->groups) {
+    shared_->order->WaitForAll(caller_group_->index(), group);
+  }
+}
+
+const Launch& NodeLevelRun::LaunchOf(const OpKernel* kernel) const {
+  static const auto* unknown = new std::vector<Launch>([] {
+    std::vector<Launch> all(kMaxGroupCount);
+    for (int i = 0; i < kMaxGroupCount; ++i) all[i].group = i;
+    return all;
+  }());
+  auto found = launches_->by_kernel.find(kernel);
+  return found == launches_->by_kernel.end()
+             ? (*unknown)[caller_group_->index()]
+             : found->second;
+}
+
+void NodeLevelRun::Order(const Launch& launch) {
+  if (launch.events.empty() && launch.tails.empty() && !launch.after_all) {
+    return;
+  }
+  StreamOrder* order = shared_->order;
+  bool all = launch.after_all;
+  for (int i : launch.events) {
+    Slot& slot = slots_[i];
+    const int64_t position = slot.position.load(std::memory_order_acquire);
+    // It was not launched, being dead: no order comes through it.
+    if (position == 0) {
+      all = true;
+      continue;
+    }
+    absl::MutexLock lock(&slot.mu);
+    order->WaitFor(launch.group, *slot.recorded);
+  }
+  for (size_t i = 0; i < launch.tails.size();) {
+    const int group = launches_->slot_groups[launch.tails[i]];
+    int64_t last = 0;
+    for (; i < launch.tails.size() &&
+           launches_->slot_groups[launch.tails[i]] == group;
+         ++i) {
+      const int64_t position =
+          slots_[launch.tails[i]].position.load(std::memory_order_acquire);
+      if (position == 0) all = true;
+      last = std::max(last, position);
+    }
+    if (last > 0) order->WaitForTail(launch.group, group, last);
+  }
+  if (!all) return;
+  for (int group : launches_->groups) {
+    order->WaitForAll(launch.group, group);
+  }
+}
+
+absl::Status NodeLevelRun::Move(int group, OpKernelContext* context) {
+  OpKernelContext::Params* params = OpParams(context);
+  params->runner = RunnerOf(group);
+  if (group == 0) return absl::OkStatus();
+  Device* device = shared_->devices[group];
+  params->device = device;
+  params->op_device_context = shared_->contexts[group].get();
+  if (params->eigen_gpu_device == nullptr) return absl::OkStatus();
+  return device->ReinitializeGpuDevice(
+      context, params->eigen_gpu_device, params->op_device_context,
+      device->GetAllocator(AllocatorAttributes()));
+}
+
+Executor::Args::Runner* NodeLevelRun::RunnerOf(int group) {
+  RunnerSlot& slot = runners_[group];
+  if (Executor::Args::Runner* made =
+          slot.made.load(std::memory_order_acquire)) {
+    return made;
+  }
+  absl::MutexLock lock(&runners_mu_);
+  if (slot.runner == nullptr) {
+    // Owned by the run: one that owned the run would never be deleted.
+    slot.runner = std::make_unique<Executor::Args::Runner>(
+        StepRunner{step_, &shared_->kernels->traits(), run_,
+                   std::shared_ptr<NodeRun>(std::shared_ptr<NodeRun>(), this),
+                   shared_->gpu->group(group)});
+    slot.made.store(slot.runner.get(), std::memory_order_release);
+  }
+  return slot.runner.get();
+}
+
+void NodeLevelRun::Note(const Launch& launch) {
+  if (launch.slot < 0) return;
+  Slot& slot = slots_[launch.slot];
+  const int64_t position = shared_->order->Launched(launch.group);
+  if (launch.records) {
+    std::unique_ptr<StreamOrder::RecordedEvent> recorded =
+        shared_->order->Record(launch.group);
+    absl::MutexLock lock(&slot.mu);
+    if (slot.recorded == nullptr ||
+        slot.recorded->position < recorded->position) {
+      slot.recorded.swap(recorded);
+    }
+    shared_->order->Recycle(std::move(recorded));
+  }
+  // A node of a loop may be launched by two threads at a time.
+  RaiseTo(position, &slot.position);
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,128 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// How does one run of a graph launch each op on the device of its node's group,
+// whose stream first waits for what the op needs? The node-level executor makes
+// one for each step, and the leader's device hands it the ops.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_RUN_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_RUN_H_
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/step_profile.h"
+#include "tensorflow/core/common_runtime/multistream/ops/step.h"
+#include "tensorflow/core/common_runtime/multistream/step/group_device.h"
+#include "tensorflow/core/common_runtime/multistream/step/shared_kernels.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
+#include "tensorflow/core/framework/device_base.h"
+#include "tensorflow/core/lib/core/refcount.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// What a run needs of a node: its part of the plan, with what tells it from
+// others by its kernel.
+struct Launch {
+  int group = 0;
+  OpTraits traits;
+  // Slots of other nodes: see NodePlan::Node.
+  std::vector<int> events;
+  std::vector<int> tails;
+  bool after_all = false;
+  int slot = -1;  // its own, if others wait for it
+  bool records = false;
+};
+
+struct Launches {
+  absl::flat_hash_map<const OpKernel*, Launch> by_kernel;
+  std::vector<int> slot_groups;  // the group of each slot's node
+  std::vector<int> groups;       // that are used
+};
+
+// What all runs of a graph share, whatever their callers' groups, and what must
+// outlive them.
+struct RunShared {
+  std::vector<GroupMember*> members;  // of the groups
+  std::vector<Device*> devices;       // likewise
+  GpuGroups* gpu;
+  StreamOrder* order;
+  std::vector<core::RefCountPtr<DeviceContext>> contexts;  // of the groups
+  std::shared_ptr<SharedKernels> kernels;
+};
+
+class NodeLevelRun : public NodeRun,
+                     public std::enable_shared_from_this<NodeLevelRun> {
+ public:
+  // `caller_group`: the caller's group. `profile`: nullptr, or where to note
+  // how long each op takes. The ops then run one by one.
+  NodeLevelRun(std::shared_ptr<const RunShared> shared,
+               std::shared_ptr<const Launches> launches,
+               StreamGroup* caller_group, std::shared_ptr<Step> step,
+               Executor::Args::Runner run, StepProfile* profile);
+  ~NodeLevelRun() override;
+
+  // Runs closures of the step for an op on `group`.
+  Executor::Args::Runner Runner(StreamGroup* group);
+
+  void Compute(OpKernel* kernel, OpKernelContext* context) override;
+  void ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
+                    AsyncOpKernel::DoneCallback done) override;
+
+  // The caller's stream waits for all of the run's work.
+  void Join();
+
+ private:
+  struct Slot {
+    // Of the last launch: in a loop, a node is launched many times.
+    std::atomic<int64_t> position{0};
+    absl::Mutex mu;
+    std::unique_ptr<StreamOrder::RecordedEvent> recorded ABSL_GUARDED_BY(mu);
+  };
+  struct RunnerSlot {
+    std::atomic<Executor::Args::Runner*> made{nullptr};
+    std::unique_ptr<Executor::Args::Runner> runner;
+  };
+
+  const Launch& LaunchOf(const OpKernel* kernel) const;
+  // Makes the launch's stream wait for what the node needs.
+  void Order(const Launch& launch);
+  // The op is the group's: its memory, its streams, its nested calls.
+  absl::Status Move(int group, OpKernelContext* context);
+  Executor::Args::Runner* RunnerOf(int group);
+  // To be called when the op has been launched, or is done if asynchronous.
+  void Note(const Launch& launch);
+
+  const std::shared_ptr<const RunShared> shared_;
+  const std::shared_ptr<const Launches> launches_;
+  StreamGroup* const caller_group_;
+  const std::shared_ptr<Step> step_;
+  const Executor::Args::Runner run_;
+  StepProfile* const profile_;
+  std::vector<Slot> slots_;
+  absl::Mutex runners_mu_;
+  std::vector<RunnerSlot> runners_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_RUN_H_

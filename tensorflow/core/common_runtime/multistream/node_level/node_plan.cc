@@ -1,0 +1,392 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/node_level/node_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/node_policy.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/policy/chain_cover.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/graph_node_util.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// A node that nothing is launched for, such as a NoOp that joins a group of
+// nodes, hands its predecessors on to its successors. With more than this, the
+// successors wait for all.
+constexpr size_t kMostHandedOn = 64;
+
+// The nodes that must have been launched, and their streams waited for, before
+// a node.
+struct Before {
+  std::vector<int> nodes;  // sorted
+  bool all = false;
+};
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const NodePlanOptions& options,
+          const std::function<NodeFacts(const Node&)>& facts_of)
+      : graph_(graph), options_(options), facts_(graph.num_node_ids()) {
+    for (const Node* node : graph.op_nodes()) {
+      facts_[node->id()] = facts_of(*node);
+      has_dead_ |= node->IsSwitch() || node->IsMerge() || node->IsEnter();
+    }
+    // Without the edges back to the start of a loop, each node comes after what
+    // it needs.
+    GetReversePostOrder(
+        graph, &order_, NodeComparatorID(),
+        [](const Edge& edge) { return !edge.src()->IsNextIteration(); });
+  }
+
+  absl::StatusOr<NodePlan> Make() {
+    plan_.nodes.resize(graph_.num_node_ids());
+    plan_.groups_used.assign(options_.group_count, false);
+    FindBefore();
+    for (const Node* node : order_) {
+      if (!node->IsOp()) continue;
+      absl::Status status = Assign(*node);
+      if (!status.ok()) return status;
+    }
+    absl::Status status = AssignByPolicies();
+    if (!status.ok()) return status;
+    for (const Node* node : order_) {
+      if (!node->IsOp()) continue;
+      NodePlan::Node& planned = plan_.nodes[node->id()];
+      if (planned.why.empty()) AssignCallerGroup(node->id());
+      if (facts_[node->id()].launched) plan_.groups_used[planned.group] = true;
+    }
+    // A dead node is not launched, and no path leads through it.
+    if (options_.reduce && !has_dead_) Reduce();
+    for (const Node* node : order_) {
+      if (node->IsOp()) PlanWaits(node->id());
+    }
+    FindStarts();
+    return std::move(plan_);
+  }
+
+ private:
+  absl::Status Assign(const Node& node) {
+    NodePlan::Node& planned = plan_.nodes[node.id()];
+    const NodeFacts& facts = facts_[node.id()];
+    std::optional<int> from_file;
+    if (options_.file != nullptr) {
+      from_file = options_.file->GroupOf(node.name());
+    }
+    std::optional<int> from_scope;
+    int attribute;
+    if (TryGetNodeAttr(node.attrs(), kStreamGroupAttr, &attribute)) {
+      from_scope = attribute;
+    }
+    // The file's groups are those of the GPU that has the most.
+    for (const std::optional<int>& group : {from_file, from_scope}) {
+      if (!group || (*group >= 0 && *group < options_.group_count)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("Node ", FormatNodeForError(node), " (",
+                       node.type_string(), ") is in stream group ", *group,
+                       ", and the GPU has ", options_.group_count,
+                       " (TF_GPU_STREAM_GROUP_COUNT, or the session's "
+                       "multi_stream_num)"));
+    }
+    if (!facts.leader_reason.empty()) {
+      planned.group = 0;
+      planned.why = absl::StrCat("leader: ", facts.leader_reason);
+    } else if (node.IsSend() || node.IsRecv() || node.IsArg()) {
+      // The rendezvous of the step places tensors in one group's memory, and
+      // the caller's group is the one that has waited for the arguments.
+      planned.group = options_.caller_group;
+      planned.why = "default";
+    } else if (from_file) {
+      planned.group = *from_file;
+      planned.why = "file";
+    } else if (from_scope) {
+      planned.group = *from_scope;
+      planned.why = "scope";
+    } else if (options_.propagate && Propagate(node, &planned)) {
+    } else if (facts.keeps_scratch) {
+      planned.group = 0;
+      planned.why = "default";
+    }
+    return absl::OkStatus();
+  }
+
+  void AssignCallerGroup(int id) {
+    plan_.nodes[id].group = options_.caller_group;
+    plan_.nodes[id].why = "default";
+  }
+
+  // Each policy finds the groups that those before it have chosen.
+  absl::Status AssignByPolicies() {
+    std::vector<NodePolicy> policies;
+    std::vector<int> policy_of(graph_.num_node_ids(), -1);
+    for (const Node* node : order_) {
+      if (!node->IsOp() || !plan_.nodes[node->id()].why.empty()) continue;
+      absl::StatusOr<NodePolicy> policy = PolicyOf(*node, options_);
+      if (!policy.ok()) return policy.status();
+      if (policy->policy == Policy::kNone) continue;
+      auto known = std::find(policies.begin(), policies.end(), *policy);
+      policy_of[node->id()] = static_cast<int>(known - policies.begin());
+      if (known == policies.end()) policies.push_back(*policy);
+    }
+    for (size_t i = 0; i < policies.size(); ++i) {
+      std::vector<NodeForPolicy> nodes(graph_.num_node_ids());
+      for (const Node* node : order_) {
+        if (!node->IsOp()) continue;
+        const int id = node->id();
+        const std::vector<bool>& on_host = facts_[id].on_host;
+        nodes[id].before = before_[id].nodes;
+        nodes[id].launched = facts_[id].launched;
+        nodes[id].on_host =
+            !on_host.empty() &&
+            std::find(on_host.begin(), on_host.end(), false) == on_host.end();
+        if (policy_of[id] != static_cast<int>(i)) {
+          nodes[id].group = plan_.nodes[id].why.empty() ? options_.caller_group
+                                                        : plan_.nodes[id].group;
+        }
+      }
+      NodePolicyOptions options;
+      options.policy = policies[i].policy;
+      options.groups = policies[i].groups;
+      options.caller_group = options_.caller_group;
+      options.cost_us = options_.cost_us;
+      options.wait_us = options_.wait_us;
+      const auto groups = GroupsByPolicy(graph_, order_, nodes, options);
+      for (const Node* node : order_) {
+        const int id = node->id();
+        if (policy_of[id] != static_cast<int>(i) || !groups[id]) continue;
+        plan_.nodes[id].group = *groups[id];
+        plan_.nodes[id].why = "policy";
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  bool Propagate(const Node& node, NodePlan::Node* planned) const {
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      const Edge* edge;
+      if (!node.input_edge(i, &edge).ok()) continue;
+      const NodePlan::Node& from = plan_.nodes[edge->src()->id()];
+      if (from.why == "file" || from.why == "scope" ||
+          from.why == "propagated") {
+        planned->group = from.group;
+        planned->why = "propagated";
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Whether the later node must not run before what the earlier one launched.
+  bool IsOrdered(const Edge& edge) const {
+    if (edge.IsControlEdge()) return true;
+    const DataType type = edge.src()->output_type(edge.src_output());
+    // A list's elements are elsewhere than the list.
+    if (type == DT_VARIANT) return true;
+    if (type == DT_RESOURCE) return false;
+    const std::vector<bool>& on_host = facts_[edge.src()->id()].on_host;
+    const size_t output = edge.src_output();
+    return output >= on_host.size() || !on_host[output];
+  }
+
+  void FindBefore() {
+    before_.resize(graph_.num_node_ids());
+    for (const Node* node : order_) {
+      if (!node->IsOp()) continue;
+      Before& before = before_[node->id()];
+      for (const Edge* edge : node->in_edges()) {
+        const Node* from = edge->src();
+        if (!from->IsOp() || !IsOrdered(*edge)) continue;
+        if (facts_[from->id()].launched) {
+          before.nodes.push_back(from->id());
+          continue;
+        }
+        const Before& handed_on = before_[from->id()];
+        before.all |= handed_on.all;
+        before.nodes.insert(before.nodes.end(), handed_on.nodes.begin(),
+                            handed_on.nodes.end());
+      }
+      SortUnique(&before.nodes);
+      // It runs although what it follows was dead, and so not launched.
+      before.all |= node->type_string() == "ControlTrigger";
+      if (!facts_[node->id()].launched && before.nodes.size() > kMostHandedOn) {
+        before.all = true;
+        before.nodes.clear();
+      }
+    }
+  }
+
+  bool IsCross(int from, int to) const {
+    return plan_.nodes[from].group != plan_.nodes[to].group;
+  }
+
+  // Leaves out the waits that a path of streams and other waits implies.
+  void Reduce() {
+    std::vector<int> position(graph_.num_node_ids());
+    for (size_t i = 0; i < order_.size(); ++i) position[order_[i]->id()] = i;
+    NodeLists inputs(order_.size());  // by position
+    for (const Node* node : order_) {
+      const int id = node->id();
+      if (!node->IsOp() || !facts_[id].launched) continue;
+      std::vector<int>& inputs_of_node = inputs[position[id]];
+      for (int from : before_[id].nodes) {
+        inputs_of_node.push_back(position[from]);
+      }
+      // The stream orders what the host orders, whatever is handed over.
+      for (const Edge* edge : node->in_edges()) {
+        const int from = edge->src()->id();
+        if (edge->src()->IsOp() && facts_[from].launched &&
+            !IsCross(from, id)) {
+          inputs_of_node.push_back(position[from]);
+        }
+      }
+      SortUnique(&inputs_of_node);
+    }
+    const ReducedGraph reduced(inputs);
+    for (const Node* node : order_) {
+      const int id = node->id();
+      if (!node->IsOp() || !facts_[id].launched) continue;
+      const std::vector<int>& needed = reduced.inputs()[position[id]];
+      std::vector<int>& nodes = before_[id].nodes;
+      const size_t all = nodes.size();
+      nodes.erase(std::remove_if(nodes.begin(), nodes.end(),
+                                 [&](int from) {
+                                   return IsCross(from, id) &&
+                                          !std::binary_search(needed.begin(),
+                                                              needed.end(),
+                                                              position[from]);
+                                 }),
+                  nodes.end());
+      plan_.waits_left_out += static_cast<int>(all - nodes.size());
+    }
+  }
+
+  void PlanWaits(int id) {
+    if (!facts_[id].launched) return;
+    NodePlan::Node& planned = plan_.nodes[id];
+    planned.after_all = before_[id].all;
+    std::map<int, std::vector<int>> by_group;
+    for (int from : before_[id].nodes) {
+      if (IsCross(from, id)) by_group[plan_.nodes[from].group].push_back(from);
+    }
+    for (const auto& [group, nodes] : by_group) {
+      ++plan_.waits;
+      if (nodes.size() == 1 && !facts_[id].changes_state) {
+        planned.events.push_back(nodes[0]);
+        plan_.nodes[nodes[0]].records = true;
+      } else {
+        planned.tails.insert(planned.tails.end(), nodes.begin(), nodes.end());
+      }
+      for (int from : nodes) plan_.nodes[from].noted = true;
+    }
+  }
+
+  // What a node needs last is what the longest path to it leads through.
+  void FindStarts() {
+    struct Last {
+      int depth = 0;  // launches on the longest path
+      std::vector<bool> groups;
+    };
+    std::vector<Last> lasts(graph_.num_node_ids());
+    for (const Node* node : order_) {
+      if (!node->IsOp()) continue;
+      const int id = node->id();
+      const int group = plan_.nodes[id].group;
+      Last last;
+      last.groups.resize(options_.group_count);
+      for (const Edge* edge : node->in_edges()) {
+        const Last& from = lasts[edge->src()->id()];
+        if (from.depth < last.depth || from.depth == 0) continue;
+        if (from.depth > last.depth) {
+          last.depth = from.depth;
+          last.groups.assign(options_.group_count, false);
+        }
+        for (int i = 0; i < options_.group_count; ++i) {
+          if (from.groups[i]) last.groups[i] = true;
+        }
+      }
+      if (HandsOnOnly(*node) || !facts_[id].launched) {
+        lasts[id] = std::move(last);
+        continue;
+      }
+      plan_.nodes[id].starts = group != options_.caller_group &&
+                               (last.depth == 0 || !last.groups[group]);
+      lasts[id].depth = last.depth + 1;
+      lasts[id].groups.resize(options_.group_count);
+      lasts[id].groups[group] = true;
+    }
+  }
+
+  const Graph& graph_;
+  const NodePlanOptions& options_;
+  std::vector<NodeFacts> facts_;
+  std::vector<Node*> order_;
+  bool has_dead_ = false;
+  std::vector<Before> before_;
+  NodePlan plan_;
+};
+
+}  // namespace
+
+absl::StatusOr<NodePolicy> PolicyOf(const Node& node,
+                                    const NodePlanOptions& options) {
+  NodePolicy policy;
+  policy.policy = options.policy;
+  policy.groups = options.group_count;
+  policy.measured = options.measure;
+  std::string text;
+  if (TryGetNodeAttr(node.attrs(), kStreamPolicyAttr, &text)) {
+    const std::vector<std::string> parts = absl::StrSplit(text, ':');
+    const std::optional<Policy> named = PolicyOfName(parts[0]);
+    int groups = 0;
+    if (!named || parts.size() > 3 ||
+        (parts.size() > 1 &&
+         (!absl::SimpleAtoi(parts[1], &groups) || groups < 0)) ||
+        (parts.size() > 2 && parts[2] != "always")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("Node ", FormatNodeForError(node), " (",
+                       node.type_string(), ") has the stream policy \"", text,
+                       "\", which is not POLICY:GROUPS:always"));
+    }
+    policy.policy = *named;
+    if (groups > 0) policy.groups = std::min(groups, options.group_count);
+    policy.measured &= parts.size() < 3;
+  }
+  if (policy.policy == Policy::kCost) policy.policy = options.cost_policy;
+  if (!options.split && policy.measured) policy.policy = Policy::kNone;
+  return policy;
+}
+
+absl::StatusOr<NodePlan> MakeNodePlan(
+    const Graph& graph, const NodePlanOptions& options,
+    const std::function<NodeFacts(const Node&)>& facts_of) {
+  return Planner(graph, options, facts_of).Make();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,348 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/node_plan.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/node_plan_fixture.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// Random graphs.
+
+constexpr int kSeeds = 400;
+
+// Nodes by number, which is not their id; edges go to higher numbers only.
+struct RandomGraph {
+  explicit RandomGraph(uint32_t seed) : graph(OpRegistry::Global()) {
+    std::mt19937 random(seed);
+    auto below = [&](int n) { return static_cast<int>(random() % n); };
+    auto percent = [&](int chance) { return below(100) < chance; };
+    const int count = 10 + below(51);
+    options.group_count = 2 + below(4);
+    options.caller_group = below(options.group_count);
+    const int reach = 2 + below(count);  // how far back inputs are
+    const int unlaunched = below(40);
+    auto earlier = [&](int i) { return i - 1 - below(std::min(i, reach)); };
+
+    std::vector<NodeDef> defs(count);
+    struct Input {
+      int from, output, to, input;
+    };
+    std::vector<Input> inputs;
+    std::vector<DataTypeVector> types(count);
+    facts.resize(count);
+    groups.resize(count);
+    for (int i = 0; i < count; ++i) {
+      for (int k = 1 + below(3); k > 0; --k) {
+        static constexpr DataType kTypes[] = {DT_FLOAT, DT_FLOAT, DT_FLOAT,
+                                              DT_RESOURCE, DT_VARIANT};
+        types[i].push_back(kTypes[below(5)]);
+      }
+      facts[i].launched = !percent(unlaunched);
+      for (int k = below(types[i].size() + 1); k > 0; --k) {
+        facts[i].on_host.push_back(percent(40));
+      }
+      DataTypeVector taken;
+      if (i > 0) {
+        for (int k = below(4); k > 0; --k) {
+          const int from = earlier(i);
+          const int output = below(types[from].size());
+          inputs.push_back({from, output, i, static_cast<int>(taken.size())});
+          taken.push_back(types[from][output]);
+        }
+        for (int k = below(3); k > 0; --k) {
+          inputs.push_back(
+              {earlier(i), Graph::kControlSlot, i, Graph::kControlSlot});
+        }
+      }
+      defs[i].set_name(absl::StrCat("n", i));
+      defs[i].set_op("NodePlanTestOp");
+      AddNodeAttr("Tin", taken, &defs[i]);
+      AddNodeAttr("Tout", types[i], &defs[i]);
+      groups[i] = options.caller_group;
+      if (percent(75)) {
+        groups[i] = below(options.group_count);
+        AddNodeAttr(kStreamGroupAttr, groups[i], &defs[i]);
+      }
+      if (percent(5)) {
+        facts[i].leader_reason = "so it is";
+        groups[i] = 0;
+      }
+    }
+    // Ids say nothing of the order.
+    std::vector<int> turns(count);
+    for (int i = 0; i < count; ++i) turns[i] = i;
+    for (int i = count; i > 1; --i) std::swap(turns[i - 1], turns[below(i)]);
+    nodes.resize(count);
+    for (int i : turns) {
+      absl::Status status;
+      nodes[i] = graph.AddNode(defs[i], &status);
+      if (!status.ok()) ADD_FAILURE() << status;
+    }
+    for (const Input& edge : inputs) {
+      graph.AddEdge(nodes[edge.from], edge.output, nodes[edge.to], edge.input);
+    }
+    FixupSourceAndSinkEdges(&graph);
+    numbers.assign(graph.num_node_ids(), -1);
+    for (int i = 0; i < count; ++i) numbers[nodes[i]->id()] = i;
+    for (NodeFacts& fact : facts) fact.changes_state = percent(10);
+    FindNeeds();
+  }
+
+  // What the edge itself asks for.
+  bool IsOrdered(const Edge& edge) const {
+    if (edge.IsControlEdge()) return true;
+    const NodeFacts& from = facts[numbers[edge.src()->id()]];
+    switch (edge.src()->output_type(edge.src_output())) {
+      case DT_VARIANT:
+        return true;
+      case DT_RESOURCE:
+        return false;
+      default:
+        return edge.src_output() >= static_cast<int>(from.on_host.size()) ||
+               !from.on_host[edge.src_output()];
+    }
+  }
+
+  // The launched nodes that must come after launched node `from`, by a walk
+  // through `at` and others that are not launched.
+  void Follow(int from, int at) {
+    for (const Edge* edge : nodes[at]->out_edges()) {
+      const int to = numbers[edge->dst()->id()];
+      if (to < 0) continue;  // the sink
+      const bool direct = at == from && facts[to].launched;
+      if (direct && groups[from] == groups[to]) streams.insert({from, to});
+      if (!IsOrdered(*edge)) continue;
+      if (!facts[to].launched) {
+        Follow(from, to);
+      } else if (groups[from] == groups[to]) {
+        streams.insert({from, to});
+      } else {
+        needs.insert({from, to});
+      }
+    }
+  }
+  void FindNeeds() {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (facts[i].launched) Follow(i, i);
+    }
+  }
+
+  NodePlan Plan(bool reduce) {
+    options.reduce = reduce;
+    absl::StatusOr<NodePlan> plan = MakeNodePlan(
+        graph, options,
+        [this](const Node& node) { return facts[numbers[node.id()]]; });
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan.ok() ? *std::move(plan) : NodePlan();
+  }
+
+  using Pairs = std::set<std::pair<int, int>>;
+
+  // The earlier and the later node of each wait of the plan, tails by each of
+  // their nodes.
+  Pairs WaitsOf(const NodePlan& plan) const {
+    Pairs waits;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const NodePlan::Node& planned = plan.nodes[nodes[i]->id()];
+      for (int id : planned.events) waits.insert({numbers[id], i});
+      for (int id : planned.tails) waits.insert({numbers[id], i});
+    }
+    return waits;
+  }
+
+  // The needs that streams and waits do not meet, as text; none if "".
+  std::string Unmet(const Pairs& waits) const {
+    std::vector<std::vector<int>> next(nodes.size());
+    for (const auto& [from, to] : streams) next[from].push_back(to);
+    for (const auto& [from, to] : waits) next[from].push_back(to);
+    std::string unmet;
+    for (size_t from = 0; from < nodes.size(); ++from) {
+      std::vector<bool> seen(nodes.size());
+      std::vector<int> left = {static_cast<int>(from)};
+      while (!left.empty()) {
+        const int at = left.back();
+        left.pop_back();
+        for (int to : next[at]) {
+          if (!seen[to]) left.push_back(to);
+          seen[to] = true;
+        }
+      }
+      for (auto need = needs.lower_bound({from, 0});
+           need != needs.end() && need->first == static_cast<int>(from);
+           ++need) {
+        if (seen[need->second]) continue;
+        absl::StrAppend(&unmet, " n", from, "->n", need->second);
+      }
+    }
+    return unmet;
+  }
+
+  Graph graph;
+  NodePlanOptions options;
+  std::vector<Node*> nodes;
+  std::vector<int> numbers;  // by id; -1 if not an op
+  std::vector<NodeFacts> facts;
+  std::vector<int> groups;
+  // Of launched nodes: pairs of different groups that must be ordered, and
+  // pairs of one group that its stream orders.
+  Pairs needs, streams;
+};
+
+class RandomNodePlanTest : public ::testing::Test {
+ protected:
+  // Runs `check` for a few hundred graphs, until one fails.
+  template <typename Check>
+  void ForEachGraph(Check check) {
+    for (int seed = 0; seed < kSeeds && !HasFailure(); ++seed) {
+      SCOPED_TRACE(absl::StrCat("seed ", seed));
+      RandomGraph random(seed);
+      check(&random);
+    }
+  }
+};
+
+TEST_F(RandomNodePlanTest, EveryNeedIsMet) {
+  int left_out = 0, handed_on = 0;
+  ForEachGraph([&](RandomGraph* random) {
+    const NodePlan plan = random->Plan(/*reduce=*/true);
+    EXPECT_EQ(random->Unmet(random->WaitsOf(plan)), "");
+    left_out += plan.waits_left_out;
+    for (const auto& [from, to] : random->needs) {
+      bool direct = false;
+      for (const Node* in : random->nodes[to]->in_nodes()) {
+        direct |= in == random->nodes[from];
+      }
+      handed_on += !direct;
+    }
+  });
+  // Else the graphs would show little.
+  EXPECT_GT(left_out, 10 * kSeeds / 4);
+  EXPECT_GT(handed_on, kSeeds);
+}
+
+TEST_F(RandomNodePlanTest, EveryWaitIsNeeded) {
+  int waits = 0;
+  ForEachGraph([&](RandomGraph* random) {
+    const RandomGraph::Pairs all = random->WaitsOf(random->Plan(true));
+    for (const auto& wait : all) {
+      RandomGraph::Pairs rest = all;
+      rest.erase(wait);
+      EXPECT_NE(random->Unmet(rest), "")
+          << "n" << wait.second << " waits for n" << wait.first;
+      ++waits;
+    }
+  });
+  EXPECT_GT(waits, 10 * kSeeds);
+}
+
+TEST_F(RandomNodePlanTest, WithoutReductionEveryNeedIsAWait) {
+  ForEachGraph([&](RandomGraph* random) {
+    const NodePlan plan = random->Plan(/*reduce=*/false);
+    EXPECT_EQ(random->WaitsOf(plan), random->needs);
+    EXPECT_EQ(plan.waits_left_out, 0);
+  });
+}
+
+TEST_F(RandomNodePlanTest, PlansAreConsistent) {
+  int tails = 0;
+  ForEachGraph([&](RandomGraph* random) {
+    for (bool reduce : {false, true}) {
+      const NodePlan plan = random->Plan(reduce);
+      std::set<int> noted, records;
+      int waits = 0;
+      for (size_t i = 0; i < random->nodes.size(); ++i) {
+        const NodePlan::Node& planned = plan.nodes[random->nodes[i]->id()];
+        EXPECT_EQ(planned.group, random->groups[i]) << "n" << i;
+        EXPECT_FALSE(planned.after_all) << "n" << i;
+        std::map<int, int> events, of_tails;  // by group
+        for (int id : planned.events) ++events[plan.nodes[id].group];
+        for (int id : planned.tails) ++of_tails[plan.nodes[id].group];
+        for (const auto& [group, count] : events) {
+          EXPECT_EQ(count, 1) << "n" << i;
+          EXPECT_EQ(of_tails.count(group), 0) << "n" << i;
+        }
+        const bool changes = random->facts[i].changes_state;
+        EXPECT_FALSE(changes && !events.empty()) << "n" << i;
+        for (const auto& [group, count] : of_tails) {
+          EXPECT_TRUE(count > 1 || changes) << "n" << i;
+        }
+        waits += events.size() + of_tails.size();
+        tails += of_tails.size();
+        records.insert(planned.events.begin(), planned.events.end());
+        noted.insert(planned.events.begin(), planned.events.end());
+        noted.insert(planned.tails.begin(), planned.tails.end());
+      }
+      EXPECT_EQ(plan.waits, waits);
+      for (const Node* node : random->nodes) {
+        const NodePlan::Node& planned = plan.nodes[node->id()];
+        EXPECT_EQ(planned.noted, noted.count(node->id()) > 0) << node->name();
+        EXPECT_EQ(planned.records, records.count(node->id()) > 0)
+            << node->name();
+      }
+      EXPECT_EQ(plan.waits_left_out,
+                random->needs.size() - random->WaitsOf(plan).size());
+    }
+  });
+  EXPECT_GT(tails, kSeeds);
+}
+
+TEST_F(RandomNodePlanTest, EachGroupButTheCallersStartsSomewhere) {
+  int starts = 0, goes_on = 0;
+  ForEachGraph([&](RandomGraph* random) {
+    const NodePlan plan = random->Plan(/*reduce=*/true);
+    std::vector<bool> started(random->options.group_count);
+    for (size_t i = 0; i < random->nodes.size(); ++i) {
+      const bool starts_here = plan.nodes[random->nodes[i]->id()].starts;
+      const int group = random->groups[i];
+      if (starts_here) {
+        started[group] = true;
+        EXPECT_NE(group, random->options.caller_group) << "n" << i;
+        EXPECT_TRUE(random->facts[i].launched) << "n" << i;
+      } else if (random->facts[i].launched) {
+        // Numbers are in the order of the edges.
+        EXPECT_TRUE(group == random->options.caller_group || started[group])
+            << "n" << i;
+      }
+      (starts_here ? starts : goes_on) += 1;
+    }
+  });
+  // Else the graphs would show little.
+  EXPECT_GT(starts, kSeeds);
+  EXPECT_GT(goes_on, kSeeds);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

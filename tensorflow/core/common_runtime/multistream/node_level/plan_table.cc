@@ -1,0 +1,75 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/node_level/plan_table.h"
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/function_body.h"
+#include "tensorflow/core/common_runtime/function_def_utils.h"
+#include "tensorflow/core/common_runtime/graph_constructor.h"
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op.h"
+
+namespace tensorflow {
+namespace multistream {
+
+absl::StatusOr<std::string> PlanTable(const GraphDef& graph_def,
+                                      const std::string& function,
+                                      const NodePlanOptions& options) {
+  const FunctionLibraryDefinition library(OpRegistry::Global(),
+                                          graph_def.library());
+  Graph main(library);
+  std::unique_ptr<FunctionBody> body;
+  const Graph* graph = &main;
+  if (function.empty()) {
+    GraphConstructorOptions construct;
+    construct.allow_internal_ops = true;
+    absl::Status status = ConvertGraphDefToGraph(construct, graph_def, &main);
+    if (!status.ok()) return status;
+  } else {
+    const FunctionDef* definition = library.Find(function);
+    if (definition == nullptr) {
+      return absl::NotFoundError(absl::StrCat("no function ", function));
+    }
+    absl::Status status =
+        FunctionDefToBodyHelper(*definition, AttrSlice(), &library, &body);
+    if (!status.ok()) return status;
+    graph = body->graph;
+  }
+  absl::StatusOr<NodePlan> plan =
+      MakeNodePlan(*graph, options, [&](const Node& node) {
+        NodeFacts facts;
+        facts.leader_reason = LeaderReason(node, &library);
+        facts.keeps_scratch = KeepsScratch(node.type_string());
+        return facts;
+      });
+  if (!plan.ok()) return plan.status();
+  std::string table;
+  for (const Node* node : graph->op_nodes()) {
+    const NodePlan::Node& planned = plan->nodes[node->id()];
+    if (planned.why == "scope" || planned.why == "default") continue;
+    absl::StrAppend(&table, node->name(), "\t", planned.group, "\t",
+                    planned.why, "\n");
+  }
+  return table;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

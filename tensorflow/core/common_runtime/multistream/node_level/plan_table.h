@@ -1,0 +1,43 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which groups would the nodes of a graph have, and why? For people to read: no
+// device or kernel is made. The programs' interface asks, for Python.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_PLAN_TABLE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_PLAN_TABLE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/node_plan.h"
+#include "tensorflow/core/framework/graph.pb.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// A line "NODE<tab>GROUP<tab>WHY" for each node of `graph`, or of its function
+// `function` unless that is empty, whose group does not follow from its
+// attribute and its caller alone: WHY is "file", "propagated" or "leader:
+// REASON". NotFound if there is no such function; InvalidArgument if the graph
+// is not valid or names a group that is not there.
+absl::StatusOr<std::string> PlanTable(const GraphDef& graph,
+                                      const std::string& function,
+                                      const NodePlanOptions& options);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_PLAN_TABLE_H_

@@ -1,0 +1,479 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/node_level/plan_tuner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/barrier.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+using StepRun = PlanTuner::Run;
+using Times = std::vector<double>;
+
+// More steps than any search takes that has an end.
+constexpr int kManySteps = 2000;
+// Before the first turn of another plan.
+constexpr int kStepsBeforePlans = 8;
+
+// Steps of a fake time: it goes on by what the plan takes.
+class PlanTunerTest : public ::testing::Test {
+ protected:
+  // A plan for each time.
+  void UsePlans(Times step_us) {
+    step_us_ = std::move(step_us);
+    made_ = 0;
+    now_us_ = 1000;
+    tuner_ = std::make_unique<PlanTuner>([this] {
+      ++made_;
+      return static_cast<int>(step_us_.size());
+    });
+  }
+  StepRun Begin() { return tuner_->Begin(now_us_); }
+  void End(const StepRun& run, bool ok = true) {
+    if (!run.watched) return;
+    tuner_->Done(run);
+    tuner_->Completed(run, now_us_, ok);
+  }
+  // A step with no other beside it.
+  StepRun Step() {
+    const StepRun run = Begin();
+    now_us_ += step_us_[run.plan];
+    End(run);
+    return run;
+  }
+  // "0 p 1": the plans of the next steps; p is profiled.
+  std::string Steps(int count) {
+    std::vector<std::string> plans;
+    for (int i = 0; i < count; ++i) {
+      const StepRun run = Step();
+      EXPECT_TRUE(run.plan == 0 || !run.profiled);
+      plans.push_back(run.profiled ? "p" : absl::StrCat(run.plan));
+    }
+    return absl::StrJoin(plans, " ");
+  }
+  int Decide() {
+    for (int i = 0; i < kManySteps && tuner_->decided() < 0; ++i) Step();
+    return tuner_->decided();
+  }
+
+  Times step_us_;
+  int made_ = 0;
+  double now_us_ = 0;
+  std::unique_ptr<PlanTuner> tuner_;
+};
+
+TEST_F(PlanTunerTest, EachPlanHasItsTurnAndThenTheFastestStays) {
+  UsePlans({100, 80, 120});
+  EXPECT_EQ(Steps(8), "0 0 0 0 0 p p p");
+  EXPECT_EQ(Steps(4), "1 1 2 2");
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(tuner_->decided(), -1);
+    EXPECT_EQ(Steps(12), "0 0 0 0 1 1 1 1 2 2 2 2");
+  }
+  EXPECT_EQ(tuner_->decided(), 1);
+  EXPECT_EQ(Steps(3), "1 1 1");
+  EXPECT_EQ(tuner_->Medians(), (Times{100, 80, 120}));
+}
+
+TEST_F(PlanTunerTest, PlansAreMadeOnceAfterTheProfiledSteps) {
+  UsePlans({100, 80});
+  Steps(kStepsBeforePlans);
+  EXPECT_EQ(made_, 0);
+  Step();
+  EXPECT_EQ(made_, 1);
+  Steps(100);
+  EXPECT_EQ(made_, 1);
+}
+
+TEST_F(PlanTunerTest, AThreadThatMayNotPlanDoesNot) {
+  UsePlans({100, 80});
+  Steps(kStepsBeforePlans);
+  EXPECT_EQ(tuner_->Begin(now_us_, /*may_plan=*/false).plan,
+            PlanTuner::kMustPlan);
+  EXPECT_EQ(made_, 0);
+  // As if it had not come.
+  EXPECT_EQ(Steps(6), "1 1 0 0 0 0");
+  EXPECT_EQ(made_, 1);
+  EXPECT_NE(tuner_->Begin(now_us_, /*may_plan=*/false).plan,
+            PlanTuner::kMustPlan);
+}
+
+// Callbacks of all streams run on one thread: who plans must not stop it.
+TEST(PlanTunerThreadsTest, StepsBeginAndEndWhilePlansAreMade) {
+  absl::Notification planning, may_end, completed;
+  PlanTuner tuner([&] {
+    planning.Notify();
+    may_end.WaitForNotification();
+    return 2;
+  });
+  std::vector<StepRun> before;
+  for (int i = 0; i < kStepsBeforePlans; ++i) {
+    before.push_back(tuner.Begin(i));
+    tuner.Done(before.back());
+  }
+  StepRun of_planner;
+  std::thread planner([&] { of_planner = tuner.Begin(100); });
+  planning.WaitForNotification();
+  StepRun beside;
+  std::thread callbacks([&] {
+    for (const StepRun& run : before) tuner.Completed(run, 200, true);
+    beside = tuner.Begin(200);
+    tuner.Done(beside);
+    tuner.Completed(beside, 300, true);
+    EXPECT_EQ(tuner.Medians().size(), 1);
+    completed.Notify();
+  });
+  EXPECT_TRUE(completed.WaitForNotificationWithTimeout(absl::Seconds(30)))
+      << "callbacks wait for the plans";
+  may_end.Notify();
+  planner.join();
+  callbacks.join();
+  EXPECT_EQ(beside.plan, 0);
+  EXPECT_FALSE(beside.timed);
+  EXPECT_EQ(of_planner.plan, 1);  // begins the warm-up of the other plan
+  EXPECT_EQ(tuner.Medians().size(), 2);
+}
+
+TEST_F(PlanTunerTest, OnlyAPlanThatIsClearlyFasterReplacesOneStream) {
+  const std::pair<Times, int> cases[] = {
+      {{100, 50}, 1},        {{100, 96}, 1},
+      {{100, 99}, 0},        {{100, 100}, 0},
+      {{100, 150}, 0},       {{100, 150, 60}, 2},
+      {{100, 60, 150}, 1},   {{100, 90, 80, 85}, 2},
+      {{100, 150, 200}, 0},  {{100, 99, 98.5, 150}, 0},
+      {{100, 80, 99, 1}, 3}, {{1, 100, 100, 100}, 0}};
+  for (const auto& [step_us, fastest] : cases) {
+    UsePlans(step_us);
+    EXPECT_EQ(Decide(), fastest) << absl::StrJoin(step_us, ", ");
+  }
+}
+
+TEST_F(PlanTunerTest, OnePlanNeedsNoSearch) {
+  UsePlans({100});
+  Steps(kStepsBeforePlans);
+  EXPECT_EQ(tuner_->decided(), -1);
+  Step();
+  EXPECT_EQ(tuner_->decided(), 0);
+  EXPECT_EQ(made_, 1);
+  EXPECT_FALSE(Step().watched);
+}
+
+TEST_F(PlanTunerTest, LaterStepsGetThePlanAndAreNotWatched) {
+  UsePlans({100, 80});
+  while (tuner_->decided() < 0) ASSERT_TRUE(Step().watched);
+  for (int i = 0; i < 100; ++i) {
+    const StepRun run = Step();
+    EXPECT_EQ(run.plan, 1);
+    EXPECT_FALSE(run.watched);
+    EXPECT_FALSE(run.profiled);
+  }
+}
+
+TEST_F(PlanTunerTest, TheDecisionWaitsForTheTimesOfAllTurns) {
+  UsePlans({100, 80});
+  Steps(kStepsBeforePlans + 2 + 3 * 8 - 2);
+  const StepRun first = Begin();
+  tuner_->Done(first);
+  const StepRun second = Begin();
+  tuner_->Done(second);
+  now_us_ += 80;
+  tuner_->Completed(first, now_us_, true);
+  EXPECT_EQ(tuner_->decided(), -1);
+  now_us_ += 80;
+  tuner_->Completed(second, now_us_, true);
+  EXPECT_EQ(tuner_->decided(), 1);
+}
+
+TEST_F(PlanTunerTest, AStepThatEndsAfterTheDecisionChangesNothing) {
+  UsePlans({100, 80});
+  // The last turns come, and one more step begins before they have completed.
+  Steps(kStepsBeforePlans + 2 + 3 * 8 - 1);
+  const StepRun last = Begin();
+  tuner_->Done(last);
+  const StepRun late = Begin();
+  EXPECT_TRUE(late.watched);
+  EXPECT_EQ(late.plan, 0);
+  now_us_ += 80;
+  tuner_->Completed(last, now_us_, true);
+  EXPECT_EQ(tuner_->decided(), 1);
+  End(late);
+  EXPECT_EQ(tuner_->decided(), 1);
+  EXPECT_EQ(tuner_->Medians(), (Times{100, 80}));
+}
+
+// Memory and caches are still those of the plan before.
+TEST_F(PlanTunerTest, TheFirstStepOfATurnIsNotTimed) {
+  UsePlans({100, 80});
+  Steps(kStepsBeforePlans + 2);
+  EXPECT_EQ(tuner_->Medians(), (Times{0, 0}));
+  Step();
+  EXPECT_EQ(tuner_->Medians(), (Times{0, 0}));
+  Step();
+  EXPECT_EQ(tuner_->Medians(), (Times{100, 0}));
+  Steps(3);
+  EXPECT_EQ(tuner_->Medians(), (Times{100, 0}));
+  Step();
+  EXPECT_EQ(tuner_->Medians(), (Times{100, 80}));
+}
+
+TEST_F(PlanTunerTest, FewStepsThatTakeLongDoNotDecide) {
+  UsePlans({100, 80});
+  int steps_of_1 = 0;
+  while (tuner_->decided() < 0) {
+    const StepRun run = Begin();
+    steps_of_1 += run.plan == 1;
+    now_us_ += step_us_[run.plan];
+    if (run.plan == 1 && steps_of_1 % 4 == 0) now_us_ += 100000;
+    End(run);
+  }
+  EXPECT_EQ(tuner_->decided(), 1);
+  EXPECT_EQ(tuner_->Medians(), (Times{100, 80}));
+}
+
+// Steps beside each other.
+
+//   one:     Begin ------------ Done
+//   other:          Begin ------------ Done
+TEST_F(PlanTunerTest, NeitherOfTwoStepsBesideEachOtherCounts) {
+  UsePlans({100, 10});
+  for (int i = 0; i < kManySteps && tuner_->decided() < 0; ++i) {
+    const StepRun one = Begin();
+    const StepRun other = Begin();
+    EXPECT_EQ(other.plan, 0);
+    EXPECT_FALSE(other.profiled);
+    now_us_ += step_us_[one.plan];
+    End(one);
+    now_us_ += step_us_[other.plan];
+    End(other);
+    ASSERT_EQ(Times(tuner_->Medians().size()), tuner_->Medians());
+  }
+  // Nothing is known of plan 1.
+  EXPECT_EQ(tuner_->decided(), 0);
+  EXPECT_EQ(made_, 1);
+}
+
+//   Begin ------------ Done
+//          Begin ------------ Done
+//                       Begin ------------ Done  ...
+TEST_F(PlanTunerTest, ASearchEndsThoughAStepIsNeverAlone) {
+  UsePlans({100, 10});
+  StepRun before = Begin();
+  for (int i = 0; i < kManySteps && tuner_->decided() < 0; ++i) {
+    const StepRun next = Begin();
+    now_us_ += 50;
+    End(before);
+    before = next;
+  }
+  EXPECT_EQ(tuner_->decided(), 0);
+}
+
+TEST_F(PlanTunerTest, StepsThatAreAloneInBetweenCount) {
+  UsePlans({100, 80});
+  for (int i = 0; i < kManySteps && tuner_->decided() < 0; ++i) {
+    if (i % 3 == 0) {
+      const StepRun one = Begin();
+      const StepRun other = Begin();
+      now_us_ += 1;  // which would be very fast
+      End(other);
+      End(one);
+    } else {
+      Step();
+    }
+  }
+  EXPECT_EQ(tuner_->decided(), 1);
+  EXPECT_EQ(tuner_->Medians(), (Times{100, 80}));
+}
+
+//   long:   Begin ------------------------------------- Done
+//   others:   Begin - Done   Begin - Done
+TEST_F(PlanTunerTest, TurnsWaitUntilALongStepIsDone) {
+  UsePlans({100, 80});
+  Steps(4);
+  const StepRun long_one = Begin();
+  EXPECT_EQ(Steps(10), "0 0 0 0 0 0 0 0 0 0");
+  End(long_one);
+  EXPECT_EQ(Steps(5), "p p p 1 1");
+}
+
+// Steps whose host goes on before their streams have completed them.
+
+// All steps take `host_us` of the host, which runs ahead by up to `depth`
+// steps, and then what their plan says of one stream.
+//
+//   host:     1 2 3 . . . 4 . . . 5
+//   stream:     111111222222333333444444555555
+class PipelinedTest : public PlanTunerTest {
+ protected:
+  void RunUntilDecided(size_t depth, double host_us) {
+    struct Pending {
+      StepRun run;
+      double completed_us;
+    };
+    std::deque<Pending> pending;
+    double stream_us = now_us_;  // when it has completed what was enqueued
+    auto pass_one = [&] {
+      const auto [run, completed_us] = pending.front();
+      pending.pop_front();
+      now_us_ = std::max(now_us_, completed_us);
+      if (run.watched) tuner_->Completed(run, completed_us, true);
+    };
+    for (int i = 0; i < kManySteps && tuner_->decided() < 0; ++i) {
+      const StepRun run = Begin();
+      stream_us = std::max(stream_us, now_us_) + step_us_[run.plan];
+      now_us_ += host_us;
+      if (run.watched) tuner_->Done(run);
+      pending.push_back({run, stream_us});
+      while (pending.size() > depth ||
+             (!pending.empty() && pending.front().completed_us < now_us_)) {
+        pass_one();
+      }
+    }
+    while (!pending.empty()) pass_one();
+  }
+};
+
+TEST_F(PipelinedTest, StepsAreMeasuredFromTheEndOfTheOneBefore) {
+  for (size_t depth : {1, 2, 5, 20}) {
+    UsePlans({100, 80, 120});
+    RunUntilDecided(depth, /*host_us=*/1);
+    EXPECT_EQ(tuner_->Medians(), (Times{100, 80, 120})) << depth;
+    EXPECT_EQ(tuner_->decided(), 1) << depth;
+  }
+}
+
+TEST_F(PipelinedTest, StepsThatFindTheStreamFreeAreMeasuredFromTheirBegin) {
+  UsePlans({100, 80, 120});
+  RunUntilDecided(/*depth=*/5, /*host_us=*/500);
+  EXPECT_EQ(tuner_->Medians(), (Times{100, 80, 120}));
+  EXPECT_EQ(tuner_->decided(), 1);
+}
+
+// Threads that watch streams may be late by different times.
+TEST_F(PlanTunerTest, APassThatIsToldLateDoesNotTurnTheTimeBack) {
+  UsePlans({100, 80});
+  Steps(kStepsBeforePlans + 2);
+  const StepRun first = Begin();
+  tuner_->Done(first);
+  const StepRun second = Begin();
+  tuner_->Done(second);
+  const double begun_us = now_us_;
+  tuner_->Completed(second, begun_us + 200, true);
+  tuner_->Completed(first, begun_us + 100, true);
+  EXPECT_EQ(tuner_->Medians()[0], 200);
+  now_us_ = begun_us + 150;
+  const StepRun third = Begin();
+  tuner_->Done(third);
+  tuner_->Completed(third, begun_us + 300, true);
+  now_us_ = begun_us + 300;
+  Step();
+  // 200 of the second, and 100 of the third and the last. The first of a turn
+  // is not timed.
+  EXPECT_EQ(tuner_->Medians()[0], 100);
+}
+
+// Steps with an error.
+
+TEST_F(PlanTunerTest, AStepWithAnErrorDoesNotCount) {
+  UsePlans({100, 120});
+  int steps_of_1 = 0;
+  while (tuner_->decided() < 0) {
+    const StepRun run = Begin();
+    // Two of three timed ones of plan 1 end early.
+    const bool fails = run.plan == 1 && ++steps_of_1 % 3 != 0;
+    now_us_ += fails ? 1 : step_us_[run.plan];
+    End(run, !fails);
+  }
+  EXPECT_EQ(tuner_->decided(), 0);
+  EXPECT_EQ(tuner_->Medians(), (Times{100, 120}));
+}
+
+TEST_F(PlanTunerTest, APlanThatAlwaysFailsIsNotChosen) {
+  UsePlans({100, 120, 50});
+  for (int i = 0; i < kManySteps && tuner_->decided() < 0; ++i) {
+    const StepRun run = Begin();
+    now_us_ += step_us_[run.plan];
+    End(run, /*ok=*/run.plan != 2);
+  }
+  EXPECT_EQ(tuner_->decided(), 0);
+  EXPECT_EQ(tuner_->Medians(), (Times{100, 120, 0}));
+}
+
+// Threads.
+
+TEST_F(PlanTunerTest, ThreadsThatCallItAtOnceReachOneDecision) {
+  constexpr int kThreads = 4;
+  constexpr int kPlans = 3;
+  std::atomic<int> made{0};
+  PlanTuner tuner([&made] {
+    ++made;
+    return kPlans;
+  });
+  std::atomic<int64_t> clock_us{0};
+  std::atomic<bool> bad{false};
+  auto step = [&] {
+    const StepRun run = tuner.Begin(clock_us++);
+    if (run.plan < 0 || run.plan >= kPlans) bad = true;
+    if (!run.watched) return;
+    tuner.Medians();
+    std::this_thread::yield();  // to one that begins or ends a step
+    tuner.Done(run);
+    std::this_thread::yield();
+    tuner.Completed(run, clock_us++, true);
+  };
+  absl::Barrier start(kThreads);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      start.Block();
+      for (int j = 0; j < 20000 && tuner.decided() < 0; ++j) step();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  // Had they always been beside each other.
+  for (int i = 0; i < kManySteps && tuner.decided() < 0; ++i) step();
+  EXPECT_FALSE(bad);
+  // 0: the search was given up, as there was always a step beside another.
+  EXPECT_LE(made, 1);
+  const int decided = tuner.decided();
+  EXPECT_GE(decided, 0);
+  EXPECT_LT(decided, kPlans);
+
+  std::set<int> plans;
+  for (int i = 0; i < 100; ++i) plans.insert(tuner.Begin(clock_us++).plan);
+  EXPECT_EQ(plans, std::set<int>{decided});
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

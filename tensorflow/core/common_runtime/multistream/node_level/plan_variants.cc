@@ -1,0 +1,138 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/node_level/plan_variants.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "tensorflow/core/platform/logging.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+double NowUs() {
+  return std::chrono::duration<double, std::micro>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// What a wait costs depends on the machine: less with threads that are awake,
+// more with those that have to be woken.
+constexpr double kWaitWithThreadUs = 15;
+constexpr double kSlowWaitUs = 45;
+
+bool SameGroups(const Launches& a, const Launches& b) {
+  for (const auto& [kernel, launch] : a.by_kernel) {
+    auto other = b.by_kernel.find(kernel);
+    if (other == b.by_kernel.end() || other->second.group != launch.group) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::Status PlanVariants::Initialize(NewExecutorOf new_executor) {
+  new_executor_ = std::move(new_executor);
+  absl::StatusOr<bool> tuned = planner_->HasNodesToTune();
+  if (!tuned.ok()) return tuned.status();
+  auto variant = NewVariant({/*split=*/!*tuned});
+  if (!variant.ok()) return variant.status();
+  absl::MutexLock lock(&mu_);
+  variants_.push_back(*std::move(variant));
+  if (*tuned) {
+    tuner_ = std::make_shared<PlanTuner>([this] { return MakeVariants(); });
+  }
+  return absl::OkStatus();
+}
+
+PlanTuner::Run PlanVariants::Begin(bool is_nested, bool may_plan) {
+  if (tuner_ == nullptr || is_nested) return {};
+  return tuner_->Begin(NowUs(), may_plan);
+}
+
+void PlanVariants::Done(const PlanTuner::Run& turn) {
+  if (turn.watched) tuner_->Done(turn);
+}
+
+void PlanVariants::DoneAndCompletesOn(StreamGroup* caller_group,
+                                      const PlanTuner::Run& turn, bool ok) {
+  if (!turn.watched) return;
+  tuner_->Done(turn);
+  caller_group->WhenCompleted(
+      [tuner = tuner_, turn, ok] { tuner->Completed(turn, NowUs(), ok); });
+}
+
+absl::StatusOr<std::unique_ptr<PlanVariants::Variant>> PlanVariants::NewVariant(
+    const PlanGuess& guess) const {
+  auto variant = std::make_unique<Variant>();
+  variant->guess = guess;
+  variant->launches.resize(groups_);
+  auto launches = planner_->Plan(0, guess);
+  if (!launches.ok()) return launches.status();
+  variant->launches[0] = *std::move(launches);
+  TF_RETURN_IF_ERROR(new_executor_(planner_->graph(), &variant->executor));
+  return variant;
+}
+
+int PlanVariants::MakeVariants() {
+  for (const PlanGuess& guess :
+       {PlanGuess{}, PlanGuess{true, Policy::kCost, kWaitWithThreadUs},
+        PlanGuess{true, Policy::kCost, kSlowWaitUs},
+        PlanGuess{true, Policy::kFullGraph},
+        PlanGuess{true, Policy::kEmbedding}}) {
+    absl::StatusOr<std::unique_ptr<Variant>> variant = NewVariant(guess);
+    if (!variant.ok()) {
+      LOG(WARNING) << "A plan cannot be tried: " << variant.status();
+      continue;
+    }
+    absl::MutexLock lock(&mu_);
+    const bool known =
+        std::any_of(variants_.begin(), variants_.end(), [&](const auto& v) {
+          return SameGroups(*v->launches[0], *(*variant)->launches[0]);
+        });
+    if (!known) variants_.push_back(*std::move(variant));
+  }
+  absl::MutexLock lock(&mu_);
+  return static_cast<int>(variants_.size());
+}
+
+absl::StatusOr<std::shared_ptr<const Launches>> PlanVariants::LaunchesOf(
+    int number, int caller_group, bool may_plan, Executor** runs) {
+  if (number == PlanTuner::kMustPlan) return nullptr;
+  PlanGuess guess;
+  {
+    absl::MutexLock lock(&mu_);
+    const Variant& variant = *variants_[number];
+    *runs = variant.executor.get();
+    if (variant.launches[caller_group] != nullptr)
+      return variant.launches[caller_group];
+    if (!may_plan) return nullptr;
+    guess = variant.guess;
+  }
+  auto made = planner_->Plan(caller_group, guess);
+  if (!made.ok()) return made.status();
+  absl::MutexLock lock(&mu_);
+  auto& launches = variants_[number]->launches[caller_group];
+  if (launches == nullptr) launches = *std::move(made);
+  return launches;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,214 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// While plans of a graph are made, which may take long, its steps and the
+// streams' callbacks go on: no thread that begins a step makes them.
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "tensorflow/cc/framework/scope.h"
+#include "tensorflow/cc/ops/array_ops.h"
+#include "tensorflow/cc/ops/const_op.h"
+#include "tensorflow/cc/ops/math_ops.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/executor_factory.h"
+#include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/common_runtime/multistream/multistream.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+constexpr char kExecutorType[] = "STANDS_STILL_WHEN_TOLD";
+// Of which some are measured; the next one begins with planning.
+constexpr int kStepsBeforePlans = 8;
+
+// A planner makes an executor for each plan. This one's stand still.
+struct Planner {
+  std::atomic<bool> stands_still{false};
+  std::thread::id thread;  // of the last executor
+  absl::Notification has_begun;
+  absl::Notification may_end;
+};
+Planner* planner = nullptr;
+
+class Factory : public ExecutorFactory {
+ public:
+  absl::Status NewExecutor(const LocalExecutorParams& params,
+                           const Graph& graph,
+                           std::unique_ptr<Executor>* out) override {
+    planner->thread = std::this_thread::get_id();
+    if (planner->stands_still.exchange(false)) {
+      planner->has_begun.Notify();
+      planner->may_end.WaitForNotification();
+    }
+    ExecutorFactory* stock = nullptr;
+    absl::Status status = GetFactory("DEFAULT", &stock);
+    return status.ok() ? stock->NewExecutor(params, graph, out) : status;
+  }
+};
+
+// Branches that a policy can spread.
+std::unique_ptr<Session> NewSessionOfBranches() {
+  Scope root = Scope::NewRootScope().WithDevice("/device:GPU:0");
+  Output x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  std::vector<Output> ends;
+  for (int branch = 0; branch < 4; ++branch) {
+    Output y = x;
+    for (int i = 0; i < 6; ++i) {
+      Tensor w(DT_FLOAT, TensorShape({32, 32}));
+      w.flat<float>().setConstant(0.01f * static_cast<float>(branch + i + 1));
+      y = ops::Tanh(root, ops::MatMul(root, y, ops::Const(root, w)));
+    }
+    ends.push_back(y);
+  }
+  ops::AddN(root.WithOpName("sum"), ends);
+  SessionOptions options = PlainOptions();
+  options.config.mutable_experimental()->set_executor_type(kExecutorType);
+  return SessionOf(root, options);
+}
+
+float RunOnce(Session* session) {
+  Tensor x(DT_FLOAT, TensorShape({8, 32}));
+  x.flat<float>().setConstant(1);
+  std::vector<Tensor> sum;
+  const absl::Status status = session->Run({{"x:0", x}}, {"sum:0"}, {}, &sum);
+  EXPECT_TRUE(status.ok()) << status;
+  return status.ok() ? sum[0].flat<float>()(0) : 0;
+}
+
+class PlanningTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    ExecutorFactory::Register(kExecutorType, new Factory);
+  }
+  void SetUp() override {
+    ASSERT_TRUE(MultiStreamIsEnabled()) << CheckEnvironment();
+    // Kept: a plan may still be made when its test has ended.
+    static auto* const planners = new std::vector<std::unique_ptr<Planner>>;
+    planners->push_back(std::make_unique<Planner>());
+    planner = planners->back().get();
+  }
+};
+
+TEST_F(PlanningTest, IsNotDoneByTheThreadThatBeginsAStep) {
+  auto session = NewSessionOfBranches();
+  ASSERT_NE(session, nullptr);
+  for (int i = 0; i < kStepsBeforePlans; ++i) RunOnce(session.get());
+  const std::thread::id here = std::this_thread::get_id();
+  EXPECT_EQ(planner->thread, here) << "the first plan is made with the session";
+  RunOnce(session.get());
+  EXPECT_NE(planner->thread, here);
+}
+
+std::thread::id thread_of_op;
+
+REGISTER_OP("MultiStreamPlanningOp").Output("y: float").SetIsStateful();
+class ThreadNotingOp : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    thread_of_op = std::this_thread::get_id();
+    context->set_output(0, Tensor(1.0f));
+  }
+};
+REGISTER_KERNEL_BUILDER(Name("MultiStreamPlanningOp").Device(DEVICE_CPU),
+                        ThreadNotingOp);
+
+// A function that an op of another group calls has that group for its caller's.
+TEST_F(PlanningTest, OfAFunctionIsNotDoneByTheThreadThatCallsIt) {
+  FunctionDef function = FunctionDefHelper::Create(
+      "noting", {}, {"y: float"}, {},
+      {{{"op"}, "MultiStreamPlanningOp", {}, {}}}, {{"y", "op:y:0"}});
+  (*function.mutable_attr())["_noinline"].set_b(true);
+  GraphDef graph;
+  *graph.mutable_library()->add_function() = function;
+  NodeDef* call = graph.add_node();
+  NameAttrList f;
+  f.set_name("noting");
+  ASSERT_TRUE(NodeDefBuilder("call", "StatefulPartitionedCall")
+                  .Input(std::vector<NodeDefBuilder::NodeOut>())
+                  .Attr("Tout", DataTypeVector({DT_FLOAT}))
+                  .Attr("f", f)
+                  .Attr(kStreamGroupAttr, 2)
+                  .Device("/device:GPU:0")
+                  .Finalize(call)
+                  .ok());
+  std::unique_ptr<Session> session(NewSession(PlainOptions()));
+  ASSERT_TRUE(session->Create(graph).ok());
+  const auto run = [&] {
+    RunOptions in_this_thread;
+    in_this_thread.set_inter_op_thread_pool(-1);
+    RunMetadata metadata;
+    std::vector<Tensor> none;
+    const absl::Status status =
+        session->Run(in_this_thread, {}, {}, {"call"}, &none, &metadata);
+    EXPECT_TRUE(status.ok()) << status;
+  };
+  run();
+  EXPECT_NE(thread_of_op, std::this_thread::get_id());
+  run();
+  EXPECT_EQ(thread_of_op, std::this_thread::get_id()) << "there is a plan";
+}
+
+TEST_F(PlanningTest, StepsAndCallbacksGoOnMeanwhile) {
+  auto session = NewSessionOfBranches();
+  ASSERT_NE(session, nullptr);
+  const float expected = RunOnce(session.get());
+  for (int i = 1; i < kStepsBeforePlans; ++i) RunOnce(session.get());
+
+  planner->stands_still = true;
+  std::thread plans([&] { EXPECT_EQ(RunOnce(session.get()), expected); });
+  EXPECT_TRUE(
+      planner->has_begun.WaitForNotificationWithTimeout(absl::Seconds(60)))
+      << "no plans are made";
+  absl::Notification went_on;
+  std::thread beside([&] {
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(RunOnce(session.get()), expected);
+    // All callbacks of all streams have run, those of these steps among them.
+    for (GpuGroups* gpu : AllGpuGroups()) {
+      for (int i = 0; i < gpu->size(); ++i) {
+        EXPECT_TRUE(gpu->group(i)->Block().ok());
+      }
+    }
+    went_on.Notify();
+  });
+  EXPECT_TRUE(went_on.WaitForNotificationWithTimeout(absl::Seconds(60)))
+      << "steps or callbacks wait for the planner";
+  planner->may_end.Notify();
+  plans.join();
+  beside.join();
+  // The search goes on.
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(RunOnce(session.get()), expected);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

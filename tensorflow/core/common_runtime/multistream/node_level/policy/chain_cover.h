@@ -1,0 +1,84 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which chains keep all of a graph's concurrency with the fewest waits?
+//
+// As in Nimble (Kwon et al., "Nimble: Lightweight and Parallel GPU Task
+// Scheduling for Deep Learning", NeurIPS 2020): leave out the edges that others
+// imply, and match each node with at most one consumer and each consumer with
+// at most one node, as many as possible. Matched edges make chains, which need
+// no wait inside. Nodes that no path connects are never in one chain, and of
+// all ways to have that this needs the fewest waits between chains: one for
+// each edge that is not matched.
+//
+//        b ---> d           6 edges, of which at most 4 can be matched:
+//      /          \         chains a b d f and c e,
+//    a             f        2 waits: c for a, f for e
+//      \          /
+//        c ---> e
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_CHAIN_COVER_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_CHAIN_COVER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// The only smallest graph with the same paths between nodes.
+class ReducedGraph {
+ public:
+  // Reachability takes a bit for each pair of nodes: 25 MB. A larger graph
+  // keeps all edges.
+  static constexpr int kMostNodes = 20000;
+
+  explicit ReducedGraph(const NodeLists& inputs);
+
+  const NodeLists& inputs() const { return inputs_; }
+
+  // Whether a path leads from one node to the other. False also if the graph is
+  // too large to know.
+  bool Reaches(int from, int to) const;
+
+ private:
+  using Word = uint64_t;
+
+  // The bits of nodes that come after it, from its own word on.
+  Word* Row(int node) { return &reach_[row_[node]]; }
+  bool Bit(int from, int to) const {
+    return reach_[row_[from] + to / 64 - from / 64] >> (to % 64) & 1;
+  }
+
+  NodeLists inputs_;
+  std::vector<size_t> row_;
+  std::vector<Word> reach_;
+};
+
+using Chain = std::vector<int>;
+
+// Each node is in one chain, and what follows a node in a chain is one of its
+// consumers. There are as few chains as possible. Where there is a choice,
+// nodes of greater `weight` rather follow each other. In the order of their
+// first nodes.
+std::vector<Chain> CoverWithChains(const NodeLists& inputs,
+                                   const std::vector<double>& weight);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_CHAIN_COVER_H_

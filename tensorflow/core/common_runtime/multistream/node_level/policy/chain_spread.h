@@ -1,0 +1,50 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which group does each chain of a graph go to, if there are more chains
+// (chain_cover.h) than groups?
+//
+// As if each chain had a group of its own, chains have a time when they start.
+// In that order each goes to a group where all comes before it, or to one that
+// has nothing yet, or else to one that has done its part first.
+//
+//        b       e             chain   a c d f g    b    e
+//      /   \   /   \           group   0            1    1
+//    a       d       g
+//      \   /   \   /           e never runs beside b.
+//        c       f
+//
+// The chain with the most of the longest path stays in the caller's group. A
+// chain goes where its fixed nodes are, and is cut where these are in different
+// groups.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_CHAIN_SPREAD_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_CHAIN_SPREAD_H_
+
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// A group for each node.
+std::vector<int> SpreadChains(const PolicyGraph& graph,
+                              const PolicyOptions& options);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_CHAIN_SPREAD_H_

@@ -1,0 +1,94 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/node_level/policy/group_knowledge.h"
+
+#include <algorithm>
+
+namespace tensorflow {
+namespace multistream {
+
+GroupKnowledge::GroupKnowledge(const NodeLists& inputs,
+                               const PolicyOptions& options)
+    : inputs_(inputs),
+      group_count_(options.group_count),
+      caller_group_(options.caller_group),
+      start_(static_cast<int>(inputs.size())),
+      known_after_((inputs.size() + 1) * group_count_),
+      known_to_(group_count_ * group_count_),
+      group_of_(inputs.size() + 1),
+      position_(inputs.size() + 1),
+      last_of_(group_count_, -1) {
+  group_of_[start_] = caller_group_;
+  position_[start_] = 1;
+  KnownAfter(start_)[caller_group_] = 1;
+  KnownTo(caller_group_)[caller_group_] = 1;
+}
+
+void GroupKnowledge::AddMissing(int node, int group) {
+  const int other = group_of_[node];
+  if (other == group || position_[node] <= KnownTo(group)[other]) return;
+  for (int& last : missing_) {
+    if (group_of_[last] != other) continue;
+    if (position_[last] < position_[node]) last = node;
+    return;
+  }
+  missing_.push_back(node);
+}
+
+int GroupKnowledge::CountWaits() {
+  return static_cast<int>(
+      std::count_if(missing_.begin(), missing_.end(), [this](int node) {
+        return std::none_of(
+            missing_.begin(), missing_.end(), [this, node](int other) {
+              return other != node &&
+                     KnownAfter(other)[group_of_[node]] >= position_[node];
+            });
+      }));
+}
+
+int GroupKnowledge::WaitsOf(int node, int group) {
+  missing_.clear();
+  AddMissing(start_, group);
+  for (int input : inputs_[node]) AddMissing(input, group);
+  return CountWaits();
+}
+
+int GroupKnowledge::Run(int node, int group) {
+  const int waits = WaitsOf(node, group);
+  int* known = KnownTo(group);
+  for (int other : missing_) {
+    const int* theirs = KnownAfter(other);
+    for (int i = 0; i < group_count_; ++i) {
+      known[i] = std::max(known[i], theirs[i]);
+    }
+  }
+  group_of_[node] = group;
+  position_[node] = ++known[group];
+  last_of_[group] = node;
+  std::copy(known, known + group_count_, KnownAfter(node));
+  return waits;
+}
+
+int GroupKnowledge::WaitsAtEnd() {
+  missing_.clear();
+  for (int last : last_of_) {
+    if (last >= 0) AddMissing(last, caller_group_);
+  }
+  return CountWaits();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

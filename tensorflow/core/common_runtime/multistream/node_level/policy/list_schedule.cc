@@ -1,0 +1,80 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/node_level/policy/list_schedule.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "tensorflow/core/common_runtime/multistream/node_level/policy/group_knowledge.h"
+
+namespace tensorflow {
+namespace multistream {
+
+std::vector<int> ListSchedule(const PolicyGraph& graph,
+                              const PolicyOptions& options,
+                              const std::vector<int>& groups,
+                              double wait_weight) {
+  const NodeLists inputs = InputsOf(graph);
+  // As if an edge were as likely to stay in its group as to go to each other.
+  const double count = static_cast<double>(groups.size());
+  const std::vector<double> to_end_us = LongestPaths(
+      graph, Reversed(inputs), options.wait_us * (count - 1) / count);
+  // No node is farther from the end than its inputs: they come before it.
+  std::vector<int> order(graph.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return to_end_us[a] > to_end_us[b]; });
+
+  GroupKnowledge knowledge(inputs, options);
+  std::vector<int> group_of(graph.size());
+  std::vector<double> done_us(graph.size());
+  std::vector<double> free_us(options.group_count);
+  for (int node : order) {
+    double ready_us = 0;
+    for (int input : inputs[node]) {
+      ready_us = std::max(ready_us, done_us[input]);
+    }
+    // Of its own work, after the waits.
+    auto start_us = [&](int group, int waits, double weight) {
+      return std::max(ready_us, free_us[group]) +
+             waits * weight * options.wait_us;
+    };
+    // Of two that are as good, the one with fewer waits, then the first.
+    auto rank = [&](int group) {
+      const int waits = knowledge.WaitsOf(node, group);
+      return std::make_pair(start_us(group, waits, wait_weight), waits);
+    };
+    int best = graph[node].group.value_or(groups[0]);
+    if (!graph[node].group.has_value()) {
+      std::pair<double, int> first = rank(best);
+      for (int group : groups) {
+        const std::pair<double, int> other = rank(group);
+        if (other >= first) continue;
+        first = other;
+        best = group;
+      }
+    }
+    done_us[node] =
+        start_us(best, knowledge.Run(node, best), 1) + graph[node].cost_us;
+    free_us[best] = done_us[node];
+    group_of[node] = best;
+  }
+  return group_of;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,70 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// How long does a step take, if its nodes run in given groups?
+//
+// The model: each group is a lane. A lane runs one node at a time, that which
+// has been ready (all inputs done) for longest; of equals, that with the lowest
+// number. Each wait that a node needs (group_knowledge.h) takes `wait_us` of
+// its lane, after what is waited for and before the node. The step starts in
+// the caller's lane, where the lanes meet again at its end.
+//
+//        b (6)           in lane:   0   0   1   0       wait_us 1
+//       /     \                     a   b   c   d
+//   a (4)      d (4)
+//       \     /          lane 0:  aaaabbbbbbwdddd       15 us, 2 waits,
+//        c (5)           lane 1:      wccccc            19 us on one stream
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_STEP_ESTIMATE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_STEP_ESTIMATE_H_
+
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
+
+namespace tensorflow {
+namespace multistream {
+
+struct StepEstimate {
+  double step_us = 0;
+  double one_stream_us = 0;  // of all nodes in one group
+  int waits = 0;             // those at the start and the end included
+  int groups_used = 0;       // groups with a node
+};
+
+// For several estimates of one graph.
+class StepModel {
+ public:
+  // `graph` outlives it.
+  StepModel(const PolicyGraph& graph, const PolicyOptions& options);
+
+  // `groups` has a group in [0, group_count) for each node.
+  StepEstimate Estimate(const std::vector<int>& groups) const;
+
+ private:
+  const PolicyGraph& graph_;
+  const PolicyOptions options_;
+  const NodeLists inputs_;
+  const NodeLists consumers_;
+};
+
+StepEstimate EstimateStep(const PolicyGraph& graph,
+                          const std::vector<int>& groups,
+                          const PolicyOptions& options);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_STEP_ESTIMATE_H_

@@ -1,0 +1,43 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which stream group does a policy give each node of a graph? Pure graph code:
+// no TensorFlow graph in it.
+//
+//               lookup0 --.              kNone        all in the caller's group
+//   a --> b                concat --> c  kEmbedding   the lookups apart
+//          \    lookup1 --'          /   kFullGraph   all that may, apart
+//           '-- d ------------------'    kCost        apart what gains by it
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_STREAM_POLICY_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_STREAM_POLICY_H_
+
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/base/policy.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// A group for each node, in [0, group_count). The same for the same arguments.
+// A policy never changes a fixed group.
+std::vector<int> AssignGroups(Policy policy, const PolicyGraph& graph,
+                              const PolicyOptions& options);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_STREAM_POLICY_H_

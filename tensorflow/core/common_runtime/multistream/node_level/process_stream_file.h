@@ -1,0 +1,47 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which file says the groups of this process's nodes? The first executor reads
+// it for all; attach and the programs' interface check it before.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_PROCESS_STREAM_FILE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_PROCESS_STREAM_FILE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/node_plan.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/stream_file.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// The file that TF_STREAM_FROM_FILE names; nullptr if there is none or no nodes
+// have groups. An error names the file and the line.
+absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile(
+    const Options& options);
+// The same, read once for all executors, since it counts their nodes: by the
+// first, as the process has all its groups then.
+absl::StatusOr<const StreamFile*> ProcessStreamFile(const Options& options);
+
+// Logs, once a process, what the file says, if a node of `plan` has its group
+// from there.
+void LogStreamFileOnce(const StreamFile& file, const NodePlan& plan);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_PROCESS_STREAM_FILE_H_

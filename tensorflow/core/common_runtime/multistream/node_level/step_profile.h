@@ -1,0 +1,78 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// How long does each op of a graph keep its stream group busy? A
+// NodeLevelRun measures it in some steps, op by op, and the LaunchPlanner
+// plans with it.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_STEP_PROFILE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_STEP_PROFILE_H_
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Thread-safe.
+class StepProfile {
+ public:
+  // Runs `launch`, which launches `kernel` on `group`, and waits until the
+  // stream has completed it.
+  void Measure(const OpKernel* kernel, StreamGroup* group,
+               const std::function<void()>& launch) {
+    const std::function<double()> stop = group->StartTimer();
+    const auto started = std::chrono::steady_clock::now();
+    launch();
+    const std::chrono::duration<double, std::micro> launching =
+        std::chrono::steady_clock::now() - started;
+    // The stream had nothing to do while the host launched.
+    const double running = stop() - launching.count();
+    Add(kernel, std::max(launching.count(), running));
+  }
+
+  void Add(const OpKernel* kernel, double us) {
+    absl::MutexLock lock(&mu_);
+    auto [known, added] = us_.try_emplace(kernel, us);
+    // What disturbs makes it longer.
+    if (!added) known->second = std::min(known->second, us);
+  }
+
+  // In microseconds: of launching or of running, whichever is longer.
+  std::optional<double> CostOf(const OpKernel* kernel) const {
+    absl::MutexLock lock(&mu_);
+    auto known = us_.find(kernel);
+    if (known == us_.end()) return std::nullopt;
+    return known->second;
+  }
+
+ private:
+  mutable absl::Mutex mu_;
+  absl::flat_hash_map<const OpKernel*, double> us_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_STEP_PROFILE_H_

@@ -1,0 +1,93 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which stream group does TF_STREAM_FROM_FILE say for a node?
+// process_stream_file loads it, and the node plan asks for each node.
+//
+//   # comment                   blank lines and comments say nothing
+//   1: user/.*, clicks/.*       nodes whose whole name matches one of the
+//   2: tower_[0-9]{1,2}/.*      regular expressions (RE2) go to that group
+//
+// The first line that matches a node decides. A comment starts at a `#` at the
+// start of the line or after white space. A comma separates two expressions
+// unless it is inside (), [] or {}, or escaped as `\,`. White space around an
+// expression is not part of it.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_STREAM_FILE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_STREAM_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Thread-safe.
+class StreamFile {
+ public:
+  StreamFile(StreamFile&&);
+  StreamFile& operator=(StreamFile&&);
+  ~StreamFile();
+
+  // The group of the node, if the file says one. Every call counts as a node.
+  std::optional<int> GroupOf(absl::string_view node_name) const;
+
+  // A line per expression: "streams.txt:3 group 1 regex 'user/.*': 12 nodes",
+  // or for all those of a line of the file that has many. A node counts for the
+  // expression that decided.
+  std::string Summary() const;
+
+ private:
+  friend absl::StatusOr<StreamFile> ParseStreamFile(absl::string_view contents,
+                                                    const std::string& path,
+                                                    int group_count);
+
+  struct Rule;
+
+  explicit StreamFile(std::string path);
+
+  void Add(std::unique_ptr<Rule> rule);
+  void AppendLine(const Rule& rule, const std::string& what, int64_t nodes,
+                  std::string* summary) const;
+
+  std::string path_;
+  std::vector<std::unique_ptr<Rule>> rules_;
+  // Numbers of rules: the first of those that match one name only, by name, and
+  // all others.
+  absl::flat_hash_map<std::string, size_t> names_;
+  std::vector<size_t> patterns_;
+};
+
+// A line that is not as above or names a group that is not there is
+// InvalidArgument: "PATH:LINE: reason".
+absl::StatusOr<StreamFile> ParseStreamFile(absl::string_view contents,
+                                           const std::string& path,
+                                           int group_count);
+
+// The same for the contents of the file at `path`.
+absl::StatusOr<StreamFile> LoadStreamFile(const std::string& path,
+                                          int group_count);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_STREAM_FILE_H_

@@ -1,0 +1,50 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which variable must be moved before a group gathers from it, and how?
+//
+// A gather on a variable makes it one whose readers get copies, and for that
+// may move it into the memory of the group that gathers. Where there are
+// several groups, a GroupDevice lets it happen before, on the leader, in the
+// order of reads and changes.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_GATHERED_VARIABLE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_GATHERED_VARIABLE_H_
+
+#include "absl/status/status.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_input_copies.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/framework/allocator.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace tensorflow {
+namespace multistream {
+
+inline bool MayMakeGathered(GpuGroups* gpu, const OpKernel* kernel) {
+  return gpu->size() > 1 && (kernel->type_string_view() == "ResourceGather" ||
+                             kernel->type_string_view() == "ResourceGatherNd");
+}
+
+// `allocator` and `copy` are the leader's. To be called before the op has an
+// OpScope.
+absl::Status MakeGathered(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
+                          OpKernelContext* context, Allocator* allocator,
+                          const CopyOnStream& copy);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_GATHERED_VARIABLE_H_

@@ -1,0 +1,122 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+// Interleavings of ops of one step that use another group's memory: it stays
+// theirs until their stream has completed them.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/ops/holds.h"
+#include "tensorflow/core/common_runtime/multistream/ops/step.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/expect_finds.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/late_memory.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/late_streams.h"
+#include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+using search::Body;
+using search::Expect;
+using search::LateGpu;
+using search::LateMemory;
+using search::LateStreamGroup;
+using search::Program;
+using search::SearchAtRandom;
+using search::Seconds;
+
+struct World {
+  LateMemory memory;  // of group 0
+  LateGpu late{2};
+  std::unique_ptr<Step> step;
+};
+
+Tensor Made(World* world, int64_t value) {
+  Tensor made(&world->memory, DT_INT64, TensorShape({2}));
+  auto* to = static_cast<int64_t*>(made.data());
+  world->late.streams[0]->Enqueue("writes one half", [=] { to[0] = value; });
+  world->late.streams[0]->Enqueue("writes the other half",
+                                  [=] { to[1] = value; });
+  return made;
+}
+
+// An op of group 1 that takes `input`, which is given up once it is launched.
+void Use(World* world, Tensor input, int64_t value) {
+  LateStreamGroup* stream = world->late.streams[1];
+  Holds holds(stream, world->step.get());
+  holds.Add(input);
+  const auto* from = static_cast<const int64_t*>(input.data());
+  input = Tensor();
+  stream->Enqueue("reads", [=] {
+    Expect(from[0] == value && from[1] == value,
+           absl::StrCat("another's value: ", from[0], " and ", from[1],
+                        ", not ", value));
+  });
+  holds.Enqueued();
+}
+
+// Two ops of a step, and one of group 0 that takes whatever memory is free.
+// `finished`: the ops are of an input pipeline, which outlives its step.
+Body TwoOps(bool finished) {
+  return [finished](Program* program) {
+    auto world = std::make_shared<World>();
+    world->step =
+        std::make_unique<Step>(world->late.gpu.get(), world->late.streams[1],
+                               /*changes_state=*/false);
+    if (finished) world->step->Finish();
+    Tensor inputs[] = {Made(world.get(), 1), Made(world.get(), 2)};
+    world->late.AddTo(program);
+    for (int i : {0, 1}) {
+      program->Thread(absl::StrCat("op ", i),
+                      [world, input = std::move(inputs[i]), i]() mutable {
+                        Use(world.get(), std::move(input), i + 1);
+                      });
+    }
+    program->Thread("ends the step", [=] {
+      if (finished) return;
+      world->step->Finish();
+      world->step->holds().ReleaseWhenCompleted(world->late.streams[1]);
+    });
+    program->Thread("other step", [world] {
+      Made(world.get(), 10);
+      Made(world.get(), 11);
+    });
+    program->Run();
+    world->step = nullptr;
+    Expect(world->memory.in_use() == 0, "memory is left");
+  };
+}
+
+TEST(HoldsSearchTest, MemoryIsKeptUntilTheStreamHasUsedIt) {
+  SearchAtRandom(TwoOps(/*finished=*/true), Seconds(2));
+  SearchAtRandom(TwoOps(/*finished=*/false), Seconds(2));
+}
+
+TEST(HoldsSearchTest, HoldsThatAreLetGoEarlyAreFound) {
+  EXPECT_FINDS(Rule::kHeldByOneUntilEnqueued, SearchAtRandom(TwoOps(true)),
+               "another's value");
+  EXPECT_FINDS(Rule::kHeldUntilCompleted, SearchAtRandom(TwoOps(true)),
+               "another's value");
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow

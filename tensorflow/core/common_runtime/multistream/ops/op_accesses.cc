@@ -1,0 +1,148 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/ops/op_accesses.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/dma_helper.h"
+#include "tensorflow/core/common_runtime/multistream/base/compat.h"
+#include "tensorflow/core/common_runtime/multistream/memory/fresh_memory.h"
+#include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_variables.h"
+#include "tensorflow/core/framework/resource_handle.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+const char* DataOf(const Tensor& tensor) {
+  return static_cast<const char*>(tensor.data());
+}
+
+}  // namespace
+
+bool IsGroupMemory(const Tensor& tensor) {
+  return MemoryOwner::Get()->Find(tensor.data()) != nullptr;
+}
+
+OpAccesses::OpAccesses(StreamGroup* group, const OpKernel* kernel,
+                       OpKernelContext* context, const KernelTraits* traits,
+                       bool changes_state)
+    : group_(group),
+      sanitizer_(group->sanitizer()),
+      kernel_(kernel),
+      context_(context),
+      traits_(traits),
+      changes_state_(changes_state) {
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    const TensorValue& value = OpParams(context)->inputs[i];
+    Input& input = inputs_.emplace_back();
+    if (value.tensor == nullptr || Skips(*value.tensor)) continue;
+    input.data = DataOf(*value.tensor);
+    input.bytes = value.tensor->TotalBytes();
+    if (value.is_ref() || !value.tensor->RefCountIsOne()) continue;
+    TensorBuffer* block = DMAHelper::buffer(value.tensor)->root_buffer();
+    input.block = static_cast<const char*>(block->data());
+    input.block_bytes = block->size();
+  }
+  FreshMemory()->clear();
+}
+
+// Memory of no group, or that was complete before any op could use it. Strings
+// and lists are the host's, and their bytes are not all in one place.
+bool OpAccesses::Skips(const Tensor& tensor) const {
+  const void* data = tensor.data();
+  return data == nullptr || !DataTypeCanUseMemcpy(tensor.dtype()) ||
+         tensor.TotalBytes() == 0 || !IsGroupMemory(tensor) ||
+         (traits_ != nullptr && traits_->constants.contains(data));
+}
+
+void OpAccesses::Launched() {
+  if (!context_->status().ok()) return;
+  std::vector<Access> accesses;
+  for (int i = 0; i < static_cast<int>(inputs_.size()); ++i) {
+    if (inputs_[i].data == nullptr) continue;
+    accesses.push_back(
+        {inputs_[i].data, inputs_[i].bytes, false, absl::StrCat("input ", i)});
+  }
+  for (int i = 0; i < context_->num_outputs(); ++i) {
+    const Tensor* output = context_->mutable_output(i);
+    if (output == nullptr || Skips(*output)) continue;
+    const char* data = DataOf(*output);
+    const auto& fresh = *FreshMemory();
+    bool is_write = std::find(fresh.begin(), fresh.end(), data) != fresh.end();
+    for (const Input& input : inputs_) {
+      if (data < input.data || data >= input.data + input.bytes) continue;
+      // The op wrote into its input, or hands it on.
+      is_write = input.block != nullptr && data == input.data;
+      if (is_write && MemoryOwner::Get()->Find(data) == group_) {
+        Renew(input.block, input.block_bytes);
+      }
+      break;
+    }
+    // Others it only hands on, as a call does what its function returns.
+    if (!is_write) continue;
+    accesses.push_back(
+        {data, output->TotalBytes(), true, absl::StrCat("output ", i)});
+  }
+  if (!accesses.empty()) {
+    sanitizer_->Launch(group_->index(), kernel_->name(), accesses);
+  }
+  LogVariables();
+}
+
+void OpAccesses::Renew(const void* address, size_t bytes) const {
+  sanitizer_->Renew(group_->index(), address, bytes);
+}
+
+void OpAccesses::LogVariables() const {
+  // Others only hand the variable on. The leader's stream orders its own reads
+  // with its changes, whatever the host does at the same time.
+  if (!changes_state_ && (group_->is_leader() || traits_ == nullptr ||
+                          !traits_->readers.contains(kernel_))) {
+    return;
+  }
+  for (int i = 0; i < context_->num_inputs(); ++i) {
+    if (!context_->has_input(i) || context_->input_dtype(i) != DT_RESOURCE ||
+        context_->input(i).NumElements() != 1) {
+      continue;
+    }
+    const ResourceHandle& handle = HandleFromInput(context_, i);
+    core::RefCountPtr<Var> var;
+    if (!IsVariable(handle) || !LookupResource(context_, handle, &var).ok()) {
+      continue;
+    }
+    // Until it is logged: another op of the leader may change it, too.
+    tf_shared_lock lock(*var->mu());
+    const Tensor& tensor = *var->tensor();
+    if (Skips(tensor)) continue;
+    // One that others share was assigned, not written; but for those whose
+    // readers get copies.
+    const bool is_write = changes_state_ && (tensor.RefCountIsOne() ||
+                                             var->copy_on_read_mode.load());
+    if (is_write) Renew(tensor.data(), tensor.TotalBytes());
+    sanitizer_->Launch(group_->index(), kernel_->name(),
+                       {{tensor.data(), tensor.TotalBytes(), is_write,
+                         absl::StrCat("variable ", handle.name())}});
+  }
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,60 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// How does an op get copies of inputs that it must not have? An OpScope swaps
+// the op's inputs for copies in its own group's memory, and back at its end.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_INPUT_COPIES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_INPUT_COPIES_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/multistream/base/compat.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_launch.h"
+#include "tensorflow/core/framework/allocator.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Copies `from` to `to`, memory of the same group, in the order of its stream.
+using CopyOnStream =
+    std::function<absl::Status(const Tensor& from, Tensor* to)>;
+
+class OpInputCopies {
+ public:
+  // Replaces `inputs` by copies in `allocator`'s memory until Restore.
+  absl::Status Copy(const OpLaunch& op, const std::vector<int>& inputs,
+                    Allocator* allocator, const CopyOnStream& copy);
+  // Nothing, if there are none.
+  void Restore(OpKernelContext* context) {
+    if (copies_ != nullptr) OpParams(context)->inputs = original_inputs_;
+  }
+
+ private:
+  std::unique_ptr<std::vector<Tensor>> copies_;
+  std::vector<TensorValue> copied_inputs_;
+  absl::Span<const TensorValue> original_inputs_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_INPUT_COPIES_H_

@@ -1,0 +1,85 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which op is launched, on which group, and as part of which step? What the
+// parts of an OpScope (op_scope.h) ask of it.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_LAUNCH_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_LAUNCH_H_
+
+#include "tensorflow/core/common_runtime/multistream/ops/step.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// What is known beforehand of an op that has a group of its own.
+struct OpTraits {
+  bool changes_state = false;  // it may change a variable
+  bool keeps_inputs = false;   // in a resource
+  bool takes_lists = false;    // whose elements may be any group's
+};
+
+// One launch, while an OpScope lives.
+struct OpLaunch {
+  // `traits`: if the step's ops have groups of their own.
+  OpLaunch(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
+           OpKernelContext* context, const OpTraits* traits)
+      : gpu(gpu),
+        group(group),
+        kernel(kernel),
+        context(context),
+        traits(traits),
+        runner(RunnerOf(group, traits, context)),
+        step(runner == nullptr ? nullptr : runner->step.get()) {}
+
+  // What the step's executor knows about its kernels, or nullptr.
+  const KernelTraits* kernels() const {
+    return runner == nullptr ? nullptr : runner->traits;
+  }
+
+  // The functions that the op may call, or nullptr.
+  const FunctionLibraryDefinition* functions() const {
+    const FunctionLibraryRuntime* library = context->function_library();
+    return library == nullptr ? nullptr
+                              : library->GetFunctionLibraryDefinition();
+  }
+
+  GpuGroups* const gpu;
+  StreamGroup* const group;
+  OpKernel* const kernel;
+  OpKernelContext* const context;
+  const OpTraits* const traits;
+  const StepRunner* const runner;  // if the op is one of a step's
+  Step* const step;                // the same
+
+ private:
+  // The runner that carries the step of an op on `group`, or nullptr.
+  static const StepRunner* RunnerOf(StreamGroup* group, const OpTraits* traits,
+                                    OpKernelContext* context) {
+    const StepRunner* runner = StepRunner::From(context->runner());
+    const bool is_ours = runner != nullptr &&
+                         (traits != nullptr || runner->step->group() == group);
+    return is_ours ? runner : nullptr;
+  }
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_LAUNCH_H_

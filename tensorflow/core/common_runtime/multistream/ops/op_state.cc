@@ -1,0 +1,138 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
+
+#include <utility>
+
+#include "absl/hash/hash.h"
+#include "tensorflow/core/common_runtime/multistream/base/compat.h"
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_variables.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_def.pb.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+// The key of all reference variables. They are changed in place whoever else
+// has their buffers, and any input of any op of a step that has some may be
+// such a buffer.
+constexpr GpuGroups::StateKey kReferences = 0;
+
+bool MayReadReferences(const OpLaunch& op) {
+  return op.step != nullptr && op.step->has_references() &&
+         MayReadReference(op.kernel->def(), op.functions());
+}
+
+// Whether it may wait for another op while it is launched.
+bool MayWait(OpKernel* kernel) {
+  const OpDef* op;
+  return kernel->AsAsync() != nullptr ||
+         !OpRegistry::Global()->LookUpOpDef(kernel->type_string(), &op).ok() ||
+         op->is_stateful();
+}
+
+bool MayWrite(const OpLaunch& op) {
+  if (op.traits != nullptr) {
+    return op.traits->changes_state && TakesVariable(op.context);
+  }
+  return MayChangeState(*op.kernel, op.functions()) &&
+         TakesVariable(op.context);
+}
+
+}  // namespace
+
+GpuGroups::StateKey StateKeyOf(const ResourceHandle& handle,
+                               ResourceMgr* resources) {
+  if (handle.IsRefCounting()) return absl::HashOf(handle.resource().get());
+  return StateKeyOf(resources, handle.container(), handle.name());
+}
+
+GpuGroups::StateKey StateKeyOf(ResourceMgr* resources,
+                               const std::string& container,
+                               const std::string& name) {
+  return absl::HashOf(resources, container, name);
+}
+
+OpState::OpState(const OpLaunch& op) : gpu_(op.gpu), group_(op.group) {
+  const KernelTraits* kernels = op.kernels();
+  if (group_->is_leader() && (op.step == nullptr || op.traits != nullptr ||
+                              op.step->changes_state())) {
+    is_leader_work_ = op.traits == nullptr;
+    writes_ = MayWrite(op);
+    keeps_inputs_ = (writes_ && MayKeepInputs(op.kernel->type_string_view())) ||
+                    (op.traits != nullptr && op.traits->keeps_inputs);
+  } else if (!group_->is_leader() && kernels != nullptr &&
+             (kernels->readers.contains(op.kernel) || MayReadReferences(op))) {
+    reads_ = true;
+  }
+  bool references = reads_ && op.step != nullptr && op.step->has_references();
+  if (group_->is_leader() && !writes_) {
+    references =
+        gpu_->ops_overlap() && MayReadReferences(op) && !MayWait(op.kernel);
+    reads_on_leader_ =
+        references || (gpu_->has_recorders() && TakesVariable(op.context) &&
+                       !IsCall(op.kernel->def(), op.functions()));
+  }
+  if (reads_ || writes_ || reads_on_leader_) FindKeys(op, references);
+}
+
+void OpState::Begin() {
+  has_begun_ = true;
+  if (writes_) {
+    gpu_->BeginWrite(keys_);
+  } else if (reads_ || reads_on_leader_) {
+    gpu_->BeginRead(group_, keys_);
+  }
+}
+
+void OpState::End() {
+  if (!std::exchange(has_begun_, false)) return;
+  if (writes_) {
+    gpu_->EndWrite(keys_);
+  } else if (reads_ || reads_on_leader_) {
+    gpu_->EndRead(group_, keys_);
+  }
+  if (!writes_ && is_leader_work_) gpu_->NoteLeaderWork();
+}
+
+OpState OpState::Take() {
+  OpState taken = std::move(*this);
+  has_begun_ = false;
+  return taken;
+}
+
+void OpState::FindKeys(const OpLaunch& op, bool references) {
+  for (int i = 0; i < op.context->num_inputs(); ++i) {
+    const TensorValue& value = OpParams(op.context)->inputs[i];
+    if (value.is_ref()) {
+      references |= TakesReferenceVariable(op.context, i);
+      continue;
+    }
+    if (value.tensor == nullptr || value.tensor->dtype() != DT_RESOURCE) {
+      continue;
+    }
+    for (const ResourceHandle& handle : HandlesOf(*value.tensor)) {
+      keys_.push_back(StateKeyOf(handle, op.context->resource_manager()));
+    }
+  }
+  if (references) keys_.push_back(kReferences);
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,80 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Which variables does an op read or change, and what is locked meanwhile
+// (variable_order.h)? An OpScope begins it before the launch and ends it after.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_STATE_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_STATE_H_
+
+#include <string>
+
+#include "absl/container/inlined_vector.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_launch.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_handle.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// By what a resource is locked; `resources` are those of its device.
+GpuGroups::StateKey StateKeyOf(const ResourceHandle& handle,
+                               ResourceMgr* resources);
+// The same, of one that is known by name; `container` is not empty.
+GpuGroups::StateKey StateKeyOf(ResourceMgr* resources,
+                               const std::string& container,
+                               const std::string& name);
+
+class OpState {
+ public:
+  explicit OpState(const OpLaunch& op);
+
+  bool reads() const { return reads_; }
+  bool writes() const { return writes_; }
+  // Whether the op may keep an input in a variable.
+  bool keeps_inputs() const { return keeps_inputs_; }
+
+  void Begin();
+  // Nothing, if it has not begun.
+  void End();
+
+  // For an asynchronous op: what has begun is to be ended by the result.
+  OpState Take();
+
+ private:
+  // `references`: it may read any reference variable.
+  void FindKeys(const OpLaunch& op, bool references);
+
+  GpuGroups* const gpu_;
+  StreamGroup* const group_;
+  bool reads_ = false;
+  bool writes_ = false;
+  bool keeps_inputs_ = false;
+  // It reads on the leader, where no recorded step must change what it reads,
+  // nor, on an emulated GPU, an op that runs at the same time.
+  bool reads_on_leader_ = false;
+  // Other groups may depend on it: it runs outside any read-only step.
+  bool is_leader_work_ = false;
+  bool has_begun_ = false;
+  absl::InlinedVector<GpuGroups::StateKey, 4> keys_;  // what it locks
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_STATE_H_

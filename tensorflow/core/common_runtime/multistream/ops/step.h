@@ -1,0 +1,122 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What belongs to one step on one stream group? The memory it holds, and the
+// runner that tells its ops and nested calls which step they are part of.
+// Executors make one for each step; OpScopes and nested calls find it.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_STEP_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_STEP_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "tensorflow/core/common_runtime/multistream/ops/holds.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// What an executor knows about its kernels.
+struct KernelTraits {
+  // Kernels that read variables or other state of the leader.
+  absl::flat_hash_set<const OpKernel*> readers;
+  // Data of constants that kernels own. They live as long as the executor,
+  // which outlives its steps, so nobody needs to hold them.
+  absl::flat_hash_set<const void*> constants;
+  // Their graph has reference variables.
+  bool has_references = false;
+};
+
+class Step {
+ public:
+  // `changes_state`: the step may change variables; it runs on the leader.
+  // `order`: if its ops have groups of their own.
+  Step(GpuGroups* gpu, StreamGroup* group, bool changes_state,
+       StreamOrder* order = nullptr)
+      : gpu_(gpu),
+        group_(group),
+        changes_state_(changes_state),
+        holds_(gpu, order, &finished_) {}
+
+  GpuGroups* gpu() const { return gpu_; }
+  StreamGroup* group() const { return group_; }
+  bool changes_state() const { return changes_state_; }
+
+  // A graph of the step has reference variables. Aliases of their memory may be
+  // anywhere in the step from now on, in functions that it calls, too.
+  void NoteReferences() {
+    has_references_.store(true, std::memory_order_release);
+  }
+  bool has_references() const {
+    return has_references_.load(std::memory_order_acquire);
+  }
+
+  // All ops of the step are done on the host. Its runner may live on, in an
+  // input pipeline that the step started.
+  void Finish() { finished_.store(true, std::memory_order_release); }
+  bool finished() const { return finished_.load(std::memory_order_acquire); }
+
+  // What is held for the step's groups.
+  StepHolds& holds() { return holds_; }
+
+ private:
+  GpuGroups* const gpu_;
+  StreamGroup* const group_;
+  const bool changes_state_;
+  std::atomic<bool> has_references_{false};
+  std::atomic<bool> finished_{false};
+  StepHolds holds_;
+};
+
+class NodeRun;
+
+// Runs closures as the session asked to, and carries the step: an op finds it
+// in OpKernelContext::runner(), a nested call in its Args.
+struct StepRunner {
+  std::shared_ptr<Step> step;
+  const KernelTraits* traits;
+  std::function<void(std::function<void()>)> run;  // null: run in place
+  // If each node of the graph has a group of its own.
+  std::shared_ptr<NodeRun> nodes;
+  // Of the op that has this runner, or of the step.
+  StreamGroup* group = nullptr;
+
+  void operator()(std::function<void()> closure) const {
+    if (run) {
+      run(std::move(closure));
+    } else {
+      closure();
+    }
+  }
+
+  // The StepRunner inside `runner`, or nullptr.
+  static const StepRunner* From(
+      const std::function<void(std::function<void()>)>* runner) {
+    return runner == nullptr ? nullptr : runner->target<StepRunner>();
+  }
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_STEP_H_
