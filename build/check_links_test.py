@@ -41,11 +41,11 @@ def root(tmp_path: pathlib.Path) -> pathlib.Path:
         "docs/variables.md": "| `TF_COUNT` | |\n| `TF_COUNT_ALL` | |\n",
         "examples/MPS.md": "[docs](../docs)\n",
         "benchmarks/a.csv": "a\n",
-        f"{RUNTIME}/config/options.h": (
+        f"{RUNTIME}/base/options.h": (
             'inline constexpr char kCountVariable[] = "TF_COUNT";\n'
             'inline constexpr char kCountAllVariable[] =\n    "TF_COUNT_ALL";\n'
         ),
-        f"{RUNTIME}/config/options.cc": "",
+        f"{RUNTIME}/base/options.cc": "",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)

@@ -105,7 +105,7 @@ CHECKS = (
     Check(
         "links",
         (sys.executable, "build/check_links.py"),
-        r".*\.md|tensorflow/.*/config/options\.(h|cc)|docs/.*",
+        r".*\.md|tensorflow/.*/base/options\.(h|cc)|docs/.*",
         False,
         "The error above names page and line: correct the link, or say there what is missing.",
     ),

@@ -13,8 +13,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Which TF_* variables does multi-stream read, and what do they say? Every
-// variable is parsed and checked here and nowhere else.
+// What do the TF_* variables ask for? variables.h has the table by which they
+// are read; every variable is read and checked there and nowhere else.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_OPTIONS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_OPTIONS_H_
@@ -71,10 +71,8 @@ inline constexpr char kXlaFlagsVariable[] = "XLA_FLAGS";
 inline constexpr char kXlaCommandBufferFlag[] =
     "--xla_gpu_enable_command_buffer=";
 inline constexpr char kTestFaultsVariable[] = "TF_MULTI_STREAM_TEST_FAULTS";
-inline constexpr int kMaxThreadCount = 1024;
+
 inline constexpr int kMaxGroupCount = 64;
-inline constexpr int kMaxEmulatedGpus = 16;
-inline constexpr int kMaxPythonTurns = 64;
 
 enum class SanitizerMode { kOff, kLog, kAbort };
 // Which steps are recorded and launched as a whole: captured_steps.h. Where the

@@ -1,0 +1,344 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/base/variables.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "tensorflow/core/common_runtime/multistream/base/words.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+constexpr int kMaxPriority = 64;  // what a GPU has is less
+constexpr int kMaxEmulatedGpus = 16;
+constexpr int kMaxPythonTurns = 64;
+constexpr int kMaxThreadCount = 1024;
+constexpr int kMaxBranches = 64;
+constexpr int kMaxMegabytes = 1 << 20;
+constexpr int kMaxRows = 1 << 20;
+constexpr int kNoLimit = INT32_MAX;
+
+bool ReadNumber(absl::string_view text, int lowest, int highest, int* out) {
+  return absl::SimpleAtoi(absl::StripAsciiWhitespace(text), out) &&
+         *out >= lowest && *out <= highest;
+}
+
+std::string NumberAllowed(int lowest, int highest) {
+  return highest == kNoLimit
+             ? absl::StrCat("it takes a whole number of at least ", lowest)
+             : absl::StrCat("it takes a whole number from ", lowest, " to ",
+                            highest);
+}
+
+std::string NumberValues(int lowest, int highest) {
+  return highest == kNoLimit ? absl::StrCat(lowest, " and more")
+                             : absl::StrCat(lowest, " to ", highest);
+}
+
+// Field: int, or an optional one.
+template <class Field>
+ValueParser Number(Field Options::*field, int lowest, int highest = kNoLimit) {
+  return {NumberValues(lowest, highest), NumberAllowed(lowest, highest),
+          [=](const std::string& value, Options* options) {
+            int number;
+            if (!ReadNumber(value, lowest, highest, &number)) return false;
+            options->*field = number;
+            return true;
+          }};
+}
+
+// A number, or one for each of what `of_each` says.
+ValueParser Numbers(std::vector<int> Options::*field, int lowest, int highest,
+                    const char* of_each) {
+  return {
+      absl::StrCat(NumberValues(lowest, highest),
+                   ", or a comma list, one number for each ", of_each),
+      absl::StrCat(NumberAllowed(lowest, highest),
+                   ", or a comma list of such numbers, one for each ", of_each),
+      [=](const std::string& value, Options* options) {
+        std::vector<int> numbers;
+        for (absl::string_view part : absl::StrSplit(value, ',')) {
+          if (!ReadNumber(part, lowest, highest, &numbers.emplace_back())) {
+            return false;
+          }
+        }
+        options->*field = std::move(numbers);
+        return true;
+      }};
+}
+
+ValueParser Switch(bool Options::*field) {
+  return {"true, false", "it takes true, false, 1 or 0",
+          [=](const std::string& value, Options* options) {
+            const std::string lower = absl::AsciiStrToLower(value);
+            const bool is_true = lower == "true" || lower == "1";
+            if (!is_true && lower != "false" && lower != "0") return false;
+            options->*field = is_true;
+            return true;
+          }};
+}
+
+// `words`: pairs of a word and its value.
+template <class Words, class Field>
+ValueParser OneOf(const Words& words, Field Options::*field) {
+  const std::string names = absl::StrJoin(
+      words, ", ",
+      [](std::string* out, const auto& word) { out->append(word.first); });
+  return {names, absl::StrCat("it takes one of ", names),
+          [=, &words](const std::string& value, Options* options) {
+            const auto found = ValueOfWord(words, value);
+            if (found.has_value()) options->*field = *found;
+            return found.has_value();
+          }};
+}
+
+template <class Read>
+ValueParser AnyText(const char* values, Read read) {
+  return {values, "", [read](const std::string& value, Options* options) {
+            read(value, options);
+            return true;
+          }};
+}
+
+std::string WithoutSeveralGroups() {
+  return absl::StrCat("without several stream groups: ", kGroupCountVariable);
+}
+
+// Of a switch that is off nobody expects an effect.
+template <class Why>
+auto IfOn(bool Options::*field, Why why) {
+  return [=](const Options& options) {
+    return options.*field ? why(options) : std::string();
+  };
+}
+
+std::string NeedsNodeLevel(const Options& options) {
+  if (options.node_level) return "";
+  return absl::StrCat("without ", kNodeLevelVariable,
+                      "=true, but for sessions that ask for streams");
+}
+
+std::string NeedsCapture(const Options& options) {
+  if (options.capture > CaptureMode::kOff) return "";
+  return absl::StrCat("without ", kCaptureVariable,
+                      ", but for what the program captures");
+}
+
+std::string NeedsOwnPools(const Options& options) {
+  if (!options.cuda_malloc_async) return "";
+  return absl::StrCat(
+      "with ", kGpuAllocatorVariable,
+      "=cuda_malloc_async, whose pool the groups of a GPU share anyway");
+}
+
+}  // namespace
+
+const std::vector<Variable>& Variables() {
+  static const auto* const variables = new std::vector<Variable>{
+      {kGroupCountVariable,
+       Numbers(&Options::group_counts, 1, kMaxGroupCount, "visible GPU"), "1",
+       "stream groups of each GPU; 1 is stock TensorFlow"},
+      {kPrioritiesVariable,
+       Numbers(&Options::priorities, -kMaxPriority, kMaxPriority,
+               "stream group"),
+       "0",
+       "CUDA's priority of a group's streams: the lower, the sooner they are "
+       "served. An error names what the GPU has (an H200: -5 to 0)"},
+      {kMergeVariable, Switch(&Options::merge_streams), "false",
+       "a group copies to the host and between GPUs on its compute stream, "
+       "without a wait between streams"},
+      {kContextCountVariable,
+       Numbers(&Options::context_counts, 1, kMaxGroupCount, "visible GPU"), "1",
+       "CUDA contexts of each GPU, for processes under NVIDIA's MPS; group i "
+       "has context i mod n",
+       [](const Options& options) {
+         const auto& counts = options.context_counts;
+         return !options.HasSeveralGroups() &&
+                        std::any_of(counts.begin(), counts.end(),
+                                    [](int count) { return count > 1; })
+                    ? WithoutSeveralGroups()
+                    : "";
+       }},
+      {kEmulatedGpusVariable,
+       Number(&Options::emulated_gpus, 0, kMaxEmulatedGpus), "0",
+       "emulated GPUs of 4 GiB, for machines without one: ops run on the CPU, "
+       "groups and allocators are those of a GPU"},
+
+      {kNodeLevelVariable, Switch(&Options::node_level), "false",
+       "true: each node of a step has a group of its own; false: a whole step "
+       "runs on one group"},
+      {kReduceStreamWaitVariable, Switch(&Options::reduce_stream_wait), "true",
+       "leave out waits that other waits imply"},
+      {kForwardPropagationVariable, Switch(&Options::forward_propagation),
+       "false", "a node without a group goes where its first input with one is",
+       IfOn(&Options::forward_propagation, NeedsNodeLevel)},
+      {kStreamFileVariable,
+       AnyText("path", [](const std::string& value,
+                          Options* options) { options->stream_file = value; }),
+       "", "a file that says which nodes have which group", NeedsNodeLevel},
+      {kPolicyVariable, OneOf(kPolicies, &Options::policy), "none",
+       "splits the steps of programs that mark nothing; implies "
+       "TF_NODE_LEVEL_MULTISTREAM=true",
+       [](const Options& options) {
+         return options.policy == Policy::kNone ? ""
+                : !options.HasSeveralGroups()   ? WithoutSeveralGroups()
+                : options.node_level
+                    ? ""
+                    : absl::StrCat("with ", kNodeLevelVariable, "=false");
+       }},
+      {kMeasureVariable, Switch(&Options::measure), "true",
+       "true: what a policy says counts where it was measured to be faster "
+       "than one stream; false: always, from the first step on"},
+
+      {kCaptureVariable, OneOf(kCaptureModes, &Options::capture),
+       "marked, once the program asks",
+       "auto: steps that launch the same kernels each time are recorded, and "
+       "launched as one CUDA graph from then on; require: a graph that cannot "
+       "be captured is an error that names the op; marked: only functions and "
+       "sessions that ask for capture; off: not even these",
+       [](const Options& options) {
+         return options.capture > CaptureMode::kOff && !options.captures()
+                    ? absl::StrCat("with ", kNodeLevelVariable,
+                                   "=true, whose steps run on several groups")
+                    : "";
+       }},
+      {kCaptureBatchesVariable,
+       Numbers(&Options::capture_batches, 1, kMaxRows,
+               "batch that is recorded"),
+       "none",
+       "recordings are made for batches of so many rows; smaller batches are "
+       "padded to the next where rows are independent",
+       NeedsCapture},
+      {kCaptureBranchesVariable,
+       Number(&Options::capture_branches, 1, kMaxBranches), "4",
+       "so many ops of a recorded step may run side by side, while few steps "
+       "run",
+       NeedsCapture},
+      {kCaptureMegabytesVariable,
+       Number(&Options::capture_mb, 1, kMaxMegabytes), "1024",
+       "the most memory that the recordings of one graph take, in MiB",
+       NeedsCapture},
+      {kCaptureVerifyVariable, Number(&Options::capture_verify, 0), "0",
+       "every so many replays of a graph the step also runs as always, and a "
+       "different bit is an error; 0: never",
+       NeedsCapture},
+      {kTfXlaFlagsVariable,
+       AnyText("stock TensorFlow's",
+               [](const std::string& value, Options* options) {
+                 options->xla_has_streams =
+                     absl::StrContains(value, "device_api");
+               }),
+       "",
+       "--tf_xla_enable_lazy_compilation=false lets XLA's clusters be "
+       "captured; with device_api flags none is"},
+      {kXlaFlagsVariable,
+       AnyText("XLA's",
+               [](const std::string& value, Options* options) {
+                 for (absl::string_view flag :
+                      absl::StrSplit(value, absl::ByAnyChar(" \t\n"))) {
+                   if (absl::ConsumePrefix(&flag, kXlaCommandBufferFlag)) {
+                     options->xla_launches_graphs = !flag.empty();
+                   }
+                 }
+               }),
+       "",
+       "--xla_gpu_enable_command_buffer= has XLA launch no CUDA graphs of its "
+       "own, which no recording can have"},
+
+      {kSharePoolVariable, Switch(&Options::share_pool), "false",
+       "one pool of memory, with one limit, for all groups of a GPU",
+       IfOn(&Options::share_pool, NeedsOwnPools)},
+      {kStreamAwareVariable, Switch(&Options::stream_aware), "false",
+       "the same pool, which takes free memory of other groups rather than "
+       "become larger than 1.1 times what was in use at once",
+       IfOn(&Options::stream_aware, NeedsOwnPools)},
+      {kExtendLimitVariable, Number(&Options::extend_limit_mb, 1), "none",
+       "the most that such a pool takes from the GPU at a time, in MiB, unless "
+       "one tensor needs more",
+       [](const Options& options) {
+         return options.share_pool || options.stream_aware
+                    ? ""
+                    : absl::StrCat("without ", kStreamAwareVariable,
+                                   "=true or ", kSharePoolVariable, "=true");
+       }},
+      {kGpuAllocatorVariable,
+       AnyText("cuda_malloc_async",
+               [](const std::string& value, Options* options) {
+                 options->cuda_malloc_async = value == "cuda_malloc_async";
+               }),
+       "",
+       "stock TensorFlow's: the CUDA driver's pool serves all groups, and the "
+       "two pools above have no effect"},
+      {kHostAllocatorVariable, Switch(&Options::host_allocators), "false",
+       "pinned host memory for a group's copies to the GPU from an allocator "
+       "of its own"},
+      {kSegmentOwnConstVariable, Switch(&Options::segment_own_const), "false",
+       "constants of equal value exist once on a GPU"},
+
+      {kThreadModeVariable, OneOf(kThreadModes, &Options::thread_mode), "",
+       "which threads launch ops. Unset: one a core for all steps; "
+       "gpu_private: TF_GPU_THREAD_COUNT threads for each group; "
+       "gpu_shared: as many for all groups; global: the session's",
+       nullptr, /*is_stock=*/true},
+      {kThreadCountVariable, Number(&Options::thread_count, 1, kMaxThreadCount),
+       "2", "the number of threads for gpu_private and gpu_shared",
+       [](const Options& options) {
+         return options.thread_mode == ThreadMode::kShared ||
+                        options.thread_mode == ThreadMode::kPrivate
+                    ? ""
+                    : absl::StrCat("without ", kThreadModeVariable,
+                                   "=gpu_private or gpu_shared");
+       },
+       /*is_stock=*/true},
+      {kPythonTurnsVariable, Number(&Options::python_turns, 0, kMaxPythonTurns),
+       "1; 0 with fewer than 4 cores",
+       "threads that come back from tf.cuda.serving_callable's calls go on in "
+       "turn, and so many of them look for theirs; 0: the GIL decides"},
+      {kSpinLocksVariable, Switch(&Options::spin_locks), "true",
+       "with several groups, threads that wait for a lock of the CUDA driver "
+       "spin for a while before they sleep"},
+
+      {kSanitizerVariable, OneOf(kSanitizerModes, &Options::sanitizer), "off",
+       "follows all that is enqueued on the streams, and reports uses of "
+       "memory that nothing orders; slow, for tests"},
+      {kTestFaultsVariable, Switch(&Options::test_faults), "false",
+       "for the runtime's own tests: they may break the order of streams"},
+  };
+  return *variables;
+}
+
+std::string RowOf(const Variable& variable) {
+  return absl::StrCat("| `", variable.name, "` | ", variable.parser.values,
+                      " | ", variable.default_value,
+                      *variable.default_value == 0 ? "| " : " | ",
+                      variable.text, " |");
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

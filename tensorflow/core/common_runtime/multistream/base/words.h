@@ -1,0 +1,69 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// The words that variables and marks take, and what they stand for. Case does
+// not matter.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_WORDS_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_WORDS_H_
+
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
+
+namespace tensorflow {
+namespace multistream {
+
+inline constexpr std::pair<const char*, Policy> kPolicies[] = {
+    {"none", Policy::kNone},
+    {"user_defined", Policy::kNone},  // what programs say counts anyway
+    {"embedding", Policy::kEmbedding},
+    {"full_graph", Policy::kFullGraph},
+    {"cost", Policy::kCost}};
+
+inline constexpr std::pair<const char*, CaptureMode> kCaptureModes[] = {
+    {"off", CaptureMode::kOff},
+    {"marked", CaptureMode::kMarked},
+    {"auto", CaptureMode::kAuto},
+    {"require", CaptureMode::kRequire}};
+
+inline constexpr std::pair<const char*, SanitizerMode> kSanitizerModes[] = {
+    {"off", SanitizerMode::kOff},
+    {"log", SanitizerMode::kLog},
+    {"abort", SanitizerMode::kAbort}};
+
+inline constexpr std::pair<const char*, ThreadMode> kThreadModes[] = {
+    {"global", ThreadMode::kGlobal},
+    {"gpu_private", ThreadMode::kPrivate},
+    {"gpu_shared", ThreadMode::kShared}};
+
+// What a word of such a table stands for; nullopt if it is not there.
+template <class Words>
+auto ValueOfWord(const Words& words, absl::string_view word) {
+  std::optional<std::decay_t<decltype(words[0].second)>> found;
+  for (const auto& [known, value] : words) {
+    if (absl::EqualsIgnoreCase(known, word)) found = value;
+  }
+  return found;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_WORDS_H_
