@@ -17,7 +17,6 @@ limitations under the License.
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -80,7 +79,7 @@ class RecordedStep::Ends : public RendezvousInterface,
                  DoneCallback done) override {
     const auto i = StepInterface::IndexOf(key, step().receives);
     if (i.has_value()) {
-      done(absl::OkStatus(), Args(), args, recorded_->inputs_[*i],
+      done(absl::OkStatus(), Args(), args, recorded_->copies_.inputs()[*i],
            /*is_dead=*/false);
       return;
     }
@@ -93,8 +92,8 @@ class RecordedStep::Ends : public RendezvousInterface,
   size_t num_args() const override { return step().argument_at.size(); }
   size_t num_retvals() const override { return step().result_at.size(); }
   absl::Status GetArg(int index, const Tensor** value) override {
-    *value =
-        &recorded_->inputs_[step().receives.size() + step().argument_at[index]];
+    *value = &recorded_->copies_
+                  .inputs()[step().receives.size() + step().argument_at[index]];
     return absl::OkStatus();
   }
   absl::Status SetRetval(int index, const Tensor& value) override {
@@ -106,7 +105,7 @@ class RecordedStep::Ends : public RendezvousInterface,
   const StepInterface& step() const { return recorded_->step_; }
 
   absl::Status Made(size_t i, Tensor value, bool on_host) {
-    Place& place = recorded_->outputs_[i];
+    ResultPlace& place = recorded_->copies_.places()[i];
     if (recorded_->changed_ != nullptr && !on_host) {
       TF_ASSIGN_OR_RETURN(value, recorded_->changed_->Apart(value));
     }
@@ -145,14 +144,10 @@ RecordedStep::RecordedStep(const StepInterface& step, GroupLeader* leader,
       recording_(leader->recorder(group->index())->NewRecording()),
       last_launch_(group->NewEvent()),
       ends_(std::make_unique<Ends>(this)),
-      outputs_(step.outputs()) {}
+      copies_(step, group, leader->group_device(group->index())),
+      variables_(step, leader->gpu_groups()) {}
 
-RecordedStep::~RecordedStep() {
-  // Before the memory that their tensors have.
-  inputs_.clear();
-  received_ = Tensor();
-  outputs_.clear();
-}
+RecordedStep::~RecordedStep() = default;
 
 absl::Status RecordedStep::Record(const CapturedCall& call,
                                   Executor* executor) {
@@ -161,62 +156,34 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
       leader_->group_device(0)->GetAllocator(AllocatorAttributes());
   {
     const UsesVariables reads(leader_->gpu_groups(), call, /*changes=*/false);
-    for (const auto& variable : call.variables()) {
-      homes_.push_back(VariableHome::Of(variable.get(), leaders));
-      used_.emplace_back(variable.get());
-    }
+    variables_.FindHomes(call, leaders);
   }
-  const char* const kChanged = "a variable was changed meanwhile";
-  if (!PutBack(call).ok()) return absl::UnavailableError(kChanged);
+  if (!variables_.PutBack(call).ok()) return VariableWasChanged();
   const UsesVariables uses(leader_->gpu_groups(), call,
                            step_.changes_variables);
-  if (const absl::Status own = CheckChanged(call); !own.ok()) {
-    return absl::IsAborted(own) ? absl::UnavailableError(kChanged) : own;
+  if (const absl::Status own = variables_.CheckChanged(call); !own.ok()) {
+    return absl::IsAborted(own) ? VariableWasChanged() : own;
   }
   std::vector<Tensor> held;
-  TF_RETURN_IF_ERROR(Hold(call, &held));
-  for (size_t i = 0; i < held.size(); ++i) {
-    if (homes_[i] != nullptr && !homes_[i]->Has(held[i])) {
-      return absl::UnavailableError(kChanged);
-    }
-    // Else a gather would put its value into the recording's memory.
-    if (step_.variables[i].gathered &&
-        !call.variables()[i]->copy_on_read_mode.load()) {
-      return absl::UnavailableError("a variable was not gathered from yet");
-    }
-    Place& place = variables_.emplace_back();
-    place.address = held[i].data();
-    place.type = held[i].dtype();
-    place.shape = held[i].shape();
-  }
+  TF_RETURN_IF_ERROR(variables_.Hold(call, &held));
+  TF_RETURN_IF_ERROR(variables_.NotePlaces(call, held));
   // The step runs on these inputs, so they must be true ones.
   Device* device = leader_->group_device(group_->index());
   TF_ASSIGN_OR_RETURN(
       const StepInputs inputs,
       call.PaddedInputs(device->GetAllocator(AllocatorAttributes()),
                         device->GetAllocator(PinnedMemory())));
-  block_ = InputBlock(inputs.received);
-  received_ = Tensor(recording_->memory(), DT_UINT8, block_.shape());
   Tensor staged;
-  bool has_memory = received_.IsInitialized() && Stage(inputs, &staged);
-  if (has_memory) inputs_ = block_.In(received_);
-  for (const Tensor& it : inputs.arguments) {
-    if (it.dtype() == DT_RESOURCE) {
-      inputs_.push_back(it);
-      continue;
-    }
-    inputs_.emplace_back(recording_->memory(), it.dtype(), it.shape());
-    has_memory = has_memory && inputs_.back().IsInitialized();
-  }
-  if (!has_memory) {
+  if (!copies_.Allocate(inputs, recording_.get()) ||
+      !copies_.Stage(inputs, &staged)) {
     return absl::ResourceExhaustedError("there is no memory for its inputs");
   }
   absl::Status status;
   {
     absl::MutexLock lock(group_->launch_mu());
-    status = CopyIn(inputs, staged);
+    status = copies_.CopyIn(inputs, staged);
   }
-  // Here and below, what the stream may still use lives until it has not.
+  // Keep the buffers until the stream has finished.
   group_->WhenCompleted(
       [staged = std::move(staged), arguments = inputs.arguments] {});
   TF_RETURN_IF_ERROR(status);
@@ -226,22 +193,21 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
   // its home's.
   DropVariables();
   TF_RETURN_IF_ERROR(status);
-  for (const Place& output : outputs_) {
+  for (const ResultPlace& output : copies_.places()) {
     if (output.type == DT_INVALID) return NotMade();
   }
   std::vector<Tensor> after;
-  TF_RETURN_IF_ERROR(Hold(call, &after));
-  const absl::StatusOr<bool> still = AreInPlace(after);
-  if (!still.ok() || !*still) return absl::UnavailableError(kChanged);
-  for (Place& output : outputs_) {
+  TF_RETURN_IF_ERROR(variables_.Hold(call, &after));
+  const absl::StatusOr<bool> still = variables_.AreInPlace(after);
+  if (!still.ok() || !*still) return VariableWasChanged();
+  for (ResultPlace& output : copies_.places()) {
     for (const Tensor& variable : held) {
       if (output.tensor.SharesBufferWith(variable)) output.tensor = Tensor();
     }
   }
   if (call.padding() != nullptr) {
-    const absl::Status fits = CheckPadding(*call.padding());
-    if (absl::IsAborted(fits)) return absl::UnavailableError(kChanged);
-    TF_RETURN_IF_ERROR(fits);
+    if (!variables_.Fit(*call.padding())) return VariableWasChanged();
+    TF_RETURN_IF_ERROR(copies_.CheckPadding(*call.padding()));
   }
   bytes_ = recording_->bytes();
   complete_ = true;
@@ -266,7 +232,7 @@ absl::Status RecordedStep::RecordOps(const CapturedCall& call,
 }
 
 absl::Status RecordedStep::RunOps(Executor* executor) {
-  if (!complete_) outputs_.assign(outputs_.size(), {});
+  if (!complete_) copies_.places().assign(step_.outputs(), {});
   ChangedVariables changed(leader_->recorder(group_->index())->device());
   for (Var* variable : to_change_) changed.Take(variable);
   changed_ = &changed;
@@ -294,36 +260,29 @@ absl::Status RecordedStep::Launch(const std::shared_ptr<CapturedCall>& call,
                                   Launched launched,
                                   std::function<void()>* end) {
   if (call->padding() != nullptr) {
-    const absl::Status fits = CheckPadding(*call->padding());
-    if (absl::IsAborted(fits)) return fits;
+    if (!variables_.Fit(*call->padding())) {
+      return absl::AbortedError("a variable has another shape now");
+    }
+    const absl::Status fits = copies_.CheckPadding(*call->padding());
     if (!fits.ok()) return absl::UnavailableError(fits.message());
   }
-  Copies copies;
-  if (!Stage(call->inputs(), &copies.staged) ||
-      !NewOutputs(*call, &copies.outputs)) {
+  RecordedCopies::OfCall copies;
+  if (!copies_.Stage(call->inputs(), &copies.staged) ||
+      !copies_.NewOutputs(*call, &copies.outputs)) {
     return absl::ResourceExhaustedError("there is no memory for its copies");
   }
   // Variables are seldom away, and looking is as much work as trying.
   for (const bool again : {false, true}) {
-    if (again) TF_RETURN_IF_ERROR(PutBack(*call));
+    if (again) TF_RETURN_IF_ERROR(variables_.PutBack(*call));
     TF_ASSIGN_OR_RETURN(const bool is_launched,
                         LaunchInPlace(call, &copies, &launched, end));
     if (is_launched) return absl::OkStatus();
   }
-  return absl::UnavailableError("a variable was changed meanwhile");
-}
-
-absl::Status RecordedStep::PutBack(const CapturedCall& call) const {
-  for (size_t i = 0; i < homes_.size(); ++i) {
-    if (homes_[i] == nullptr) continue;
-    TF_RETURN_IF_ERROR(homes_[i]->PutBack(
-        leader_->gpu_groups(), call.variables()[i].get(), call.state()[i]));
-  }
-  return absl::OkStatus();
+  return VariableWasChanged();
 }
 
 absl::StatusOr<bool> RecordedStep::LaunchInPlace(
-    const std::shared_ptr<CapturedCall>& call, Copies* copies,
+    const std::shared_ptr<CapturedCall>& call, RecordedCopies::OfCall* copies,
     Launched* launched, std::function<void()>* end) {
   // Outside launch_mu, which is not to be held while others change a variable.
   const UsesVariables uses(leader_->gpu_groups(), *call,
@@ -332,17 +291,17 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   // Until it is enqueued. From there on streams are in order, and who changes a
   // variable need not put it elsewhere.
   std::vector<Tensor> held;
-  TF_RETURN_IF_ERROR(Hold(*call, &held));
-  TF_ASSIGN_OR_RETURN(const bool are_in_place, AreInPlace(held));
+  TF_RETURN_IF_ERROR(variables_.Hold(*call, &held));
+  TF_ASSIGN_OR_RETURN(const bool are_in_place, variables_.AreInPlace(held));
   if (!are_in_place) return false;
   if (step_.changes_variables) {
     held.clear();
-    TF_RETURN_IF_ERROR(CheckChanged(*call));
-    TF_RETURN_IF_ERROR(Hold(*call, &held));
+    TF_RETURN_IF_ERROR(variables_.CheckChanged(*call));
+    TF_RETURN_IF_ERROR(variables_.Hold(*call, &held));
   }
   const std::optional<int64_t> version =
       leader_->gpu_groups()->StateVersion(call->state());
-  absl::Status status = CopyIn(call->inputs(), copies->staged);
+  absl::Status status = copies_.CopyIn(call->inputs(), copies->staged);
   const bool with_branches =
       recording_->has_branches() &&
       leader_->gpu_groups()->recent_most_steps() <= kMostStepsWithBranches;
@@ -372,7 +331,7 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
                           "captured step"});
   }
   NoteUses(*call, held, copies->outputs);
-  status = CopyOut(copies->outputs);
+  status = copies_.CopyOut(copies->outputs);
   group_->NoteReplay(with_branches);
   launches_.fetch_add(1, std::memory_order_relaxed);
   if (step_.changes_variables && step_.sends.empty() && status.ok() &&
@@ -417,7 +376,8 @@ bool RecordedStep::DecideToPoll() {
 
 std::function<void()> RecordedStep::Finish(
     const std::shared_ptr<CapturedCall>& call, const absl::Status& status,
-    std::optional<int64_t> version, Copies* copies, Launched* launched) {
+    std::optional<int64_t> version, RecordedCopies::OfCall* copies,
+    Launched* launched) {
   return [call, status, version, copies = std::move(*copies),
           launched = std::move(*launched)]() mutable {
     copies.staged = Tensor();
@@ -429,7 +389,7 @@ void RecordedStep::SetVariables(const CapturedCall& call) {
   const std::vector<Tensor>& arguments = call.inputs().arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (!step_.arguments[i].is_variable) continue;
-    inputs_[step_.receives.size() + i] = arguments[i];
+    copies_.inputs()[step_.receives.size() + i] = arguments[i];
   }
   for (size_t i = 0; i < step_.variables.size(); ++i) {
     if (!step_.variables[i].changed) continue;
@@ -440,158 +400,9 @@ void RecordedStep::SetVariables(const CapturedCall& call) {
 void RecordedStep::DropVariables() {
   for (size_t i = 0; i < step_.arguments.size(); ++i) {
     if (!step_.arguments[i].is_variable) continue;
-    inputs_[step_.receives.size() + i] = Tensor();
+    copies_.inputs()[step_.receives.size() + i] = Tensor();
   }
   to_change_.clear();
-}
-
-Tensor RecordedStep::NewPinned(DataType type, const TensorShape& shape) const {
-  return Tensor(
-      leader_->group_device(group_->index())->GetAllocator(PinnedMemory()),
-      type, shape);
-}
-
-bool RecordedStep::Stage(const StepInputs& inputs, Tensor* staged) const {
-  *staged = NewPinned(DT_UINT8, block_.shape());
-  if (!staged->IsInitialized()) return false;
-  block_.Fill(inputs.received, staged);
-  return true;
-}
-
-bool RecordedStep::NewOutputs(const CapturedCall& call,
-                              std::vector<Tensor>* outputs) const {
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    const Place& made = outputs_[i];
-    const bool to_host = i < step_.sends.size() || made.on_host;
-    const TensorShape& shape = call.padding() == nullptr
-                                   ? made.shape
-                                   : call.padding()->results[i].shape;
-    outputs->push_back(to_host
-                           ? NewPinned(made.type, shape)
-                           : Tensor(leader_->group_device(group_->index())
-                                        ->GetAllocator(AllocatorAttributes()),
-                                    made.type, shape));
-    if (!outputs->back().IsInitialized()) return false;
-    // What a recording has on the host is the same each time.
-    if (made.on_host) {
-      std::memcpy(outputs->back().data(), made.address,
-                  outputs->back().TotalBytes());
-    }
-  }
-  return true;
-}
-
-absl::Status RecordedStep::CheckPadding(const Padding& padding) const {
-  for (size_t i = 0; i < variables_.size(); ++i) {
-    const auto& [type, shape] = padding.variables[i];
-    if (variables_[i].type != type || variables_[i].shape != shape) {
-      return absl::AbortedError("a variable has another shape now");
-    }
-  }
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    const Place& made = outputs_[i];
-    const BatchResult& result = padding.results[i];
-    // On the host it would not be copied each time.
-    if (made.shape != result.padded || (result.is_rows && made.on_host)) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "a padded step has made a result of shape ", made.shape.DebugString(),
-          ", and ", result.padded.DebugString(), " was expected"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status RecordedStep::CopyIn(const StepInputs& inputs,
-                                  const Tensor& staged) {
-  const char* from = static_cast<const char*>(staged.data());
-  char* to = static_cast<char*>(received_.data());
-  for (const auto& [at, bytes] : block_.Spans(inputs.received)) {
-    TF_RETURN_IF_ERROR(group_->CopyToDevice(from + at, to + at, bytes));
-  }
-  for (size_t i = 0; i < inputs.arguments.size(); ++i) {
-    const Tensor& argument = inputs.arguments[i];
-    if (step_.arguments[i].is_variable) continue;
-    TF_RETURN_IF_ERROR(group_->CopyOnDevice(
-        argument.data(), inputs_[inputs.received.size() + i].data(),
-        argument.TotalBytes()));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status RecordedStep::CopyOut(const std::vector<Tensor>& outputs) {
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Place& made = outputs_[i];
-    if (made.on_host) continue;
-    const size_t bytes = outputs[i].TotalBytes();
-    TF_RETURN_IF_ERROR(
-        i < step_.sends.size()
-            ? group_->CopyToHost(made.address, outputs[i].data(), bytes)
-            : group_->CopyOnDevice(made.address, outputs[i].data(), bytes));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status RecordedStep::Hold(const CapturedCall& call,
-                                std::vector<Tensor>* held) const {
-  for (const auto& variable : call.variables()) {
-    tf_shared_lock lock(*variable->mu());
-    if (!variable->tensor()->IsInitialized()) {
-      return absl::UnavailableError("a variable has no value");
-    }
-    held->push_back(*variable->tensor());
-  }
-  return absl::OkStatus();
-}
-
-bool RecordedStep::IsInPlace(const Tensor& variable, const Place& place) const {
-  return variable.data() == place.address && variable.dtype() == place.type &&
-         variable.shape() == place.shape;
-}
-
-absl::StatusOr<bool> RecordedStep::AreInPlace(
-    const std::vector<Tensor>& variables) const {
-  bool are = true;
-  for (size_t i = 0; i < variables.size(); ++i) {
-    if (IsInPlace(variables[i], variables_[i])) continue;
-    if (homes_[i] == nullptr) return absl::AbortedError("a variable has moved");
-    are = false;
-  }
-  return are;
-}
-
-absl::Status RecordedStep::CheckChanged(const CapturedCall& call) const {
-  if (!step_.changes_variables || !IsKept(Rule::kChangedIsItsOwn)) {
-    return absl::OkStatus();
-  }
-  std::vector<const Var*> sorted;
-  for (const auto& variable : call.variables()) {
-    sorted.push_back(variable.get());
-  }
-  std::sort(sorted.begin(), sorted.end());
-  for (size_t i = 0; i < step_.variables.size(); ++i) {
-    if (!step_.variables[i].changed) continue;
-    Var* variable = call.variables()[i].get();
-    const auto [first, last] =
-        std::equal_range(sorted.begin(), sorted.end(), variable);
-    if (last - first > 1) {
-      return absl::FailedPreconditionError(
-          "it takes a variable that it changes twice");
-    }
-    if (homes_[i] != nullptr) {
-      TF_RETURN_IF_ERROR(homes_[i]->CheckIsItsOwn(variable));
-    } else {
-      tf_shared_lock lock(*variable->mu());
-      if (!variable->tensor()->RefCountIsOne()) return VariableHome::InUse();
-    }
-  }
-  return absl::OkStatus();
-}
-
-bool RecordedStep::IsOrphaned() const {
-  for (const core::WeakPtr<Var>& variable : used_) {
-    if (variable.GetNewRef() == nullptr) return true;
-  }
-  return false;
 }
 
 void RecordedStep::NoteUses(const CapturedCall& call,
@@ -617,7 +428,7 @@ void RecordedStep::NoteUses(const CapturedCall& call,
     uses.push_back({it.data(), it.TotalBytes(), is_changed, "variable"});
   }
   for (size_t i = step_.sends.size(); i < outputs.size(); ++i) {
-    if (outputs_[i].on_host) continue;
+    if (copies_.places()[i].on_host) continue;
     const Tensor& it = outputs[i];
     uses.push_back({it.data(), it.TotalBytes(), true, "result"});
   }

@@ -36,9 +36,9 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording.h"
 #include "tensorflow/core/common_runtime/multistream/capture/replay/captured_call.h"
-#include "tensorflow/core/common_runtime/multistream/capture/replay/input_block.h"
+#include "tensorflow/core/common_runtime/multistream/capture/replay/recorded_copies.h"
+#include "tensorflow/core/common_runtime/multistream/capture/replay/recorded_variables.h"
 #include "tensorflow/core/common_runtime/multistream/capture/variables/changed_variables.h"
-#include "tensorflow/core/common_runtime/multistream/capture/variables/variable_home.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -65,13 +65,12 @@ class RecordedStep {
   absl::Status Record(const CapturedCall& call, Executor* executor);
 
   // Enqueues the call's step; first puts its variables back where they were.
-  // `launched`, if it is, runs on some thread once the stream has completed it;
-  // with its outputs, or an error. If the order of the leader's stream is
-  // enough it need not wait, and if few steps run, the caller is to: then `end`
-  // is set, which calls it. An error that is returned means that nothing has
-  // been changed but the recording's own memory: Aborted if the recording is of
-  // no use any more.
-  // `version` is that of the variables, as of VariableOrder.
+  // On success `launched` is called once, with the step's outputs or its error,
+  // and with the variables' version (VariableOrder): normally from a stream
+  // callback. If `*end` is set, the caller must run it instead, and it calls
+  // `launched`: no wait is needed, or the caller polls for the end.
+  // An error that is returned means that only the recording's own memory has
+  // been changed: Aborted if the recording is of no use any more.
   using Launched = std::function<void(absl::Status, std::vector<Tensor> outputs,
                                       std::optional<int64_t> version)>;
   absl::Status Launch(const std::shared_ptr<CapturedCall>& call,
@@ -81,7 +80,7 @@ class RecordedStep {
   int64_t bytes() const { return bytes_; }
   int64_t workspace_bytes() const { return recording_->workspace_bytes(); }
   // Whether a variable that it reads is no more.
-  bool IsOrphaned() const;
+  bool IsOrphaned() const { return variables_.IsOrphaned(); }
   // Times it was launched.
   int64_t launches() const { return launches_.load(std::memory_order_relaxed); }
 
@@ -90,20 +89,6 @@ class RecordedStep {
 
   RecordedStep(const StepInterface& step, GroupLeader* leader,
                StreamGroup* group);
-
-  // What a launch copies from and to: memory of its call's.
-  struct Copies {
-    Tensor staged;  // what it receives
-    std::vector<Tensor> outputs;
-  };
-  // Where the recording finds, each time, something that a step takes or makes.
-  struct Place {
-    const void* address = nullptr;
-    DataType type = DT_INVALID;
-    TensorShape shape;
-    bool on_host = false;
-    Tensor tensor;  // keeps it there, if it is not a variable's
-  };
 
   // Runs the step's ops, on the recorder's device. `call` has its variables.
   absl::Status RunOps(Executor* executor);
@@ -116,20 +101,10 @@ class RecordedStep {
   void SetVariables(const CapturedCall& call);
   void DropVariables();
 
-  // Memory of the host or the device, as its destination is.
-  Tensor NewPinned(DataType type, const TensorShape& shape) const;
-  bool Stage(const StepInputs& inputs, Tensor* staged) const;
-  bool NewOutputs(const CapturedCall& call, std::vector<Tensor>* outputs) const;
-  // The first rows, if there are fewer than the recording has.
-  absl::Status CopyIn(const StepInputs& inputs, const Tensor& staged);
-  // Whether the variables that it reads, and what it makes, have the shapes
-  // that a padded call counts on; Aborted if not the variables.
-  absl::Status CheckPadding(const Padding& padding) const;
-  absl::Status CopyOut(const std::vector<Tensor>& outputs);
-
   // False if a variable is not where it was; Aborted if it has no home.
   absl::StatusOr<bool> LaunchInPlace(const std::shared_ptr<CapturedCall>& call,
-                                     Copies* copies, Launched* launched,
+                                     RecordedCopies::OfCall* copies,
+                                     Launched* launched,
                                      std::function<void()>* end);
   // Whether the launch that has just been enqueued is polled; counts it.
   bool DecideToPoll();
@@ -137,17 +112,8 @@ class RecordedStep {
   static std::function<void()> Finish(const std::shared_ptr<CapturedCall>& call,
                                       const absl::Status& status,
                                       std::optional<int64_t> version,
-                                      Copies* copies, Launched* launched);
-  // Puts the variables back where they were.
-  absl::Status PutBack(const CapturedCall& call) const;
-  // The variables' current values, which stay where they are for as long as the
-  // caller has them.
-  absl::Status Hold(const CapturedCall& call, std::vector<Tensor>* held) const;
-  bool IsInPlace(const Tensor& variable, const Place& place) const;
-  absl::StatusOr<bool> AreInPlace(const std::vector<Tensor>& variables) const;
-  // Unavailable if somebody else has the memory of a variable that it changes;
-  // Aborted, or FailedPrecondition, if it can never be launched.
-  absl::Status CheckChanged(const CapturedCall& call) const;
+                                      RecordedCopies::OfCall* copies,
+                                      Launched* launched);
   // Tells the sanitizer, if there is one.
   void NoteUses(const CapturedCall& call, const std::vector<Tensor>& variables,
                 const std::vector<Tensor>& outputs) const;
@@ -161,18 +127,11 @@ class RecordedStep {
   // So many launches are not to be polled.
   std::atomic<int> unpolled_{0};
   const std::unique_ptr<Ends> ends_;
-  InputBlock block_;  // of what it receives
-  Tensor received_;   // has it
-  // First what is received, then the arguments; those that are variables have
-  // their handle there, for the time of a launch.
-  std::vector<Tensor> inputs_;
-  std::vector<Place> variables_;
-  std::vector<std::shared_ptr<VariableHome>> homes_;  // nullptr for large ones
-  std::vector<core::WeakPtr<Var>> used_;
+  RecordedCopies copies_;  // after recording_, whose memory it has
+  RecordedVariables variables_;
   std::vector<Var*> to_change_;          // while a launch has its variables
   ChangedVariables* changed_ = nullptr;  // while ops run
-  std::vector<Place> outputs_;
-  std::vector<Tensor> made_;  // by a launch that runs the ops again
+  std::vector<Tensor> made_;             // by a launch that runs the ops again
   int64_t bytes_ = 0;
   bool complete_ = false;  // nothing changes any more
   std::atomic<int64_t> launches_{0};

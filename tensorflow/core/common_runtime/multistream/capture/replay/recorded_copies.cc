@@ -1,0 +1,121 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/capture/replay/recorded_copies.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace tensorflow {
+namespace multistream {
+
+bool RecordedCopies::Allocate(const StepInputs& inputs, Recording* recording) {
+  block_ = InputBlock(inputs.received);
+  received_ = Tensor(recording->memory(), DT_UINT8, block_.shape());
+  if (!received_.IsInitialized()) return false;
+  inputs_ = block_.In(received_);
+  for (const Tensor& it : inputs.arguments) {
+    if (it.dtype() == DT_RESOURCE) {
+      inputs_.push_back(it);
+      continue;
+    }
+    inputs_.emplace_back(recording->memory(), it.dtype(), it.shape());
+    if (!inputs_.back().IsInitialized()) return false;
+  }
+  return true;
+}
+
+Tensor RecordedCopies::NewPinned(DataType type,
+                                 const TensorShape& shape) const {
+  return Tensor(device_->GetAllocator(PinnedMemory()), type, shape);
+}
+
+bool RecordedCopies::Stage(const StepInputs& inputs, Tensor* staged) const {
+  *staged = NewPinned(DT_UINT8, block_.shape());
+  if (!staged->IsInitialized()) return false;
+  block_.Fill(inputs.received, staged);
+  return true;
+}
+
+bool RecordedCopies::NewOutputs(const CapturedCall& call,
+                                std::vector<Tensor>* outputs) const {
+  for (size_t i = 0; i < places_.size(); ++i) {
+    const ResultPlace& made = places_[i];
+    const bool to_host = i < step_.sends.size() || made.on_host;
+    const TensorShape& shape = call.padding() == nullptr
+                                   ? made.shape
+                                   : call.padding()->results[i].shape;
+    outputs->push_back(
+        to_host ? NewPinned(made.type, shape)
+                : Tensor(device_->GetAllocator(AllocatorAttributes()),
+                         made.type, shape));
+    if (!outputs->back().IsInitialized()) return false;
+    // What a recording has on the host is the same each time.
+    if (made.on_host) {
+      std::memcpy(outputs->back().data(), made.address,
+                  outputs->back().TotalBytes());
+    }
+  }
+  return true;
+}
+
+absl::Status RecordedCopies::CopyIn(const StepInputs& inputs,
+                                    const Tensor& staged) {
+  const char* from = static_cast<const char*>(staged.data());
+  char* to = static_cast<char*>(received_.data());
+  for (const auto& [at, bytes] : block_.Spans(inputs.received)) {
+    TF_RETURN_IF_ERROR(group_->CopyToDevice(from + at, to + at, bytes));
+  }
+  for (size_t i = 0; i < inputs.arguments.size(); ++i) {
+    const Tensor& argument = inputs.arguments[i];
+    if (step_.arguments[i].is_variable) continue;
+    TF_RETURN_IF_ERROR(group_->CopyOnDevice(
+        argument.data(), inputs_[inputs.received.size() + i].data(),
+        argument.TotalBytes()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordedCopies::CopyOut(const std::vector<Tensor>& outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ResultPlace& made = places_[i];
+    if (made.on_host) continue;
+    const size_t bytes = outputs[i].TotalBytes();
+    TF_RETURN_IF_ERROR(
+        i < step_.sends.size()
+            ? group_->CopyToHost(made.address, outputs[i].data(), bytes)
+            : group_->CopyOnDevice(made.address, outputs[i].data(), bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordedCopies::CheckPadding(const Padding& padding) const {
+  for (size_t i = 0; i < places_.size(); ++i) {
+    const ResultPlace& made = places_[i];
+    const BatchResult& result = padding.results[i];
+    // On the host it would not be copied each time.
+    if (made.shape != result.padded || (result.is_rows && made.on_host)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "a padded step has made a result of shape ", made.shape.DebugString(),
+          ", and ", result.padded.DebugString(), " was expected"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

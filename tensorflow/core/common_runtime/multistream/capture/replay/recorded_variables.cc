@@ -1,0 +1,136 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+#include "tensorflow/core/common_runtime/multistream/capture/replay/recorded_variables.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/base/rules.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/mutex.h"
+
+namespace tensorflow {
+namespace multistream {
+
+absl::Status VariableWasChanged() {
+  return absl::UnavailableError("a variable was changed meanwhile");
+}
+
+void RecordedVariables::FindHomes(const CapturedCall& call,
+                                  Allocator* leaders) {
+  for (const auto& variable : call.variables()) {
+    homes_.push_back(VariableHome::Of(variable.get(), leaders));
+    used_.emplace_back(variable.get());
+  }
+}
+
+absl::Status RecordedVariables::NotePlaces(const CapturedCall& call,
+                                           const std::vector<Tensor>& held) {
+  for (size_t i = 0; i < held.size(); ++i) {
+    if (homes_[i] != nullptr && !homes_[i]->Has(held[i])) {
+      return VariableWasChanged();
+    }
+    // Else a gather would put its value into the recording's memory.
+    if (step_.variables[i].gathered &&
+        !call.variables()[i]->copy_on_read_mode.load()) {
+      return absl::UnavailableError("a variable was not gathered from yet");
+    }
+    places_.push_back({held[i].data(), held[i].dtype(), held[i].shape()});
+  }
+  return absl::OkStatus();
+}
+
+bool RecordedVariables::Fit(const Padding& padding) const {
+  for (size_t i = 0; i < places_.size(); ++i) {
+    const auto& [type, shape] = padding.variables[i];
+    if (places_[i].type != type || places_[i].shape != shape) return false;
+  }
+  return true;
+}
+
+absl::Status RecordedVariables::PutBack(const CapturedCall& call) const {
+  for (size_t i = 0; i < homes_.size(); ++i) {
+    if (homes_[i] == nullptr) continue;
+    TF_RETURN_IF_ERROR(
+        homes_[i]->PutBack(gpu_, call.variables()[i].get(), call.state()[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordedVariables::Hold(const CapturedCall& call,
+                                     std::vector<Tensor>* held) const {
+  for (const auto& variable : call.variables()) {
+    tf_shared_lock lock(*variable->mu());
+    if (!variable->tensor()->IsInitialized()) {
+      return absl::UnavailableError("a variable has no value");
+    }
+    held->push_back(*variable->tensor());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> RecordedVariables::AreInPlace(
+    const std::vector<Tensor>& held) const {
+  bool are = true;
+  for (size_t i = 0; i < held.size(); ++i) {
+    const Place& place = places_[i];
+    if (held[i].data() == place.address && held[i].dtype() == place.type &&
+        held[i].shape() == place.shape) {
+      continue;
+    }
+    if (homes_[i] == nullptr) return absl::AbortedError("a variable has moved");
+    are = false;
+  }
+  return are;
+}
+
+absl::Status RecordedVariables::CheckChanged(const CapturedCall& call) const {
+  if (!step_.changes_variables || !IsKept(Rule::kChangedIsItsOwn)) {
+    return absl::OkStatus();
+  }
+  std::vector<const Var*> sorted;
+  for (const auto& variable : call.variables()) {
+    sorted.push_back(variable.get());
+  }
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < step_.variables.size(); ++i) {
+    if (!step_.variables[i].changed) continue;
+    Var* variable = call.variables()[i].get();
+    const auto [first, last] =
+        std::equal_range(sorted.begin(), sorted.end(), variable);
+    if (last - first > 1) {
+      return absl::FailedPreconditionError(
+          "it takes a variable that it changes twice");
+    }
+    if (homes_[i] != nullptr) {
+      TF_RETURN_IF_ERROR(homes_[i]->CheckIsItsOwn(variable));
+    } else {
+      tf_shared_lock lock(*variable->mu());
+      if (!variable->tensor()->RefCountIsOne()) return VariableHome::InUse();
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool RecordedVariables::IsOrphaned() const {
+  for (const core::WeakPtr<Var>& variable : used_) {
+    if (variable.GetNewRef() == nullptr) return true;
+  }
+  return false;
+}
+
+}  // namespace multistream
+}  // namespace tensorflow

@@ -1,0 +1,89 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Where are the variables that a recording reads and changes, and are they
+// there now? A recording has their addresses; a step may be launched as a
+// recording only while each variable has the memory, the type and the shape
+// that it had when the step was recorded.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_RECORDED_VARIABLES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_RECORDED_VARIABLES_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/multistream/capture/replay/captured_call.h"
+#include "tensorflow/core/common_runtime/multistream/capture/variables/variable_home.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/framework/allocator.h"
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/platform/refcount.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// What a call finds when a variable is not as the recording needs it.
+absl::Status VariableWasChanged();
+
+// The variables of one recording. Each call that is passed has the variables
+// for itself (UsesVariables), but for PutBack's.
+class RecordedVariables {
+ public:
+  RecordedVariables(const StepInterface& step, GpuGroups* gpu)
+      : step_(step), gpu_(gpu) {}
+
+  // Finds the variables' homes, in memory of `leaders`. Once, before the rest.
+  void FindHomes(const CapturedCall& call, Allocator* leaders);
+  // Puts the variables back into their homes.
+  absl::Status PutBack(const CapturedCall& call) const;
+  // Returns the variables' current values, which stay where they are for as
+  // long as the caller has them.
+  absl::Status Hold(const CapturedCall& call, std::vector<Tensor>* held) const;
+  // Notes where the values are. Unavailable if one is not in its home.
+  absl::Status NotePlaces(const CapturedCall& call,
+                          const std::vector<Tensor>& held);
+  // Whether the values are where they were noted. Aborted if one is not, and
+  // has no home.
+  absl::StatusOr<bool> AreInPlace(const std::vector<Tensor>& held) const;
+  // Unavailable if others have the memory of a variable that the step changes;
+  // Aborted, or FailedPrecondition, if the recording can never be launched.
+  absl::Status CheckChanged(const CapturedCall& call) const;
+  // Whether the variables have the shapes that a padded call counts on.
+  bool Fit(const Padding& padding) const;
+  // Whether a variable is no more.
+  bool IsOrphaned() const;
+
+ private:
+  struct Place {
+    const void* address = nullptr;
+    DataType type = DT_INVALID;
+    TensorShape shape;
+  };
+
+  const StepInterface& step_;
+  GpuGroups* const gpu_;
+  std::vector<Place> places_;
+  std::vector<std::shared_ptr<VariableHome>> homes_;  // nullptr for large ones
+  std::vector<core::WeakPtr<Var>> used_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_RECORDED_VARIABLES_H_
