@@ -17,8 +17,7 @@
     python3 build/check_links.py [--root .]
 
 Every relative link and anchor in README.md, docs/ and examples/*.md must lead somewhere, README.md
-must be short, and every variable that the runtime reads must be named in README.md and in
-docs/variables.md.
+must be short, and every variable that the runtime reads must be named in docs/variables.md.
 """
 
 from __future__ import annotations
@@ -202,13 +201,12 @@ def problems(root: pathlib.Path) -> list[str]:
     lines = len((root / _README).read_text().splitlines())
     if lines > _README_LINES:
         found.append(f"{_README} has {lines} lines; at most {_README_LINES}. Move some to docs/.")
-    for needed in (_README, _VARIABLES):
-        named = set(re.findall(r"TF_[A-Z0-9_]+", (root / needed).read_text()))
-        found += [
-            f"{needed} does not name {name}, which options.h has"
-            for name in known_variables(root)
-            if name not in named
-        ]
+    named = set(re.findall(r"TF_[A-Z0-9_]+", (root / _VARIABLES).read_text()))
+    found += [
+        f"{_VARIABLES} does not name {name}, which options.h has"
+        for name in known_variables(root)
+        if name not in named
+    ]
     return found
 
 
