@@ -52,35 +52,10 @@ class Load:
         return self.calls / self.seconds
 
     @property
-    def cpu_micros(self) -> float:
-        """CPU time of a call, in microseconds."""
-        return self.cpu_seconds / self.calls * 1e6
-
-    @property
     def percentiles(self) -> tuple[float, float, float]:
         """The median, the 99th percentile and the longest call, in milliseconds."""
         p50, p99 = np.percentile(self.milliseconds, [50, 99])
         return float(p50), float(p99), float(self.milliseconds.max())
-
-    @property
-    def csv(self) -> str:
-        """What tables of figures have of it.
-
-        Calls a second; the median, the 99th percentile and the longest, in milliseconds; CPU time
-        of a call, in microseconds; calls.
-        """
-        p50, p99, longest = self.percentiles
-        return (
-            f"{self.calls_per_second:.0f},{p50:.3f},{p99:.3f},{longest:.3f},"
-            f"{self.cpu_micros:.0f},{self.calls}"
-        )
-
-    def __str__(self) -> str:
-        p50, p99, longest = self.percentiles
-        return (
-            f"{self.calls_per_second:.0f} calls/s, ms: p50 {p50:.3f}, p99 {p99:.3f}, longest"
-            f" {longest:.3f}; {self.cpu_micros:.0f} us of CPU each"
-        )
 
 
 def run_clients(

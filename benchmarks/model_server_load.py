@@ -24,7 +24,6 @@ Prints a row for each model, setup and number of server processes: queries a sec
 milliseconds, CPU time of the servers for a query, the cores that all processes of the machine kept
 busy, how much of the time the GPU ran kernels, and wrong answers. Client processes take the servers
 in turn; several servers share a GPU well if the daemon of MPS runs (nvidia-cuda-mps-control -d).
-With --profile also where the first server's threads held Python's lock, by py-spy.
 
 Needs a GPU, or TF_MULTI_STREAM_EMULATED_GPUS=1, of which times mean nothing, and what
 examples/serving/requirements.txt lists.
@@ -35,7 +34,6 @@ Exit status: 0; 1 if an answer is wrong or a server fails; 2 if the command line
 from __future__ import annotations
 
 import argparse
-import collections
 import contextlib
 import itertools
 import os
@@ -49,18 +47,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from bench.workloads import SIZES, WORKLOADS
 from option_types import whole, wholes
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 SERVER = FOLDER.parent / "examples" / "serving" / "model_server.py"
 SETUPS = ("stock", "groups", "captured")
-MODELS = ("recommender", "bert", "resnet50", "inception", "dlrm", "mlp")
+MODELS = tuple(name for name, workload in WORKLOADS.items() if not workload.training)
 START_SECONDS = 180
 COLUMNS = (
     "model,setup,servers,groups,clients,queries_per_second,p50_ms,p99_ms,longest_ms,cpu_us,"
     "cores_busy,gpu_busy_percent,wrong"
 )
-SAMPLES_PER_SECOND = 200  # of a profile
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -73,8 +71,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--clients", type=whole(1, 1024), default=16, help="threads [16]")
     parser.add_argument("--processes", type=whole(1, 64), default=4, help="that they are in [4]")
     parser.add_argument("--seconds", type=whole(1, 600), default=5, help="of a run [5]")
-    parser.add_argument("--profile", action="store_true", help="of the first server, by py-spy")
-    parser.add_argument("--save", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--size", choices=SIZES, default="full", help="of the models [full]")
+    parser.add_argument("--save", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--client", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     for name, known in (("models", MODELS), ("setups", SETUPS)):
@@ -96,13 +94,15 @@ def variables_of(setup: str, groups: int) -> dict[str, str]:
     return {"TF_FORCE_GPU_ALLOW_GROWTH": "true", **inherited, "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
-def save(name: str, folder: str) -> None:
+def save(name: str, size: str, folder: str) -> None:
     """Saves a model as version 1, and inputs with what it answers to them, one at a time."""
-    import saved_models  # noqa: PLC0415
     import tensorflow as tf  # noqa: PLC0415
+    from bench import tensorflow_program  # noqa: PLC0415
 
-    inputs = saved_models.save(name, f"{folder}/model/1")
-    with tf.device(saved_models.GPU):
+    workload = WORKLOADS[name]
+    tensorflow_program.save(workload, size, f"{folder}/model/1")
+    inputs = workload.inputs(size, workload.batches[0])
+    with tf.device("/GPU:0"):
         loaded = tf.saved_model.load(f"{folder}/model/1")
         answers = [loaded.signatures["serving_default"](x=x)["y"].numpy() for x in inputs]
     np.savez(f"{folder}/queries.npz", x=np.stack(inputs), y=np.stack(answers))
@@ -177,56 +177,6 @@ class GpuBusy:
 
 
 @contextlib.contextmanager
-def profile(server: int, seconds: int, file: pathlib.Path) -> Iterator[None]:
-    """Samples which frame of a server holds Python's lock, meanwhile.
-
-    Raises:
-        RuntimeError: py-spy is not installed, or may not look into the process.
-    """
-    command = [
-        "py-spy",
-        "record",
-        f"--pid={server}",
-        f"--duration={seconds}",
-        "--gil",
-        "--nonblocking",
-    ]
-    command += [f"--rate={SAMPLES_PER_SECOND}", "--format=raw", f"--output={file}"]
-    try:
-        with subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        ) as process:
-            yield
-            said = process.communicate(timeout=seconds + 60)[1]
-    except FileNotFoundError as error:
-        raise RuntimeError("no py-spy here; run: pip install py-spy") from error
-    if process.returncode:
-        raise RuntimeError(f"py-spy failed: {said.strip()}")
-
-
-def shares(samples: str, seconds: int) -> list[str]:
-    """Says what held Python's lock.
-
-    Args:
-        samples: a stack a line, frames from the outermost on, and how often it was seen.
-        seconds: of sampling.
-
-    Returns:
-        Lines of percent of the time, the greatest first: in all, and by the innermost frame.
-    """
-    seen: collections.Counter[str] = collections.Counter()
-    for line in samples.splitlines():
-        stack, _, count = line.rpartition(" ")
-        function, _, place = stack.rpartition(";")[2].partition(" (")
-        file = pathlib.PurePath(place.rstrip(")").rpartition(":")[0])
-        seen[f"{file.parent.name}/{file.name} {function}"] += int(count)
-    total = seconds * SAMPLES_PER_SECOND
-    lines = [f"{100 * sum(seen.values()) / total:5.1f} %  Python's lock is held"]
-    lines += [f"{100 * n / total:5.1f} %  {what}" for what, n in seen.most_common(25)]
-    return lines
-
-
-@contextlib.contextmanager
 def client_processes(
     options: argparse.Namespace, addresses: Sequence[str], folder: str
 ) -> Iterator[list[subprocess.Popen[str]]]:
@@ -258,17 +208,13 @@ def run_clients(
     options: argparse.Namespace, servers: Sequence[int], addresses: Sequence[str], folder: str
 ) -> str:
     """Loads servers from processes; returns the figures of its row."""
-    with contextlib.ExitStack() as stack:
-        clients = stack.enter_context(client_processes(options, addresses, folder))
+    with client_processes(options, addresses, folder) as clients:
         for client in clients:
             assert client.stdout is not None
             if client.stdout.readline() != "ready\n":
                 raise RuntimeError("a client failed; it says why above")
         cpu, cores, start = sum(map(cpu_seconds, servers)), core_seconds(), time.monotonic()
         gpu = GpuBusy()
-        sampled = pathlib.Path(folder) / "profile"
-        if options.profile:
-            stack.enter_context(profile(servers[0], options.seconds, sampled))
         for client in clients:
             assert client.stdin is not None
             client.stdin.write("\n")
@@ -279,8 +225,6 @@ def run_clients(
         busy = gpu.percent()
     if any(len(words) != 3 for words in done):
         raise RuntimeError("a client failed; it says why above")
-    if options.profile:
-        print("\n".join(shares(sampled.read_text(), options.seconds)), file=sys.stderr)
     files = list(pathlib.Path(folder).glob("times*.npy"))
     times = np.concatenate([np.load(file) for file in files])
     for file in files:
@@ -363,7 +307,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status = 0
     for model in options.models:
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, __file__, "--save", model, folder]
+            command = [sys.executable, __file__, "--save", model, options.size, folder]
             subprocess.run(command, env=variables_of("stock", 1), check=True)
             for setup, servers in itertools.product(options.setups, options.servers):
                 groups = 1 if setup == "stock" else options.groups

@@ -22,16 +22,19 @@ import sys
 
 import model_server_load
 import pytest
-from emulated_process import run_program
+from multistream.testing import kit
 
 SMALL = ["--models", "mlp", "--setups", "captured", "--groups", "2", "--clients", "2"]
 
 
 def test_servers_with_captured_steps_answer_right() -> None:
-    done = run_program(
-        "model_server_load.py",
-        [*SMALL, "--processes", "2", "--servers", "2", "--seconds", "1"],
-        TF_NODE_LEVEL_MULTISTREAM="false",
+    more = ["--size", "small", "--processes", "2", "--servers", "2", "--seconds", "1"]
+    program = pathlib.Path(model_server_load.__file__)
+    done = kit.run_program(
+        [str(program), *SMALL, *more],
+        program.parent,
+        TF_MULTI_STREAM_EMULATED_GPUS="1",
+        TF_MULTI_STREAM_SANITIZER="abort",
     )
     assert done.returncode == 0, done.stderr[-3000:]
     (row,) = csv.DictReader(done.stdout.splitlines())
@@ -41,29 +44,6 @@ def test_servers_with_captured_steps_answer_right() -> None:
     assert float(row["queries_per_second"]) > 10
     assert float(row["cpu_us"]) > 0
     assert 0 < float(row["cores_busy"]) < 1000
-
-
-def test_profile_says_what_holds_pythons_lock() -> None:
-    samples = """run (/a/threading.py:9);call (/srv/grpc/_server.py:12);parse (/srv/np/x.py:3) 30
-run (/a/threading.py:9);call (/srv/grpc/_server.py:14);parse (/srv/np/x.py:4) 50
-run (/a/threading.py:9);wait (/a/threading.py:11) 20
-"""
-    assert model_server_load.shares(samples, seconds=1) == [
-        " 50.0 %  Python's lock is held",
-        " 40.0 %  np/x.py parse",
-        " 10.0 %  a/threading.py wait",
-    ]
-
-
-def test_a_missing_profiler_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with (
-        pytest.raises(RuntimeError, match="pip install py-spy"),
-        model_server_load.profile(1, 1, tmp_path / "samples"),
-    ):
-        pass
 
 
 def test_wrong_answers_are_an_error(

@@ -37,14 +37,3 @@ def wholes(low: int, high: int) -> Callable[[str], list[int]]:
     """Makes a parser of an option that takes such numbers, with commas between them."""
     parse = whole(low, high)
     return lambda text: [parse(word) for word in text.split(",")]
-
-
-def tolerance(text: str) -> float:
-    """Parses an option that takes a number of 0 or more."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 0 or more")
-    return value

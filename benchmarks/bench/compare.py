@@ -18,13 +18,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from rounds import HIGHER, LOWER, NOISE, verdict
-
 from .results import Results, Row
 from .sweep import Configuration
 from .tables import markdown
 
-FASTER, SLOWER = "faster", "slower"
+FASTER, SLOWER, NOISE = "faster", "slower", "within noise"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,5 +123,7 @@ def _change(old: Row, new: Row) -> Change:
     was, now = old.values("queries_per_second"), new.values("queries_per_second")
     ratio = new.median("queries_per_second") / old.median("queries_per_second")
     noise = (min(now) / max(was), max(now) / min(was))
-    words = {HIGHER: FASTER, LOWER: SLOWER, NOISE: NOISE}
-    return Change(new.configuration, ratio, noise, words[verdict(was, now)])
+    verdict = NOISE
+    if min(len(was), len(now)) > 1:  # one round shows no noise
+        verdict = FASTER if noise[0] > 1 else SLOWER if noise[1] < 1 else NOISE
+    return Change(new.configuration, ratio, noise, verdict)

@@ -29,13 +29,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from worker_process import WorkerError, WorkerProcess
 
 from . import gpu
 from .peers import PEERS
 from .program import Spec
 from .results import Round
 from .sweep import Configuration, Team
+from .worker_process import WorkerError, WorkerProcess
 from .workloads import WORKLOADS
 
 EMULATION = "TF_MULTI_STREAM_EMULATED_GPUS"

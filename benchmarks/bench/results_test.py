@@ -22,9 +22,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from rounds import NOISE
 
-from .compare import FASTER, SLOWER, compare
+from .compare import FASTER, NOISE, SLOWER, compare
 from .made_up import all_kinds, configuration, results, row
 from .results import ResultsError, best, load, merge
 from .tables import best_rows, setting, wrong_table

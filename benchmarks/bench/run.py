@@ -21,12 +21,11 @@ import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from worker_process import WorkerError
-
 from .fleet import Fleet
 from .peers import REFERENCE, Peer
 from .results import Results, Row
 from .sweep import Configuration, Sweep, Team, configurations, order_of_round
+from .worker_process import WorkerError
 from .workloads import Workload
 
 

@@ -22,13 +22,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from worker_process import WorkerError
 
 from . import run
 from .made_up import results, row
 from .peers import PEERS
 from .results import Results, Round
 from .sweep import Configuration, Sweep, Team
+from .worker_process import WorkerError
 from .workloads import WORKLOADS
 
 SWEEP = Sweep(clients=(1, 4), groups=(1, 2), copies=(2,))

@@ -16,7 +16,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 from collections.abc import Callable, Sequence
@@ -27,10 +26,8 @@ import numpy as np
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import tensorflow as tf
-from branchy_models import MODELS
-from process_groups import on_group
 
-from . import models
+from .convolutions import MODELS, on_group
 from .numpy_ops import EPSILON
 from .program import Program, Spec
 from .workloads import Workload
@@ -120,8 +117,7 @@ class _Copy:
         marks = bool(spec.options.get("marks"))
         with tf.device(device):
             if workload.convolutions:
-                sizes = dict(workload.sizes[spec.size], seed=models.SEED)
-                self._keep = MODELS[workload.convolutions](argparse.Namespace(**sizes), marks)
+                self._keep = MODELS[workload.convolutions](workload.sizes[spec.size], marks)
                 self._model, variables = self._keep, self._keep.trainable_variables
             else:
                 ops = TensorFlowOps(marks, workload.training)
@@ -134,9 +130,10 @@ class _Copy:
         self.variables = variables
         self._first = [v.numpy() for v in variables] if workload.training else []
         compiled = bool(spec.options.get("compiled"))
-        self._function = tf.function(self._run, jit_compile=compiled or None, autograph=False)
+        self._function = tf.function(self.compute, jit_compile=compiled or None, autograph=False)
 
-    def _run(self, x: Any) -> Any:
+    def compute(self, x: Any) -> Any:
+        """A query: what the model makes of `x`, or the loss of a step of gradient descent."""
         with tf.device(self.device):
             if not self._trained:
                 return tf.identity(self._model(x))
@@ -223,6 +220,26 @@ class TensorFlowProgram(Program):
     def version(self) -> str:
         """See Program."""
         return f"TensorFlow {tf.__version__}"
+
+
+def save(workload: Workload, size: str, folder: str) -> None:
+    """Saves the model of a workload that is served.
+
+    Args:
+        workload: which.
+        size: of `workloads.SIZES`.
+        folder: gets a SavedModel, whose signature has an argument `x` and a result `y`.
+    """
+    copy = _Copy(workload, Spec("tensorflow_program", workload.name, size, 1, {}), "/GPU:0")
+    x = workload.inputs(size, 1)[0]
+
+    @tf.function(input_signature=[tf.TensorSpec([None, *x.shape[1:]], x.dtype, "x")])
+    def serve(x: Any) -> Any:
+        return {"y": copy.compute(x)}
+
+    module = tf.Module()
+    module.variables_of_model, module.serve = copy.variables, serve
+    tf.saved_model.save(module, folder, signatures=serve)
 
 
 def make(workload: Workload, spec: Spec) -> Program:

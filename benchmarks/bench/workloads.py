@@ -42,12 +42,12 @@ class Workload:
         title: what it is, in a few words.
         sizes: of `small` and `full`, the arguments of `draw`.
         batches: rows of a query; the first one is used where one is enough.
-        draw: makes the weights; None for a model of branchy_models.py, named by `convolutions`.
+        draw: makes the weights; None for a model of convolutions.py, named by `convolutions`.
         model: what it computes, see models.py.
         settings: which of the sizes `model` takes as well.
         shape: names of sizes that follow the batch in the shape of an input.
         below: name of the size that ids are below; empty if the inputs are float32.
-        convolutions: name in `branchy_models.MODELS`, which are TensorFlow's alone.
+        convolutions: name in `convolutions.MODELS`, which are TensorFlow's alone.
         training: whether a query is a step of gradient descent, and its result the loss.
         same_bits: whether TensorFlow's own kernels give the same bits in each process: cuDNN's
             algorithms are chosen by time.

@@ -25,7 +25,7 @@ from draw import KINDS
 from models import GPU, Place, Results, Work
 from tally import Tally
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "soundness"))
 from updated_variables import Variables, make_inputs
 from updating_threads import Callables, Together
 

@@ -24,10 +24,10 @@ import threading
 from models import Place, Results, Work
 from tally import Tally
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "soundness"))
 from foreign_cuda import GLOBAL_CAPTURES, ForeignCuda
 
-# What ends a process of stock TensorFlow, too: benchmarks/foreign_calls.py has them. cuDNN captures
+# What ends a process of stock TensorFlow, too: soundness/foreign_calls.py has them. cuDNN captures
 # streams of its own, and the driver crashes where a wait for all of the GPU meets one.
 LEFT_OUT = (GLOBAL_CAPTURES, "device synchronize")
 

@@ -20,7 +20,7 @@ turns, a slice each, so that their throughputs compare. Each result is compared,
 what the function gives without capture; memory is looked at each second.
 
     TF_GPU_STREAM_GROUP_COUNT=8 TF_MULTI_STREAM_CAPTURE=auto \
-        python benchmarks/shape_storm.py --minutes 10
+        python benchmarks/soundness/shape_storm.py --minutes 10
 
 Prints a line of JSON. Needs a GPU, or TF_MULTI_STREAM_EMULATED_GPUS=1, of which times mean nothing.
 
@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import pathlib
 import random
 import statistics
 import sys
@@ -43,9 +44,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import verdict
+from memory_over_time import Memory
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from client_threads import run_checked
 from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
-from memory_over_time import Memory
 from option_types import whole
 
 GPU = "/GPU:0"

@@ -20,7 +20,7 @@ is called until it is captured, calls go to it, and the old one is dropped. Each
 bit by bit, that of a version which was current during the call.
 
     TF_GPU_STREAM_GROUP_COUNT=8 TF_MULTI_STREAM_CAPTURE=auto \
-        python benchmarks/model_reloads.py --reloads 50
+        python benchmarks/soundness/model_reloads.py --reloads 50
 
 Prints a line of JSON. Needs a GPU, or TF_MULTI_STREAM_EMULATED_GPUS=1, of which times mean nothing.
 
@@ -35,6 +35,7 @@ import argparse
 import gc
 import json
 import os
+import pathlib
 import sys
 import tempfile
 import threading
@@ -45,9 +46,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import verdict
+from memory_over_time import Memory
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from client_threads import Load, run_clients
 from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
-from memory_over_time import Memory
 from option_types import whole
 
 GPU = "/GPU:0"

@@ -24,7 +24,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parent
+BENCHMARKS = pathlib.Path(__file__).resolve().parent.parent
 # Beyond the time that a command is meant to take: imports, compilation, a busy machine.
 PATIENCE_SECONDS = 240
 

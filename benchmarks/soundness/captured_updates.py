@@ -21,8 +21,8 @@ functions are made and dropped, and recordings are evicted. All counts have to b
 that is read whole and in order. A part of each round has one order of steps, done by threads in
 turn: results and variables have the bits of one thread's without capture.
 
-    python benchmarks/captured_updates.py                       # an emulated GPU: a few seconds
-    python benchmarks/captured_updates.py --gpu --steps 10000000 --seed 1
+    python benchmarks/soundness/captured_updates.py             # an emulated GPU: a few seconds
+    python benchmarks/soundness/captured_updates.py --gpu --steps 10000000 --seed 1
 
 Variables of TensorFlow's that are not set are drawn from the seed. Prints a line of JSON at the
 end; runs with other seeds add up.
@@ -37,6 +37,7 @@ import faulthandler
 import gc
 import json
 import os
+import pathlib
 import random
 import statistics
 import sys
@@ -47,6 +48,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import verdict
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from option_types import whole
 
 HANG_SECONDS = 180

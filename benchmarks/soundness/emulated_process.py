@@ -22,25 +22,11 @@ import subprocess
 from multistream.testing import kit
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-GROUPS = 4
-NODE_LEVEL = {
-    "TF_MULTI_STREAM_EMULATED_GPUS": "1",
-    "TF_GPU_STREAM_GROUP_COUNT": str(GROUPS),
-    "TF_NODE_LEVEL_MULTISTREAM": "true",
-    "TF_MULTI_STREAM_SANITIZER": "abort",
-}
 CAPTURED = {
     "TF_MULTI_STREAM_EMULATED_GPUS": "1",
     "TF_GPU_STREAM_GROUP_COUNT": "2",
     "TF_MULTI_STREAM_CAPTURE": "auto",
 }
-
-
-def run_program(
-    name: str, arguments: list[str], **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Runs a program at node level, with no other variables of TensorFlow's than these."""
-    return run_python([str(FOLDER / name), *arguments], {**NODE_LEVEL, **environment})
 
 
 def run_captured(code: str, **environment: str) -> subprocess.CompletedProcess[str]:

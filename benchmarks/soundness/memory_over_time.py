@@ -23,7 +23,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "soak"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "soak"))
 from watcher import Sample, take_sample
 
 # From the middle third of the samples to the last one, growth that is not flat.

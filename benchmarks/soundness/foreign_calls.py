@@ -19,7 +19,8 @@ steps are recorded all the time. Beside them a thread makes CUDA calls of one ki
 (foreign_cuda.py), then of the next. Each result is compared, bit by bit, with what the model gives
 without capture, and each call has to succeed.
 
-    TF_GPU_STREAM_GROUP_COUNT=8 TF_MULTI_STREAM_CAPTURE=auto python benchmarks/foreign_calls.py
+    TF_GPU_STREAM_GROUP_COUNT=8 TF_MULTI_STREAM_CAPTURE=auto \
+        python benchmarks/soundness/foreign_calls.py
 
 Prints a line of JSON for each kind. Needs a GPU; with TF_MULTI_STREAM_EMULATED_GPUS=1 there are no
 such calls, and times mean nothing. With --pass-gate, and TF_MULTI_STREAM_TEST_FAULTS=true, calls
@@ -34,6 +35,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import pathlib
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -42,11 +44,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import verdict
+from foreign_cuda import GLOBAL_CAPTURES, ForeignCuda
+from tensorflow.python.multistream import loader
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from client_threads import run_checked
 from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
-from foreign_cuda import GLOBAL_CAPTURES, ForeignCuda
 from option_types import whole
-from tensorflow.python.multistream import loader
 
 GPU = "/GPU:0"
 WIDTH, LAYERS = 64, 20
