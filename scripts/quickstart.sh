@@ -36,20 +36,17 @@ wheel=(dist/tensorflow-*-"${tag}"-*.whl)
 stage "install in .venv" "The message above is pip's."
 make_venv "${tag}"
 install_wheel "${wheel[0]}"
-pip_install "$(grep '^scikit-learn==' build/requirements-apart.txt)"
 
 # Without a GPU the examples run on one that the runtime emulates on the CPU.
+effort=(--rounds 1 --warm 3)
 if ! has_gpu; then
+  effort=(--quick)
   echo "no GPU here: the examples run on an emulated one, whose results count and whose times do not"
   export TF_MULTI_STREAM_EMULATED_GPUS=1
 fi
 # Errors and warnings; the examples by themselves show errors.
 export TF_CPP_MIN_LOG_LEVEL="${TF_CPP_MIN_LOG_LEVEL:-1}"
 export TF_GPU_STREAM_GROUP_COUNT=4
-
-stage "a real model: trains a classifier of digits, serves it on 4 stream groups" \
-  "The error above says why. ${all}"
-readable "${VENV}/bin/python" benchmarks/serve_digits.py --threads 8
 
 stage "programs to start from: a SavedModel served from threads, branches trained on groups" \
   "The error above says why. ${all}"
@@ -71,10 +68,10 @@ LD_LIBRARY_PATH="${libraries[0]}" readable \
   --verify "${model}/model_test.pbtxt" 1 input0 1 output \
   16 100 4 "${model}/config_proto"
 
-stage "training: trains branches on one stream and on 4 stream groups, compares the weights" \
+stage "measures: a recommender served, branches trained, on one stream and on 4 stream groups" \
   "The error above says why. ${all}"
-TF_NODE_LEVEL_MULTISTREAM=true \
-  readable "${VENV}/bin/python" benchmarks/multistream_training.py --steps 60
+readable "${VENV}/bin/python" benchmarks/bench/main.py --only recommender,branches \
+  --peers stock,groups,captured --clients 8 --groups 4 "${effort[@]}"
 
 stage "everything ran" ""
 echo "Your own programs: source .venv/bin/activate; export TF_GPU_STREAM_GROUP_COUNT=4"

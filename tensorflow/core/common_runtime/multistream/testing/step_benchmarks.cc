@@ -14,9 +14,10 @@ limitations under the License.
 ==============================================================================*/
 
 // What does a step on a stream group cost, beside one on TensorFlow's CPU? On
-// an emulated GPU, whose kernels are the CPU's. benchmarks/micro_benchmarks.py
-// runs it in the environments that the benchmarks need, and says what the names
-// mean.
+// an emulated GPU, whose kernels are the CPU's. Step is a step at graph level,
+// replayed with TF_MULTI_STREAM_CAPTURE=auto, or with
+// TF_NODE_LEVEL_MULTISTREAM=true a step at node level, as the other benchmarks
+// are. docs/measurements.md has the commands.
 
 #include <benchmark/benchmark.h>
 
