@@ -133,6 +133,7 @@ def test_too_short_a_time_to_measure_anything_is_an_error(
         (["--peers", "stock,torch"], "there is no 'torch'"),
         (["--groups", "0"], "'0' is not a whole number from 1 to 64"),
         (["--seconds", "-1"], "'-1' is not a number above 0"),
+        (["--set", "TF_GPU_STREAM_MERGE"], "'TF_GPU_STREAM_MERGE' is not NAME=VALUE"),
         (["--python", "tourch=python"], "'tourch=python' is not PACKAGE=PYTHON"),
     ],
 )

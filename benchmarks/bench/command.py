@@ -101,6 +101,14 @@ def interpreter(text: str) -> tuple[str, str]:
     return package, python
 
 
+def variable(text: str) -> tuple[str, str]:
+    """Parses NAME=VALUE."""
+    name, found, value = text.partition("=")
+    if not name or not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Reads the command line; exits with status 2 if it is not understood."""
     parser = argparse.ArgumentParser(
@@ -124,6 +132,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--size", choices=("small", "full"), help="of the models [full]")
     add("--python", type=interpreter, action="append", default=[], metavar="PACKAGE=PYTHON",
         help="the interpreter that has a package, such as torch=~/torch/bin/python")  # fmt: skip
+    add("--set", type=variable, action="append", default=[], metavar="NAME=VALUE", dest="variables",
+        help="a variable of peers with stream groups, as TF_GPU_STREAM_MERGE=true")  # fmt: skip
     add("--json", type=pathlib.Path, metavar="FILE", help="write all that was measured")
     add("--load", type=pathlib.Path, nargs="+", metavar="FILE",
         help="measure nothing: read such files, of runs that belong together")  # fmt: skip
@@ -213,6 +223,7 @@ def measure(options: argparse.Namespace, arguments: Sequence[str]) -> Results:
             options.sweep,
             options.effort,
             dict(options.python),
+            dict(options.variables),
             pathlib.Path(folder),
             lambda line: print(line, flush=True),
             save,

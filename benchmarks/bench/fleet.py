@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from . import gpu
-from .peers import PEERS
+from .peers import GROUPS, PEERS
 from .program import Spec
 from .results import Round
 from .sweep import Configuration, Team
@@ -53,6 +53,7 @@ class Workers:
         size: of the models.
         python: the interpreter.
         environment: to start from.
+        variables: as of Fleet.
         folder: for their files.
     """
 
@@ -62,6 +63,7 @@ class Workers:
         size: str,
         python: str,
         environment: Mapping[str, str],
+        variables: Mapping[str, str],
         folder: pathlib.Path,
     ) -> None:
         peer = PEERS[team.peer]
@@ -70,7 +72,7 @@ class Workers:
         self._folder = folder
         self._name = f"{team.workload}-{team.peer}-{team.parallel}"
         spec = Spec(peer.program[0], team.workload, size, team.parallel, dict(peer.options))
-        own = {**environment, **peer.environment(team.parallel)}
+        own = environment_of(team, environment, variables)
         command = [python, "-m", "bench.worker", json.dumps(dataclasses.asdict(spec))]
         self._processes = [
             WorkerProcess(command, own, folder / f"{self._name}-{i}.log")
@@ -206,18 +208,43 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return clean
 
 
+def environment_of(
+    team: Team, environment: Mapping[str, str], variables: Mapping[str, str]
+) -> dict[str, str]:
+    """The environment of a team's processes.
+
+    Args:
+        team: whose.
+        environment: to start from.
+        variables: as of Fleet.
+
+    Returns:
+        The variables.
+    """
+    own = PEERS[team.peer].environment(team.parallel)
+    return {**environment, **own, **(variables if GROUPS in own else {})}
+
+
 class Fleet:
     """All workers of a workload.
 
     Args:
         size: of the models.
         pythons: the interpreter of each program's package, by name; of others, this one.
+        variables: what else peers with stream groups have in their environment.
         folder: for files.
     """
 
-    def __init__(self, size: str, pythons: Mapping[str, str], folder: pathlib.Path) -> None:
+    def __init__(
+        self,
+        size: str,
+        pythons: Mapping[str, str],
+        variables: Mapping[str, str],
+        folder: pathlib.Path,
+    ) -> None:
         self._size = size
         self._pythons = pythons
+        self._variables = variables
         self._folder = folder
         self._workers: dict[Team, Workers] = {}
         self._stack = contextlib.ExitStack()
@@ -259,7 +286,7 @@ class Fleet:
             self._mps = self._mps or self._stack.enter_context(_mps(self._folder / "mps"))
             environment.update(self._mps)
         python = self._pythons.get(peer.program[1], sys.executable)
-        workers = Workers(team, self._size, python, environment, self._folder)
+        workers = Workers(team, self._size, python, environment, self._variables, self._folder)
         self._workers[team] = workers
         self._stack.callback(workers.stop)
 

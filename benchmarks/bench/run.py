@@ -85,6 +85,7 @@ class Run:
         sweep: what is swept.
         effort: how much is measured.
         pythons: as of Fleet.
+        variables: as of Fleet.
         folder: for files of the workers.
         say: prints a line.
         save: writes the results so far.
@@ -97,6 +98,7 @@ class Run:
         sweep: Sweep,
         effort: Effort,
         pythons: Mapping[str, str],
+        variables: Mapping[str, str],
         folder: pathlib.Path,
         say: Callable[[str], None],
         save: Callable[[], None],
@@ -106,6 +108,7 @@ class Run:
         self._sweep = sweep
         self._effort = effort
         self._pythons = pythons
+        self._variables = variables
         self._folder = folder
         self._say = say
         self._save = save
@@ -118,7 +121,8 @@ class Run:
         progress = Progress(total, self._say)
         for i, workload in enumerate(workloads):
             share = (end - time.monotonic()) / (len(workloads) - i)
-            with Fleet(self._results.size, self._pythons, self._folder) as fleet:
+            fleet_of = (self._results.size, self._pythons, self._variables, self._folder)
+            with Fleet(*fleet_of) as fleet:
                 rows = {one: Row(one) for one in lists[workload.name]}
                 self._results.rows += rows.values()
                 self._workload(workload, fleet, rows, time.monotonic() + share, progress)

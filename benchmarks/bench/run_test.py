@@ -102,7 +102,7 @@ def measured(
     found.left_out.clear()
     chosen = [PEERS[name] for name in peers.split(",")]
     folder = pathlib.Path("nowhere")
-    one = run.Run(found, chosen, SWEEP, all_effort, {}, folder, said.append, lambda: None)
+    one = run.Run(found, chosen, SWEEP, all_effort, {}, {}, folder, said.append, lambda: None)
     one.all([WORKLOADS["mlp"]])
     return found, said
 

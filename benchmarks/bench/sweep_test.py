@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from .fleet import FRAMEWORK_VARIABLES, clean_environment
+from .fleet import FRAMEWORK_VARIABLES, clean_environment, environment_of
 from .peers import PEERS
 from .pictures import _STYLES
-from .sweep import Sweep, configurations, order_of_round
+from .sweep import Sweep, Team, configurations, order_of_round
 from .workloads import INPUTS, SIZES, TOLERANCE, WORKLOADS
 
 SWEEP = Sweep(clients=(1, 4, 8), groups=(1, 2, 8), copies=(4,))
@@ -121,6 +121,13 @@ def test_workers_have_no_variables_of_frameworks_but_emulated_gpus() -> None:
         "TF_MULTI_STREAM_EMULATED_GPUS", "TF_FORCE_GPU_ALLOW_GROWTH", "TF_CPP_MIN_LOG_LEVEL"
     }  # fmt: skip
     assert "TF_MULTI_STREAM_EMULATED_GPUS" not in clean_environment({"PATH": "p"})
+
+
+def test_variables_are_of_peers_with_stream_groups() -> None:
+    more = {"TF_MULTI_STREAM_PYTHON_TURNS": "0"}
+    groups = environment_of(Team("mlp", "groups", 4), {"PATH": "p"}, more)
+    assert groups == {"PATH": "p", "TF_GPU_STREAM_GROUP_COUNT": "4", **more}
+    assert environment_of(Team("mlp", "stock", 1), {"PATH": "p"}, more) == {"PATH": "p"}
 
 
 def test_a_peer_says_which_configuration_it_is() -> None:
