@@ -168,15 +168,17 @@ const std::vector<Variable>& Variables() {
        Numbers(&Options::priorities, -kMaxPriority, kMaxPriority,
                "stream group"),
        "0",
-       "CUDA's priority of a group's streams: the lower, the sooner they are "
-       "served. An error names what the GPU has (an H200: -5 to 0)"},
+       "CUDA's priority of a group's streams: the lower, the sooner they "
+       "are served. An error names what the GPU has (an H200: -5 to 0). "
+       "[Tenants in a hurry](serving.md#keep-tenants-apart)"},
       {kMergeVariable, Switch(&Options::merge_streams), "false",
        "a group copies to the host and between GPUs on its compute stream, "
-       "without a wait between streams"},
+       "without a wait between streams. What a step receives from the host "
+       "goes that way in any case"},
       {kContextCountVariable,
        Numbers(&Options::context_counts, 1, kMaxGroupCount, "visible GPU"), "1",
-       "CUDA contexts of each GPU, for processes under NVIDIA's MPS; group i "
-       "has context i mod n",
+       "CUDA contexts of each GPU, for processes under NVIDIA's MPS; group "
+       "i has context i mod n: [contexts and MPS](contexts-and-mps.md)",
        [](const Options& options) {
          const auto& counts = options.context_counts;
          return !options.HasSeveralGroups() &&
@@ -187,12 +189,12 @@ const std::vector<Variable>& Variables() {
        }},
       {kEmulatedGpusVariable,
        Number(&Options::emulated_gpus, 0, kMaxEmulatedGpus), "0",
-       "emulated GPUs of 4 GiB, for machines without one: ops run on the CPU, "
-       "groups and allocators are those of a GPU"},
+       "emulated GPUs of 4 GiB, for machines without one: ops run on the "
+       "CPU, groups and allocators are those of a GPU"},
 
       {kNodeLevelVariable, Switch(&Options::node_level), "false",
-       "true: each node of a step has a group of its own; false: a whole step "
-       "runs on one group"},
+       "true: each node of a step has a group of its own; false: a whole "
+       "step runs on one group: [training](training.md)"},
       {kReduceStreamWaitVariable, Switch(&Options::reduce_stream_wait), "true",
        "leave out waits that other waits imply"},
       {kForwardPropagationVariable, Switch(&Options::forward_propagation),
@@ -201,10 +203,13 @@ const std::vector<Variable>& Variables() {
       {kStreamFileVariable,
        AnyText("path", [](const std::string& value,
                           Options* options) { options->stream_file = value; }),
-       "", "a file that says which nodes have which group", NeedsNodeLevel},
+       "",
+       "[a file](training.md#a-file-instead-of-code) that says which nodes "
+       "have which group",
+       NeedsNodeLevel},
       {kPolicyVariable, OneOf(kPolicies, &Options::policy), "none",
-       "splits the steps of programs that mark nothing; implies "
-       "TF_NODE_LEVEL_MULTISTREAM=true",
+       "splits the steps of programs that mark nothing: "
+       "[policies](policies.md). Implies `TF_NODE_LEVEL_MULTISTREAM=true`",
        [](const Options& options) {
          return options.policy == Policy::kNone ? ""
                 : !options.HasSeveralGroups()   ? WithoutSeveralGroups()
@@ -218,10 +223,11 @@ const std::vector<Variable>& Variables() {
 
       {kCaptureVariable, OneOf(kCaptureModes, &Options::capture),
        "marked, once the program asks",
-       "auto: steps that launch the same kernels each time are recorded, and "
-       "launched as one CUDA graph from then on; require: a graph that cannot "
-       "be captured is an error that names the op; marked: only functions and "
-       "sessions that ask for capture; off: not even these",
+       "auto: steps that launch the same kernels each time are recorded, "
+       "and launched as one CUDA graph from then on; require: a graph that "
+       "cannot be captured is an error that names the op; marked: only "
+       "functions and sessions that ask for capture; off: not even these: "
+       "[captured steps](captured-steps.md)",
        [](const Options& options) {
          return options.capture > CaptureMode::kOff && !options.captures()
                     ? absl::StrCat("with ", kNodeLevelVariable,
@@ -232,21 +238,22 @@ const std::vector<Variable>& Variables() {
        Numbers(&Options::capture_batches, 1, kMaxRows,
                "batch that is recorded"),
        "none",
-       "recordings are made for batches of so many rows; smaller batches are "
-       "padded to the next where rows are independent",
+       "recordings are made for batches of so many rows; smaller batches "
+       "are padded to the next where rows are independent: "
+       "[batches](captured-steps.md#batches-of-any-size)",
        NeedsCapture},
       {kCaptureBranchesVariable,
        Number(&Options::capture_branches, 1, kMaxBranches), "4",
-       "so many ops of a recorded step may run side by side, while few steps "
-       "run",
+       "so many ops of a recorded step may run side by side, while few "
+       "steps run: [branches](captured-steps-why.md#branches-of-one-step)",
        NeedsCapture},
       {kCaptureMegabytesVariable,
        Number(&Options::capture_mb, 1, kMaxMegabytes), "1024",
        "the most memory that the recordings of one graph take, in MiB",
        NeedsCapture},
       {kCaptureVerifyVariable, Number(&Options::capture_verify, 0), "0",
-       "every so many replays of a graph the step also runs as always, and a "
-       "different bit is an error; 0: never",
+       "every so many replays of a graph the step also runs as always, and "
+       "a different bit is an error; 0: never",
        NeedsCapture},
       {kTfXlaFlagsVariable,
        AnyText("stock TensorFlow's",
@@ -255,8 +262,9 @@ const std::vector<Variable>& Variables() {
                      absl::StrContains(value, "device_api");
                }),
        "",
-       "--tf_xla_enable_lazy_compilation=false lets XLA's clusters be "
-       "captured; with device_api flags none is"},
+       "`--tf_xla_enable_lazy_compilation=false` lets XLA's clusters be "
+       "captured; with `device_api` flags none is: [with "
+       "XLA](captured-steps.md#with-xla)"},
       {kXlaFlagsVariable,
        AnyText("XLA's",
                [](const std::string& value, Options* options) {
@@ -268,19 +276,20 @@ const std::vector<Variable>& Variables() {
                  }
                }),
        "",
-       "--xla_gpu_enable_command_buffer= has XLA launch no CUDA graphs of its "
-       "own, which no recording can have"},
+       "`--xla_gpu_enable_command_buffer=` has XLA launch no CUDA graphs of "
+       "its own, which no recording can have"},
 
       {kSharePoolVariable, Switch(&Options::share_pool), "false",
-       "one pool of memory, with one limit, for all groups of a GPU",
+       "one pool of memory, with one limit, for all groups of a GPU: "
+       "[memory](memory.md)",
        IfOn(&Options::share_pool, NeedsOwnPools)},
       {kStreamAwareVariable, Switch(&Options::stream_aware), "false",
        "the same pool, which takes free memory of other groups rather than "
        "become larger than 1.1 times what was in use at once",
        IfOn(&Options::stream_aware, NeedsOwnPools)},
       {kExtendLimitVariable, Number(&Options::extend_limit_mb, 1), "none",
-       "the most that such a pool takes from the GPU at a time, in MiB, unless "
-       "one tensor needs more",
+       "the most that such a pool takes from the GPU at a time, in MiB, "
+       "unless one tensor needs more",
        [](const Options& options) {
          return options.share_pool || options.stream_aware
                     ? ""
@@ -293,17 +302,18 @@ const std::vector<Variable>& Variables() {
                  options->cuda_malloc_async = value == "cuda_malloc_async";
                }),
        "",
-       "stock TensorFlow's: the CUDA driver's pool serves all groups, and the "
-       "two pools above have no effect"},
+       "stock TensorFlow's: the CUDA driver's pool serves all groups, and "
+       "the two pools above have no effect"},
       {kHostAllocatorVariable, Switch(&Options::host_allocators), "false",
-       "pinned host memory for a group's copies to the GPU from an allocator "
-       "of its own"},
+       "pinned host memory for a group's copies to the GPU from an "
+       "allocator of its own, of up to `TF_GPU_HOST_MEM_LIMIT_IN_MB` each"},
       {kSegmentOwnConstVariable, Switch(&Options::segment_own_const), "false",
-       "constants of equal value exist once on a GPU"},
+       "constants of equal value exist once on a GPU, also across sessions "
+       "and across the feeds and fetches of one session"},
 
       {kThreadModeVariable, OneOf(kThreadModes, &Options::thread_mode), "",
        "which threads launch ops. Unset: one a core for all steps; "
-       "gpu_private: TF_GPU_THREAD_COUNT threads for each group; "
+       "gpu_private: `TF_GPU_THREAD_COUNT` threads for each group; "
        "gpu_shared: as many for all groups; global: the session's",
        nullptr, /*is_stock=*/true},
       {kThreadCountVariable, Number(&Options::thread_count, 1, kMaxThreadCount),
@@ -318,15 +328,18 @@ const std::vector<Variable>& Variables() {
        /*is_stock=*/true},
       {kPythonTurnsVariable, Number(&Options::python_turns, 0, kMaxPythonTurns),
        "1; 0 with fewer than 4 cores",
-       "threads that come back from tf.cuda.serving_callable's calls go on in "
-       "turn, and so many of them look for theirs; 0: the GIL decides"},
+       "threads that come back from `tf.cuda.serving_callable`'s calls take "
+       "the GIL in turn, and so many of them look for their turn; 0: the "
+       "GIL decides: [serving](serving.md#call-it-without-pythons-lock)"},
       {kSpinLocksVariable, Switch(&Options::spin_locks), "true",
-       "with several groups, threads that wait for a lock of the CUDA driver "
-       "spin for a while before they sleep"},
+       "with several groups, threads that wait for a lock of the CUDA "
+       "driver spin for a while before they sleep: [driver "
+       "locks](driver-locks.md)"},
 
       {kSanitizerVariable, OneOf(kSanitizerModes, &Options::sanitizer), "off",
        "follows all that is enqueued on the streams, and reports uses of "
-       "memory that nothing orders; slow, for tests"},
+       "memory that nothing orders; slow, for tests: "
+       "[sanitizers](sanitizers.md)"},
       {kTestFaultsVariable, Switch(&Options::test_faults), "false",
        "for the runtime's own tests: they may break the order of streams"},
   };
