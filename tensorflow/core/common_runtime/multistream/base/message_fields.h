@@ -56,7 +56,7 @@ void SetMultiStream(int streams, MultiStreamPartitionPolicy policy,
                     ConfigProto* config);
 
 // Makes steps of sessions of `config` be captured where they can be
-// (docs/captured-steps.md), whatever the environment says but
+// (docs/captured-steps-reference.md), whatever the environment says but
 // TF_MULTI_STREAM_CAPTURE=off.
 void SetCudaGraph(bool enable, ConfigProto* config);
 

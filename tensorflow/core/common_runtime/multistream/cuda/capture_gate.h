@@ -17,8 +17,9 @@ limitations under the License.
 // stream, a call of any other thread that waits for all of the GPU
 // (cuCtxSynchronize, and so cudaDeviceSynchronize) fails, and ends the capture.
 // It is the only call of CUDA's that does so in the relaxed mode of capture
-// (docs/captured-steps.md has what was tried). So captures and such waits go
-// through a gate: any number of one side may be inside, never both sides.
+// (docs/captured-steps-reference.md has what was tried). So captures and such
+// waits go through a gate: any number of one side may be inside, never both
+// sides.
 //
 // Who waits for whom, and for how long at most:
 //

@@ -15,8 +15,8 @@ limitations under the License.
 
 // What do kernels ask the process for each time they are launched? A recording
 // has the answers of when it was made, so they are part of its key. All else
-// that kernels ask for (docs/captured-steps.md has a table) is settled when the
-// process first asks for it, or when a kernel is made.
+// that kernels ask for (docs/captured-steps-reference.md has a table) is
+// settled when the process first asks for it, or when a kernel is made.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_KERNEL_SETTINGS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_KERNEL_SETTINGS_H_
