@@ -33,7 +33,7 @@ namespace multistream {
 namespace {
 
 struct EmulatedEvent : public StreamEvent {
-  MemoryInUse::Known known = {};
+  VectorClock known;
   int64_t enqueued = 0;
 };
 

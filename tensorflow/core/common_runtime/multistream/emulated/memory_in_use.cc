@@ -15,8 +15,6 @@ limitations under the License.
 
 #include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 
-#include <algorithm>
-
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {
@@ -31,7 +29,7 @@ int64_t MemoryInUse::Add(const StreamGroup* group, const void* address) {
   absl::MutexLock lock(&mu_);
   const int64_t number = ++last_;
   pending_[address][number] = group->index();
-  known_[group][group->index()] = number;
+  known_[group].Raise(group->index(), number);
   return number;
 }
 
@@ -45,13 +43,13 @@ void MemoryInUse::Remove(const void* address, int64_t number) {
 void MemoryInUse::CheckFree(const StreamGroup* owner, const void* begin,
                             size_t bytes) {
   absl::MutexLock lock(&mu_);
-  const Known& known = known_[owner];
+  const VectorClock& known = known_[owner];
   for (auto it = pending_.lower_bound(begin);
        it != pending_.end() &&
        it->first < static_cast<const char*>(begin) + bytes;
        ++it) {
     for (const auto& [number, group] : it->second) {
-      if (number <= known[group]) continue;
+      if (known.Covers(group, number)) continue;
       ++violations_;
       LOG(ERROR) << "Memory at " << begin << " (" << bytes
                  << " bytes) was freed while another stream group may still "
@@ -61,17 +59,14 @@ void MemoryInUse::CheckFree(const StreamGroup* owner, const void* begin,
   }
 }
 
-MemoryInUse::Known MemoryInUse::Tail(const StreamGroup* group) {
+VectorClock MemoryInUse::Tail(const StreamGroup* group) {
   absl::MutexLock lock(&mu_);
   return known_[group];
 }
 
-void MemoryInUse::Wait(const StreamGroup* group, const Known& other) {
+void MemoryInUse::Wait(const StreamGroup* group, const VectorClock& other) {
   absl::MutexLock lock(&mu_);
-  Known& known = known_[group];
-  for (int i = 0; i < kMaxGroupCount; ++i) {
-    known[i] = std::max(known[i], other[i]);
-  }
+  known_[group].Join(other);
 }
 
 int64_t MemoryInUse::violations() {

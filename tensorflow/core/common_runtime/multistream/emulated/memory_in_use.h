@@ -21,14 +21,13 @@ limitations under the License.
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_MEMORY_IN_USE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_MEMORY_IN_USE_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "tensorflow/core/common_runtime/multistream/base/options.h"
+#include "tensorflow/core/common_runtime/multistream/base/vector_clock.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
 namespace tensorflow {
@@ -38,10 +37,6 @@ namespace multistream {
 // complete them, and which of them the streams wait for. Thread-safe.
 class MemoryInUse {
  public:
-  // What is enqueued on a stream of each group's uses of foreign memory, by
-  // itself or through waits: the last one's number.
-  using Known = std::array<int64_t, kMaxGroupCount>;
-
   static MemoryInUse* Get();
 
   // `group` has enqueued an op that uses `address`. Returns the use's number.
@@ -54,9 +49,9 @@ class MemoryInUse {
   void CheckFree(const StreamGroup* owner, const void* begin, size_t bytes);
 
   // What an event has that is recorded now on `group`'s stream.
-  Known Tail(const StreamGroup* group);
+  VectorClock Tail(const StreamGroup* group);
   // `group`'s stream waits for an event that has `other`.
-  void Wait(const StreamGroup* group, const Known& other);
+  void Wait(const StreamGroup* group, const VectorClock& other);
 
   // How often memory was freed while an emulated stream of another group had
   // yet to complete an op that uses it. Anything but 0 is a bug in the runtime.
@@ -69,7 +64,9 @@ class MemoryInUse {
   int64_t last_ ABSL_GUARDED_BY(mu_) = 0;
   // By address and number: the group.
   std::map<const void*, std::map<int64_t, int>> pending_ ABSL_GUARDED_BY(mu_);
-  std::map<const StreamGroup*, Known> known_ ABSL_GUARDED_BY(mu_);
+  // Numbers of uses of foreign memory that are enqueued on a group's stream, by
+  // itself or through waits.
+  std::map<const StreamGroup*, VectorClock> known_ ABSL_GUARDED_BY(mu_);
   int64_t violations_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

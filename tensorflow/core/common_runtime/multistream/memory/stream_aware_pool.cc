@@ -63,7 +63,7 @@ StreamAwarePool::StreamAwarePool(std::unique_ptr<SubAllocator> memory,
       options_(options),
       chunks_(static_cast<int>(groups_.size())),
       next_extension_(kPage),
-      waited_(groups_.size(), std::vector<int64_t>(groups_.size(), 0)) {
+      waited_(groups_.size()) {
   for (size_t i = 0; i < groups_.size(); ++i) {
     holdings_.push_back(std::make_unique<Holdings>());
   }
@@ -232,7 +232,7 @@ void StreamAwarePool::AddPoolBytes(int64_t bytes) {
 
 bool StreamAwarePool::MustWait(int group, const Chunk& chunk) const {
   return chunk.group != group && chunk.group != fresh() &&
-         chunk.freed > waited_[group][chunk.group] &&
+         !waited_[group].Covers(chunk.group, chunk.freed) &&
          IsKept(Rule::kWhoTakesAnothersMemoryWaits);
 }
 
@@ -284,7 +284,7 @@ void StreamAwarePool::Take(Chunk* chunk, int group, size_t size) {
     if (!IsKept(Rule::kFreesAreReadBeforeTheWait)) {
       frees = holdings_[part->group]->frees;
     }
-    waited_[group][part->group] = frees;
+    waited_[group].Raise(part->group, frees);
   };
   take(chunk, 0);
   while (chunk->size < size) {

@@ -42,6 +42,7 @@ limitations under the License.
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/base/vector_clock.h"
 #include "tensorflow/core/common_runtime/multistream/memory/pool_chunks.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
@@ -157,8 +158,8 @@ class StreamAwarePool {
   PoolChunks chunks_ ABSL_GUARDED_BY(mu_);
   int64_t next_extension_ ABSL_GUARDED_BY(mu_);
   // waited_[i][j]: group i's stream waits for what j had freed when its `frees`
-  // had this value.
-  std::vector<std::vector<int64_t>> waited_ ABSL_GUARDED_BY(mu_);
+  // had this value. Only for what it has waited for itself.
+  std::vector<VectorClock> waited_ ABSL_GUARDED_BY(mu_);
 
   std::vector<std::unique_ptr<Holdings>> holdings_;
   // Of all groups.

@@ -28,12 +28,6 @@ namespace {
 // The history is swept when it has doubled, and not while it is small.
 constexpr size_t kSmallHistory = 1024;
 
-void Join(const Clock& from, Clock* to) {
-  for (size_t i = 0; i < from.size(); ++i) {
-    (*to)[i] = std::max((*to)[i], from[i]);
-  }
-}
-
 // The two functions below work on maps of parts of memory by first address,
 // whose values know where the part ends.
 
@@ -95,9 +89,8 @@ std::string Side(const Use& use) {
 
 Sanitizer::Sanitizer(int group_count, OnReport on_report)
     : on_report_(std::move(on_report)),
-      known_(group_count, Clock(group_count, 0)),
+      known_(group_count),
       last_op_(group_count),
-      completed_(group_count, 0),
       sweep_at_(kSmallHistory) {}
 
 void Sanitizer::Launch(int group, const std::string& op,
@@ -105,7 +98,8 @@ void Sanitizer::Launch(int group, const std::string& op,
   std::vector<Report> found;
   {
     absl::MutexLock lock(&mu_);
-    const int64_t position = ++known_[group][group];
+    const int64_t position = known_[group][group] + 1;
+    known_[group].Raise(group, position);
     last_op_[group] = op;
     Touches reads, writes;
     for (const Access& access : accesses) {
@@ -136,7 +130,7 @@ void Sanitizer::Record(EventId event, int group) {
 void Sanitizer::Wait(int group, EventId event) {
   absl::MutexLock lock(&mu_);
   auto found = events_.find(event);
-  if (found != events_.end()) Join(found->second, &known_[group]);
+  if (found != events_.end()) known_[group].Join(found->second);
 }
 
 void Sanitizer::ForgetEvent(EventId event) {
@@ -146,7 +140,7 @@ void Sanitizer::ForgetEvent(EventId event) {
 
 void Sanitizer::WaitForTail(int group, int other) {
   absl::MutexLock lock(&mu_);
-  Join(known_[other], &known_[group]);
+  known_[group].Join(known_[other]);
 }
 
 Position Sanitizer::Tail(int group) {
@@ -158,12 +152,12 @@ Position Sanitizer::Tail(int group) {
 
 void Sanitizer::Completed(const Position& position) {
   absl::MutexLock lock(&mu_);
-  Join(position.clock_, &completed_);
+  completed_.Join(position.clock_);
 }
 
 void Sanitizer::HostSynchronized(const Position& position) {
   absl::MutexLock lock(&mu_);
-  for (Clock& known : known_) Join(position.clock_, &known);
+  for (VectorClock& known : known_) known.Join(position.clock_);
 }
 
 void Sanitizer::Allocate(int owner, const void* address, size_t bytes,
@@ -383,13 +377,11 @@ void Sanitizer::Find(ReportKind kind, const Touch& current,
 
 void Sanitizer::Sweep() {
   if (ranges_.size() + blocks_.size() < sweep_at_) return;
-  const Clock& completed = completed_;
-  Clock all = known_[0];
-  for (const Clock& known : known_) {
-    for (size_t i = 0; i < all.size(); ++i) all[i] = std::min(all[i], known[i]);
-  }
+  const VectorClock& completed = completed_;
+  VectorClock all = known_[0];
+  for (const VectorClock& known : known_) all.Meet(known);
   auto settled = [&all](const TouchPtr& touch) {
-    return touch->position <= all[touch->use.group];
+    return all.Covers(touch->use.group, touch->position);
   };
   auto drop = [](auto done, Touches* touches) {
     touches->erase(std::remove_if(touches->begin(), touches->end(), done),
@@ -407,7 +399,7 @@ void Sanitizer::Sweep() {
         [&](const TouchPtr& touch) {
           mu_.AssertHeld();
           return settled(touch) ||
-                 touch->position <= completed[touch->use.group];
+                 completed.Covers(touch->use.group, touch->position);
         },
         &block.before);
   }

@@ -48,13 +48,11 @@ limitations under the License.
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/base/vector_clock.h"
 #include "tensorflow/core/common_runtime/multistream/sanitizer/race_report.h"
 
 namespace tensorflow {
 namespace multistream {
-
-// Of each stream, how many launches lie before some point.
-using Clock = std::vector<int64_t>;
 
 // Names a CUDA event or what takes its place, such as by its address.
 using EventId = uint64_t;
@@ -71,7 +69,7 @@ struct Access {
 class Position {
  private:
   friend class Sanitizer;
-  Clock clock_;
+  VectorClock clock_;
 };
 
 // Follows the streams of one GPU. Thread-safe: calls count in the order in
@@ -198,10 +196,10 @@ class Sanitizer {
 
   absl::Mutex mu_;
   // What each stream has waited for, and of itself what it has launched.
-  std::vector<Clock> known_ ABSL_GUARDED_BY(mu_);
+  std::vector<VectorClock> known_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> last_op_ ABSL_GUARDED_BY(mu_);
-  Clock completed_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_map<EventId, Clock> events_ ABSL_GUARDED_BY(mu_);
+  VectorClock completed_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<EventId, VectorClock> events_ ABSL_GUARDED_BY(mu_);
   // Both by first address. Neither overlap among themselves.
   std::map<uintptr_t, Range> ranges_ ABSL_GUARDED_BY(mu_);
   std::map<uintptr_t, Block> blocks_ ABSL_GUARDED_BY(mu_);

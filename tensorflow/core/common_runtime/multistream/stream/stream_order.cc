@@ -17,19 +17,15 @@ limitations under the License.
 
 #include <utility>
 
-#include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
 
 namespace tensorflow {
 namespace multistream {
 
 StreamOrder::StreamOrder(GpuGroups* gpu, bool reduce)
-    : gpu_(gpu),
-      size_(gpu->size()),
-      reduce_(reduce),
-      positions_(size_),
-      known_(size_ * size_),
-      spare_(size_) {}
+    : gpu_(gpu), reduce_(reduce), positions_(gpu->size()), spare_(gpu->size()) {
+  for (int i = 0; i < gpu->size(); ++i) known_.emplace_back(gpu->size());
+}
 
 bool StreamOrder::MayLeaveOut(int group, int other, int64_t position) {
   if (group == other) return true;
@@ -38,20 +34,10 @@ bool StreamOrder::MayLeaveOut(int group, int other, int64_t position) {
   return true;
 }
 
-std::vector<int64_t> StreamOrder::KnownTo(int group) const {
-  std::vector<int64_t> known(size_);
-  for (int i = 0; i < size_; ++i) {
-    known[i] = known_[group * size_ + i].load(std::memory_order_acquire);
-  }
-  return known;
-}
-
 void StreamOrder::Learn(int group, int other, int64_t position,
-                        const std::vector<int64_t>& known) {
-  for (int i = 0; i < size_; ++i) {
-    RaiseTo(known[i], &known_[group * size_ + i]);
-  }
-  RaiseTo(position, &known_[group * size_ + other]);
+                        const VectorClock& known) {
+  known_[group].Join(known);
+  known_[group].Raise(other, position);
 }
 
 std::unique_ptr<StreamOrder::RecordedEvent> StreamOrder::Record(int group) {
@@ -73,7 +59,7 @@ std::unique_ptr<StreamOrder::RecordedEvent> StreamOrder::Record(int group) {
   const bool in_order = IsKept(Rule::kPositionIsReadBeforeTheEvent);
   if (!in_order) gpu_->group(group)->RecordEvent(recorded->event.get());
   recorded->position = positions_[group].load(std::memory_order_acquire);
-  recorded->known = KnownTo(group);
+  recorded->known = known_[group].Read();
   if (in_order) gpu_->group(group)->RecordEvent(recorded->event.get());
   recorded_.fetch_add(1, std::memory_order_relaxed);
   return recorded;

@@ -32,6 +32,7 @@ limitations under the License.
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/base/vector_clock.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
@@ -48,7 +49,7 @@ class StreamOrder {
   struct RecordedEvent {
     int group = 0;
     int64_t position = 0;  // 0: not recorded
-    std::vector<int64_t> known;
+    VectorClock known;
     std::unique_ptr<StreamEvent> event;
   };
 
@@ -71,8 +72,7 @@ class StreamOrder {
   void WaitForAll(int group, int other);
 
   bool Knows(int group, int other, int64_t position) const {
-    return group == other || known_[group * size_ + other].load(
-                                 std::memory_order_acquire) >= position;
+    return group == other || known_[group].Covers(other, position);
   }
 
   // Of all steps since the process began.
@@ -85,15 +85,12 @@ class StreamOrder {
 
  private:
   bool MayLeaveOut(int group, int other, int64_t position);
-  std::vector<int64_t> KnownTo(int group) const;
-  void Learn(int group, int other, int64_t position,
-             const std::vector<int64_t>& known);
+  void Learn(int group, int other, int64_t position, const VectorClock& known);
 
   GpuGroups* const gpu_;
-  const int size_;
   const bool reduce_;
   std::vector<std::atomic<int64_t>> positions_;
-  std::vector<std::atomic<int64_t>> known_;  // [group * size_ + other]
+  std::vector<SharedVectorClock> known_;  // of each group
   std::atomic<int64_t> recorded_{0};
   std::atomic<int64_t> waited_{0};
   std::atomic<int64_t> left_out_{0};

@@ -26,20 +26,22 @@ GroupKnowledge::GroupKnowledge(const NodeLists& inputs,
       group_count_(options.group_count),
       caller_group_(options.caller_group),
       start_(static_cast<int>(inputs.size())),
-      known_after_((inputs.size() + 1) * group_count_),
-      known_to_(group_count_ * group_count_),
+      known_after_(inputs.size() + 1),
+      known_to_(group_count_),
       group_of_(inputs.size() + 1),
       position_(inputs.size() + 1),
       last_of_(group_count_, -1) {
   group_of_[start_] = caller_group_;
   position_[start_] = 1;
-  KnownAfter(start_)[caller_group_] = 1;
-  KnownTo(caller_group_)[caller_group_] = 1;
+  known_after_[start_].Raise(caller_group_, 1);
+  known_to_[caller_group_].Raise(caller_group_, 1);
 }
 
 void GroupKnowledge::AddMissing(int node, int group) {
   const int other = group_of_[node];
-  if (other == group || position_[node] <= KnownTo(group)[other]) return;
+  if (other == group || known_to_[group].Covers(other, position_[node])) {
+    return;
+  }
   for (int& last : missing_) {
     if (group_of_[last] != other) continue;
     if (position_[last] < position_[node]) last = node;
@@ -53,8 +55,8 @@ int GroupKnowledge::CountWaits() {
       std::count_if(missing_.begin(), missing_.end(), [this](int node) {
         return std::none_of(
             missing_.begin(), missing_.end(), [this, node](int other) {
-              return other != node &&
-                     KnownAfter(other)[group_of_[node]] >= position_[node];
+              return other != node && known_after_[other].Covers(
+                                          group_of_[node], position_[node]);
             });
       }));
 }
@@ -68,17 +70,13 @@ int GroupKnowledge::WaitsOf(int node, int group) {
 
 int GroupKnowledge::Run(int node, int group) {
   const int waits = WaitsOf(node, group);
-  int* known = KnownTo(group);
-  for (int other : missing_) {
-    const int* theirs = KnownAfter(other);
-    for (int i = 0; i < group_count_; ++i) {
-      known[i] = std::max(known[i], theirs[i]);
-    }
-  }
+  VectorClock& known = known_to_[group];
+  for (int other : missing_) known.Join(known_after_[other]);
   group_of_[node] = group;
-  position_[node] = ++known[group];
+  position_[node] = static_cast<int>(known[group]) + 1;
+  known.Raise(group, position_[node]);
   last_of_[group] = node;
-  std::copy(known, known + group_count_, KnownAfter(node));
+  known_after_[node] = known;
   return waits;
 }
 

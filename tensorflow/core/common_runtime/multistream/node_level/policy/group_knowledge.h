@@ -32,6 +32,7 @@ limitations under the License.
 
 #include <vector>
 
+#include "tensorflow/core/common_runtime/multistream/base/vector_clock.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 
 namespace tensorflow {
@@ -52,11 +53,6 @@ class GroupKnowledge {
   int WaitsAtEnd();
 
  private:
-  // Of each group, the number of its nodes up to the last one that is known to
-  // have run.
-  int* KnownAfter(int node) { return &known_after_[node * group_count_]; }
-  int* KnownTo(int group) { return &known_to_[group * group_count_]; }
-
   void AddMissing(int node, int group);
   int CountWaits();
 
@@ -65,8 +61,9 @@ class GroupKnowledge {
   const int caller_group_;
   const int
       start_;  // stands for the step's start, as a node of the caller's group
-  std::vector<int> known_after_;  // of a node: what its group knows then
-  std::vector<int> known_to_;
+  std::vector<VectorClock>
+      known_after_;                    // of a node: what its group knows then
+  std::vector<VectorClock> known_to_;  // of a group
   std::vector<int> group_of_;
   std::vector<int> position_;  // of a node in its group, from 1
   std::vector<int> last_of_;   // of a group

@@ -1,0 +1,105 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// What lies before a point in a stream? A vector clock: a position for each
+// stream group, up to which the group's work lies before the point. A wait
+// joins the clock of what is waited for:
+//
+//   group 0   1 ---- 2 ------------- 3        after its wait, group 1 has
+//                     \                       {0: 2, 1: 5}: whatever group 0
+//   group 1   4 ------- wait ------- 5        has done up to 2 lies before
+//
+// The order of streams, what the sanitizer and emulated GPUs check, and what
+// policies estimate are told by these.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_VECTOR_CLOCK_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_VECTOR_CLOCK_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Positions count from 1; a group that was never raised is at 0.
+class VectorClock {
+ public:
+  int64_t operator[](int group) const {
+    return static_cast<size_t>(group) < at_.size() ? at_[group] : 0;
+  }
+  // Whether `position` of `group` lies before.
+  bool Covers(int group, int64_t position) const {
+    return (*this)[group] >= position;
+  }
+  // Makes the group's position at least this one.
+  void Raise(int group, int64_t position) {
+    if (static_cast<size_t>(group) >= at_.size()) at_.resize(group + 1);
+    at_[group] = std::max(at_[group], position);
+  }
+  // All that lies before `other` lies before, too.
+  void Join(const VectorClock& other) {
+    if (at_.size() < other.at_.size()) at_.resize(other.at_.size());
+    for (size_t i = 0; i < other.at_.size(); ++i) {
+      at_[i] = std::max(at_[i], other.at_[i]);
+    }
+  }
+  // Only what lies before both is left.
+  void Meet(const VectorClock& other) {
+    for (size_t i = 0; i < at_.size(); ++i) {
+      at_[i] = std::min(at_[i], other[static_cast<int>(i)]);
+    }
+  }
+
+ private:
+  std::vector<int64_t> at_;
+};
+
+// A vector clock of `groups` groups that threads read while others raise it.
+// A reader sees of each position what it was at some moment of the call.
+class SharedVectorClock {
+ public:
+  explicit SharedVectorClock(int groups) : at_(groups) {}
+
+  bool Covers(int group, int64_t position) const {
+    return at_[group].load(std::memory_order_acquire) >= position;
+  }
+  void Raise(int group, int64_t position) { RaiseTo(position, &at_[group]); }
+  void Join(const VectorClock& other) {
+    for (size_t i = 0; i < at_.size(); ++i) {
+      RaiseTo(other[static_cast<int>(i)], &at_[i]);
+    }
+  }
+  VectorClock Read() const {
+    VectorClock clock;
+    for (size_t i = at_.size(); i > 0; --i) {
+      clock.Raise(static_cast<int>(i - 1),
+                  at_[i - 1].load(std::memory_order_acquire));
+    }
+    return clock;
+  }
+
+ private:
+  std::vector<std::atomic<int64_t>> at_;
+};
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_VECTOR_CLOCK_H_
