@@ -50,10 +50,9 @@ def trace(
             model(batch)
     ```
 
-    This writes `timeline.json`, a trace for `ui.perfetto.dev` or `chrome://tracing`, and beside it
-    `timeline.html`, a page that any browser shows without a network. Both have a row for each
-    stream of each group, with kernels, copies and waits for other groups; one for the steps, and
-    one for memory that is held for another group.
+    This writes `timeline.json`, a trace for `ui.perfetto.dev` or `chrome://tracing`. The trace has
+    a row for each stream of each group, with kernels, copies and waits for other groups; one for
+    the steps, and one for memory that is held for another group.
 
     The steps of all threads are recorded, whoever opened the context. A step that is running when
     it ends is left out, but for the kernels that are done. Without a trace nothing is recorded, at
@@ -149,7 +148,7 @@ def _stop(begin: int) -> Recording:
     size = ctypes.c_int64()
     lines = ctypes.string_at(stop(ctypes.byref(size)), size.value)
     events, dropped = trace_events.parse(lines.decode(errors="replace"))
-    return Recording(begin, time.monotonic_ns(), events, dropped)
+    return Recording(begin, events, dropped)
 
 
 class _Profile:

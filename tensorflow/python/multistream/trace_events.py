@@ -17,8 +17,6 @@
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-# In the order of a legend.
-KINDS = ("step", "kernel", "copy", "wait", "callback", "replay", "hold")
 STEPS = "steps"
 HOLDS = "holds"
 
@@ -28,7 +26,7 @@ class Event:
     """Something that a group's stream did, or that was done for it.
 
     Attributes:
-      kind: one of KINDS.
+      kind: "step", "kernel", "copy", "wait", "callback", "replay" or "hold".
       gpu: number of the GPU.
       group: number of the group on it; -1 if no group's.
       begin: in nanoseconds.
@@ -107,13 +105,11 @@ class Recording:
 
     Attributes:
       begin: when it began, in nanoseconds.
-      end: when it ended.
       events: what was recorded.
       dropped: how many events more there were.
     """
 
     begin: int
-    end: int
     events: Sequence[Event]
     dropped: int
 

@@ -12,30 +12,24 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-"""Writes the files of `tf.cuda.trace`: a Chrome trace, and a page that shows it."""
+"""Writes the file of `tf.cuda.trace`, in the format of Perfetto and chrome://tracing."""
 
 import gzip
 import json
 from pathlib import Path
 from typing import Any
 
-from tensorflow.python.multistream import trace_events, trace_page
-from tensorflow.python.multistream.trace_events import KINDS, Event, Recording
-
-
-def page_of(path: Path) -> Path:
-    """Where the page is, for a trace in `path`."""
-    return path.with_name(path.name.removesuffix(".gz").removesuffix(".json") + ".html")
+from tensorflow.python.multistream import trace_events
+from tensorflow.python.multistream.trace_events import Recording
 
 
 def write(path: Path, recording: Recording) -> None:
-    """Writes the trace to `path`, and the page beside it."""
+    """Writes the trace to `path`, compressed if the name ends in `.gz`."""
     text = json.dumps(chrome_trace(recording), separators=(",", ":"))
     if path.suffix == ".gz":
         path.write_bytes(gzip.compress(text.encode(), compresslevel=6))
     else:
         path.write_text(text, encoding="utf-8")
-    page_of(path).write_text(page(recording, path.name), encoding="utf-8")
 
 
 def chrome_trace(recording: Recording) -> dict[str, Any]:
@@ -68,47 +62,9 @@ def chrome_trace(recording: Recording) -> dict[str, Any]:
     }
 
 
-def page(recording: Recording, title: str) -> str:
-    """The page, with all events in it."""
-    names: dict[str, int] = {}
-    rows = trace_events.rows(recording.events)
-
-    def number(text: str) -> int:
-        return names.setdefault(text, len(names))
-
-    def entry(event: Event) -> list[float]:
-        details = ", ".join(f"{name} {_readable(x)}" for name, x in event.details.items())
-        return [
-            KINDS.index(event.kind),
-            _micros(event.begin - recording.begin),
-            _micros(event.end - event.begin),
-            number(event.title),
-            number(details),
-        ]
-
-    data = {
-        "title": title,
-        "micros": _micros(recording.end - recording.begin),
-        "dropped": recording.dropped,
-        "kinds": KINDS,
-        "rows": [
-            {"gpu": row.gpu, "name": row.name, "events": [entry(e) for e in row.events]}
-            for row in rows
-        ],
-        "names": list(names),
-    }
-    # Inside a script element, only "<" could end it.
-    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    return trace_page.PAGE.replace("@DATA@", text)
-
-
 def _named(what: str, name: str, **where: int) -> dict[str, Any]:
     return {"ph": "M", "name": what, "args": {"name": name}, **where}
 
 
 def _micros(nanoseconds: int) -> float:
     return nanoseconds / 1000
-
-
-def _readable(value: str | int) -> str:
-    return f"{value:,}" if isinstance(value, int) else value

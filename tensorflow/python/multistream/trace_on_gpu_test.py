@@ -159,7 +159,7 @@ def test_tensorboard_gets_the_groups_names(profiler: FakeProfiler, tmp_path: Pat
 def test_without_logdir_nothing_else_is_left(profiler: FakeProfiler, tmp_path: Path) -> None:
     with tf.cuda.trace(tmp_path / "a.json"):
         folder = profiler.folder
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.html", "a.json"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.json"]
     assert not folder.exists()
 
 

@@ -30,7 +30,7 @@ READ = (
 ON_GPU = {kit.ON_GPU}  # where kernels have CUDA's names, and run after they were launched
 """
     + """
-import gzip, itertools, json, pathlib, re, tempfile
+import gzip, itertools, json, pathlib, tempfile
 folder = pathlib.Path(tempfile.mkdtemp())
 
 def chrome(path):
@@ -60,14 +60,6 @@ def ops(kernels):
     "Types of the ops that launched them; on a GPU an op may launch several."
     types = [e["args"].get("op", "").rpartition(":")[2] for e in kernels]
     return [op for op, _ in itertools.groupby(types)] if ON_GPU else types
-
-def page(path):
-    text = path.read_text()
-    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text,
-                                re.S)[1])
-    check("://" not in re.sub(r'<script type="application/json".*?</script>', "", text, flags=re.S),
-          "the page needs no network")
-    return data
 """
 )
 
@@ -128,7 +120,7 @@ def test_waits_and_holds_are_between_groups() -> None:
         + """
 x = tf.ones([8, 64])
 before = model(x).numpy()
-path = folder / "a.json"
+path = folder / "a.json.gz"
 with tf.cuda.trace(path):
     check((model(x).numpy() == before).all(), "results are unchanged")
 spans = chrome(path)
@@ -190,28 +182,6 @@ check(len(of("step", spans)) == 3, "they are steps")
     )
 
 
-def test_the_page_has_all_events() -> None:
-    run(
-        BRANCHES
-        + """
-x = tf.ones([8, 64])
-path = folder / "a.json.gz"
-with tf.cuda.trace(path):
-    for _ in range(3):
-        model(x)
-spans = chrome(path)
-data = page(folder / "a.html")
-shown = collections.Counter(
-    (data["kinds"][e[0]], row["name"], data["names"][e[3]])
-    for row in data["rows"] for e in row["events"])
-check(len(spans) > 50, "there are some")
-check(shown == collections.Counter((e["cat"], e["row"], e["name"]) for e in spans), "all events")
-check(data["micros"] >= max(e["end"] for e in spans), "until the trace's end")
-""",
-        TF_NODE_LEVEL_MULTISTREAM="true",
-    )
-
-
 def test_a_trace_of_many_threads_changes_no_result() -> None:
     run("""
 with tf.device(GPU):
@@ -270,7 +240,7 @@ check(len(of("step", chrome(folder / "b.json"))) == 1, "nothing of between")
 
 
 def test_its_memory_is_bounded() -> None:
-    """What is beyond the limit is counted in both files."""
+    """What is beyond the limit is counted."""
     run("""
 @tf.function(autograph=False)
 def model(x):
@@ -284,7 +254,7 @@ of_runtime = [e for e in chrome(folder / "a.json")
               if not ON_GPU or e["cat"] not in ("kernel", "copy")]
 check(len(of_runtime) == 5, "five events")
 dropped = json.loads((folder / "a.json").read_text())["otherData"]["dropped_events"]
-check(dropped > 10 and page(folder / "a.html")["dropped"] == dropped, "the others count")
+check(dropped > 10, "the others count")
 """)
 
 
