@@ -34,9 +34,9 @@ SOURCES = {
     "examples/reserve_test.py": 'PROGRAM = "reserve.py"\n',
     "examples/docs_test.py": "",
     "tensorflow/python/multistream/conftest.py": "",
-    "tensorflow/python/multistream/tune.py": "",
-    "tensorflow/python/multistream/tune_test.py": (
-        "from tensorflow.python.multistream import tune\n"
+    "tensorflow/python/multistream/pinned.py": "",
+    "tensorflow/python/multistream/pinned_test.py": (
+        "from tensorflow.python.multistream import pinned\n"
     ),
     "tensorflow/python/multistream/stack.py": "def _push(): pass\n",
     "tensorflow/python/multistream/plan_file.py": (
@@ -60,8 +60,8 @@ def test_users_of_a_module_run_directly_or_through_others() -> None:
 
 
 def test_module_of_the_wheel_is_known_by_its_full_name() -> None:
-    assert broken_by("tensorflow/python/multistream/tune.py") == [
-        "tensorflow/python/multistream/tune_test.py"
+    assert broken_by("tensorflow/python/multistream/pinned.py") == [
+        "tensorflow/python/multistream/pinned_test.py"
     ]
 
 
@@ -78,7 +78,7 @@ def test_what_names_a_program_runs_and_not_what_names_a_longer_one() -> None:
 def test_conftest_is_used_by_all_tests_beside_it() -> None:
     assert broken_by("tensorflow/python/multistream/conftest.py") == [
         "tensorflow/python/multistream/policy_test.py",
-        "tensorflow/python/multistream/tune_test.py",
+        "tensorflow/python/multistream/pinned_test.py",
     ]
 
 
@@ -117,10 +117,10 @@ def test_what_no_cxx_test_uses_asks_for_none(path: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "tests", "needed"),
     [
-        ("tensorflow/python/multistream/tune.py", "examples/serve_test.py", True),
+        ("tensorflow/python/multistream/pinned.py", "examples/serve_test.py", True),
         ("patches/2.21.0/series", "examples/docs_test.py", True),
-        ("tensorflow/python/multistream/tune_test.py", "examples/serve_test.py", False),
-        ("tensorflow/python/multistream/tune.py", "build/wheel_test.py", False),
+        ("tensorflow/python/multistream/pinned_test.py", "examples/serve_test.py", False),
+        ("tensorflow/python/multistream/pinned.py", "build/wheel_test.py", False),
         ("examples/serve.py", "examples/serve_test.py", False),
     ],
 )

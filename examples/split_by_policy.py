@@ -19,8 +19,7 @@
 
 The first calls are measured: on one stream, then with the plans that the policy makes. If
 none is faster, the function stays on one stream; with always=True nothing is measured.
-tf.cuda.tune(model, inputs) tells which policy and how many groups suit a function best. The
-results must be the same bits as without a policy.
+The results must be the same bits as without a policy.
 """
 
 import os

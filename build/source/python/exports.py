@@ -41,7 +41,6 @@ from tensorflow.python.multistream.streams import (
 )
 from tensorflow.python.multistream.synchronize import synchronize
 from tensorflow.python.multistream.trace import trace
-from tensorflow.python.multistream.tune import TunedPolicy, Tuning, tune
 from tensorflow.python.util.tf_export import tf_export
 
 tf_export("cuda.Advice")(Advice)
@@ -65,7 +64,4 @@ tf_export("cuda.stream_stats")(stream_stats)
 tf_export("cuda.StreamSetter")(StreamSetter)
 tf_export("cuda.synchronize")(synchronize)
 tf_export("cuda.trace")(trace)
-tf_export("cuda.tune")(tune)
-tf_export("cuda.TunedPolicy")(TunedPolicy)
-tf_export("cuda.Tuning")(Tuning)
 tf_export("stream")(stream)

@@ -40,9 +40,9 @@ def save_plan(path: str | PathLike[str]) -> Iterator[None]:
     ```
 
     `TF_STREAM_FROM_FILE=model.streams` with `TF_NODE_LEVEL_MULTISTREAM=true` and as many stream
-    groups then gives each node the same group from its first step on, whatever found the groups:
-    scopes, a policy, `tf.cuda.tune`. Steps of all threads count. Where a policy measures, let it
-    come to an end first.
+    groups then gives each node the same group from its first step on, whether a scope or a policy
+    chose the groups. Steps of all threads count. Where a policy measures plans, call the function
+    until the policy has chosen one before saving.
 
     Args:
       path: of the file, which is written when the steps have run without an error, and replaced

@@ -316,39 +316,3 @@ def test_save_plan_needs_groups() -> None:
     """The error says what to set."""
     with pytest.raises(RuntimeError, match="TF_GPU_STREAM_GROUP_COUNT"), tf.cuda.save_plan("a"):
         pass
-
-
-def tuned() -> None:
-    """All are timed, and variables are left as they were."""
-    model = Model()
-    before = [w.numpy() for weights in model.layers for w in weights]
-    found = tf.cuda.tune(model.step, policies=["full_graph", "cost"], groups=[2, 4], steps=5)
-    assert [(r.policy, r.groups) for r in found.rows] == [
-        ("none", 1),
-        ("full_graph", 2),
-        ("full_graph", 4),
-        ("cost", 2),
-        ("cost", 4),
-    ]
-    assert [r.groups_used for r in found.rows[:3]] == [1, 2, 4]
-    assert found.rows[2].waits > 0 == found.rows[0].waits
-    assert all(r.step_ms > 0 for r in found.rows)
-    assert found.rows[0].ratio == 1.0
-    assert found.best in found.rows
-    assert "use this" in str(found) and "full_graph" in str(found)
-    assert kit.same(before, [w.numpy() for weights in model.layers for w in weights])
-
-
-def test_tune_tries_policies_and_groups() -> None:
-    """With a progress bar."""
-    kit.run_job(tuned)
-
-
-def test_tune_says_what_it_takes() -> None:
-    """Without groups, or with wrong arguments."""
-    with pytest.raises(RuntimeError, match="TF_NODE_LEVEL_MULTISTREAM=true"):
-        tf.cuda.tune(lambda: tf.constant(1))
-    with pytest.raises(TypeError, match="fn=3"):
-        tf.cuda.tune(3)
-    with pytest.raises(ValueError, match="steps=0"):
-        tf.cuda.tune(lambda: tf.constant(1), steps=0)

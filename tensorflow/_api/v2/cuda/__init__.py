@@ -35,6 +35,3 @@ from tensorflow.python.multistream.streams import get_stream
 from tensorflow.python.multistream.streams import stream_scope
 from tensorflow.python.multistream.synchronize import synchronize
 from tensorflow.python.multistream.trace import trace
-from tensorflow.python.multistream.tune import TunedPolicy
-from tensorflow.python.multistream.tune import Tuning
-from tensorflow.python.multistream.tune import tune
