@@ -17,8 +17,7 @@
 `tensorflow/_api` lists the same names for the wheel build, which generates nothing.
 """
 
-from tensorflow.python.multistream.advice import advise
-from tensorflow.python.multistream.advice_report import Advice, AdviceGain, AdviceRow
+from tensorflow.python.multistream.advise.advise import Advice, AdviceRow, advise
 from tensorflow.python.multistream.auto_stream import auto_stream
 from tensorflow.python.multistream.capture_report import capture_report
 from tensorflow.python.multistream.captured import captured
@@ -44,7 +43,6 @@ from tensorflow.python.multistream.trace import trace
 from tensorflow.python.util.tf_export import tf_export
 
 tf_export("cuda.Advice")(Advice)
-tf_export("cuda.AdviceGain")(AdviceGain)
 tf_export("cuda.AdviceRow")(AdviceRow)
 tf_export("cuda.advise")(advise)
 tf_export("cuda.auto_stream")(auto_stream)

@@ -14,10 +14,9 @@
 # ==============================================================================
 """Public API for tf._api.v2.cuda namespace: GPU streams and their groups."""
 
-from tensorflow.python.multistream.advice import advise
-from tensorflow.python.multistream.advice_report import Advice
-from tensorflow.python.multistream.advice_report import AdviceGain
-from tensorflow.python.multistream.advice_report import AdviceRow
+from tensorflow.python.multistream.advise.advise import advise
+from tensorflow.python.multistream.advise.advise import Advice
+from tensorflow.python.multistream.advise.advise import AdviceRow
 from tensorflow.python.multistream.auto_stream import auto_stream
 from tensorflow.python.multistream.capture_report import capture_report
 from tensorflow.python.multistream.captured import captured

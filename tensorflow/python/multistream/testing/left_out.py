@@ -27,6 +27,7 @@ _KERAS_COUNTS = "steps of its Keras's predict count in a variable"
 LEFT_OUT: dict[str, dict[str, str]] = {
     "2.13": {
         "advise_test.py::test_a_saved_model_is_measured_from_the_command_line": _NO_SERVING,
+        "advise_test.py::test_what_is_in_the_way_of_captured_steps_is_named": _NO_SERVING,
         "capture_batches_test.py::test_clients_with_batches_of_their_own": _NO_SERVING,
         "capture_beside_test.py::test_models_that_come_and_go_under_load_are_never_mixed_up": (
             _NO_SERVING
