@@ -40,7 +40,7 @@ def assemble(folder: pathlib.Path, **changes: dict[str, bytes]) -> pathlib.Path:
         stock=fakes.make_wheel(folder),
         runtime=library,
         changed=changes.get("changed", {"tensorflow/__init__.py": b"import loader\n"}),
-        added=changes.get("added", {"tensorflow/python/multistream/cuda.py": b"x = 1\n"}),
+        added=changes.get("added", {"tensorflow/python/multistream/groups/stats.py": b"x = 1\n"}),
         license_text=b"Apache License\n",
         out=folder,
     )
@@ -91,7 +91,7 @@ def test_has_everything_of_the_stock_wheel(tmp_path: pathlib.Path) -> None:
         expected = {name.replace(fakes.DIST_INFO, DIST_INFO) for name in stock.namelist()}
     with zipfile.ZipFile(wheel) as archive:
         assert set(archive.namelist()) - expected == {
-            "tensorflow/python/multistream/cuda.py",
+            "tensorflow/python/multistream/groups/stats.py",
             "tensorflow/libtensorflow_multistream.so",
             f"{DIST_INFO}/licenses/LICENSE",
             f"{DIST_INFO}/MODIFICATIONS",

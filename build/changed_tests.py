@@ -92,9 +92,9 @@ def python_tests(changed: Sequence[str], sources: Mapping[str, str]) -> list[str
         for module in imports(path, text) & modules.keys():
             users[modules[module]].add(path)
         # conftest.py is used without being named.
-        own_conftest = f"{pathlib.PurePath(path).parent}/conftest.py"
-        if own_conftest in users and path.endswith("_test.py"):
-            users[own_conftest].add(path)
+        if path.endswith("_test.py"):
+            for folder in pathlib.PurePath(path).parents:
+                users.get(f"{folder}/conftest.py", set()).add(path)
     reached = _reached([path for path in changed if path in sources], users)
     tests = {path for path in reached if path.endswith("_test.py")}
     for path in changed:

@@ -34,15 +34,15 @@ SOURCES = {
     "examples/reserve_test.py": 'PROGRAM = "reserve.py"\n',
     "examples/docs_test.py": "",
     "tensorflow/python/multistream/conftest.py": "",
-    "tensorflow/python/multistream/pinned.py": "",
-    "tensorflow/python/multistream/pinned_test.py": (
-        "from tensorflow.python.multistream import pinned\n"
+    "tensorflow/python/multistream/groups/pinned.py": "",
+    "tensorflow/python/multistream/groups/pinned_test.py": (
+        "from tensorflow.python.multistream.groups import pinned\n"
     ),
     "tensorflow/python/multistream/stack.py": "def _push(): pass\n",
-    "tensorflow/python/multistream/plan_file.py": (
+    "tensorflow/python/multistream/policies/plan_file.py": (
         "from tensorflow.python.multistream import stack\ndef save_plan(): pass\n"
     ),
-    "tensorflow/python/multistream/policy_test.py": 'RUN = "tf.cuda.save_plan(path)"\n',
+    "tensorflow/python/multistream/policies/policy_test.py": 'RUN = "tf.cuda.save_plan(path)"\n',
 }
 
 
@@ -60,14 +60,14 @@ def test_users_of_a_module_run_directly_or_through_others() -> None:
 
 
 def test_module_of_the_wheel_is_known_by_its_full_name() -> None:
-    assert broken_by("tensorflow/python/multistream/pinned.py") == [
-        "tensorflow/python/multistream/pinned_test.py"
+    assert broken_by("tensorflow/python/multistream/groups/pinned.py") == [
+        "tensorflow/python/multistream/groups/pinned_test.py"
     ]
 
 
 def test_test_that_calls_what_a_module_of_the_wheel_defines_runs() -> None:
-    policy_test = ["tensorflow/python/multistream/policy_test.py"]
-    assert broken_by("tensorflow/python/multistream/plan_file.py") == policy_test
+    policy_test = ["tensorflow/python/multistream/policies/policy_test.py"]
+    assert broken_by("tensorflow/python/multistream/policies/plan_file.py") == policy_test
     assert broken_by("tensorflow/python/multistream/stack.py") == policy_test
 
 
@@ -75,10 +75,10 @@ def test_what_names_a_program_runs_and_not_what_names_a_longer_one() -> None:
     assert broken_by("examples/serve.py") == ["examples/serve_test.py"]
 
 
-def test_conftest_is_used_by_all_tests_beside_it() -> None:
+def test_conftest_is_used_by_all_tests_in_its_folder_and_below() -> None:
     assert broken_by("tensorflow/python/multistream/conftest.py") == [
-        "tensorflow/python/multistream/policy_test.py",
-        "tensorflow/python/multistream/pinned_test.py",
+        "tensorflow/python/multistream/groups/pinned_test.py",
+        "tensorflow/python/multistream/policies/policy_test.py",
     ]
 
 
@@ -117,10 +117,10 @@ def test_what_no_cxx_test_uses_asks_for_none(path: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "tests", "needed"),
     [
-        ("tensorflow/python/multistream/pinned.py", "examples/serve_test.py", True),
+        ("tensorflow/python/multistream/groups/pinned.py", "examples/serve_test.py", True),
         ("patches/2.21.0/series", "examples/docs_test.py", True),
-        ("tensorflow/python/multistream/pinned_test.py", "examples/serve_test.py", False),
-        ("tensorflow/python/multistream/pinned.py", "build/wheel_test.py", False),
+        ("tensorflow/python/multistream/groups/pinned_test.py", "examples/serve_test.py", False),
+        ("tensorflow/python/multistream/groups/pinned.py", "build/wheel_test.py", False),
         ("examples/serve.py", "examples/serve_test.py", False),
     ],
 )

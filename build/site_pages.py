@@ -42,12 +42,12 @@ _API = pathlib.PurePath("docs/api.md")
 _MODULE = _PACKAGE.as_posix().replace("/", ".")
 # What tf.cuda does not export: a function of `tf` itself, and types of results.
 _OTHER_NAMES = {
-    "tf.stream": f"{_MODULE}.streams.stream",
-    "StreamGroupStats": f"{_MODULE}.cuda.StreamGroupStats",
-    "CaptureReport": f"{_MODULE}.capture_report.CaptureReport",
-    "CaptureCount": f"{_MODULE}.capture_report.CaptureCount",
-    "StreamGroups": f"{_MODULE}.stream_table.StreamGroups",
-    "NodeStreamGroup": f"{_MODULE}.stream_table.NodeStreamGroup",
+    "tf.stream": f"{_MODULE}.scopes.streams.stream",
+    "StreamGroupStats": f"{_MODULE}.groups.stats.StreamGroupStats",
+    "CaptureReport": f"{_MODULE}.capture.capture_report.CaptureReport",
+    "CaptureCount": f"{_MODULE}.capture.capture_report.CaptureCount",
+    "StreamGroups": f"{_MODULE}.scopes.stream_table.StreamGroups",
+    "NodeStreamGroup": f"{_MODULE}.scopes.stream_table.NodeStreamGroup",
 }
 _LANGUAGES = {".bzl": "python", ".csv": "text", ".h": "cpp", ".py": "python"}
 _PICTURES = {".png", ".svg"}
@@ -164,8 +164,8 @@ def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
         page = pages / lead_from.relative_to(root) / _page_of(path)
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text)
-    for file in sorted((root / _PACKAGE).glob("*.py")):
-        _copy(file, out / "python" / _PACKAGE / file.name)
+    for file in sorted((root / _PACKAGE).rglob("*.py")):
+        _copy(file, out / "python" / file.relative_to(root))
     for folder in _PACKAGE.parents:
         # With it, a package of that name that is installed is not looked at.
         if folder.name:

@@ -90,7 +90,7 @@ def test_page_of_the_api_asks_for_each_exported_name(
     site_pages.prepare(root, tmp_path / "out")
     text = (tmp_path / "out" / "pages" / "docs" / "api.md").read_text()
     assert "::: tensorflow.python.multistream.x.f\n    options:\n      heading: tf.cuda.f\n" in text
-    assert "::: tensorflow.python.multistream.streams.stream\n" in text
+    assert "::: tensorflow.python.multistream.scopes.streams.stream\n" in text
 
 
 def test_docstrings_are_read_from_the_repository(

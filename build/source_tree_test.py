@@ -247,7 +247,9 @@ def added(name: str) -> str:
 
 
 def test_the_protos_fields_are_those_of_the_wheel() -> None:
-    module = ast.parse((ROOT / "tensorflow/python/multistream/message_fields.py").read_text())
+    module = ast.parse(
+        (ROOT / "tensorflow/python/multistream/sessions/message_fields.py").read_text()
+    )
     known = {
         node.targets[0].id: ast.literal_eval(node.value)
         for node in module.body

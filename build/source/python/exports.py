@@ -18,28 +18,28 @@
 """
 
 from tensorflow.python.multistream.advise.advise import Advice, AdviceRow, advise
-from tensorflow.python.multistream.auto_stream import auto_stream
-from tensorflow.python.multistream.capture_report import capture_report
-from tensorflow.python.multistream.captured import captured
-from tensorflow.python.multistream.cuda import (
+from tensorflow.python.multistream.capture.capture_report import capture_report
+from tensorflow.python.multistream.capture.captured import captured
+from tensorflow.python.multistream.groups.pinned import stream_group
+from tensorflow.python.multistream.groups.stats import (
     multi_stream_is_enabled,
     stream_group_count,
     stream_stats,
 )
-from tensorflow.python.multistream.pinned import stream_group
-from tensorflow.python.multistream.plan_file import save_plan
-from tensorflow.python.multistream.serving import serving_callable
-from tensorflow.python.multistream.stream_setter import LeastLoadedStreamSetter
-from tensorflow.python.multistream.stream_table import stream_groups_of
-from tensorflow.python.multistream.streams import (
+from tensorflow.python.multistream.groups.synchronize import synchronize
+from tensorflow.python.multistream.policies.auto_stream import auto_stream
+from tensorflow.python.multistream.policies.plan_file import save_plan
+from tensorflow.python.multistream.scopes.stream_setter import LeastLoadedStreamSetter
+from tensorflow.python.multistream.scopes.stream_table import stream_groups_of
+from tensorflow.python.multistream.scopes.streams import (
     Stream,
     StreamSetter,
     get_stream,
     stream,
     stream_scope,
 )
-from tensorflow.python.multistream.synchronize import synchronize
-from tensorflow.python.multistream.trace import trace
+from tensorflow.python.multistream.serving.serving_callable import serving_callable
+from tensorflow.python.multistream.trace.trace import trace
 from tensorflow.python.util.tf_export import tf_export
 
 tf_export("cuda.Advice")(Advice)

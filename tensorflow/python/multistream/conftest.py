@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
-from tensorflow.python.multistream import cuda
+from tensorflow.python.multistream.groups import stats
 
 from multistream.testing import kit, left_out
 
@@ -28,8 +28,8 @@ from multistream.testing import kit, left_out
 @pytest.fixture
 def four_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python sees four groups; the process has none."""
-    monkeypatch.setattr(cuda, "multi_stream_is_enabled", lambda: True)
-    monkeypatch.setattr(cuda, "stream_group_count", lambda gpu=0: 4)
+    monkeypatch.setattr(stats, "multi_stream_is_enabled", lambda: True)
+    monkeypatch.setattr(stats, "stream_group_count", lambda gpu=0: 4)
 
 
 @pytest.fixture

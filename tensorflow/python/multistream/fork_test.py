@@ -180,7 +180,7 @@ def test_a_child_that_asks_about_groups() -> None:
 def test_a_child_that_builds_a_graph() -> None:
     """Another thread of the parent chose the group of a scope when the child was made."""
     run("""
-        from tensorflow.python.multistream import streams
+        from tensorflow.python.multistream.scopes import streams
 
         def build():
             signal.alarm(LIMIT)

@@ -37,8 +37,11 @@ from typing import Any
 
 import numpy as np
 from tensorflow.python.framework import config, constant_op, ops
-from tensorflow.python.multistream import capture_report, cuda, loader, serving
+from tensorflow.python.multistream import loader
 from tensorflow.python.multistream.advise.model import Query
+from tensorflow.python.multistream.capture import capture_report
+from tensorflow.python.multistream.groups import stats
+from tensorflow.python.multistream.serving import serving_callable
 from tensorflow.python.saved_model import load
 
 # How a model is called: as programs do, and by `tf.cuda.serving_callable`.
@@ -165,7 +168,7 @@ class _Server:
         """Calls the model from threads for a while."""
         if call not in self._calls:
             with self._device():
-                serve = serving.serving_callable(self._signature)
+                serve = serving_callable.serving_callable(self._signature)
                 self._calls[call] = lambda query: serve(**query)
                 for query in self._queries * _FIRST_CALLS:
                     serve(**query)
@@ -226,7 +229,7 @@ class _Server:
 
 
 def _sum(counter: str) -> int:
-    return sum(getattr(group, counter) for group in cuda.stream_stats())
+    return sum(getattr(group, counter) for group in stats.stream_stats())
 
 
 def main(job: str, descriptor: str) -> None:

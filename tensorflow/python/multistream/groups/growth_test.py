@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("fresh_processes")
 
 SESSIONS = int(os.environ.get("TFMS_TEST_SESSIONS", "40"))
 SESSION_STEPS = int(os.environ.get("TFMS_TEST_SESSION_STEPS", "60"))
-SOAK = str(Path(__file__).resolve().parents[3] / "benchmarks" / "soak")  # which watches the same
+SOAK = str(Path(__file__).resolve().parents[4] / "benchmarks" / "soak")  # which watches the same
 
 HELPERS = """
 import ctypes, gc

@@ -30,7 +30,8 @@ from tensorflow.python.autograph.impl import api as autograph
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import eager_function_run
 from tensorflow.python.framework import ops
-from tensorflow.python.multistream import cuda, replica_scopes, scope_stack, synchronize
+from tensorflow.python.multistream.groups import stats, synchronize
+from tensorflow.python.multistream.scopes import replica_scopes, scope_stack
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _T = TypeVar("_T")
@@ -182,7 +183,7 @@ def check_group(group: object, call: str, name: str) -> None:
 def _check(group: object, call: str, name: str) -> None:
     if not isinstance(group, int) or isinstance(group, bool):
         raise TypeError(f"{call}: {name} must be an int, the number of a stream group")
-    count = cuda.stream_group_count()
+    count = stats.stream_group_count()
     # With one group all is on one stream, unless a session's ConfigProto wants more, which then
     # names an op that is in none of them.
     known = count > 1
@@ -480,7 +481,7 @@ def _next_group(graph: Any) -> int:
     with _turns_lock:
         turn = _turns.get(outermost, 0)
         _turns[outermost] = turn + 1
-    return turn % cuda.stream_group_count()
+    return turn % stats.stream_group_count()
 
 
 def outermost_graph(graph: Any) -> Any:

@@ -35,7 +35,8 @@ from tensorflow.python.eager.polymorphic_function import (
     polymorphic_function,
 )
 from tensorflow.python.framework import errors, ops, tensor_spec
-from tensorflow.python.multistream import compat, loader, serving_arrays
+from tensorflow.python.multistream import compat, loader
+from tensorflow.python.multistream.serving import serving_arrays
 from tensorflow.python.ops import array_ops
 
 # Shapes of arguments that a callable remembers; a server has one for each size of a batch.

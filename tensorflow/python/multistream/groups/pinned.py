@@ -20,7 +20,8 @@ from types import TracebackType
 
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
-from tensorflow.python.multistream import loader, streams
+from tensorflow.python.multistream import loader
+from tensorflow.python.multistream.scopes import streams
 
 _ANY = -1
 

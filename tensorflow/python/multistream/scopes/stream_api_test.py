@@ -22,7 +22,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.python.multistream import scope_stack
+from tensorflow.python.multistream.scopes import scope_stack
 
 from multistream.testing.graphs import GROUP, X, group_of, groups_by_type, traced
 from multistream.testing.kit import ok

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
-from tensorflow.python.multistream import scope_stack
+from tensorflow.python.multistream.scopes import scope_stack
 
 from multistream.testing.graphs import X, groups_by_type, traced
 from multistream.testing.kit import ok, on

@@ -24,7 +24,8 @@ from tensorflow.core.framework import node_def_pb2
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import ops
-from tensorflow.python.multistream import compat, loader, scope_stack
+from tensorflow.python.multistream import compat, loader
+from tensorflow.python.multistream.scopes import scope_stack
 from tensorflow.python.platform import tf_logging as logging
 
 

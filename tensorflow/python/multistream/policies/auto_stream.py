@@ -20,7 +20,8 @@ from typing import Any, TypeVar
 
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
-from tensorflow.python.multistream import cuda, scope_stack, streams
+from tensorflow.python.multistream.groups import stats
+from tensorflow.python.multistream.scopes import scope_stack, streams
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -77,7 +78,7 @@ def auto_stream(
     if groups is not None:
         if not isinstance(groups, int) or isinstance(groups, bool):
             raise TypeError(f"tf.cuda.auto_stream: groups={groups!r} is not an int or None")
-        most = cuda.stream_group_count()
+        most = stats.stream_group_count()
         if groups < 1 or groups > most > 1:
             raise ValueError(
                 f"tf.cuda.auto_stream: groups={groups} is not a number from 1 to {most}, as many "

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.python.multistream import serving, serving_arrays
+from tensorflow.python.multistream.serving import serving_arrays, serving_callable
 
 from multistream.testing import kit
 
@@ -327,7 +327,7 @@ def test_results_whose_shape_is_in_the_values() -> None:
 
 def test_many_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is remembered of them is bounded."""
-    monkeypatch.setattr(serving, "_MOST_SHAPES", 10)
+    monkeypatch.setattr(serving_callable, "_MOST_SHAPES", 10)
     serve = tf.cuda.serving_callable(double)
     for rows in [*range(40), *range(40)]:
         x = np.full((rows, 3), rows, np.float32)

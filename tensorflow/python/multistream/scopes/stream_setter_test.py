@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
-from tensorflow.python.multistream import scope_stack
+from tensorflow.python.multistream.scopes import scope_stack
 
 from multistream.testing.graphs import GROUP, NO_GRAD, X, group_of, groups_by_type, traced
 

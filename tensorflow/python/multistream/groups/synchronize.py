@@ -18,7 +18,8 @@ import ctypes
 
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
-from tensorflow.python.multistream import cuda, loader
+from tensorflow.python.multistream import loader
+from tensorflow.python.multistream.groups import stats
 
 _ALL = -1
 
@@ -53,7 +54,7 @@ def wait_for(group: int, call: str) -> None:
     message = ctypes.create_string_buffer(4096)
     if loader.library.TFMS_Synchronize(group, message, len(message)) != 0:
         raise RuntimeError(f"{call}: {message.value.decode(errors='replace')}")
-    if not cuda.multi_stream_is_enabled() and context.executing_eagerly():
+    if not stats.multi_stream_is_enabled() and context.executing_eagerly():
         # tf.test imports it in any case, but after this module.
         from tensorflow.python.framework import test_util  # noqa: PLC0415
 

@@ -27,8 +27,10 @@ from typing import Any
 
 from tensorflow.python.eager import context
 from tensorflow.python.framework import errors
-from tensorflow.python.multistream import cuda, loader, trace_events, trace_files, trace_profile
-from tensorflow.python.multistream.trace_events import Recording
+from tensorflow.python.multistream import loader
+from tensorflow.python.multistream.groups import stats
+from tensorflow.python.multistream.trace import chrome_trace, trace_events, trace_profile
+from tensorflow.python.multistream.trace.trace_events import Recording
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.profiler import profiler_v2
 
@@ -80,7 +82,7 @@ def trace(
     call = f"tf.cuda.trace({str(file)!r})"
     if most_events <= 0:
         raise ValueError(f"{call}: most_events={most_events} is not valid: at least 1")
-    if not cuda.multi_stream_is_enabled():
+    if not stats.multi_stream_is_enabled():
         raise RuntimeError(
             f"{call}: this process has no stream groups. Set TF_GPU_STREAM_GROUP_COUNT to a number "
             "from 2 to 64 (and TF_MULTI_STREAM_EMULATED_GPUS=1 on a machine without a GPU) before "
@@ -113,7 +115,7 @@ def trace(
                         recording.dropped,
                         most_events,
                     )
-                trace_files.write(file, recording)
+                chrome_trace.write(file, recording)
     finally:
         _one_at_a_time.release()
 

@@ -19,7 +19,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.multistream import loader, pinned
+from tensorflow.python.multistream import loader
+from tensorflow.python.multistream.groups import pinned
 
 # Of a function that is asked about: two run as always, the third is recorded.
 _CALLS = 6

@@ -24,7 +24,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tensorflow.python.multistream.trace_events import Event
+from tensorflow.python.multistream.trace.trace_events import Event
 
 # cuda_stream_group.h: kMarkBytes, kMarkStreams.
 MARK = 4 * 20261

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow.python.distribute import mirrored_run
-from tensorflow.python.multistream import scope_stack
+from tensorflow.python.multistream.scopes import scope_stack
 
 
 def _with_scopes(hand_over: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tensorflow.python.framework import op_def_registry, ops, tensor_shape
-from tensorflow.python.multistream import cuda, scope_stack, streams
+from tensorflow.python.multistream.groups import stats
+from tensorflow.python.multistream.scopes import scope_stack, streams
 from tensorflow.python.profiler.internal import flops_registry  # noqa: F401  for _cost
 
 # These hand on what is there already. Were a chain to follow them, all branches that share an input
@@ -207,7 +208,7 @@ def _free(op: Any, placed: Mapping[str, _Placed]) -> Iterator[tuple[Any, _Placed
 
 def _groups_of(given: Any) -> tuple[int, ...]:
     if given is None:
-        return tuple(range(cuda.stream_group_count()))
+        return tuple(range(stats.stream_group_count()))
     call = f"LeastLoadedStreamSetter(streams={given!r})"
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(f"tf.cuda.{call}: streams must be a list of tf.cuda.Stream or of ints")

@@ -25,7 +25,8 @@ from typing import Any
 import pytest
 import tensorflow as tf
 from tensorflow.python.framework import errors
-from tensorflow.python.multistream import loader, trace_profile
+from tensorflow.python.multistream import loader
+from tensorflow.python.multistream.trace import trace_profile
 from tensorflow.python.profiler import profiler_v2
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 

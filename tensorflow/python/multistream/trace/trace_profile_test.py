@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tensorflow.python.multistream import trace_events, trace_profile
-from tensorflow.python.multistream.trace_events import Event
+from tensorflow.python.multistream.trace import trace_events, trace_profile
+from tensorflow.python.multistream.trace.trace_events import Event
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 STARTED = 1_790_000_000_000_000_000

@@ -19,8 +19,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tensorflow.python.multistream import trace_events
-from tensorflow.python.multistream.trace_events import Recording
+from tensorflow.python.multistream.trace import trace_events
+from tensorflow.python.multistream.trace.trace_events import Recording
 
 
 def write(path: Path, recording: Recording) -> None:
