@@ -359,7 +359,8 @@ def lay_out(tree: pathlib.Path, release: str) -> Applied:
 
 def _copy_ours(source: pathlib.Path, place: pathlib.Path) -> None:
     is_python = source.name == "multistream" and source.parent.name == "python"
-    ignored = ["__pycache__", "testing", "conftest.py", "*_test.py"] if is_python else []
+    tests = ["testing", "node_level", "several_gpus", "workers", "conftest.py", "*_test.py"]
+    ignored = ["__pycache__", *tests] if is_python else []
     shutil.copytree(source, place, ignore=shutil.ignore_patterns(*ignored), dirs_exist_ok=True)
 
 

@@ -19,8 +19,6 @@ On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from multistream.testing import kit
@@ -272,7 +270,3 @@ for thread in threads:
 check(total("steps_replayed") > 200, str(tf.cuda.capture_report()))
 """
     )
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__]))

@@ -20,8 +20,6 @@ with other variables.
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from multistream.testing import kit
@@ -221,7 +219,3 @@ check("has another device at its other end" in text, text)
 """,
         TF_MULTI_STREAM_EMULATED_GPUS="2",
     )
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__]))

@@ -19,10 +19,6 @@ On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
 
 from __future__ import annotations
 
-import sys
-
-import pytest
-
 from multistream.testing import kit
 
 HELPERS = (
@@ -359,7 +355,3 @@ with tempfile.TemporaryDirectory() as folder, tf.device(GPU):
 
     run_threads([reload] + [client] * 4)
 """)
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

@@ -16,8 +16,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 import tensorflow as tf
 
@@ -140,7 +138,3 @@ except KeyError:
     )
     with pytest.raises(RuntimeError, match="TF_MULTI_STREAM_CAPTURE=auto"):
         tf.cuda.capture_report()
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

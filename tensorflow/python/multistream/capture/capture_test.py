@@ -19,10 +19,6 @@ On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
 
 from __future__ import annotations
 
-import sys
-
-import pytest
-
 from multistream.testing import kit
 
 # Each case: a name, inputs by placeholder, and a function of these. `expect` compares the bits of
@@ -248,7 +244,3 @@ check(sum(s.steps_replayed for s in stats) > 100, "replayed")
 check(sum(s.recordings for s in stats) == 0, "recordings left")
 check(sum(s.recording_bytes for s in stats) == 0, "bytes left")
 """)
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

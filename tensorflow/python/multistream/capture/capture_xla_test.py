@@ -20,8 +20,6 @@ graphs.
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from multistream.testing import kit
@@ -243,7 +241,3 @@ check("--tf_xla_enable_lazy_compilation=false" in text, text)
             " --tf_xla_min_cluster_size=2"
         },
     )
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__]))

@@ -19,8 +19,6 @@ On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from multistream.testing import kit
@@ -303,7 +301,3 @@ check(share(True, use=rewriter_config_pb2.RewriterConfig.ON) == 0, "captured")
 
 def test_an_environment_that_says_off_counts_before_a_session() -> None:
     run(SESSIONS + "check(share(True) == 0, 'captured')", TF_MULTI_STREAM_CAPTURE="off")
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__]))

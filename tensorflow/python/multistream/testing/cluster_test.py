@@ -14,7 +14,6 @@
 # ==============================================================================
 """What the kit for clusters does when a process fails."""
 
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +39,3 @@ def test_a_failed_process_ends_those_that_wait(jobs: tuple[Job, ...], tmp_path: 
     with pytest.raises(AssertionError, match="on purpose"):
         cluster.run_all([(job, (), {}) for job in jobs], tmp_path)
     assert time.monotonic() - start < 200
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

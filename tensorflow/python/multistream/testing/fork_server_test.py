@@ -18,7 +18,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -280,7 +279,3 @@ def test_a_server_that_nobody_needs_ends() -> None:
     server_process = server._process
     del server
     assert server_process.returncode == 0
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

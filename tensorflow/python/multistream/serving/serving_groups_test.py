@@ -1,0 +1,356 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+# ==============================================================================
+"""`tf.cuda.serving_callable` on stream groups: from many threads, beside variables that change.
+
+Each test runs in a process of its own, between the kit's PROLOGUE and EPILOGUE.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from multistream.testing import kit
+
+GROUPS = """
+rng = np.random.default_rng(1)
+w0 = rng.normal(size=(64, 32)).astype(np.float32)
+with tf.device(GPU):
+    w, ids = tf.Variable(w0), tf.constant(w0)
+
+@tf.function(input_signature=[tf.TensorSpec([None, 64]), tf.TensorSpec([None], tf.int64)])
+def f(x, i):
+    with tf.device(GPU):
+        y = tf.tanh(x @ w)
+        return {"y": y, "g": tf.gather(ids, i), "n": tf.shape(y), "x": x}
+
+serve = tf.cuda.serving_callable(f)
+
+def bits(results):
+    return [(np.asarray(r).shape, np.asarray(r).tobytes()) for r in tf.nest.flatten(results)]
+
+given = [(x, np.arange(k, dtype=np.int64)) for k, x in enumerate(batches())]
+expected = [bits(f(*arguments)) for arguments in given]
+"""
+
+
+def run(code: str, **environment: str) -> None:
+    kit.run_checks(GROUPS + textwrap.dedent(code), groups=4, **environment)
+
+
+def test_arrays_that_other_threads_resize_are_read_whole() -> None:
+    """Their memory goes back to the system, so that to read it would end the process."""
+    run("""
+        import threading
+
+        function = tf.function(lambda x: x[:8] + 0 * tf.reduce_sum(x), input_signature=[
+            tf.TensorSpec([None])])
+        serve_all = tf.cuda.serving_callable(function)
+        small, large = 1 << 16, 1 << 20
+        done = threading.Event()
+        counts = {"resized": 0, "refused": 0}
+        shared = np.ones(small, np.float32)
+
+        def resize():
+            while not done.is_set():
+                for size in (large, small):
+                    try:
+                        shared.resize(size, refcheck=False)
+                        counts["resized"] += 1
+                    except ValueError:
+                        counts["refused"] += 1
+
+        def client():
+            for _ in range(200):
+                check(serve_all(shared).tolist() == [1] * 8, "result")
+            while not (counts["resized"] and counts["refused"]):
+                serve_all(shared)
+
+        threads = [threading.Thread(target=resize) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        run_threads([client])
+        done.set()
+        for thread in threads:
+            thread.join()
+        """)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 64])
+@pytest.mark.parametrize("capture", ["off", "auto"])
+def test_threads(capture: str, turns: int) -> None:
+    """From many threads at once, with and without a device, the bits are those of the function."""
+    run(
+        """
+        def client(k):
+            def calls():
+                for i in range(STEPS):
+                    at = (i + k) % len(given)
+                    with tf.device(GPU if k % 2 else None):
+                        check(bits(serve(*given[at])) == expected[at], "result")
+            return calls
+
+        run_threads([client(k) for k in range(2 * THREADS)])
+        stats = tf.cuda.stream_stats()
+        check(all(s.steps_started > 0 for s in stats), "all groups")
+        for _ in range(40):
+            check(bits(serve(*given[0])) == expected[0], "one thread")
+        replayed = sum(s.steps_replayed for s in tf.cuda.stream_stats())
+        check((replayed > 0) == CAPTURED, f"replayed {replayed}")
+        """.replace("CAPTURED", str(capture == "auto")),
+        **kit.environment(
+            4, TF_MULTI_STREAM_CAPTURE=capture, TF_MULTI_STREAM_PYTHON_TURNS=str(turns)
+        ),
+    )
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2])
+def test_a_thread_that_makes_no_calls_goes_on(turns: int) -> None:
+    """It has Python's lock now and then, whoever has a turn. Calls are made until it is done."""
+    run(
+        """
+        import threading
+        import time
+
+        done = threading.Event()
+
+        def client():
+            while not done.is_set():
+                check(bits(serve(*given[0])) == expected[0], "result")
+
+        def other():
+            for _ in range(200):
+                time.sleep(0.0005)  # gives the lock back
+            done.set()
+
+        run_threads([other] + [client] * (2 * THREADS))
+        """,
+        **kit.environment(4, TF_MULTI_STREAM_PYTHON_TURNS=str(turns)),
+    )
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+def test_a_program_ends_while_daemon_threads_call(turns: int) -> None:
+    """Python ends such a thread where it asks for the lock: in the midst of a call."""
+    code = """
+        import threading
+        import time
+
+        def client():
+            while True:
+                serve(*given[0])
+
+        for _ in range(2 * THREADS):
+            threading.Thread(target=client, daemon=True).start()
+        time.sleep(0.1)
+        print("the end")
+        """
+    done = kit.python(
+        ["-c", kit.PROLOGUE + GROUPS + textwrap.dedent(code)],
+        kit.environment(4, TF_MULTI_STREAM_PYTHON_TURNS=str(turns)),
+        timeout=300,
+    )
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["the end"]), done.stderr
+
+
+def test_pinned_to_a_group() -> None:
+    run("""
+        for group in range(4):
+            before = [s.steps_started for s in tf.cuda.stream_stats()]
+            with tf.cuda.stream_group(group):
+                for _ in range(5):
+                    check(bits(serve(*given[1])) == expected[1], "result")
+            ran = [s.steps_started - b for s, b in zip(tf.cuda.stream_stats(), before)]
+            check(ran == [5 * (i == group) for i in range(4)], f"{group}: {ran}")
+        """)
+
+
+def test_variables_change_under_load() -> None:
+    """Each call sees one value of the variable, and none older than the last one set before it."""
+    run("""
+        with tf.device(GPU):
+            v = tf.Variable(tf.zeros([64]))
+        @tf.function(input_signature=[tf.TensorSpec([])])
+        def read(x):
+            with tf.device(GPU):
+                return x + v
+        read = tf.cuda.serving_callable(read)
+        version, done = [0], []
+
+        def change():
+            with tf.device(GPU):
+                for i in range(1, STEPS):
+                    v.assign(tf.fill([64], float(i)))
+                    version[0] = i
+                    time.sleep(0.01)
+            done.append(True)
+
+        def client():
+            while not done:
+                least = version[0]
+                found = read(np.float32(0))
+                check((found == found[0]).all(), "mixed")
+                check(least <= found[0] <= version[0] + 1, "stale")
+
+        run_threads([change] + [client] * 4)
+        """)
+
+
+@pytest.mark.parametrize("capture", ["off", "auto"])
+@pytest.mark.parametrize("device", ["/GPU:0", "/CPU:0"])
+def test_a_call_wakes_no_thread_of_tensorflows_pool(device: str, capture: str) -> None:
+    """What its step does on the host is to pass arguments and results on, wherever these are."""
+    kit.ok(
+        f"""
+        import pathlib
+        import numpy as np
+        import tensorflow as tf
+
+        @tf.function(input_signature=[tf.TensorSpec([4, 8])])
+        def f(x):
+            with tf.device("/GPU:0"):
+                y = tf.tanh(x)
+            with tf.device({device!r}):
+                return tf.identity(y)
+
+        def wakes():
+            texts = [(t / "status").read_text() for t in pathlib.Path("/proc/self/task").iterdir()]
+            return sum(
+                int(text.partition("\\nvoluntary_ctxt_switches:")[2].split()[0])
+                for text in texts if text.startswith("Name:\\ttf_Compute")
+            )
+
+        serve = tf.cuda.serving_callable(f)
+        x = np.ones((4, 8), np.float32)
+        for _ in range(20):
+            serve(x)
+        before = wakes()
+        for _ in range(300):
+            serve(x)
+        assert wakes() - before < 30, wakes() - before
+        """,
+        **kit.environment(4, TF_MULTI_STREAM_CAPTURE=capture),
+    )
+
+
+def test_a_result_leaves_the_gpu_in_the_step() -> None:
+    """Nothing has to copy it once the call is over."""
+    kit.ok(
+        """
+        import numpy as np
+        import tensorflow as tf
+        from tensorflow.python.eager import context
+
+        @tf.function(input_signature=[tf.TensorSpec([4, 8])])
+        def f(x):
+            return tf.tanh(x), x
+
+        ctx = context.context()
+        ctx.enable_graph_collection()
+        with tf.device("/GPU:0"):
+            tf.cuda.serving_callable(f)(np.ones((4, 8), np.float32))
+        ran = ctx.export_run_metadata().function_graphs[-1].partition_graphs
+        ops = {node.op for graph in ran for node in graph.node if "GPU" in node.device}
+        assert {"Tanh", "_Send"} <= ops, ops
+        assert "_Retval" not in ops, ops
+        """,
+        **kit.environment(4),
+    )
+
+
+@pytest.mark.parametrize("kind", ["serving", "function"])
+def test_a_call_does_not_wait_for_those_of_other_groups(kind: str) -> None:
+    kit.run_checks(f"""
+        import threading
+        width = {8192 if kit.ON_GPU else 256}
+
+        @tf.function(input_signature=[tf.TensorSpec([])], autograph=False)
+        def much(scale):
+            with tf.device(GPU):
+                x = tf.fill([width, width], scale / width)
+                next_one = lambda i, y: (i + 1, y @ x)
+                return tf.while_loop(lambda i, _: i < 500, next_one, (0, x))[1][0]
+
+        @tf.function(input_signature=[tf.TensorSpec([4, 8])], autograph=False)
+        def little(x):
+            with tf.device(GPU):
+                return tf.tanh(x)
+
+        x = np.ones((4, 8), np.float32)
+        call = little
+        if {kind!r} == "serving":
+            call = tf.cuda.serving_callable(little)
+        def called():
+            return np.asarray(call(tf.constant(x) if call is little else x))
+        def do_much():
+            with tf.cuda.stream_group(1):
+                much(tf.constant(1.0)).numpy()
+            done.append(True)
+
+        done, waited = [], 0
+        do_much()
+        with tf.cuda.stream_group(2):
+            expected = called()
+            for _ in range(3):  # once it may be the machine
+                done.clear()
+                thread = threading.Thread(target=do_much)
+                thread.start()
+                while not (tf.cuda.stream_stats()[1].steps_running or done):
+                    pass
+                got = called()
+                waited += bool(done)
+                check(got.tobytes() == expected.tobytes(), "result")
+                thread.join()
+        check(waited < 3, "it has waited")
+        """)
+
+
+def test_no_memory_is_lost() -> None:
+    """Results, copies of arguments and errors, of which 20,000 would show."""
+    kit.ok("""
+        import resource
+        import numpy as np
+        import tensorflow as tf
+
+        @tf.function(input_signature=[tf.TensorSpec([None, 256])])
+        def f(x):
+            tf.debugging.assert_less(tf.shape(x)[0], 9, message="too many")
+            return x + 1.0, tf.boolean_mask(x, x[:, 0] > 0)
+
+        serve = tf.cuda.serving_callable(f)
+        x = [np.random.RandomState(i).randn(8, 256).astype(np.float32) for i in range(10)]
+        bad = np.zeros((9, 256), np.float32)
+
+        def calls(n):
+            for i in range(n):
+                serve(x[i % 10])
+                if i % 20 == 0:
+                    try:
+                        serve(bad)
+                        raise SystemExit("no error")
+                    except tf.errors.InvalidArgumentError:
+                        pass
+
+        def used():
+            with open("/proc/self/statm") as statm:
+                return int(statm.read().split()[1]) * resource.getpagesize() / 2**20
+
+        calls(3000)
+        before = used()
+        calls(20000)
+        after = used()
+        assert after - before < 8, (before, after)
+        """)
