@@ -213,6 +213,8 @@ def _measured(
                         turns.setdefault((i, threads), []).append(measured)
                 except ChildError as error:
                     failed.setdefault(i, f"{setting.name}: {error}")
+                    if setting.name == _STOCK:
+                        raise RuntimeError(f"tf.cuda.advise: {failed[i]}") from error
     rows = [
         _row(settings[i], threads, of_row[1:])
         for (i, threads), of_row in sorted(turns.items())

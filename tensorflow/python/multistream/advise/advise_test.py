@@ -129,6 +129,10 @@ def test_only_what_beats_the_fastest_turn_of_stock_is_advised() -> None:
     assert advise._advice([*stock, *alike], [], []).variables == {"SETTING": "b"}
 
 
+def fail() -> None:
+    raise process.ChildError("no memory")
+
+
 def test_a_setting_that_fails_is_an_error_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +142,7 @@ def test_a_setting_that_fails_is_an_error_and_the_others_go_on(
 
         def ask(self, request: str, *arguments: Any) -> Any:
             if "TF_MULTI_STREAM_CAPTURE" in self.variables:
-                raise process.ChildError("out of memory")
+                fail()
             turn = process.Turn(9, 100.0, 1.0, 2.0, len(self.variables), "")
             return {"results": ([[{"y": X}]], False), "measure": turn}.get(request)
 
@@ -148,8 +152,11 @@ def test_a_setting_that_fails_is_an_error_and_the_others_go_on(
     monkeypatch.setattr(advise, "Child", Child)
     rows, errors, _ = advise._measured(tmp_path, advise._settings([2]), [1], 1.0)
     assert [row.setting for row in rows] == ["stock", "2 groups"]
-    assert "2 groups, captured: out of memory" in errors
+    assert "2 groups, captured: no memory" in errors
     assert "2 groups, 1 thread: 5 wrong results" in errors
+    monkeypatch.setattr(Child, "ask", lambda self, *request: fail())
+    with pytest.raises(RuntimeError, match="stock TensorFlow fails with this model: no memory"):
+        advise._measured(tmp_path, advise._settings([2]), [1], 1.0)
 
 
 def test_a_process_that_dies_says_its_last_lines(tmp_path: Path, saved: str) -> None:
