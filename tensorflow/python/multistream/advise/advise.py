@@ -252,19 +252,11 @@ def _right_results(stock: Child, again: Child) -> tuple[list[model.Query], float
 
 
 def _row(setting: _Setting, threads: int, turns: Sequence[Turn]) -> AdviceRow:
-    rates = [turn.calls_per_second for turn in turns]
+    calls, rates, p50_ms, p99_ms, wrong, in_the_way = zip(*turns, strict=True)
     return AdviceRow(
-        setting=setting.name,
-        variables=setting.variables,
-        threads=threads,
-        calls=min(turn.calls for turn in turns),
-        calls_per_second=statistics.median(rates),
-        lowest=min(rates),
-        highest=max(rates),
-        p50_ms=statistics.median(turn.p50_ms for turn in turns),
-        p99_ms=statistics.median(turn.p99_ms for turn in turns),
-        wrong=sum(turn.wrong for turn in turns),
-        in_the_way=turns[-1].in_the_way,
+        *(setting.name, setting.variables, threads, min(calls)),
+        *(statistics.median(rates), min(rates), max(rates)),
+        *(statistics.median(p50_ms), statistics.median(p99_ms), sum(wrong), in_the_way[-1]),
     )
 
 

@@ -19,7 +19,6 @@ returns.
 """
 
 import contextlib
-import dataclasses
 import math
 import multiprocessing
 import multiprocessing.connection
@@ -33,7 +32,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tensorflow.python.framework import config, constant_op, ops
@@ -64,8 +63,7 @@ class ChildError(RuntimeError):
     """A process ended or did not answer, or a call in it failed. The message has the reason."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """What a process has measured in one go; see `AdviceRow`."""
 
     calls: int
@@ -179,7 +177,7 @@ class _Server:
             return turn
         counts = [x for x in capture_report.capture_report().counts if x.end != "replayed"]
         most = max(counts, key=lambda count: count.steps, default=None)
-        return dataclasses.replace(turn, in_the_way=most.end if most else "")
+        return turn._replace(in_the_way=most.end if most else "")
 
     def _device(self) -> contextlib.AbstractContextManager[object]:
         # TensorFlow places ops on an emulated GPU only where it is told to.
