@@ -23,21 +23,24 @@ PATH is a path in the wheel. A changed file replaces the stock wheel's, an added
 from __future__ import annotations
 
 import base64
+import copy
 import csv
 import dataclasses
 import hashlib
 import io
 import pathlib
+import struct
 import zipfile
 
 import platform_tag
 from build_error import BuildError, command_line, run_main
-from wheel_archive import ArchiveWriter
 
 # The part of the version after the +. Raise it with each release on one TensorFlow version.
 LOCAL_VERSION = "multistream.1"
 
 RUNTIME_FOLDER = "tensorflow/"
+
+_DateTime = tuple[int, int, int, int, int, int]
 
 _NOTICE = "# Changed by the Multi-Stream TensorFlow Authors: see MODIFICATIONS in {dist_info}.\n"
 
@@ -116,7 +119,7 @@ def assemble(
         what a wheel cannot count on.
     """
     name = StockName.parse(stock.name)
-    with zipfile.ZipFile(stock) as archive, stock.open("rb") as stock_file:
+    with zipfile.ZipFile(stock) as archive:
         members = archive.infolist()
         stock_paths = {member.filename for member in members}
         runtime_path = RUNTIME_FOLDER + runtime.name
@@ -125,8 +128,7 @@ def assemble(
         added = dict(sorted({**added, runtime_path: runtime.read_bytes()}.items()))
         _check_paths(stock, stock_paths, changed, added)
         platform = platform_tag.platform_tag(
-            platform_tag.read_needs(runtime),
-            bundled=frozenset(path.rsplit("/", 1)[-1] for path in stock_paths),
+            runtime, bundled=frozenset(path.rsplit("/", 1)[-1] for path in stock_paths)
         )
         tag = f"{name.python}-{name.abi}-{platform}"
 
@@ -144,16 +146,61 @@ def assemble(
 
         date_time = archive.getinfo(f"{name.stock_dist_info}/METADATA").date_time
         wheel = out / f"tensorflow-{name.new_version}-{tag}.whl"
-        with ArchiveWriter(wheel) as writer:
+        with zipfile.ZipFile(wheel, "w") as target:
             for member in members:
                 path = _new_path(member.filename, name)
                 if path in replaced:
-                    writer.add(path, replaced[path], date_time)
+                    _add(target, path, replaced[path], date_time)
                 else:
-                    writer.copy(stock_file, member, path)
+                    copy_member(archive, member, target, path)
             for path, content in added.items():
-                writer.add(path, content, date_time)
+                _add(target, path, content, date_time)
     return wheel
+
+
+def copy_member(
+    source: zipfile.ZipFile, member: zipfile.ZipInfo, target: zipfile.ZipFile, name: str
+) -> None:
+    """Adds a member of another archive with its compressed bytes.
+
+    zipfile itself would compress all of TensorFlow again, which takes minutes.
+
+    Args:
+      source: the other archive.
+      member: the member.
+      target: the archive that gets it.
+      name: its name there.
+
+    Raises:
+      zipfile.BadZipFile: the other archive is cut off.
+    """
+    assert source.fp is not None and target.fp is not None
+    source.fp.seek(member.header_offset)
+    header = source.fp.read(zipfile.sizeFileHeader)  # type: ignore[attr-defined]
+    source.fp.seek(sum(struct.unpack_from("<HH", header, 26)), 1)  # name and extra field
+    copied = copy.copy(member)
+    copied.filename = name
+    copied.flag_bits &= ~0x08  # The sizes are in the header, not behind the bytes.
+    copied.header_offset = target.start_dir  # type: ignore[attr-defined]
+    target.fp.seek(copied.header_offset)
+    target.fp.write(copied.FileHeader())
+    left = member.compress_size
+    while left:
+        block = source.fp.read(min(left, 1 << 22))
+        if not block:
+            raise zipfile.BadZipFile(f"{member.filename} is cut off.")
+        target.fp.write(block)
+        left -= len(block)
+    # What zipfile keeps for the directory at the end.
+    target.start_dir = target.fp.tell()  # type: ignore[attr-defined]
+    target.filelist.append(copied)
+    target.NameToInfo[name] = copied
+
+
+def _add(target: zipfile.ZipFile, path: str, content: bytes, date_time: _DateTime) -> None:
+    member = zipfile.ZipInfo(path, date_time)
+    member.external_attr = 0o100644 << 16
+    target.writestr(member, content, zipfile.ZIP_DEFLATED, compresslevel=9)
 
 
 def _check_paths(

@@ -17,6 +17,7 @@ from __future__ import annotations
 import csv
 import io
 import pathlib
+import struct
 import zipfile
 from email import message_from_string
 
@@ -25,7 +26,6 @@ import pytest
 import assemble_wheel
 import fakes
 from build_error import BuildError
-from wheel_archive_test import raw_bytes
 
 DIST_INFO = "tensorflow-2.21.0+multistream.1.dist-info"
 
@@ -44,6 +44,27 @@ def assemble(folder: pathlib.Path, **changes: dict[str, bytes]) -> pathlib.Path:
         license_text=b"Apache License\n",
         out=folder,
     )
+
+
+class Pipe(io.FileIO):
+    """Cannot seek, so that zipfile writes each member's sizes after it."""
+
+    def tell(self) -> int:
+        raise OSError
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        raise OSError
+
+
+def raw_bytes(path: pathlib.Path, name: str) -> bytes:
+    """Returns a member's bytes as they lie in the archive."""
+    with zipfile.ZipFile(path) as archive:
+        member = archive.getinfo(name)
+    data = path.read_bytes()
+    start = (
+        member.header_offset + 30 + sum(struct.unpack_from("<HH", data, member.header_offset + 26))
+    )
+    return data[start : start + member.compress_size]
 
 
 def read(wheel: pathlib.Path, member: str) -> str:
@@ -83,6 +104,27 @@ def test_unchanged_members_keep_their_compressed_bytes(tmp_path: pathlib.Path) -
     stock = tmp_path / fakes.STOCK_NAME
     for name in ("tensorflow/libtensorflow_cc.so.2", "tensorflow/include/tensorflow/core/a.h"):
         assert raw_bytes(wheel, name) == raw_bytes(stock, name)
+
+
+def test_copies_a_member_whose_sizes_follow_its_data(tmp_path: pathlib.Path) -> None:
+    with (
+        Pipe(tmp_path / "a.zip", "wb") as pipe,
+        zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as made,
+    ):
+        made.writestr("a", b"text " * 1000)
+        made.writestr("b", b"more " * 1000)
+    with (
+        zipfile.ZipFile(tmp_path / "a.zip") as source,
+        zipfile.ZipFile(tmp_path / "b.zip", "w") as target,
+    ):
+        assert source.getinfo("a").flag_bits & 8
+        for member in source.infolist():
+            assemble_wheel.copy_member(source, member, target, f"{member.filename}2")
+        target.writestr("c", b"new")
+    with zipfile.ZipFile(tmp_path / "b.zip") as copied:
+        assert copied.testzip() is None
+        assert copied.read("b2") == b"more " * 1000
+        assert copied.read("c") == b"new"
 
 
 def test_has_everything_of_the_stock_wheel(tmp_path: pathlib.Path) -> None:

@@ -91,18 +91,17 @@ def test_file_that_is_gone_breaks_no_mapping() -> None:
 
 
 def test_cxx_file_asks_for_the_tests_that_depend_on_it() -> None:
-    query = changed_tests.bazel_tests([f"{ROOM}/chain_cover.cc"], [".", "build", ROOM])
-    assert query == f"tests(rdeps(//..., set(//{ROOM}:chain_cover.cc)))"
+    query = changed_tests.bazel_tests([f"{ROOM}/chain_cover.cc"])
+    assert query == f"tests(rdeps(//..., set({ROOM}/chain_cover.cc)))"
 
 
-def test_file_in_a_folder_without_build_file_belongs_to_the_package_above() -> None:
-    examples = "tensorflow/examples/multistream"
-    query = changed_tests.bazel_tests([f"{examples}/data/config_proto"], [".", examples])
-    assert query == f"tests(rdeps(//..., set(//{examples}:data/config_proto)))"
+def test_data_of_tests_asks_for_them() -> None:
+    path = "tensorflow/examples/multistream/data/config_proto"
+    assert changed_tests.bazel_tests([path]) == f"tests(rdeps(//..., set({path})))"
 
 
 def test_build_file_asks_for_the_tests_of_all_its_targets() -> None:
-    query = changed_tests.bazel_tests([f"{ROOM}/BUILD.bazel"], [".", ROOM])
+    query = changed_tests.bazel_tests([f"{ROOM}/BUILD.bazel"])
     assert query == f"tests(rdeps(//..., set(//{ROOM}:all)))"
 
 
@@ -111,7 +110,7 @@ def test_build_file_asks_for_the_tests_of_all_its_targets() -> None:
     ["docs/a.md", "build/wheel.py", "build/tensorflow.bzl", "scripts/test.sh", "patches/a/s"],
 )
 def test_what_no_cxx_test_uses_asks_for_none(path: str) -> None:
-    assert changed_tests.bazel_tests([path], [".", "build"]) is None
+    assert not changed_tests.bazel_tests([path])
 
 
 @pytest.mark.parametrize(

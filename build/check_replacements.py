@@ -25,11 +25,10 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-import os
 import pathlib
 import re
-import subprocess
 
+import elf
 from build_error import BuildError, command_line, run_main
 
 # What is the runtime library's own interface, in exports.lds too.
@@ -103,37 +102,22 @@ def read_library(path: pathlib.Path, patterns: list[str]) -> Library:
       What it has of those.
 
     Raises:
-      BuildError: readelf is not there, or cannot read the file.
+      BuildError: see elf.readelf.
     """
     interesting = re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns)).match
     defined: set[str] = set()
     called: set[str] = set()
     own_first = False
-    try:
-        process = subprocess.Popen(
-            ["readelf", "--wide", "--dynamic", "--dyn-syms", "--relocs", path],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-    except FileNotFoundError as error:
-        raise BuildError("There is no readelf.\nInstall it: apt-get install binutils.") from error
-    with process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            words = line.split()
-            if len(words) >= 5 and words[2] in _FILLED_BY_NAME:
-                name = words[4].partition("@")[0]
-                if interesting(name):
-                    called.add(name)
-            elif len(words) >= 8 and words[4] in ("GLOBAL", "WEAK") and words[6] != "UND":
-                name = words[7].partition("@")[0]
-                if interesting(name):
-                    defined.add(name)
-            elif "(SYMBOLIC)" in line or ("(FLAGS)" in line and "SYMBOLIC" in line):
-                own_first = True
-    if process.returncode != 0:
-        raise BuildError(f"readelf cannot read {path}.")
+    for words in elf.readelf(path, "--dynamic", "--dyn-syms", "--relocs"):
+        symbol = elf.global_symbol(words)
+        if len(words) >= 5 and words[2] in _FILLED_BY_NAME:
+            name = words[4].partition("@")[0]
+            if interesting(name):
+                called.add(name)
+        elif symbol and symbol[1] and interesting(symbol[0]):
+            defined.add(symbol[0])
+        elif "(SYMBOLIC)" in words or ("(FLAGS)" in words and "SYMBOLIC" in words):
+            own_first = True
     return Library(path.name, frozenset(defined), frozenset(called), own_first)
 
 

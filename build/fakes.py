@@ -19,7 +19,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import pathlib
-import struct
+import subprocess
+import tempfile
 import zipfile
 
 STOCK_NAME = "tensorflow-2.21.0-cp311-cp311-manylinux_2_27_x86_64.whl"
@@ -86,7 +87,7 @@ def make_wheel(folder: pathlib.Path, name: str = STOCK_NAME) -> pathlib.Path:
 
 
 def make_library(path: pathlib.Path, needs: dict[str, list[str]]) -> pathlib.Path:
-    """Writes an ELF file that has nothing but a dynamic section.
+    """Links a library that needs others.
 
     Args:
       path: the file to write.
@@ -95,37 +96,30 @@ def make_library(path: pathlib.Path, needs: dict[str, list[str]]) -> pathlib.Pat
     Returns:
       The path.
     """
-    strings = b"\0"
-
-    def index_of(text: str) -> int:
-        nonlocal strings
-        strings += text.encode() + b"\0"
-        return len(strings) - len(text) - 1
-
-    versions = b""
-    dynamic = []
-    versioned = {library: names for library, names in needs.items() if names}
-    for number, (library, names) in enumerate(versioned.items(), start=1):
-        size = 16 * (1 + len(names))
-        following = size if number < len(versioned) else 0
-        versions += struct.pack("<HHIII", 1, len(names), index_of(library), 16, following)
-        for place, name in enumerate(names, start=1):
-            next_entry = 16 if place < len(names) else 0
-            versions += struct.pack("<IHHII", 0, 0, 0, index_of(name), next_entry)
-    dynamic += [(1, index_of(library)) for library in needs]
-    headers = 64 + 2 * 56
-    strings_at = headers
-    versions_at = strings_at + len(strings)
-    dynamic_at = versions_at + len(versions)
-    dynamic += [(5, strings_at), (0x6FFFFFFE, versions_at), (0x6FFFFFFF, len(versioned)), (0, 0)]
-    dynamic_bytes = b"".join(struct.pack("<QQ", *entry) for entry in dynamic)
-    size = dynamic_at + len(dynamic_bytes)
-    header = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
-    header += struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, 2, 64, 0, 0)
-    load = struct.pack("<IIQQQQQQ", 1, 4, 0, 0, 0, size, size, 4096)
-    moved = struct.pack("<IIQQQQQQ", 2, 4, dynamic_at, dynamic_at, 0, size - dynamic_at, 0, 8)
-    path.write_bytes(header + load + moved + strings + versions + dynamic_bytes)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        calls = ""
+        for library, versions in needs.items():
+            symbols = [f"of_{library}_{version}" for version in versions]
+            calls += "".join(f'.quad "{symbol}"\n' for symbol in symbols)
+            script = "".join(
+                f'{version} {{ "{symbol}"; }};\n'
+                for version, symbol in zip(versions, symbols, strict=True)
+            )
+            source = "".join(f'.globl "{symbol}"\n"{symbol}":\n' for symbol in symbols)
+            _link(folder / library, source, script)
+        _link(path, f".data\n{calls}", "", *(str(folder / library) for library in needs))
     return path
+
+
+def _link(path: pathlib.Path, assembly: str, script: str, *libraries: str) -> None:
+    with tempfile.NamedTemporaryFile("w", suffix=".lds") as versions:
+        versions.write(script or "{ global: *; };")
+        versions.flush()
+        command = ["gcc", "-shared", "-nostdlib", f"-Wl,-soname,{path.name}", "-Wl,--no-as-needed"]
+        command += [f"-Wl,--version-script={versions.name}", "-o", str(path)]
+        command += ["-xassembler", "-", "-xnone", *libraries]
+        subprocess.run(command, input=assembly, text=True, check=True)
 
 
 def _member(path: str) -> zipfile.ZipInfo:

@@ -24,13 +24,13 @@ Programs run with the library itself.
 
 from __future__ import annotations
 
-import os
 import pathlib
 import re
 import subprocess
 import tempfile
 from collections.abc import Iterable
 
+import elf
 from build_error import BuildError, command_line, run_main
 
 # Names that mention these namespaces; those of Eigen's own, and of templates of its types.
@@ -41,11 +41,11 @@ _LEFT_OUT = re.compile(
 _TYPES = {"FUNC": "function", "OBJECT": "object", "TLS": "tls_object"}
 
 
-def assembly(symbols: Iterable[str]) -> tuple[str, str]:
+def assembly(symbols: Iterable[list[str]]) -> tuple[str, str]:
     """Writes a library that has the symbols of another one.
 
     Args:
-      symbols: lines of `readelf --dyn-syms` for it.
+      symbols: the words of each line of `readelf --dyn-syms` for it.
 
     Returns:
       Its source in assembly; and its version script, empty if its symbols have no version.
@@ -55,8 +55,7 @@ def assembly(symbols: Iterable[str]) -> tuple[str, str]:
     """
     lines = {"FUNC": [".text"], "OBJECT": [".data"], "TLS": ['.section .tbss,"awT",@nobits']}
     versions = set()
-    for line in symbols:
-        fields = line.split()
+    for fields in symbols:
         if len(fields) < 8 or fields[3] not in lines or fields[6] in ("UND", "ABS"):
             continue
         _, _, size, kind, bind, _, _, name, *_ = fields
@@ -85,14 +84,9 @@ def make(library: pathlib.Path, out: pathlib.Path) -> None:
       out: the file to make.
 
     Raises:
-      BuildError: the compiler's message.
+      BuildError: see elf.readelf; or the compiler's message.
     """
-    command = ["readelf", "--wide", "--dyn-syms", str(library)]
-    environment = {**os.environ, "LC_ALL": "C"}
-    read = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if read.returncode != 0:
-        raise BuildError(f"readelf does not read {library}: {read.stderr.strip()}")
-    source, versions = assembly(read.stdout.splitlines())
+    source, versions = assembly(elf.readelf(library, "--dyn-syms"))
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "symbols.s").write_text(source)
         options = ["-shared", "-nostdlib", f"-Wl,-soname,{library.name}"]

@@ -96,11 +96,11 @@ def test_what_is_left_out_is_undefined_to_the_linker(
 
 
 def test_a_file_that_is_no_library_is_an_error(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(BuildError, match="readelf does not read"):
+    with pytest.raises(BuildError, match="readelf cannot read"):
         interface_library.make(tmp_path / "nowhere.so", tmp_path / "out")
 
 
 def test_symbols_of_several_versions_are_an_error() -> None:
-    line = "1: 0000000000000000 4 FUNC GLOBAL DEFAULT 12 {}"
+    line = ["1:", "0000000000000000", "4", "FUNC", "GLOBAL", "DEFAULT", "12"]
     with pytest.raises(BuildError, match="several versions"):
-        interface_library.assembly([line.format("a@@one"), line.format("b@@two")])
+        interface_library.assembly([[*line, "a@@one"], [*line, "b@@two"]])

@@ -12,36 +12,35 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-"""Tells which platform tag is true for a wheel that has a given shared library in it.
+"""Finds the platform tag of a wheel from what its runtime library needs.
 
 A manylinux level promises which versions of the C and C++ libraries' symbols a wheel needs at most
-(PEP 600). The versions needed are read from the library itself.
+(PEP 600). scripts/release.sh has auditwheel look at the wheel, too.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import pathlib
-import struct
 
+import elf
 from build_error import BuildError
 
-# The newest symbol version that each level allows on x86_64, of the libraries that it allows;
-# auditwheel's policies say the same. Levels below TensorFlow's own are of no use here.
-_POLICIES: tuple[tuple[tuple[int, int], dict[str, str]], ...] = (
-    ((2, 27), {"GLIBC": "2.27", "GLIBCXX": "3.4.24", "CXXABI": "1.3.11", "GCC": "7.0.0"}),
-    ((2, 28), {"GLIBC": "2.28", "GLIBCXX": "3.4.24", "CXXABI": "1.3.11", "GCC": "7.0.0"}),
-    ((2, 31), {"GLIBC": "2.31", "GLIBCXX": "3.4.28", "CXXABI": "1.3.12", "GCC": "7.0.0"}),
-    ((2, 34), {"GLIBC": "2.34", "GLIBCXX": "3.4.29", "CXXABI": "1.3.13", "GCC": "7.0.0"}),
-    ((2, 35), {"GLIBC": "2.35", "GLIBCXX": "3.4.30", "CXXABI": "1.3.13", "GCC": "12.0.0"}),
-    ((2, 36), {"GLIBC": "2.36", "GLIBCXX": "3.4.30", "CXXABI": "1.3.13", "GCC": "12.0.0"}),
-    ((2, 38), {"GLIBC": "2.38", "GLIBCXX": "3.4.30", "CXXABI": "1.3.13", "GCC": "12.0.0"}),
-    ((2, 39), {"GLIBC": "2.39", "GLIBCXX": "3.4.33", "CXXABI": "1.3.15", "GCC": "14.0.0"}),
-    ((2, 40), {"GLIBC": "2.40", "GLIBCXX": "3.4.33", "CXXABI": "1.3.15", "GCC": "14.0.0"}),
-    ((2, 41), {"GLIBC": "2.41", "GLIBCXX": "3.4.33", "CXXABI": "1.3.15", "GCC": "14.0.0"}),
-)
-
-_ALLOWED_LIBRARIES = frozenset(
+# The newest symbol version that each level allows on x86_64, of the libraries that it allows: as
+# auditwheel's policies say. Levels below TensorFlow's own are of no use here.
+FAMILIES = ("GLIBC", "GLIBCXX", "CXXABI", "GCC")
+POLICIES = {
+    "manylinux_2_27_x86_64": ("2.27", "3.4.24", "1.3.11", "7.0.0"),
+    "manylinux_2_28_x86_64": ("2.28", "3.4.24", "1.3.11", "7.0.0"),
+    "manylinux_2_31_x86_64": ("2.31", "3.4.28", "1.3.12", "7.0.0"),
+    "manylinux_2_34_x86_64": ("2.34", "3.4.29", "1.3.13", "7.0.0"),
+    "manylinux_2_35_x86_64": ("2.35", "3.4.30", "1.3.13", "12.0.0"),
+    "manylinux_2_36_x86_64": ("2.36", "3.4.30", "1.3.13", "12.0.0"),
+    "manylinux_2_38_x86_64": ("2.38", "3.4.30", "1.3.13", "12.0.0"),
+    "manylinux_2_39_x86_64": ("2.39", "3.4.33", "1.3.15", "14.0.0"),
+    "manylinux_2_40_x86_64": ("2.40", "3.4.33", "1.3.15", "14.0.0"),
+    "manylinux_2_41_x86_64": ("2.41", "3.4.33", "1.3.15", "14.0.0"),
+}
+_ON_EVERY_SYSTEM = frozenset(
     (
         "ld-linux-x86-64.so.2",
         "libc.so.6",
@@ -54,88 +53,36 @@ _ALLOWED_LIBRARIES = frozenset(
     )
 )
 
-_PT_LOAD, _PT_DYNAMIC = 1, 2
-_DT_NULL, _DT_NEEDED, _DT_STRTAB = 0, 1, 5
-_DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFFE, 0x6FFFFFFF
 
-
-@dataclasses.dataclass(frozen=True)
-class Needs:
-    """What a shared library needs of others.
+def needs(library: pathlib.Path) -> dict[str, set[str]]:
+    """Reads what a shared library needs of others.
 
     Args:
-      libraries: their names, such as "libc.so.6".
-      versions: symbol versions, such as "GLIBC_2.34", by the library that has them.
-    """
-
-    libraries: frozenset[str]
-    versions: dict[str, frozenset[str]]
-
-
-def read_needs(path: pathlib.Path) -> Needs:
-    """Reads what a shared library needs from its dynamic section.
-
-    Args:
-      path: an ELF file for x86-64.
+      library: an ELF file.
 
     Returns:
-      The libraries and symbol versions.
+      For each library, such as "libc.so.6", the versions of its symbols, such as "GLIBC_2.34".
 
     Raises:
-      BuildError: it is no such file.
+      BuildError: see elf.readelf.
     """
-    data = path.read_bytes()
-    if data[:6] != b"\x7fELF\x02\x01":
-        raise BuildError(f"{path} is not a 64-bit little-endian ELF file.")
-    (headers_at,) = struct.unpack_from("<Q", data, 32)
-    header_size, header_count = struct.unpack_from("<HH", data, 54)
-    segments: list[tuple[int, int, int, int]] = []
-    for index in range(header_count):
-        at = headers_at + index * header_size
-        kind, _, offset, address, _, size = struct.unpack_from("<IIQQQQ", data, at)
-        segments.append((kind, offset, address, size))
-
-    def offset_of(address: int) -> int:
-        for kind, offset, start, size in segments:
-            if kind == _PT_LOAD and start <= address < start + size:
-                return offset + address - start
-        raise BuildError(f"{path}: address {address:#x} is in no segment of the file.")
-
-    dynamic: list[tuple[int, int]] = []
-    for kind, offset, _, size in segments:
-        if kind == _PT_DYNAMIC:
-            dynamic = list(struct.iter_unpack("<QQ", data[offset : offset + size]))
-    end = [tag for tag, _ in dynamic].index(_DT_NULL) if dynamic else 0
-    values = dict(dynamic[:end])
-    if _DT_STRTAB not in values:
-        raise BuildError(f"{path} is not a shared library: it has no dynamic section.")
-    strings = offset_of(values[_DT_STRTAB])
-
-    def string(index: int) -> str:
-        start = strings + index
-        return data[start : data.index(b"\0", start)].decode()
-
-    libraries = {string(value) for tag, value in dynamic[:end] if tag == _DT_NEEDED}
-    versions: dict[str, frozenset[str]] = {}
-    at = offset_of(values[_DT_VERNEED]) if _DT_VERNEED in values else 0
-    for _ in range(values.get(_DT_VERNEEDNUM, 0)):
-        _, count, library, entry, following = struct.unpack_from("<HHIII", data, at)
-        entry += at
-        names = set()
-        for _ in range(count):
-            _, _, _, name, next_entry = struct.unpack_from("<IHHII", data, entry)
-            names.add(string(name))
-            entry += next_entry
-        versions[string(library)] = frozenset(names)
-        at += following
-    return Needs(frozenset(libraries), versions)
+    found: dict[str, set[str]] = {}
+    names: set[str] = set()
+    for words in elf.readelf(library, "--dynamic", "--version-info"):
+        if "(NEEDED)" in words:
+            found.setdefault(words[-1].strip("[]"), set())
+        elif words[3:4] == ["File:"]:
+            names = found.setdefault(words[4], set())
+        elif words[1:2] == ["Name:"]:
+            names.add(words[2])
+    return found
 
 
-def platform_tag(needs: Needs, bundled: frozenset[str]) -> str:
+def platform_tag(library: pathlib.Path, bundled: frozenset[str]) -> str:
     """Finds the lowest manylinux level, not below TensorFlow's own, that allows what is needed.
 
     Args:
-      needs: of the library that the wheel gets.
+      library: that the wheel gets.
       bundled: names of libraries that the wheel itself has.
 
     Returns:
@@ -144,32 +91,30 @@ def platform_tag(needs: Needs, bundled: frozenset[str]) -> str:
     Raises:
       BuildError: a library is needed that is neither in the wheel nor on every system.
     """
-    foreign = sorted(needs.libraries - _ALLOWED_LIBRARIES - bundled)
+    needed = needs(library)
+    foreign = sorted(needed.keys() - _ON_EVERY_SYSTEM - bundled)
     if foreign:
         raise BuildError(
             f"The runtime library needs {', '.join(foreign)}, which a wheel cannot count on.\n"
             "Link it statically, or do without it."
         )
-    versions = [
-        version
-        for library, names in needs.versions.items()
-        if library in _ALLOWED_LIBRARIES
-        for version in names
-    ]
-    for (major, minor), newest in _POLICIES:
-        if all(_allowed(version, newest) for version in versions):
-            return f"manylinux_{major}_{minor}_x86_64"
+    versions = set().union(*(needed[name] for name in needed.keys() & _ON_EVERY_SYSTEM))
+    for tag, newest in POLICIES.items():
+        allowed = dict(zip(FAMILIES, newest, strict=True))
+        if all(_is_allowed(version, allowed) for version in versions):
+            return tag
     return "linux_x86_64"
 
 
-def _allowed(version: str, newest: dict[str, str]) -> bool:
+def _is_allowed(version: str, newest: dict[str, str]) -> bool:
     family, _, number = version.partition("_")
     if version in ("CXXABI_FLOAT128", "CXXABI_TM_1"):
         return True
     if family not in newest or not number[:1].isdigit():
         return False  # Such as GLIBC_PRIVATE.
-    return _parts(number) <= _parts(newest[family])
+    return parts(number) <= parts(newest[family])
 
 
-def _parts(number: str) -> tuple[int, ...]:
+def parts(number: str) -> tuple[int, ...]:
+    """Splits a version such as "3.4.30" at its points, so that versions compare as numbers."""
     return tuple(int(part) for part in number.split("."))

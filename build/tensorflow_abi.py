@@ -32,7 +32,6 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import hashlib
-import os
 import pathlib
 import re
 import subprocess
@@ -41,6 +40,7 @@ import zipfile
 from collections.abc import Iterable
 
 import check_replacements
+import elf
 import stock_wheel
 from build_error import BuildError
 
@@ -140,27 +140,13 @@ def dynamic_symbols(library: pathlib.Path) -> tuple[set[str], set[str]]:
       Mangled names that it defines, and those that it needs of others; without Abseil's release.
 
     Raises:
-      BuildError: readelf is not there, or cannot read the file.
+      BuildError: see elf.readelf.
     """
-    try:
-        done = subprocess.run(
-            ["readelf", "--wide", "--dyn-syms", library],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-    except FileNotFoundError as error:
-        raise BuildError("There is no readelf.\nInstall it: apt-get install binutils.") from error
-    if done.returncode != 0:
-        raise BuildError(f"readelf does not read {library}: {done.stderr.strip()}")
     defined: set[str] = set()
     needed: set[str] = set()
-    for line in done.stdout.splitlines():
-        words = line.split()
-        if len(words) >= 8 and words[4] in ("GLOBAL", "WEAK"):
-            name = _ABSEIL.sub("lts", words[7].partition("@")[0])
-            (needed if words[6] == "UND" else defined).add(name)
+    for words in elf.readelf(library, "--dyn-syms"):
+        if symbol := elf.global_symbol(words):
+            (defined if symbol[1] else needed).add(_ABSEIL.sub("lts", symbol[0]))
     return defined, needed
 
 

@@ -25,6 +25,7 @@
 
 _TOOLS = [
     "build_error.py",
+    "elf.py",
     "interface_library.py",
     "patch_series.py",
     "releases.py",
@@ -39,7 +40,7 @@ def _tensorflow_repository_impl(repository_ctx):
     release = repository_ctx.os.environ.get("TFMS_RELEASE", "") or repository_ctx.attr.release
     patches = Label("//patches/%s:series" % release)
     series = repository_ctx.path(patches)
-    tools = [repository_ctx.path(Label("//build:" + tool)) for tool in _TOOLS]
+    tools = {tool: repository_ctx.path(Label("//build:" + tool)) for tool in _TOOLS}
     for line in repository_ctx.read(series).splitlines():
         name = line.split("#")[0].strip()
         if name and series.dirname.get_child(name).exists:
@@ -52,7 +53,7 @@ def _tensorflow_repository_impl(repository_ctx):
     repository_ctx.report_progress("getting TensorFlow's stock wheel")
     tag = repository_ctx.os.environ.get("TFMS_PYTHON", "")
     result = repository_ctx.execute(
-        [python, tools[-1], "prepare"] +
+        [python, tools["stock_wheel.py"], "prepare"] +
         ["--python=" + tag, "--release=" + release, "--patches=%s" % series.dirname, "--out=."],
         timeout = 3600,
     )
@@ -63,7 +64,7 @@ def _tensorflow_repository_impl(repository_ctx):
     for library in _LIBRARIES:
         result = repository_ctx.execute([
             python,
-            tools[1],
+            tools["interface_library.py"],
             "--library=lib/%s.so.2" % library,
             "--out=lib/%s.ifso" % library,
         ])

@@ -40,6 +40,8 @@ def _multistream_wheel_impl(ctx):
             python_files + public_headers + [ctx.file._assemble] + ctx.files._tools,
         ),
         outputs = [folder],
+        # For readelf.
+        use_default_shell_env = True,
         mnemonic = "AssembleWheel",
         progress_message = "Assembling the wheel for " + STOCK["tag"],
     )
