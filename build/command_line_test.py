@@ -21,17 +21,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Programs have a main; what is beside them are modules.
-PROGRAMS = [
-    *sorted(script for script in (ROOT / "scripts").glob("*.sh") if script.name != "common.sh"),
-    *sorted(
-        program
-        for program in (ROOT / "build").glob("*.py")
-        if "\n    run_main(main)\n" in program.read_text()
-    ),
-    ROOT / "benchmarks" / "soak" / "soak.py",
-    ROOT / "scripts" / "run_examples.py",
-]
+COMMANDS = sorted(path for path in (ROOT / "scripts").iterdir() if path.name != "common.sh")
 
 
 def run(program: pathlib.Path, argument: str) -> subprocess.CompletedProcess[str]:
@@ -41,33 +31,20 @@ def run(program: pathlib.Path, argument: str) -> subprocess.CompletedProcess[str
     )
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-def test_help_has_a_usage_line_and_what_it_is_for(program: pathlib.Path) -> None:
+@pytest.mark.parametrize("program", COMMANDS, ids=lambda program: program.name)
+def test_help_has_usage_what_it_is_for_and_the_exit_status(program: pathlib.Path) -> None:
     done = run(program, "--help")
     assert done.returncode == 0, done.stderr
-    first, *_ = done.stdout.splitlines()
-    if program.suffix == ".py":
-        assert first.startswith(f"usage: {program.name}")
-    else:
-        assert first.startswith("usage: ") and f"scripts/{program.name}" in first
-    assert len(done.stdout.splitlines()) > 3
+    first, *rest = done.stdout.splitlines()
+    assert first.startswith("usage: ") and program.name in first
+    assert len(rest) > 2
+    assert "Exit status: 0;" in done.stdout
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-def test_help_says_what_the_exit_status_means(program: pathlib.Path) -> None:
-    assert "Exit status: 0;" in run(program, "--help").stdout
-
-
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+@pytest.mark.parametrize("program", COMMANDS, ids=lambda program: program.name)
 def test_unknown_argument_is_named_and_is_status_2(program: pathlib.Path) -> None:
     done = run(program, "--no-such-argument")
     assert done.returncode == 2, done.stdout + done.stderr
     said = done.stderr.splitlines()
     assert any("error: " in line for line in said)
     assert "--no-such-argument" in done.stderr or "required" in done.stderr
-
-
-def test_all_scripts_and_programs_are_looked_at() -> None:
-    assert {"test.sh", "build_wheel.sh", "check_links.py", "stock_wheel.py", "soak.py"} <= {
-        program.name for program in PROGRAMS
-    }

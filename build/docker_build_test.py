@@ -24,14 +24,11 @@ import sys
 
 import pytest
 
-from static_checks import CHECKS
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "scripts" / "docker_build.sh"
 DOCKERFILE = ROOT / "build" / "Dockerfile"
 # What the script calls, besides the engines.
 TOOLS = ("basename", "bash", "cat", "dirname", "git", "sed", "timeout")
-DEBIAN = "docker.io/library/debian:12"
 
 
 @pytest.fixture
@@ -80,26 +77,11 @@ def run(folder: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[st
 
 
 def builds(folder: pathlib.Path, *arguments: str) -> list[list[str]]:
-    """Runs the script and returns the command line of each build, less the label of Git's."""
+    """Runs the script and returns the command line of each build."""
     done = run(folder, *arguments)
     assert done.returncode == 0, done.stderr
     calls = (folder / "calls").read_text().removesuffix("\n\n").split("\n\n")
-    lines = [call.splitlines() for call in calls]
-    for line in lines:
-        if "--label" in line:
-            at = line.index("--label")
-            assert re.fullmatch(r"org\.opencontainers\.image\.revision=\w{40}", line[at + 1])
-            del line[at : at + 2]
-    return lines
-
-
-def build_line(
-    start: list[str], target: str, tag: str, *more: str, base: str = DEBIAN, extra: str = "and-cuda"
-) -> list[str]:
-    """The command line that a build should have."""
-    line = [*start, "--file", str(DOCKERFILE), "--target", target, "--tag", tag]
-    line += ["--build-arg", f"BASE={base}", "--build-arg", f"EXTRA={extra}"]
-    return [*line, *more, str(ROOT)]
+    return [call.split("\n") for call in calls]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +97,8 @@ def test_first_engine_that_is_there_builds(
 ) -> None:
     for name in engines:
         add_engine(bin_folder, name)
-    assert builds(bin_folder) == [build_line(chosen, "runtime", "tensorflow-multistream")]
+    (line,) = builds(bin_folder)
+    assert line[: len(chosen)] == chosen
 
 
 def test_docker_without_its_daemon_is_passed_over(bin_folder: pathlib.Path) -> None:
@@ -133,125 +116,62 @@ def test_engine_that_is_asked_for_builds(bin_folder: pathlib.Path) -> None:
 
 def test_both_images_have_names_of_their_own(bin_folder: pathlib.Path) -> None:
     add_engine(bin_folder, "docker")
-    assert builds(bin_folder, "--target=all", "--tag=mine:1") == [
-        build_line(["docker", "build"], "build", "mine:1-build"),
-        build_line(["docker", "build"], "runtime", "mine:1"),
-    ]
+    lines = builds(bin_folder, "--target=all", "--tag=mine:1")
+    named = [[line[line.index(option) + 1] for option in ("--target", "--tag")] for line in lines]
+    assert named == [["build", "mine:1-build"], ["runtime", "mine:1"]]
 
 
 def test_base_extra_and_the_engines_own_arguments_are_passed_on(bin_folder: pathlib.Path) -> None:
     add_engine(bin_folder, "podman")
-    own = ["--volume", "/a b:/c"]
-    line = build_line(
-        ["podman", "build"], "build", "tensorflow-multistream-build", *own, base="b:1", extra=""
-    )
-    done = builds(bin_folder, "--base", "b:1", "--extra", "none", "--target", "build", "--", *own)
-    assert done == [line]
+    own = ["--volume", "/a=b:/c", "--tag=of the engine"]
+    (line,) = builds(bin_folder, "--base", "b:1", "--extra", "none", "--", *own)
+    assert {"BASE=b:1", "EXTRA="} <= set(line)
+    assert line[-4:] == [*own, str(ROOT)]
 
 
-@pytest.mark.parametrize(
-    ("tag", "base"),
-    [
-        ("cp310", "ubuntu:22.04"),
-        ("cp311", "debian:12"),
-        ("cp312", "ubuntu:24.04"),
-        ("cp313", "debian:13"),
-    ],
-)
-def test_python_chooses_the_base(bin_folder: pathlib.Path, tag: str, base: str) -> None:
+def test_python_chooses_the_base(bin_folder: pathlib.Path) -> None:
     add_engine(bin_folder, "docker")
-    (line,) = builds(bin_folder, "--python", tag)
-    assert f"BASE=docker.io/library/{base}" in line
-
-
-def test_no_engine_says_what_to_install(bin_folder: pathlib.Path) -> None:
-    done = run(bin_folder)
-    assert done.returncode == 1
-    assert "error: none of docker, podman and buildah is on the PATH\n" in done.stderr
-    assert "apt-get install podman (or buildah)" in done.stderr
+    (line,) = builds(bin_folder, "--python", "cp312")
+    assert "BASE=docker.io/library/ubuntu:24.04" in line
 
 
 @pytest.mark.parametrize("arguments", [[], ["--engine", "docker"]])
-def test_daemon_that_does_not_answer_is_an_error_with_its_message(
-    bin_folder: pathlib.Path, arguments: list[str]
-) -> None:
-    add_engine(bin_folder, "docker", daemon="permission denied at unix:///var/run/docker.sock")
-    if arguments:
-        add_engine(bin_folder, "podman")
+def test_no_engine_that_works_is_an_error(bin_folder: pathlib.Path, arguments: list[str]) -> None:
+    assert run(bin_folder, *arguments).returncode == 1
+    add_engine(bin_folder, "docker", daemon="permission denied")
     done = run(bin_folder, *arguments)
     assert done.returncode == 1
-    assert "does not answer: permission denied at unix:///var/run/docker.sock\n" in done.stderr
-    assert "systemctl start docker" in done.stderr
+    assert "permission denied" in done.stderr
     assert not (bin_folder / "calls").exists()
-
-
-def test_engine_that_is_not_there_is_named(bin_folder: pathlib.Path) -> None:
-    add_engine(bin_folder, "docker")
-    done = run(bin_folder, "--engine=buildah")
-    assert done.returncode == 1
-    assert "error: --engine buildah: buildah is not on the PATH\n" in done.stderr
 
 
 def test_failed_build_is_named_and_the_next_image_is_not_built(bin_folder: pathlib.Path) -> None:
     add_engine(bin_folder, "docker", status=3)
     done = run(bin_folder, "--target", "all", "--tag", "mine")
     assert done.returncode == 3
-    assert 'in stage "image mine-build (build)' in done.stderr
+    assert "mine-build" in done.stderr
     assert (bin_folder / "calls").read_text().count("--target") == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    "arguments",
     [
-        (["--target", "slim"], "--target 'slim'\nAllowed: build, runtime, all."),
-        (["--extra=cuda"], "--extra 'cuda'\nAllowed: and-cuda, none."),
-        (["--engine=nerdctl"], "--engine 'nerdctl'\nAllowed: docker, podman, buildah."),
-        (["--python=cp39"], "--python 'cp39'\nAllowed: cp310, cp311, cp312, cp313"),
-        (["--python=cp312", "--base=b"], "--python and --base\nGive one"),
-        (["--tag="], "--tag is empty"),
-        (["--tag"], "--tag needs a value"),
-        (["--volume"], "unknown argument '--volume'\nWhat is the engine's own comes after --."),
+        ["--target", "slim"],
+        ["--extra=cuda"],
+        ["--engine=nerdctl"],
+        ["--python=cp39"],
+        ["--python=cp312", "--base=b"],
+        ["--tag="],
+        ["--tag"],
     ],
+    ids=" ".join,
 )
-def test_wrong_argument_says_what_is_allowed(
-    bin_folder: pathlib.Path, arguments: list[str], said: str
-) -> None:
+def test_wrong_argument_builds_nothing(bin_folder: pathlib.Path, arguments: list[str]) -> None:
     add_engine(bin_folder, "docker")
     done = run(bin_folder, *arguments)
     assert done.returncode == 2
-    assert f"error: {said}" in done.stderr
+    assert arguments[0].partition("=")[0] in done.stderr
     assert not (bin_folder / "calls").exists()
-
-
-def lint(dockerfile: pathlib.Path) -> subprocess.CompletedProcess[str]:
-    """Runs the check of Dockerfiles on a file."""
-    (check,) = (check for check in CHECKS if check.name == "dockerfile")
-    return subprocess.run(
-        [*check.command, str(dockerfile)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-
-
-def test_linter_finds_no_fault_in_the_dockerfile() -> None:
-    done = lint(DOCKERFILE)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
-    ("step", "fault"),
-    [
-        ("RUN cd /tmp && sudo rm -r /a", "DL3004"),
-        ("RUN apt-get update && apt-get install -y g++", "DL3008"),
-        ("RUN echo $HOME/*.whl | cat", "DL4006"),
-        ("WORKDIR there", "DL3000"),
-        ("NO SUCH STEP", "unexpected"),
-    ],
-)
-def test_linter_refuses_a_fault(tmp_path: pathlib.Path, step: str, fault: str) -> None:
-    faulty = tmp_path / "Dockerfile"
-    faulty.write_text(f"{DOCKERFILE.read_text()}{step}\n")
-    done = lint(faulty)
-    assert done.returncode != 0
-    assert fault in done.stdout + done.stderr
 
 
 def test_what_git_ignores_is_not_sent_to_the_engine() -> None:
@@ -275,7 +195,3 @@ def test_files_of_the_download_step_are_all_that_it_needs(tmp_path: pathlib.Path
         check=False,
     )
     assert done.returncode == 0, done.stderr
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

@@ -16,13 +16,14 @@
 
     python3 build/static_checks.py [--python cp312] [--files FILE ...] [CHECK ...]
 
-This is the one list of these checks: scripts/test.sh runs all of them, a hook of
-.pre-commit-config.yaml each runs one of them on the files of a commit. The tools are those of
+This is the one list of these checks: scripts/test.sh runs all of them, the hook of
+.pre-commit-config.yaml those that look at the files of a commit. The tools are those of
 build/requirements-dev.txt, in .venv.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import pathlib
 import re
@@ -43,7 +44,7 @@ class Check:
     """One check.
 
     Attributes:
-      name: in the command line and in .pre-commit-config.yaml.
+      name: in the command line.
       command: to run at the repository's root.
       files: a regular expression for the paths, relative to the root, that it looks at.
       takes_files: whether it can look at some of them; if not, it looks at all of them always.
@@ -103,6 +104,13 @@ CHECKS = (
         "The error above names patch, file and hunk.",
     ),
     Check(
+        "lengths",
+        (sys.executable, "build/static_checks.py", "--lengths"),
+        r".*\.(py|cc|h|lds|bzl|sh|BUILD|bazel)|build/Dockerfile",
+        True,
+        "Divide the files named above by what each part answers.",
+    ),
+    Check(
         "links",
         (sys.executable, "build/check_links.py"),
         r".*\.md|tensorflow/.*/base/options\.(h|cc)|docs/.*",
@@ -110,6 +118,32 @@ CHECKS = (
         "The error above names page and line: correct the link, or say there what is missing.",
     ),
 )
+_MOST_LINES = 500
+# Files that may be longer, with the reason.
+_LONGER: dict[str, str] = {
+    "tensorflow/core/common_runtime/multistream/executor/node_level_test.cc": "to be divided",
+    "tensorflow/core/common_runtime/multistream/executor/recorded_step.cc": "to be divided",
+    "tensorflow/core/common_runtime/multistream/step/step_threads_test.cc": "to be divided",
+    "tensorflow/python/multistream/serving_test.py": "to be divided",
+}
+
+
+def too_long(files: Sequence[str], root: pathlib.Path) -> list[str]:
+    """Finds sources of more than 500 lines.
+
+    Args:
+      files: paths relative to the repository's root.
+      root: the repository.
+
+    Returns:
+      A line for each that is longer, and for each that is allowed to be and is not.
+    """
+    found = []
+    for file in files:
+        lines = len((root / file).read_text().splitlines())
+        if (lines > _MOST_LINES) != (file in _LONGER):
+            found.append(f"{file}: {lines} lines; at most {_MOST_LINES}, or else in _LONGER")
+    return found
 
 
 def concerned(check: Check, files: Sequence[str]) -> list[str]:
@@ -192,10 +226,24 @@ def run_checks(checks: Sequence[Check], files: Sequence[str] | None, python: str
       BuildError: names those that failed, and says what to do.
     """
     failed = []
-    for check, command in commands(checks, files, repository_files(_ROOT), python):
-        print(f"{check.name} ...", flush=True)
-        if subprocess.run(command, cwd=_ROOT, check=False).returncode:
-            failed.append(f"{check.name} failed. {check.hint}")
+    wanted = commands(checks, files, repository_files(_ROOT), python)
+
+    def run(command: list[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            cwd=_ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        ended = threads.map(run, [command for _, command in wanted])
+        for (check, _), done in zip(wanted, ended, strict=True):
+            print(f"{check.name} ...\n{done.stdout}", end="", flush=True)
+            if done.returncode:
+                failed.append(f"{check.name} failed. {check.hint}")
     if failed:
         raise BuildError("\n".join(failed))
 
@@ -205,9 +253,14 @@ def main() -> None:
     names = [check.name for check in CHECKS]
     parser = command_line(__doc__)
     parser.add_argument("--python", metavar="TAG", default="", help="whose patches, such as cp312")
+    parser.add_argument("--lengths", metavar="FILE", nargs="+", help="the check of that name")
     parser.add_argument("--files", metavar="FILE", nargs="*", help="check only these [all]")
     parser.add_argument("checks", metavar="CHECK", nargs="*", help=f"of {', '.join(names)} [all]")
     options = parser.parse_args()
+    if options.lengths:
+        if found := too_long(options.lengths, _ROOT):
+            raise BuildError("\n".join(found))
+        return
     for name in options.checks:
         if name not in names:
             parser.error(f"unknown check '{name}'. Allowed: {', '.join(names)}.")

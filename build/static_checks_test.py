@@ -12,10 +12,9 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 # ==============================================================================
-"""The checks that run before any test are one list, for CI and for the hooks of a commit."""
+"""The checks that run before any test are one list, for CI and for the hook of a commit."""
 
 import pathlib
-import re
 import sys
 
 import pytest
@@ -27,26 +26,6 @@ from static_checks import CHECKS, Check
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINES = Check("lines", ("wc", "-l"), r".*\.txt", True, "Fewer lines.")
 WHOLE = Check("whole", ("wc", "all"), r".*\.(txt|c)", False, "Fewer words.")
-
-
-def hooks() -> dict[str, str]:
-    """Each hook's command, by its id."""
-    text = (ROOT / ".pre-commit-config.yaml").read_text()
-    return dict(re.findall(r"- id: (\S+)\n(?:.*\n)*?\s+entry: (.*)", text))
-
-
-def test_each_check_is_a_hook_and_each_hook_a_check() -> None:
-    assert list(hooks()) == [check.name for check in CHECKS]
-
-
-def test_hook_runs_the_check_of_its_name() -> None:
-    for name, entry in hooks().items():
-        assert entry == f".venv/bin/python build/static_checks.py {name} --files"
-
-
-def test_test_sh_runs_all_checks() -> None:
-    text = (ROOT / "scripts" / "test.sh").read_text()
-    assert re.search(r"build/static_checks\.py --python \"\$\{python\}\"\n", text)
 
 
 def test_check_that_takes_files_gets_only_those_it_looks_at() -> None:
@@ -72,22 +51,19 @@ def test_patches_of_the_python_that_is_asked_for_are_checked() -> None:
     assert command == [sys.executable, "build/check_patches.py", "--all", "--python=cp313"]
 
 
-@pytest.mark.parametrize(
-    ("name", "file"),
-    [
-        ("ruff", "build/wheel_archive.py"),
-        ("ruff-format", "examples/serve_saved_model.py"),
-        ("mypy", "pyproject.toml"),
-        ("clang-format", "tensorflow/core/common_runtime/multistream/base/compat.h"),
-        ("dockerfile", "build/Dockerfile"),
-        ("patches", "patches/2.21.0/series"),
-        ("links", "docs/memory.md"),
-    ],
-)
-def test_file_concerns_its_check(name: str, file: str) -> None:
-    assert (ROOT / file).is_file()
-    (check,) = (check for check in CHECKS if check.name == name)
-    assert static_checks.concerned(check, [file]) == [file]
+def test_each_check_looks_at_a_file_of_the_repository() -> None:
+    files = static_checks.repository_files(ROOT)
+    assert all(static_checks.concerned(check, files) for check in CHECKS)
+
+
+def test_a_source_above_500_lines_is_named_and_so_is_one_that_need_not_be_allowed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(static_checks, "_LONGER", {"b.cc": "why", "d.cc": "why"})
+    for name, lines in {"a.py": 500, "b.cc": 501, "c.h": 501, "d.cc": 500}.items():
+        (tmp_path / name).write_text("\n" * lines)
+    found = static_checks.too_long(["a.py", "b.cc", "c.h", "d.cc"], tmp_path)
+    assert [line.split(":")[0] for line in found] == ["c.h", "d.cc"]
 
 
 def test_files_are_found_without_git_and_what_is_built_is_not(tmp_path: pathlib.Path) -> None:

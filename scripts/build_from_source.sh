@@ -40,9 +40,7 @@ prepare_only=""
 while (($#)); do
   case "$1" in
     --source | --sha256) needs_value "$@" && arguments+=("$1=$2") && shift 2 ;;
-    --source=* | --sha256=*) arguments+=("$1") && shift ;;
     --out) needs_value "$@" && out="$2" && shift 2 ;;
-    --out=*) out="${1#*=}" && shift ;;
     --prepare-only) prepare_only=yes && shift ;;
     --) shift && options=("$@") && break ;;
     -h | --help) show_help ;;

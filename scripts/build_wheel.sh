@@ -39,17 +39,14 @@ compiler=()        # arguments of Bazel
 while (($#)); do
   case "$1" in
     --python) needs_value "$@" && python="$2" && shift 2 ;;
-    --python=*) python="${1#*=}" && shift ;;
-    --release) needs_value "$@" && set -- "--release=$2" "${@:3}" ;;
-    --release=*)
-      release=("$1")
-      of_release=(--repo_env="TFMS_RELEASE=${1#*=}")
-      shift
+    --release)
+      needs_value "$@"
+      release=(--release "$2")
+      of_release=(--repo_env="TFMS_RELEASE=$2")
+      shift 2
       ;;
     --out) needs_value "$@" && out="$2" && shift 2 ;;
-    --out=*) out="${1#*=}" && shift ;;
     --sysroot) needs_value "$@" && sysroot="$2" && shift 2 ;;
-    --sysroot=*) sysroot="${1#*=}" && shift ;;
     -h | --help) show_help ;;
     *) wrong_argument "unknown argument '$1'" ;;
   esac

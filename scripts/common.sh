@@ -24,6 +24,18 @@ HINT=""
 # Everything that `quietly` and `readable` have run has printed.
 LOG="${ROOT}/dist/$(basename "$0" .sh).log"
 
+# --option=value becomes --option value in the arguments of the script, up to --.
+arguments=()
+while (($#)); do
+  case "$1" in
+    --) arguments+=("$@") && break ;;
+    --*=*) arguments+=("${1%%=*}" "${1#*=}") && shift ;;
+    *) arguments+=("$1") && shift ;;
+  esac
+done
+set -- "${arguments[@]}"
+unset arguments
+
 # stage NAME HINT: announces a stage. If it fails, HINT says what to do.
 stage() {
   STAGE="$1"
@@ -156,9 +168,10 @@ bazel_command() {
   if command -v bazel >/dev/null; then echo bazel; else echo bazelisk; fi
 }
 
-# run_bazel ARGUMENT...: Bazel, at the repository's root.
+# run_bazel ARGUMENT...: Bazel, at the repository's root; its files are in TFMS_OUTPUT_BASE.
 run_bazel() {
-  (cd "${ROOT}" && "$(bazel_command)" "$@")
+  (cd "${ROOT}" &&
+    "$(bazel_command)" ${TFMS_OUTPUT_BASE:+--output_base="${TFMS_OUTPUT_BASE}"} "$@")
 }
 
 # python_tag: such as cp311, of the python3 on the PATH.

@@ -99,17 +99,11 @@ engine=""
 while (($#)); do
   case "$1" in
     --target) needs_value "$@" && target="$2" && shift 2 ;;
-    --target=*) target="${1#*=}" && shift ;;
     --tag) needs_value "$@" && tag="$2" && shift 2 ;;
-    --tag=*) tag="${1#*=}" && shift ;;
     --base) needs_value "$@" && chosen_base="$2" && shift 2 ;;
-    --base=*) chosen_base="${1#*=}" && shift ;;
     --python) needs_value "$@" && python="$2" && shift 2 ;;
-    --python=*) python="${1#*=}" && shift ;;
     --extra) needs_value "$@" && extra="$2" && shift 2 ;;
-    --extra=*) extra="${1#*=}" && shift ;;
     --engine) needs_value "$@" && engine="$2" && shift 2 ;;
-    --engine=*) engine="${1#*=}" && shift ;;
     --) shift && break ;;
     -h | --help) show_help ;;
     *) wrong_argument "unknown argument '$1'" "What is the engine's own comes after --." ;;

@@ -33,9 +33,7 @@ folder=""
 while (($#)); do
   case "$1" in
     --suite) needs_value "$@" && suite="$2" && shift 2 ;;
-    --suite=*) suite="${1#*=}" && shift ;;
     --mirror) needs_value "$@" && mirror=("$2") && shift 2 ;;
-    --mirror=*) mirror=("${1#*=}") && shift ;;
     -h | --help) show_help ;;
     -*) wrong_argument "unknown argument '$1'" ;;
     *)

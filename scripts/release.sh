@@ -39,15 +39,10 @@ build=()
 while (($#)); do
   case "$1" in
     --python) needs_value "$@" && pythons+=("$2") && shift 2 ;;
-    --python=*) pythons+=("${1#*=}") && shift ;;
     --release) needs_value "$@" && release="$2" && shift 2 ;;
-    --release=*) release="${1#*=}" && shift ;;
     --out) needs_value "$@" && out="$2" && shift 2 ;;
-    --out=*) out="${1#*=}" && shift ;;
     --sysroot) needs_value "$@" && build+=("--sysroot=$2") && shift 2 ;;
-    --sysroot=*) build+=("$1") && shift ;;
     --since) needs_value "$@" && since="$2" && shift 2 ;;
-    --since=*) since="${1#*=}" && shift ;;
     -h | --help) show_help ;;
     *) wrong_argument "unknown argument '$1'" ;;
   esac

@@ -39,7 +39,6 @@ changed=""
 while (($#)); do
   case "$1" in
     --python) needs_value "$@" && python="$2" && shift 2 ;;
-    --python=*) python="${1#*=}" && shift ;;
     --changed)
       changed="$(git -C "${ROOT}" merge-base HEAD "${2:-main}" 2>/dev/null)" ||
         wrong_argument "--changed: '${2:-main}' is no commit" "Name one: --changed HEAD~1."

@@ -29,25 +29,119 @@
 
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-cd "${ROOT}"
-program=build/test_releases.py
-arguments=("$@")
+TABLE="${ROOT}/benchmarks/results/releases.csv"
+releases=()
+pythons=()
+what=(examples)
 while (($#)); do
   case "$1" in
-    --release | --python | --tests) needs_value "$@" && shift 2 ;;
-    --release=* | --python=* | --tests=*) shift ;;
+    --release) needs_value "$@" && releases+=("$2") && shift 2 ;;
+    --python) needs_value "$@" && pythons+=("$2") && shift 2 ;;
+    --tests)
+      case "${2:-}" in
+        examples) ;;
+        all) what+=("C++ tests" "Python tests") ;;
+        *) wrong_argument "--tests '${2:-}'" "Allowed: examples, all." ;;
+      esac
+      shift 2
+      ;;
     --list)
       trap - EXIT
-      exec python3 "${program}" --list
+      exec column -s , -t "${TABLE}"
       ;;
     -h | --help) show_help ;;
     *) wrong_argument "unknown argument '$1'" ;;
   esac
 done
+cd "${ROOT}"
+
+# run WHAT RELEASE TAG: the examples or tests, with the wheel in ${environment}.
+run() {
+  local python="${environment}/bin/python" left_out=()
+  case "$1" in
+    examples) "${python}" scripts/run_examples.py ;;
+    "C++ tests")
+      run_bazel test --keep_going --curses=no --show_progress_rate_limit=30 \
+        --repo_env="TFMS_PYTHON=$3" --repo_env="TFMS_RELEASE=$2" //...
+      ;;
+    "Python tests") # of the runtime; what the model server needs asks for the usual release
+      if [[ "$2" != "${base}" ]]; then left_out=(--ignore=examples/serving); fi
+      "${python}" -m pytest -n "$(nproc)" --dist worksteal "${left_out[@]}" \
+        tensorflow examples benchmarks
+      ;;
+  esac
+}
+
+# number PATTERN: the number before these words in the last line that has any; 0 without it.
+number() {
+  grep -oE "[0-9]+ ($1)" <<<"${last}" | sed -n '1s/ .*//p' | grep . || echo 0
+}
+
+# record WHAT RELEASE TAG LOG: a row of the table, in place of the last one of these. Fails if a
+# test did, or if none ran to its end: that makes no row.
+record() {
+  local last passed failed skipped gpu=emulated
+  if has_gpu; then gpu="$(nvidia-smi --query-gpu=name --format=csv,noheader | sed -n 1p)"; fi
+  last="$(grep -E '^[0-9]+ of [0-9]+ examples passed|^Executed [0-9]+ out of|(passed|failed).* in [0-9.]+s' "$4" | tail -n 1)"
+  passed="$(number 'of [0-9]+ examples passed|tests? pass|passed')"
+  case "$1" in
+    examples) failed=$(($(number 'examples passed') - passed)) ;;
+    "C++ tests") failed=$(($(number 'tests?:') - passed)) ;;
+    *) failed=$(($(number failed) + $(number errors?))) ;;
+  esac
+  skipped="$(number skipped)"
+  if ((passed + failed == 0)); then return 1; fi
+  {
+    sed -n 1p "${TABLE}"
+    {
+      sed 1d "${TABLE}" | grep -v "^$2,$3,$1,.*,${gpu}," || true
+      echo "$2,$3,$1,${passed},${failed},${skipped},${gpu},$(git rev-parse --short HEAD),$(date -u +%F)"
+    } | sort -t , -k 1,1Vr -k 2
+  } >"${TABLE}.new"
+  mv "${TABLE}.new" "${TABLE}"
+  ((failed == 0))
+}
 
 stage "tools" "Install the packages named above by hand, then try again."
 install_system_packages --test
+base="$(python3 -c 'import sys; sys.path.insert(0, "build"); import releases; print(releases.BASE)')"
+cache="${TFMS_CACHE:-${XDG_CACHE_HOME:-${HOME}/.cache}/tensorflow-multistream}"
+if ((${#releases[@]} == 0)); then
+  mapfile -t releases < <(ls patches | grep -vxF "${base}")
+fi
+if ((${#pythons[@]} == 0)); then pythons=("$(python_tag)"); fi
 
-stage "wheels and tests" "The error above names the release."
-trap - EXIT
-exec python3 "${program}" "${arguments[@]}"
+failed=()
+for release in "${releases[@]}"; do
+  for tag in "${pythons[@]}"; do
+    folder="${ROOT}/dist/releases/${release}-${tag}"
+    environment="${folder}/environment"
+    # So that the usual build stays as it is.
+    export TFMS_OUTPUT_BASE="${cache}/bazel/${release}-${tag}"
+    stage "${release} ${tag}: wheel" "The error above says why."
+    rm -rf "${environment}" "${folder}"/*.whl
+    scripts/build_wheel.sh --release "${release}" --python "${tag}" --out "${folder}"
+    "$(python_of_tag "${tag}")" -m venv "${environment}"
+    needed=()
+    if ((${#what[@]} > 1)); then
+      needed=(-r build/requirements-dev.txt -r build/requirements-apart.txt)
+      if [[ "${release}" == "${base}" ]]; then needed+=(-r examples/serving/requirements.txt); fi
+    fi
+    extra=""
+    if has_gpu; then extra="[and-cuda]"; fi
+    wheel=("${folder}"/*.whl)
+    "${environment}/bin/python" -m pip install --quiet --disable-pip-version-check \
+      "${wheel[0]}${extra}" "${needed[@]}"
+    for tests in "${what[@]}"; do
+      stage "${release} ${tag}: ${tests}" "The lines above say what failed."
+      log="${folder}/${tests}.log"
+      run "${tests}" "${release}" "${tag}" 2>&1 | tee "${log}" || true
+      record "${tests}" "${release}" "${tag}" "${log}" || failed+=("${release} ${tag}: ${tests}")
+    done
+    run_bazel shutdown
+  done
+done
+
+stage "what passed" ""
+column -s , -t "${TABLE}"
+if ((${#failed[@]})); then fail "failed:" "${failed[@]}"; fi
