@@ -176,12 +176,12 @@ def copy_member(
     """
     assert source.fp is not None and target.fp is not None
     source.fp.seek(member.header_offset)
-    header = source.fp.read(zipfile.sizeFileHeader)  # type: ignore[attr-defined]
+    header = source.fp.read(30)
     source.fp.seek(sum(struct.unpack_from("<HH", header, 26)), 1)  # name and extra field
     copied = copy.copy(member)
     copied.filename = name
     copied.flag_bits &= ~0x08  # The sizes are in the header, not behind the bytes.
-    copied.header_offset = target.start_dir  # type: ignore[attr-defined]
+    copied.header_offset = target.start_dir
     target.fp.seek(copied.header_offset)
     target.fp.write(copied.FileHeader())
     left = member.compress_size
@@ -192,7 +192,7 @@ def copy_member(
         target.fp.write(block)
         left -= len(block)
     # What zipfile keeps for the directory at the end.
-    target.start_dir = target.fp.tell()  # type: ignore[attr-defined]
+    target.start_dir = target.fp.tell()
     target.filelist.append(copied)
     target.NameToInfo[name] = copied
 

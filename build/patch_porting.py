@@ -25,7 +25,7 @@ import dataclasses
 import difflib
 from collections.abc import Callable, Sequence
 
-from patch_series import FilePatch, Hunk, apply_file_patch
+from patch_series import FilePatch, Hunk, apply_file_patch, places
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,15 +98,15 @@ def move(file_patch: FilePatch, old: str, text: str) -> tuple[str, list[Problem]
     changes: list[tuple[int, Hunk]] = []
     after = 0  # hunks keep their order
     for hunk in file_patch.hunks:
-        places, old_places = _places(lines, hunk), _places(old_lines, hunk)
-        if len(places) == len(old_places) == 1 and places[0] >= after:
-            changes.append((places[0], hunk))
-            after = places[0] + len(hunk.old)
+        found, old_found = places(hunk, lines), places(hunk, old_lines)
+        if len(found) == len(old_found) == 1 and found[0] > after:
+            changes.append((found[0] - 1, hunk))
+            after = found[0] - 1 + len(hunk.old)
             continue
-        if not places:
+        if not found:
             why = "its lines are not in the new release"
-        elif len(places) > 1 or len(old_places) > 1:
-            shown = ", ".join(str(place + 1) for place in places)
+        elif len(found) > 1 or len(old_found) > 1:
+            shown = ", ".join(map(str, found))
             why = f"its lines are in several places: in the new release at {shown}"
         else:
             why = "its lines come before those of an earlier hunk"
@@ -157,15 +157,6 @@ def move_series(
         if changed:
             moved[name] = description + changed
     return moved, problems
-
-
-def _places(lines: Sequence[str], hunk: Hunk) -> list[int]:
-    """Where a hunk's lines are, counted from 0; nowhere if it has none."""
-    return [
-        at
-        for at in range(len(lines) - len(hunk.old) + 1)
-        if hunk.old and tuple(lines[at : at + len(hunk.old)]) == hunk.old
-    ]
 
 
 def _most_like(lines: Sequence[str], hunk: Hunk) -> tuple[int, tuple[str, ...]]:

@@ -25,6 +25,7 @@ import dataclasses
 import pathlib
 import re
 import zipfile
+from collections.abc import Sequence
 
 from build_error import BuildError
 
@@ -130,6 +131,24 @@ def parse_patch(name: str, text: str) -> list[FilePatch]:
     if not patches:
         raise BuildError(f"{name} is not a unified diff: it has no '---' and '+++' lines.")
     return patches
+
+
+def places(hunk: Hunk, lines: Sequence[str]) -> list[int]:
+    """Finds the lines of a hunk.
+
+    Args:
+      hunk: whose old lines are wanted.
+      lines: of the file.
+
+    Returns:
+      The number, from 1, of the first of them wherever they are; empty if the hunk has none.
+    """
+    size = len(hunk.old)
+    return [
+        at + 1
+        for at in range(len(lines) - size + 1)
+        if hunk.old and tuple(lines[at : at + size]) == hunk.old
+    ]
 
 
 def apply_file_patch(file_patch: FilePatch, text: str) -> str:
@@ -239,14 +258,10 @@ def _mismatch(file_patch: FilePatch, number: int, hunk: Hunk, lines: list[str]) 
             break
     else:
         detail = "it overlaps the hunk before it."
-    places = [
-        at + 1
-        for at in range(len(lines) - len(hunk.old) + 1)
-        if hunk.old and tuple(lines[at : at + len(hunk.old)]) == hunk.old
-    ]
+    found_at = places(hunk, lines)
     hint = (
-        f"The hunk's lines are at line {', '.join(map(str, places))}: correct its header."
-        if places
+        f"The hunk's lines are at line {', '.join(map(str, found_at))}: correct its header."
+        if found_at
         else "Make the patch again against the stock wheel's file."
     )
     return f"{where}: {detail}\n{hint}"

@@ -20,7 +20,7 @@ For checks. What a wheel is built from is downloaded whole, so that its hash can
 
 from __future__ import annotations
 
-import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -34,18 +34,10 @@ from releases import BASE, release_named
 
 def index_url() -> str:
     """Returns the package index that pip uses; empty for PyPI."""
-    if from_environment := os.environ.get("PIP_INDEX_URL"):
-        return from_environment
-    for section in ("download", "global"):
-        done = subprocess.run(
-            [sys.executable, "-m", "pip", "config", "get", f"{section}.index-url"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode == 0:
-            return done.stdout.strip()
-    return ""
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    urls = dict(re.findall(r"^(\S+)\.index-url='(.*)'$", listed, re.MULTILINE))
+    return next((urls[part] for part in (":env:", "download", "global") if part in urls), "")
 
 
 @contextmanager

@@ -126,12 +126,7 @@ def apply_moved(file_patch: patch_series.FilePatch, text: str) -> tuple[str, lis
     hunks = []
     moved = []
     for hunk in file_patch.hunks:
-        size = len(hunk.old)
-        places = [
-            at + 1
-            for at in range(len(lines) - size + 1)
-            if tuple(lines[at : at + size]) == hunk.old
-        ]
+        places = patch_series.places(hunk, lines)
         if hunk.first_line not in places and len(places) == 1:
             moved.append(f"{file_patch.path}: line {places[0]}, not {hunk.first_line}")
             hunks.append(dataclasses.replace(hunk, first_line=places[0]))

@@ -16,17 +16,17 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import re
-import subprocess
 import sys
 
 import pytest
+from multistream.testing import kit
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 CLIENT = FOLDER.parent / "tensorflow/examples/multistream/custom_client.cc"
 MOST_LINES = 120
+VARIABLE = re.compile(r'^os\.environ\.setdefault\("(\w+)", "(.+)"\)$', re.MULTILINE)
 
 # By program, expressions that lines of its output match, each one a whole line.
 PRINTED = {
@@ -70,24 +70,6 @@ def programs() -> list[pathlib.Path]:
     return [path for path in sorted(FOLDER.glob("*.py")) if not path.name.endswith("_test.py")]
 
 
-def run(name: str, gpus: int) -> subprocess.CompletedProcess[str]:
-    """Runs an example with emulated GPUs, the sanitizer, and no other variable of TensorFlow."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
-    return subprocess.run(
-        [sys.executable, str(FOLDER / name)],
-        env={
-            **clean,
-            "TF_CPP_MIN_LOG_LEVEL": "2",
-            "TF_MULTI_STREAM_EMULATED_GPUS": str(gpus),
-            "TF_MULTI_STREAM_SANITIZER": "abort",
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
 def test_every_example_is_run_here() -> None:
     assert [path.name for path in programs()] == sorted(PRINTED)
 
@@ -101,7 +83,17 @@ def test_example_is_short_and_no_harness(path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(PRINTED))
 def test_example_gives_what_one_stream_gives(name: str) -> None:
-    done = run(name, gpus=2 if name == "two_gpus.py" else 1)
+    # TensorFlow is imported before the program begins, and with it the program's own variables.
+    own = re.findall(
+        r'^os\.environ\.setdefault\("(\w+)", "(.+)"\)$', (FOLDER / name).read_text(), re.MULTILINE
+    )
+    done = kit.run_program(
+        [FOLDER / name],
+        None,
+        TF_MULTI_STREAM_EMULATED_GPUS="2" if name == "two_gpus.py" else "1",
+        TF_MULTI_STREAM_SANITIZER="abort",
+        **dict(own),
+    )
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     lines = done.stdout.splitlines()
     for expression in PRINTED[name]:

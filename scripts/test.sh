@@ -121,8 +121,25 @@ stage "interleavings of threads, searched" \
 run_bazel test --curses=no --show_progress_rate_limit=15 --config=search \
   --repo_env="TFMS_PYTHON=${python}" //...
 
-stage "rooms of the runtime" "The error above names the room."
-python3 build/check_rooms.py --bazel "$(bazel_command)" --option="--repo_env=TFMS_PYTHON=${python}"
+# Each room leaves its visibility to rooms.bzl, and the build refuses both ways upward: a dependency
+# on a room above, and an include without one. It refuses the process's options where they are passed.
+stage "rooms of the runtime" "Rooms see those below them only: rooms.bzl."
+runtime=tensorflow/core/common_runtime/multistream
+for room in "${runtime}"/*/BUILD.bazel; do
+  room="$(basename "$(dirname "${room}")")"
+  if [[ "${room}" != testing ]] &&
+    ! grep -qF "default_visibility = users_of(\"${room}\")" "${runtime}/${room}/BUILD.bazel"; then
+    fail "${runtime}/${room}: its default_visibility must be users_of(\"${room}\"), of rooms.bzl"
+  fi
+done
+for refused in util:refused_{dependency,include} executor:refused_options; do
+  if said="$(run_bazel build --repo_env="TFMS_PYTHON=${python}" "//${runtime}/${refused}" 2>&1)"; then
+    fail "${refused} builds, and must not: a room sees what it must not"
+  elif ! grep -qE 'is not visible from|undeclared inclusion|stream_group.h: No such file' \
+    <<<"${said}"; then
+    fail "${refused} fails, but not because of the rooms:" "${said}"
+  fi
+done
 
 stage "wheel" "The error above says why."
 rm -f dist/tensorflow-*-"${python}"-*.whl

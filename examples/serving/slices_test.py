@@ -89,13 +89,13 @@ def test_sliced_json_is_that_of_the_standard_library(
     monkeypatch.setattr(sliced_json, "_WINDOW", window)
     monkeypatch.setattr(sliced_json, "_MOST_OF_A_BYTE", MOST + 1)  # slices for short texts, too
     right = 0
-    for seed in range(1000 * EFFORT):
+    for seed in range(300 * EFFORT):
         draw = random.Random(seed)
         text = text_of(draw, drawn(draw))
         expected = result(json.loads, text)
         assert result(lambda text: sliced_json.loads(text, MOST), text) == expected, text
         right += expected is not None
-    assert right > 300
+    assert right > 90
     assert max(sizes) <= window + 2
 
 

@@ -13,6 +13,6 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Must not build: a room does not see those above it (check_rooms.py).
+// Must not build: a room does not see those above it (scripts/test.sh).
 
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
