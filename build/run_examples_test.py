@@ -110,7 +110,3 @@ def test_unknown_example_is_named(folder: pathlib.Path) -> None:
     done = run(folder, "three")
     assert done.returncode == 2
     assert "unknown example 'three'. Allowed: one, pair." in done.stderr
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, *sys.argv[1:]]))
