@@ -57,7 +57,7 @@ def program(path: pathlib.Path, text: str) -> pathlib.Path:
 def test_links_stay_in_the_folder_and_linker_and_assembler_are_this_systems(
     tmp_path: pathlib.Path,
 ) -> None:
-    """Links to absolute paths would lead to this system; the old linker lacks its libraries here."""
+    """Else this system's library would be linked, and the old linker would lack its own here."""
     made = tmp_path / "old system"
     path = str(program(tmp_path / "bin/mmdebstrap", MMDEBSTRAP))
     done = run("make_sysroot.sh", str(made), path=path)
