@@ -116,11 +116,6 @@ run_bazel test --curses=no --show_progress_rate_limit=15 \
   --repo_env="TFMS_PYTHON=${python}" //... \
   //tensorflow/core/common_runtime/multistream/testing:{part,step}_benchmarks
 
-stage "interleavings of threads, searched" \
-  "The test's log has the interleaving: docs/sanitizers.md says how to run it again."
-run_bazel test --curses=no --show_progress_rate_limit=15 --config=search \
-  --repo_env="TFMS_PYTHON=${python}" //...
-
 # Each room leaves its visibility to rooms.bzl, and the build refuses both ways upward: a dependency
 # on a room above, and an include without one. It refuses the process's options where they are passed.
 stage "rooms of the runtime" "Rooms see those below them only: rooms.bzl."
@@ -149,6 +144,12 @@ install_wheel_for_tests "${wheel[0]}"
 
 stage "what the runtime needs of TensorFlow" "The error above says what is not in patches/*/abi.txt."
 scripts/patches.py --python "${python}" abi
+
+# Its libraries take the place of those of the wheel.
+stage "interleavings of threads, searched" \
+  "The test's log has the interleaving: docs/sanitizers.md says how to run it again."
+run_bazel test --curses=no --show_progress_rate_limit=15 --config=search \
+  --repo_env="TFMS_PYTHON=${python}" //...
 
 stage "Python tests" "Run one file by itself: .venv/bin/python -m pytest FILE."
 wait "${apart}"
