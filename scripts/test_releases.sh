@@ -120,7 +120,10 @@ for release in "${releases[@]}"; do
     export TFMS_OUTPUT_BASE="${cache}/bazel/${release}-${tag}"
     stage "${release} ${tag}: wheel" "The error above says why."
     rm -rf "${environment}" "${folder}"/*.whl
-    scripts/build_wheel.sh --release "${release}" --python "${tag}" --out "${folder}"
+    if ! scripts/build_wheel.sh --release "${release}" --python "${tag}" --out "${folder}"; then
+      failed+=("${release} ${tag}: wheel")
+      continue
+    fi
     "$(python_of_tag "${tag}")" -m venv "${environment}"
     needed=()
     if ((${#what[@]} > 1)); then
