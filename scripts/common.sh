@@ -202,9 +202,10 @@ make_venv() {
   "${python}" -m venv "${VENV}"
 }
 
-# pip_install ARGUMENT...: in .venv; pip is heard only if it fails.
+# pip_install ARGUMENT...: in .venv; pip is heard only if it fails. Python compiles what is imported:
+# to compile all that TensorFlow and its neighbours have takes longer.
 pip_install() {
-  quietly "${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+  quietly "${VENV}/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile "$@"
 }
 
 # install_apart: what build/requirements-apart.txt lists, in .venv/apart.
