@@ -26,7 +26,7 @@ import pathlib
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import static_checks
 from build_error import BuildError, command_line, run_main
@@ -37,6 +37,8 @@ _IN_WHEEL = ("tensorflow/python/", "tensorflow/_api/", "patches/")
 _CXX = re.compile(r".*\.(cc|h|lds)|.*/data/.*|(.*/)?BUILD\.bazel")
 # All targets depend on these, so that they are only analysed.
 _BUILD_RULES = (".bzl", ".bazelrc", "WORKSPACE", "third_party/tensorflow.BUILD")
+# C++ tests; each takes a second to link.
+_ENOUGH = 12
 # Tests of what no test names.
 _TESTS_OF = ((r".*\.md", "examples/docs_test.py"), (r"scripts/.*", "build/command_line_test.py"))
 _IMPORT = re.compile(r"^\s*(?:from\s+[\w.]+\s+)?import\s+(?:[^(\n]|\([^)]*\))*", re.MULTILINE)
@@ -91,22 +93,39 @@ def _users(path: str, imported: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
-def bazel_tests(changed: Sequence[str]) -> str:
-    """Asks Bazel's query for the C++ tests that changed files can break.
+def bazel_targets(changed: Sequence[str]) -> list[str]:
+    """Finds what Bazel knows of changed files.
 
     Args:
       changed: files, relative to the repository's root.
 
     Returns:
-      The query; empty if there is nothing to ask for.
+      Those that C++ tests may be made of; of a BUILD file all that it has.
     """
-    targets = [
+    return [
         f"//{'' if folder == '.' else folder}:all" if path.endswith("BUILD.bazel") else path
         for path in changed
         if _CXX.fullmatch(path)
         for folder in [pathlib.PurePath(path).parent.as_posix()]
     ]
-    return f"tests(rdeps(//..., set({' '.join(targets)})))" if targets else ""
+
+
+def nearest_tests(targets: Sequence[str], query: Callable[[str], list[str]]) -> list[str]:
+    """Finds the C++ tests that depend on targets with the fewest libraries between.
+
+    Args:
+      targets: as bazel_targets returns them.
+      query: asks Bazel.
+
+    Returns:
+      Labels: a dozen and those that are as near, or all if there are fewer.
+    """
+    found: list[str] = []
+    for depth in (", 2", ", 3", ", 4", ", 6", ""):
+        found = query(f"tests(rdeps(//..., set({' '.join(targets)}){depth}))")
+        if len(found) >= _ENOUGH:
+            break
+    return found
 
 
 def changed_files(base: str, root: pathlib.Path) -> list[str]:
@@ -144,15 +163,19 @@ def _run(command: Sequence[str], **environment: str) -> None:
         raise BuildError(f"This failed:\n{' '.join(command)}")
 
 
-def _run_bazel_tests(query: str, bazel: str, option: str) -> None:
-    """Runs the tests that a query finds, but the large ones."""
-    command = [bazel, "query", "--keep_going", "--noshow_progress", option, query]
-    ran = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
-    if labels := ran.stdout.split():
+def _run_bazel_tests(targets: Sequence[str], bazel: str, option: str) -> None:
+    """Runs the nearest tests of targets, but the large ones."""
+
+    def query(expression: str) -> list[str]:
+        command = [bazel, "query", "--keep_going", "--noshow_progress", option, expression]
+        ran = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
+        if ran.returncode and not ran.stdout and "no such target" not in ran.stderr:
+            raise BuildError(f"bazel query failed:\n{ran.stderr.strip()}")
+        return ran.stdout.split()
+
+    if labels := nearest_tests(targets, query):
         options = ["--curses=no", "--show_progress_rate_limit=15", "--build_tests_only"]
         _run([bazel, "test", *options, "--test_size_filters=small,medium", option, *labels])
-    elif ran.returncode:
-        raise BuildError(f"bazel query failed:\n{ran.stderr.strip()}")
 
 
 def needs_wheel(changed: Sequence[str], tests: Sequence[str]) -> bool:
@@ -191,14 +214,14 @@ def main() -> None:
     present = [path for path in changed if path in files]
     sources = {path: (_ROOT / path).read_text() for path in files if path.endswith(".py")}
     tests = python_tests(changed, sources)
-    query = bazel_tests(present)
-    print("\n".join(["changed:", *changed, "Python tests:", *tests, "C++ tests:", query or "none"]))
+    targets = bazel_targets(present)
+    print("\n".join(["changed:", *changed, "Python tests:", *tests, "C++ tests of:", *targets]))
     if options.list:
         return
     static_checks.run_checks(static_checks.CHECKS, present, tag)
     python_option = f"--repo_env=TFMS_PYTHON={tag}"
-    if query:
-        _run_bazel_tests(query, options.bazel, python_option)
+    if targets:
+        _run_bazel_tests(targets, options.bazel, python_option)
     if any(path.endswith(_BUILD_RULES) for path in changed):
         _run([options.bazel, "build", "--nobuild", "--curses=no", python_option, "//..."])
     if tests:

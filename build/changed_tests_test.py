@@ -90,27 +90,29 @@ def test_file_that_is_gone_breaks_no_mapping() -> None:
     assert broken_by("build/gone.py") == []
 
 
-def test_cxx_file_asks_for_the_tests_that_depend_on_it() -> None:
-    query = changed_tests.bazel_tests([f"{ROOM}/chain_cover.cc"])
-    assert query == f"tests(rdeps(//..., set({ROOM}/chain_cover.cc)))"
+def test_bazel_is_asked_for_sources_data_and_all_of_a_build_file() -> None:
+    data = "tensorflow/examples/multistream/data/config_proto"
+    source = f"{ROOM}/chain_cover.cc"
+    changed = ["docs/a.md", "build/wheel.py", "build/tensorflow.bzl", "scripts/test.sh"]
+    assert changed_tests.bazel_targets([*changed, "patches/a/series"]) == []
+    assert changed_tests.bazel_targets([source, data, f"{ROOM}/BUILD.bazel", "BUILD.bazel"]) == [
+        source,
+        data,
+        f"//{ROOM}:all",
+        "//:all",
+    ]
 
 
-def test_data_of_tests_asks_for_them() -> None:
-    path = "tensorflow/examples/multistream/data/config_proto"
-    assert changed_tests.bazel_tests([path]) == f"tests(rdeps(//..., set({path})))"
+def test_nearest_cxx_tests_run_until_they_are_enough() -> None:
+    asked = []
 
+    def query(expression: str) -> list[str]:
+        asked.append(expression)
+        return ["//a:test"] * 5 * len(asked)
 
-def test_build_file_asks_for_the_tests_of_all_its_targets() -> None:
-    query = changed_tests.bazel_tests([f"{ROOM}/BUILD.bazel"])
-    assert query == f"tests(rdeps(//..., set(//{ROOM}:all)))"
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["docs/a.md", "build/wheel.py", "build/tensorflow.bzl", "scripts/test.sh", "patches/a/s"],
-)
-def test_what_no_cxx_test_uses_asks_for_none(path: str) -> None:
-    assert not changed_tests.bazel_tests([path])
+    assert len(changed_tests.nearest_tests(["a.cc", "b.h"], query)) == 15
+    assert asked == [f"tests(rdeps(//..., set(a.cc b.h), {depth}))" for depth in (2, 3, 4)]
+    assert changed_tests.nearest_tests(["a.cc"], lambda expression: ["//a:test"]) == ["//a:test"]
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,3 @@ def test_a_failure_says_what_else_to_do(index: str, monkeypatch: pytest.MonkeyPa
 def test_asks_the_index_that_pip_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "https://example.com/simple")
     assert remote_wheel.index_url() == "https://example.com/simple"
-    monkeypatch.delenv("PIP_INDEX_URL")
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    assert remote_wheel.index_url() == ""
