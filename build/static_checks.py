@@ -121,8 +121,7 @@ CHECKS = (
 _MOST_LINES = 500
 # Files that may be longer, with the reason.
 _LONGER: dict[str, str] = {
-    "tensorflow/core/common_runtime/multistream/executor/node_level_test.cc": "to be divided",
-    "tensorflow/core/common_runtime/multistream/executor/recorded_step.cc": "to be divided",
+    "tensorflow/core/common_runtime/multistream/node_level/node_level_test.cc": "to be divided",
     "tensorflow/core/common_runtime/multistream/step/step_threads_test.cc": "to be divided",
     "tensorflow/python/multistream/serving_test.py": "to be divided",
 }

@@ -120,14 +120,13 @@ run_bazel test --curses=no --show_progress_rate_limit=15 \
 # on a room above, and an include without one. It refuses the process's options where they are passed.
 stage "rooms of the runtime" "Rooms see those below them only: rooms.bzl."
 runtime=tensorflow/core/common_runtime/multistream
-for room in "${runtime}"/*/BUILD.bazel; do
-  room="$(basename "$(dirname "${room}")")"
-  if [[ "${room}" != testing ]] &&
-    ! grep -qF "default_visibility = users_of(\"${room}\")" "${runtime}/${room}/BUILD.bazel"; then
-    fail "${runtime}/${room}: its default_visibility must be users_of(\"${room}\"), of rooms.bzl"
+for build in $(find "${runtime}" -mindepth 2 -name BUILD.bazel -not -path "*/testing/*"); do
+  room="$(dirname "${build#"${runtime}"/}")"
+  if ! grep -qF "default_visibility = users_of(\"${room}\")" "${build}"; then
+    fail "${build}: its default_visibility must be users_of(\"${room}\"), of rooms.bzl"
   fi
 done
-for refused in util:refused_{dependency,include} executor:refused_options; do
+for refused in base:refused_{dependency,include} step:refused_options; do
   if said="$(run_bazel build --repo_env="TFMS_PYTHON=${python}" "//${runtime}/${refused}" 2>&1)"; then
     fail "${refused} builds, and must not: a room sees what it must not"
   elif ! grep -qE 'is not visible from|undeclared inclusion|stream_group.h: No such file' \
