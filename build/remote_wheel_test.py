@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import http.server
@@ -49,7 +50,8 @@ class Index(http.server.SimpleHTTPRequestHandler):
         wanted = self.headers.get("Range")
         path = pathlib.Path(self.translate_path(self.path))
         if wanted is None or not self.parts or path.is_dir():
-            super().do_GET()
+            with contextlib.suppress(BrokenPipeError):  # the client wants no more
+                super().do_GET()
             return
         data = path.read_bytes()
         first, _, last = wanted.removeprefix("bytes=").partition("-")
