@@ -39,12 +39,12 @@ _API = pathlib.PurePath("docs/api.md")
 _MODULE = _PACKAGE.as_posix().replace("/", ".")
 # What tf.cuda does not export: a function of `tf` itself, and types of results.
 _OTHER_NAMES = {
-    "tf.stream": f"{_MODULE}.streams.stream",
-    "StreamGroupStats": f"{_MODULE}.cuda.StreamGroupStats",
-    "CaptureReport": f"{_MODULE}.capture_report.CaptureReport",
-    "CaptureCount": f"{_MODULE}.capture_report.CaptureCount",
-    "StreamGroups": f"{_MODULE}.stream_table.StreamGroups",
-    "NodeStreamGroup": f"{_MODULE}.stream_table.NodeStreamGroup",
+    "tf.stream": f"{_MODULE}.scopes.streams.stream",
+    "StreamGroupStats": f"{_MODULE}.groups.stats.StreamGroupStats",
+    "CaptureReport": f"{_MODULE}.capture.capture_report.CaptureReport",
+    "CaptureCount": f"{_MODULE}.capture.capture_report.CaptureCount",
+    "StreamGroups": f"{_MODULE}.scopes.stream_table.StreamGroups",
+    "NodeStreamGroup": f"{_MODULE}.scopes.stream_table.NodeStreamGroup",
 }
 _LOADED = {
     "html": r"<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)="

@@ -45,7 +45,7 @@ def test_files_lie_as_in_the_repository_and_the_api_has_each_exported_name(
         assert (out / name).read_text().startswith(text)
     page = (out / "docs" / "api.md").read_text()
     assert "::: tensorflow.python.multistream.x.f\n    options:\n      heading: tf.cuda.f\n" in page
-    assert "::: tensorflow.python.multistream.streams.stream\n" in page
+    assert "::: tensorflow.python.multistream.scopes.streams.stream\n" in page
 
 
 def test_table_of_the_api_names_what_is_exported_and_nothing_else() -> None:
