@@ -14,139 +14,322 @@ limitations under the License.
 ==============================================================================*/
 
 // Serves a frozen graph from several client threads of one process, through
-// one session, and measures it; see --help.
+// one session, and measures it; see kUsage.
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
-#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/framework/tensor.pb.h"
+#include "tensorflow/core/platform/hash.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow/core/public/session_options.h"
-#include "tensorflow/examples/multistream/command_line.h"
-#include "tensorflow/examples/multistream/emulated.h"
-#include "tensorflow/examples/multistream/latency.h"
-#include "tensorflow/examples/multistream/load.h"
 #include "tensorflow/examples/multistream/model.h"
-#include "tensorflow/examples/multistream/report.h"
-#include "tensorflow/examples/multistream/results.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
 
-struct SessionCloser {
-  void operator()(Session* session) const {
-    session->Close().IgnoreError();
-    delete session;
-  }
+constexpr char kUsage[] =
+    R"(Serves a frozen graph from several client threads of one process, through one
+session, and measures it.
+
+usage: multistream_inference [--verify] model_path
+           number_of_input input_name... number_of_output output_name...
+           batch_size iters number_of_threads config_path
+
+  model_path         GraphDef: text if it ends in .pbtxt or .txt, else binary
+  input_name         placeholder to feed
+  output_name        tensor to fetch, `name` or `name:index`
+  batch_size         stands for an input's unknown first dimension
+  iters              measured session runs of each thread, after up to 20 others
+  number_of_threads  client threads
+  config_path        ConfigProto in text format
+  --verify           compare each result, bit by bit, with what one thread got
+                     for the same input before; print a fingerprint of these
+                     results, to compare processes
+
+Inputs are random and the same in each run: real numbers in [0, 1), integers in
+[0, n), n being the placeholder's attribute `_input_range`, or 100.
+
+TF_GPU_STREAM_GROUP_COUNT=N serves on N stream groups of a GPU.
+
+Exit status: 0, 1 after an error or a wrong result, 2 for a wrong command line.
+)";
+
+constexpr int kQueries = 32;  // different ones, used in turn
+constexpr int64_t kWarmUp = 20;
+
+struct CommandLine {
+  bool verify = false;
+  std::string model_path;
+  std::vector<std::string> input_names;
+  std::vector<std::string> output_names;
+  int64_t batch_size = 0;
+  int64_t iters = 0;
+  int64_t number_of_threads = 0;
+  std::string config_path;
 };
-using OwnedSession = std::unique_ptr<Session, SessionCloser>;
 
-absl::StatusOr<OwnedSession> MakeSession(const GraphDef& graph,
-                                         const ConfigProto& config) {
-  SessionOptions options;
-  options.config = config;
-  Session* session = nullptr;
-  absl::Status status = NewSession(options, &session);
+absl::StatusOr<CommandLine> ParseCommandLine(
+    const std::vector<std::string>& arguments) {
+  CommandLine line;
+  absl::Status status;  // the first error
+  const auto fail = [&status](const auto&... message) {
+    status.Update(
+        absl::InvalidArgumentError(absl::StrCat(message..., "; see --help")));
+  };
+  size_t given = 0;
+  auto argument = arguments.begin();
+  const auto next = [&](const std::string& name) -> std::string {
+    for (; argument != arguments.end(); ++argument) {
+      if (*argument == "--verify") {
+        line.verify = true;
+      } else if (absl::StartsWith(*argument, "--")) {
+        fail("'", *argument, "' is not an option");
+      } else {
+        ++given;
+        return *argument++;
+      }
+    }
+    if (!name.empty()) {
+      fail(name, " is missing: only ", given, " arguments were given");
+    }
+    return "";
+  };
+  const auto next_number = [&](const std::string& name, int64_t most) {
+    const std::string text = next(name);
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(text, &number) || number < 1 || number > most) {
+      fail(name, ": '", text, "' is not a whole number from 1 to ", most);
+    }
+    return number;
+  };
+  const auto next_names = [&](const std::string& what) {
+    std::vector<std::string> names;
+    const int64_t count = next_number("number_of_" + what, 1024);
+    for (int64_t i = 1; status.ok() && i <= count; ++i) {
+      names.push_back(next(absl::StrCat(what, "_name ", i, " of ", count)));
+    }
+    return names;
+  };
+  line.model_path = next("model_path");
+  line.input_names = next_names("input");
+  line.output_names = next_names("output");
+  line.batch_size = next_number("batch_size", 1 << 20);
+  line.iters = next_number("iters", 100'000'000);
+  line.number_of_threads = next_number("number_of_threads", 1024);
+  line.config_path = next("config_path");
+  if (const std::string more = next(""); !more.empty()) {
+    fail("'", more, "' follows config_path, the last argument");
+  }
   if (!status.ok()) return status;
-  OwnedSession owned(session);
-  status = session->Create(graph);
-  if (!status.ok()) return status;
-  return owned;
+  return line;
 }
 
-// The results that --verify compares with; empty if nothing is verified.
-absl::StatusOr<std::vector<ResultSet>> MakeReference(const CommandLine& line,
-                                                     const Origin& origin,
-                                                     const Queries& queries,
-                                                     Session* session) {
-  std::vector<ResultSet> reference;
-  const bool from_file = !line.reference.empty();
-  if (!line.save_reference.empty() || (line.verify && !from_file)) {
-    absl::StatusOr<std::vector<ResultSet>> results =
-        RunEachOnce(session, queries);
-    if (!results.ok()) return results.status();
-    reference = *std::move(results);
-  }
-  if (!line.save_reference.empty()) {
-    absl::Status status = SaveReference(line.save_reference, origin, reference);
+class Server {
+ public:
+  absl::Status Start(const CommandLine& line) {
+    GraphDef graph;
+    absl::Status status = LoadModel(line.model_path, &graph);
     if (!status.ok()) return status;
+    SessionOptions options;
+    status = LoadConfig(line.config_path, &options.config);
+    if (!status.ok()) return status;
+    absl::StatusOr<std::vector<Query>> queries =
+        MakeQueries(graph, line.input_names, line.batch_size, kQueries);
+    if (!queries.ok()) return queries.status();
+    queries_ = *std::move(queries);
+    output_names_ = line.output_names;
+    Session* session = nullptr;
+    status = NewSession(options, &session);
+    if (!status.ok()) return status;
+    session_.reset(session);
+    return session_->Create(graph);
   }
-  if (from_file) return LoadReference(line.reference, origin);
-  return reference;
+
+  // Runs the `number`-th query.
+  absl::Status Run(int64_t number, std::vector<Tensor>* outputs) {
+    return session_->Run(queries_[number % kQueries], output_names_, {},
+                         outputs);
+  }
+
+ private:
+  std::unique_ptr<Session> session_;
+  std::vector<Query> queries_;
+  std::vector<std::string> output_names_;
+};
+
+// What a query fetched, with types and shapes.
+using Result = std::string;
+
+Result ResultOf(const std::vector<Tensor>& outputs) {
+  Result result;
+  for (const Tensor& output : outputs) {
+    TensorProto proto;
+    output.AsProtoTensorContent(&proto);
+    absl::StrAppend(&result, proto.SerializeAsString());
+  }
+  return result;
 }
 
-// Runs what the command line asks for and fills in `report`.
-absl::Status Serve(const CommandLine& line, Report* report) {
-  absl::StatusOr<Model> model = LoadModel(line.model_path);
-  if (!model.ok()) return model.status();
-  absl::StatusOr<ConfigProto> config = LoadConfig(line.config_path);
-  if (!config.ok()) return config.status();
-  absl::StatusOr<std::vector<InputSpec>> inputs =
-      ResolveInputs(model->graph, line.input_names, line.batch_size);
-  if (!inputs.ok()) return inputs.status();
-  absl::Status status = CheckOutputs(model->graph, line.output_names);
+// The result of each query, one after the other.
+absl::StatusOr<std::vector<Result>> RunEachOnce(Server* server) {
+  std::vector<Result> results;
+  std::vector<Tensor> outputs;
+  for (int i = 0; i < kQueries; ++i) {
+    absl::Status status = server->Run(i, &outputs);
+    if (!status.ok()) return status;
+    results.push_back(ResultOf(outputs));
+  }
+  return results;
+}
+
+struct Load {
+  absl::Status status;
+  double seconds = 0;
+  std::vector<double> milliseconds;  // of each query
+  int64_t verified = 0;
+  int64_t wrong = 0;
+};
+
+// Runs `iters` queries from each thread, which begin together. Each result must
+// be the one of `expected`, unless that is empty. The first error ends it.
+Load RunLoad(Server* server, int64_t number_of_threads, int64_t iters,
+             const std::vector<Result>& expected) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<Load> shares(number_of_threads);
+  std::vector<std::thread> threads;
+  std::atomic<bool> failed = false;
+  std::promise<void> begin;
+  const std::shared_future<void> begun = begin.get_future().share();
+  for (int64_t thread = 0; thread < number_of_threads; ++thread) {
+    threads.emplace_back([&, thread] {
+      Load& share = shares[thread];
+      std::vector<Tensor> outputs;
+      begun.wait();
+      for (int64_t i = 0; i < iters && !failed; ++i) {
+        const Clock::time_point before = Clock::now();
+        // Threads begin with different queries.
+        share.status = server->Run(thread + i, &outputs);
+        share.milliseconds.push_back(
+            std::chrono::duration<double, std::milli>(Clock::now() - before)
+                .count());
+        if (!share.status.ok()) failed = true;
+        if (expected.empty() || failed) continue;
+        ++share.verified;
+        share.wrong += ResultOf(outputs) != expected[(thread + i) % kQueries];
+      }
+    });
+  }
+  const Clock::time_point start = Clock::now();
+  begin.set_value();
+  for (std::thread& thread : threads) thread.join();
+  Load total;
+  total.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  for (const Load& share : shares) {
+    total.status.Update(share.status);
+    total.milliseconds.insert(total.milliseconds.end(),
+                              share.milliseconds.begin(),
+                              share.milliseconds.end());
+    total.verified += share.verified;
+    total.wrong += share.wrong;
+  }
+  return total;
+}
+
+void PrintTimes(Load load) {
+  std::vector<double>& sorted = load.milliseconds;
+  std::sort(sorted.begin(), sorted.end());
+  double sum = 0;
+  for (double each : sorted) sum += each;
+  // The smallest that so many percent do not exceed.
+  const auto percentile = [&sorted](int percent) {
+    return sorted[(percent * sorted.size() + 99) / 100 - 1];
+  };
+  absl::PrintF(
+      "%d queries in %.3f s: %.1f queries/s\n"
+      "latency in ms: mean %.3f, p50 %.3f, p95 %.3f, p99 %.3f, max %.3f\n",
+      sorted.size(), load.seconds, sorted.size() / load.seconds,
+      sum / sorted.size(), percentile(50), percentile(95), percentile(99),
+      sorted.back());
+  const char* emulated = std::getenv("TF_MULTI_STREAM_EMULATED_GPUS");
+  if (emulated != nullptr && std::atoi(emulated) > 0) {
+    std::puts(
+        "the GPU is emulated on the CPU: results count, times mean nothing");
+  }
+}
+
+// Steps since `before`.
+void PrintGroups(const std::vector<StreamGroupStats>& before) {
+  constexpr double kMebi = 1024.0 * 1024.0;
+  const std::vector<StreamGroupStats> after = StreamStats();
+  if (after.empty()) std::puts("no stream groups: stock TensorFlow's way");
+  for (size_t i = 0; i < after.size(); ++i) {
+    StreamGroupStats earlier;
+    if (i < before.size()) earlier = before[i];
+    const StreamGroupStats& group = after[i];
+    absl::PrintF(
+        "gpu %d group %d: %d steps, %d failed, %d replayed, %.2f MiB in "
+        "use, %.2f MiB peak\n",
+        group.gpu, group.group, group.steps_started - earlier.steps_started,
+        group.steps_failed - earlier.steps_failed,
+        group.steps_replayed - earlier.steps_replayed,
+        group.bytes_in_use / kMebi, group.peak_bytes_in_use / kMebi);
+  }
+}
+
+// Whether all results were right.
+absl::StatusOr<bool> Serve(const CommandLine& line) {
+  Server server;
+  absl::Status status = server.Start(line);
   if (!status.ok()) return status;
-  absl::StatusOr<std::vector<InputSet>> sets =
-      MakeInputSets(*inputs, line.input_sets, line.seed);
-  if (!sets.ok()) return sets.status();
-  const Queries queries = {line.input_names, line.output_names,
-                           *std::move(sets)};
-
-  absl::StatusOr<OwnedSession> session = MakeSession(model->graph, *config);
-  if (!session.ok()) return session.status();
-
-  const Origin origin = {
-      model->fingerprint, line.input_names, FingerprintOf(queries.input_sets),
-      line.output_names,  line.batch_size,  line.seed,
-      line.input_sets};
-  absl::StatusOr<std::vector<ResultSet>> reference =
-      MakeReference(line, origin, queries, session->get());
-  if (!reference.ok()) return reference.status();
-
-  LoadOptions options;
-  options.number_of_threads = line.number_of_threads;
-  options.iters = line.warmup;
-  if (line.verify) options.reference = &*reference;
-  options.tolerance = line.tolerance;
-  absl::StatusOr<LoadFigures> warmup =
-      RunLoad(session->get(), queries, options);
-  if (!warmup.ok()) return warmup.status();
-
-  options.iters = line.iters;
-  options.max_seconds = line.max_seconds;
+  std::vector<Result> expected;
+  if (line.verify) {
+    absl::StatusOr<std::vector<Result>> results = RunEachOnce(&server);
+    if (!results.ok()) return results.status();
+    expected = *std::move(results);
+  }
+  const int64_t warm_up = std::min(kWarmUp, line.iters);
+  const Load first =
+      RunLoad(&server, line.number_of_threads, warm_up, expected);
+  if (!first.status.ok()) return first.status;
   const std::vector<StreamGroupStats> before = StreamStats();
-  absl::StatusOr<LoadFigures> figures =
-      RunLoad(session->get(), queries, options);
-  if (!figures.ok()) return figures.status();
-
-  report->groups = StepsSince(before, StreamStats());
-  report->stream_group_count = StreamGroupCount();
-  report->emulated = GpusAreEmulated();
-  report->queries = figures->latencies_in_millis.size();
-  report->seconds = figures->seconds;
-  report->queries_per_second =
-      figures->seconds > 0 ? report->queries / figures->seconds : 0;
-  report->verification = warmup->verification;
-  report->verification.Add(figures->verification);
-  report->queries_of_seconds = std::move(figures->queries_of_seconds);
-  // The whole ones.
-  report->queries_of_seconds.resize(
-      std::min(report->queries_of_seconds.size(),
-               static_cast<size_t>(figures->seconds)));
-  report->cpu_of_seconds = std::move(figures->cpu_of_seconds);
-  report->cpu_of_seconds.resize(report->queries_of_seconds.size());
-  report->cpu_seconds = figures->cpu_seconds;
-  report->latency = Summarize(std::move(figures->latencies_in_millis));
-  return absl::OkStatus();
+  const Load load =
+      RunLoad(&server, line.number_of_threads, line.iters, expected);
+  if (!load.status.ok()) return load.status;
+  absl::PrintF(
+      "%d threads x %d warm-up and %d measured queries, batch size %d\n",
+      line.number_of_threads, warm_up, line.iters, line.batch_size);
+  PrintTimes(load);
+  PrintGroups(before);
+  if (!line.verify) return true;
+  uint64_t fingerprint = 0;
+  for (const Result& result : expected) {
+    fingerprint = Hash64(result.data(), result.size(), fingerprint);
+  }
+  absl::PrintF("fingerprint of one thread's results: %016x\n", fingerprint);
+  const int64_t wrong = first.wrong + load.wrong;
+  absl::PrintF("verified %d results, %d wrong\n",
+               first.verified + load.verified, wrong);
+  return wrong == 0;
 }
 
 int Fail(absl::string_view message, int exit_status) {
@@ -156,31 +339,18 @@ int Fail(absl::string_view message, int exit_status) {
 }
 
 int Main(const std::vector<std::string>& arguments) {
-  absl::StatusOr<CommandLine> line = ParseCommandLine(arguments);
-  if (!line.ok()) return Fail(line.status().message(), 2);
-  if (line->help) {
-    std::fputs(Usage().c_str(), stdout);
+  if (absl::c_linear_search(arguments, "--help")) {
+    std::fputs(kUsage, stdout);
     return 0;
   }
+  const absl::StatusOr<CommandLine> line = ParseCommandLine(arguments);
+  if (!line.ok()) return Fail(line.status().message(), 2);
   if (const std::string wrong = CheckEnvironment(); !wrong.empty()) {
     return Fail(wrong, 1);
   }
-  Report report;
-  report.command_line = *line;
-  if (absl::Status status = Serve(*line, &report); !status.ok()) {
-    return Fail(status.message(), 1);
-  }
-  std::fputs(ReportAsText(report).c_str(), stdout);
-  if (!line->json.empty()) {
-    absl::Status status =
-        WriteStringToFile(Env::Default(), line->json, ReportAsJson(report));
-    if (!status.ok()) {
-      return Fail(absl::StrCat("--json '", line->json,
-                               "' cannot be written: ", status.message()),
-                  1);
-    }
-  }
-  return report.verification.wrong > 0 ? 1 : 0;
+  const absl::StatusOr<bool> right = Serve(*line);
+  if (!right.ok()) return Fail(right.status().message(), 1);
+  return *right ? 0 : 1;
 }
 
 }  // namespace

@@ -14,8 +14,7 @@ limitations under the License.
 ==============================================================================*/
 
 // Trains a model of equal branches twice, with all of it on one stream and with
-// each branch on a stream group of its own, and compares loss and step time;
-// see --help.
+// each branch on a stream group of its own, and compares loss and step time.
 //
 //            +-- dense -- tanh -- ... -- dense -- tanh --+   group 0
 //   x -------+-- dense -- tanh -- ... -- dense -- tanh --+-- sum -- loss
@@ -31,15 +30,11 @@ limitations under the License.
 #include <memory>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "tensorflow/cc/framework/gradients.h"
 #include "tensorflow/cc/framework/scope.h"
 #include "tensorflow/cc/ops/array_ops.h"
@@ -55,29 +50,24 @@ limitations under the License.
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"
 #include "tensorflow/core/public/session.h"
-#include "tensorflow/examples/multistream/emulated.h"
+#include "tensorflow/core/util/command_line_flags.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
 
-constexpr int kWarmUp = 10;  // steps that are not timed
-
-constexpr char kUsage[] = R"(multistream_training [--NAME=NUMBER ...]
-
-  --branches   of the model (4)
-  --layers     dense layers of each branch (12)
-  --width      of each layer (64)
-  --batch      rows of a batch (32)
-  --steps      of training, of each of the two (300)
-  --blocks     parts that the steps are timed in, in turn (6)
-  --groups     stream groups to use (as many as the GPU has)
-  --rate       learning rate in thousandths (10)
+constexpr char kUsage[] =
+    R"(multistream_training [--NAME=NUMBER ...], each from 1 on
 
 With TF_GPU_STREAM_GROUP_COUNT=4 and TF_NODE_LEVEL_MULTISTREAM=true it trains
 both ways; TF_MULTI_STREAM_EMULATED_GPUS=1 stands in for a GPU. Ends with 1 if
 the two do not give the same losses, bit by bit.
+
 )";
+
+constexpr int kWarmUp = 10;  // steps that are not timed
+constexpr int kBlocks = 6;   // parts that the steps are timed in, in turn
+constexpr float kRate = 0.01;
 
 struct Settings {
   int branches = 4;
@@ -85,39 +75,16 @@ struct Settings {
   int width = 64;
   int batch = 32;
   int steps = 300;
-  int blocks = 6;
-  int groups = 0;
-  int rate = 10;
-};
+  int groups = 1;
 
-absl::StatusOr<Settings> ParseSettings(int argc, char** argv) {
-  Settings settings;
-  const std::vector<std::pair<std::string, int*>> known = {
-      {"branches", &settings.branches}, {"layers", &settings.layers},
-      {"width", &settings.width},       {"batch", &settings.batch},
-      {"steps", &settings.steps},       {"blocks", &settings.blocks},
-      {"groups", &settings.groups},     {"rate", &settings.rate}};
-  for (int i = 1; i < argc; ++i) {
-    const std::vector<std::string> parts =
-        absl::StrSplit(argv[i], absl::MaxSplits('=', 1));
-    auto found = std::find_if(known.begin(), known.end(), [&](const auto& k) {
-      return parts[0] == "--" + k.first;
-    });
-    if (found == known.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("unknown argument ", argv[i], "\n\n", kUsage));
-    }
-    if (parts.size() != 2 || !absl::SimpleAtoi(parts[1], found->second) ||
-        *found->second < 1 || *found->second > 1'000'000) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          argv[i], " is not valid: it takes a number from 1 to 1000000"));
-    }
+  std::vector<Flag> flags() {
+    return {Flag("branches", &branches, "of the model"),
+            Flag("layers", &layers, "dense layers of each branch"),
+            Flag("width", &width, "of each layer"),
+            Flag("batch", &batch, "rows of a batch"),
+            Flag("steps", &steps, "of training, of each of the two")};
   }
-  if (settings.blocks > settings.steps) {
-    return absl::InvalidArgumentError("--blocks is more than --steps");
-  }
-  return settings;
-}
+};
 
 Tensor Random(int rows, int columns, float scale, int seed) {
   Tensor tensor(DT_FLOAT, TensorShape({rows, columns}));
@@ -206,8 +173,7 @@ absl::StatusOr<GraphDef> BuildModel(const Settings& settings, bool scopes) {
   if (!status.ok()) return status;
   if (scopes) FollowInputs(root.graph(), first_gradient);
   std::vector<Operation> updates;
-  Output rate = ops::Const(
-      root, settings.rate / 1000.0f * 2 / (settings.batch * settings.width));
+  Output rate = ops::Const(root, kRate * 2 / (settings.batch * settings.width));
   for (size_t i = 0; i < handles.size(); ++i) {
     updates.push_back(ops::ResourceApplyGradientDescent(root, handles[i], rate,
                                                         gradients[i]));
@@ -265,9 +231,8 @@ class Training {
   }
 
   const std::vector<float>& losses() const { return losses_; }
-  // Of the steps from `first` on.
-  double MedianMilliseconds(int first) const {
-    std::vector<double> sorted(milliseconds_.begin() + first,
+  double MedianMilliseconds() const {
+    std::vector<double> sorted(milliseconds_.begin() + kWarmUp,
                                milliseconds_.end());
     std::sort(sorted.begin(), sorted.end());
     return sorted[sorted.size() / 2];
@@ -281,32 +246,36 @@ class Training {
   std::vector<double> milliseconds_;
 };
 
-void Print(const char* name, const Training& training, double ratio) {
-  std::printf("%s loss %.6f -> %.6f, median step %.3f ms", name,
+void Print(const char* name, const Training& training) {
+  std::printf("%s loss %.6f -> %.6f, median step %.3f ms\n", name,
               training.losses().front(), training.losses().back(),
-              training.MedianMilliseconds(kWarmUp));
-  if (GpusAreEmulated()) {
-    std::printf("\n");
-  } else {
-    std::printf(" (%.2fx)\n", ratio);
-  }
+              training.MedianMilliseconds());
 }
 
-// Whether both give the same losses. Trains on one stream only if there is no
-// other.
-absl::StatusOr<bool> Train(Settings settings) {
-  if (settings.groups == 0) settings.groups = StreamGroupCount();
+// Whether both have the same losses, bit by bit.
+bool SameLosses(const std::vector<float>& a, const std::vector<float>& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::memcmp(&a[i], &b[i], sizeof(float)) != 0) {
+      std::printf("the losses differ from step %zu on: %.9g and %.9g\n", i,
+                  a[i], b[i]);
+      return false;
+    }
+  }
+  std::printf("the same losses in all %zu steps, bit by bit\n", a.size());
+  return true;
+}
+
+// Whether both trainings give the same losses. Trains on one stream only if
+// there is no other.
+absl::StatusOr<bool> Train(const Settings& settings) {
   const bool both = settings.groups > 1;
   Training one, grouped;
   absl::Status status = one.Begin(settings, /*scopes=*/false);
-  status.Update(one.Run(kWarmUp));
-  if (both) {
-    status.Update(grouped.Begin(settings, /*scopes=*/true));
-    status.Update(grouped.Run(kWarmUp));
-  }
-  for (int block = 0; block < settings.blocks && status.ok(); ++block) {
-    const int steps = settings.steps * (block + 1) / settings.blocks -
-                      settings.steps * block / settings.blocks;
+  if (both) status.Update(grouped.Begin(settings, /*scopes=*/true));
+  for (int block = -1; block < kBlocks && status.ok(); ++block) {
+    const int steps = block < 0 ? kWarmUp
+                                : settings.steps * (block + 1) / kBlocks -
+                                      settings.steps * block / kBlocks;
     status.Update(one.Run(steps));
     if (both) status.Update(grouped.Run(steps));
   }
@@ -315,58 +284,58 @@ absl::StatusOr<bool> Train(Settings settings) {
       "%d branches of %d layers, width %d, batch %d, %d stream groups\n",
       settings.branches, settings.layers, settings.width, settings.batch,
       settings.groups);
-  Print("one stream:   ", one, 1);
+  Print("one stream:   ", one);
   if (!both) return true;
-  Print("stream groups:", grouped,
-        one.MedianMilliseconds(kWarmUp) / grouped.MedianMilliseconds(kWarmUp));
-  if (GpusAreEmulated()) std::fputs(kTimesMeanNothing, stdout);
+  Print("stream groups:", grouped);
+  const char* emulated = std::getenv("TF_MULTI_STREAM_EMULATED_GPUS");
+  if (emulated != nullptr && std::atoi(emulated) > 0) {
+    std::puts(
+        "the GPU is emulated on the CPU: results count, times mean nothing");
+  } else {
+    std::printf("%.2f times as fast\n",
+                one.MedianMilliseconds() / grouped.MedianMilliseconds());
+  }
   for (const StreamGroupStats& group : StreamStats()) {
     std::printf("group %d: peak %.1f KiB\n", group.group,
                 group.peak_bytes_in_use / 1024.0);
   }
   std::printf("sanitizer reports: %lld\n",
               static_cast<long long>(SanitizerReports()));
-  const std::vector<float>& a = one.losses();
-  const std::vector<float>& b = grouped.losses();
-  size_t differ = 0;
-  while (differ < a.size() &&
-         std::memcmp(&a[differ], &b[differ], sizeof(float)) == 0) {
-    ++differ;
-  }
-  if (differ < a.size()) {
-    std::printf("the losses differ from step %zu on: %.9g and %.9g\n", differ,
-                a[differ], b[differ]);
-    return false;
-  }
-  std::printf("the same losses in all %zu steps, bit by bit\n", a.size());
-  return true;
+  return SameLosses(one.losses(), grouped.losses());
+}
+
+int Fail(const std::string& message) {
+  std::fprintf(stderr, "multistream_training: %s\n", message.c_str());
+  return 2;
 }
 
 int Main(int argc, char** argv) {
-  if (argc > 1 && std::string(argv[1]) == "--help") {
-    std::printf("%s", kUsage);
+  Settings settings;
+  const std::vector<Flag> flags = settings.flags();
+  const std::string usage =
+      absl::StrCat(kUsage, Flags::Usage("multistream_training", flags));
+  if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
+    std::fputs(usage.c_str(), stdout);
     return 0;
   }
-  absl::StatusOr<Settings> settings = ParseSettings(argc, argv);
-  std::string wrong = CheckEnvironment();
-  if (!settings.ok()) wrong = std::string(settings.status().message());
-  if (!wrong.empty()) {
-    std::fprintf(stderr, "multistream_training: %s\n", wrong.c_str());
-    return 2;
+  if (!Flags::Parse(&argc, argv, flags) || argc > 1 ||
+      std::min({settings.branches, settings.layers, settings.width,
+                settings.batch, settings.steps}) < 1) {
+    return Fail(absl::StrCat("wrong arguments\n\n", usage));
+  }
+  if (std::string wrong = CheckEnvironment(); !wrong.empty()) {
+    return Fail(wrong);
   }
   const char* node_level = std::getenv("TF_NODE_LEVEL_MULTISTREAM");
-  if (!MultiStreamIsEnabled() || node_level == nullptr || *node_level == 0) {
+  if (MultiStreamIsEnabled() && node_level != nullptr && *node_level != 0) {
+    settings.groups = StreamGroupCount();
+  } else {
     std::printf(
         "There is one stream. For more: TF_GPU_STREAM_GROUP_COUNT=4 "
         "TF_NODE_LEVEL_MULTISTREAM=true\n");
-    settings->groups = 1;
   }
-  absl::StatusOr<bool> same = Train(*settings);
-  if (!same.ok()) {
-    std::fprintf(stderr, "multistream_training: %s\n",
-                 same.status().ToString().c_str());
-    return 2;
-  }
+  absl::StatusOr<bool> same = Train(settings);
+  if (!same.ok()) return Fail(same.status().ToString());
   return *same ? 0 : 1;
 }
 
