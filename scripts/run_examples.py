@@ -35,46 +35,20 @@ EMULATED = "TF_MULTI_STREAM_EMULATED_GPUS"
 COUNT_GPUS = "import tensorflow as tf; print(len(tf.config.list_physical_devices('GPU')))"
 
 
-def examples(folder: pathlib.Path) -> list[str]:
-    """Lists the examples of a folder.
+def environment(example: pathlib.Path, emulated: bool) -> dict[str, str]:
+    """Finds the variables that an example runs with.
 
     Args:
-      folder: has them, and maybe their tests.
+      example: the program; its docstring has the command that emulates GPUs.
+      emulated: whether it runs on emulated GPUs.
 
     Returns:
-      Their names, without ".py".
+      The environment, with as many emulated GPUs as that command has, or 1.
     """
-    return sorted(path.stem for path in folder.glob("*.py") if not path.stem.endswith("_test"))
-
-
-def count_gpus() -> int:
-    """Counts the GPUs that TensorFlow sees.
-
-    Returns:
-      Their number.
-
-    Raises:
-      RuntimeError: TensorFlow cannot be imported; the message is what it said.
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", COUNT_GPUS], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise RuntimeError(f"TensorFlow cannot be imported:\n{done.stderr.strip()}")
-    return int(done.stdout)
-
-
-def emulated_gpus(example: pathlib.Path) -> str:
-    """Finds how many GPUs an example wants where there are none.
-
-    Args:
-      example: whose docstring has the command for it.
-
-    Returns:
-      A number.
-    """
+    if not emulated:
+        return dict(os.environ)
     found = re.search(rf"{EMULATED}=(\d+) ", example.read_text())
-    return found[1] if found else "1"
+    return {**os.environ, EMULATED: found[1] if found else "1"}
 
 
 def main() -> int:
@@ -83,7 +57,8 @@ def main() -> int:
     Returns:
       The exit status.
     """
-    known = examples(EXAMPLES)
+    paths = (path for path in EXAMPLES.glob("*.py") if not path.stem.endswith("_test"))
+    known = {path.stem: path for path in sorted(paths)}
     parser = argparse.ArgumentParser(
         description=__doc__,
         epilog="Exit status: 0; 1 if an example fails; 2 for a wrong argument.",
@@ -92,17 +67,20 @@ def main() -> int:
     parser.add_argument(
         "examples", metavar="EXAMPLE", nargs="*", help=f"of {', '.join(known)} [all]"
     )
-    wanted = parser.parse_args().examples or known
+    wanted = parser.parse_args().examples or list(known)
     for name in wanted:
         if name not in known:
             parser.error(f"unknown example '{name}'. Allowed: {', '.join(known)}.")
     emulated = False
     if EMULATED not in os.environ:
-        try:
-            emulated = count_gpus() == 0
-        except RuntimeError as error:
-            print(f"error: {error}\nInstall the wheel for {sys.executable}.", file=sys.stderr)
+        done = subprocess.run(
+            [sys.executable, "-c", COUNT_GPUS], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            print(f"{done.stderr}error: TensorFlow cannot be imported.", file=sys.stderr)
+            print(f"Install the wheel for {sys.executable}.", file=sys.stderr)
             return 1
+        emulated = int(done.stdout) == 0
     if emulated:
         print(
             "TensorFlow sees no GPU: on emulated ones, whose results count and whose times do not"
@@ -110,10 +88,9 @@ def main() -> int:
     failed = []
     for name in wanted:
         print(f"\n{name}", flush=True)
-        example = EXAMPLES / f"{name}.py"
         done = subprocess.run(
-            [sys.executable, str(example)],
-            env={**os.environ, EMULATED: emulated_gpus(example)} if emulated else None,
+            [sys.executable, str(known[name])],
+            env=environment(known[name], emulated),
             stderr=subprocess.PIPE,
             text=True,
             check=False,
