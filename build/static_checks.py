@@ -123,7 +123,6 @@ _MOST_LINES = 500
 _LONGER: dict[str, str] = {
     "tensorflow/core/common_runtime/multistream/node_level/node_level_test.cc": "to be divided",
     "tensorflow/core/common_runtime/multistream/step/step_threads_test.cc": "to be divided",
-    "tensorflow/python/multistream/serving_test.py": "to be divided",
 }
 
 

@@ -105,9 +105,8 @@ class Stream:
     def synchronize(self) -> None:
         """Waits, on the host, until all that this stream's group has been given is done.
 
-        The group's streams of all GPUs that have it. Timings and foreign libraries need it;
-        TensorFlow's own results do not. Without stream groups it waits for all of TensorFlow's
-        devices.
+        The group's streams of all GPUs that have it. Timings and foreign libraries need it, not
+        TensorFlow's own results. Without stream groups it waits for all of TensorFlow's devices.
 
         Raises:
           RuntimeError: it is called while a function is traced or a graph is built, when nothing
