@@ -120,10 +120,7 @@ CHECKS = (
 )
 _MOST_LINES = 500
 # Files that may be longer, with the reason.
-_LONGER: dict[str, str] = {
-    "tensorflow/core/common_runtime/multistream/node_level/node_level_test.cc": "to be divided",
-    "tensorflow/core/common_runtime/multistream/step/step_threads_test.cc": "to be divided",
-}
+_LONGER: dict[str, str] = {}
 
 
 def too_long(files: Sequence[str], root: pathlib.Path) -> list[str]:

@@ -21,7 +21,7 @@ limitations under the License.
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "tensorflow/core/common_runtime/multistream/base/variables.h"
+#include "tensorflow/core/common_runtime/multistream/base/environment_variables.h"
 #include "tensorflow/core/common_runtime/multistream/base/words.h"
 
 namespace tensorflow {

@@ -13,8 +13,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// What do the TF_* variables ask for? variables.h has the table by which they
-// are read; every variable is read and checked there and nowhere else.
+// What do the TF_* variables ask for? environment_variables.h has the table by
+// which they are read; every variable is read and checked there and nowhere
+// else.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_OPTIONS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_OPTIONS_H_

@@ -25,7 +25,7 @@ limitations under the License.
 #include "tensorflow/core/common_runtime/multistream/hooks/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
-#include "tensorflow/core/common_runtime/multistream/step/passing_graph.h"
+#include "tensorflow/core/common_runtime/multistream/step/pass_through_graph.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/step/renamed_leader.h"
 #include "tensorflow/core/platform/errors.h"

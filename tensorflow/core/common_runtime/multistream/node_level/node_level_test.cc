@@ -13,80 +13,29 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-// Node level on emulated GPUs, and what the sanitizer sees of it.
+// Node level on emulated GPUs: results, memory, errors, loops and variables.
 
-#include <atomic>
-#include <cmath>
-#include <cstring>
-#include <map>
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include "tensorflow/cc/framework/scope.h"
 #include "tensorflow/cc/ops/array_ops.h"
 #include "tensorflow/cc/ops/const_op.h"
-#include "tensorflow/cc/ops/control_flow_ops.h"
 #include "tensorflow/cc/ops/math_ops.h"
-#include "tensorflow/cc/ops/no_op.h"
 #include "tensorflow/cc/ops/resource_variable_ops.h"
-#include "tensorflow/cc/ops/training_ops.h"
 #include "tensorflow/cc/ops/while_loop.h"
-#include "tensorflow/core/common_runtime/device.h"
-#include "tensorflow/core/common_runtime/multistream/base/test_faults.h"
-#include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
-#include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
-#include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
-#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
-#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/node_level_fixture.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/common_runtime/multistream/testing/variables.h"
-#include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
-#include "tensorflow/core/framework/tensor_util.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
-
-constexpr int kGroups = 4;  // TF_GPU_STREAM_GROUP_COUNT of this target
-
-Scope GpuScope() { return Scope::NewRootScope().WithDevice("/device:GPU:0"); }
-
-// A session of the scope's graph, in which the nodes whose name begins with
-// "gN" are in group N.
-std::unique_ptr<Session> GroupedSession(const Scope& scope) {
-  GraphDef graph;
-  EXPECT_TRUE(scope.ToGraphDef(&graph).ok());
-  for (NodeDef& node : *graph.mutable_node()) {
-    const std::string& name = node.name();
-    if (name.size() > 1 && name[0] == 'g' && name[1] >= '0' && name[1] <= '9') {
-      (*node.mutable_attr())[kStreamGroupAttr].set_i(name[1] - '0');
-    }
-  }
-  Session* session = nullptr;
-  EXPECT_TRUE(NewSession(PlainOptions(), &session).ok());
-  EXPECT_TRUE(session->Create(graph).ok());
-  return std::unique_ptr<Session>(session);
-}
-
-Tensor Square(int size, int seed) {
-  Tensor x(DT_FLOAT, TensorShape({size, size}));
-  auto flat = x.flat<float>();
-  for (int i = 0; i < flat.size(); ++i) {
-    flat(i) = std::cos(static_cast<float>(seed * 1000 + i)) / 4;
-  }
-  return x;
-}
-
-bool SameBits(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
-         std::memcmp(a.data(), b.data(), a.TotalBytes()) == 0;
-}
 
 // Branches on groups 0 to 3, each of `layers` products, and their sum.
 Scope Branches(bool grouped, int layers) {
@@ -107,27 +56,6 @@ Scope Branches(bool grouped, int layers) {
   ops::AddN(root.WithOpName("sum"), ends);
   return root;
 }
-
-class NodeLevelTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_TRUE(MultiStreamIsEnabled()) << CheckEnvironment();
-    reports_ = SanitizerReports();
-    violations_ = MemoryInUse::Get()->violations();
-  }
-  void TearDown() override {
-    for (int i = 0; i < kTestFaults; ++i) {
-      InjectTestFault(static_cast<TestFault>(i), 0);
-    }
-  }
-  int64_t NewReports() const { return SanitizerReports() - reports_; }
-  int64_t NewViolations() const {
-    return MemoryInUse::Get()->violations() - violations_;
-  }
-
-  int64_t reports_ = 0;
-  int64_t violations_ = 0;
-};
 
 TEST_F(NodeLevelTest, BranchesGiveWhatOneGroupGives) {
   auto plain = GroupedSession(Branches(false, 4));
@@ -278,237 +206,6 @@ TEST_F(NodeLevelTest, VariablesAreReadByAllAndChangedByTheLeader) {
   }
   EXPECT_EQ(NewReports(), 0);
   EXPECT_EQ(NewViolations(), 0);
-}
-
-// A training step of four branches that meet in a loss, each with an optimizer
-// of its own. Their groups read the variables, and make the gradients.
-//
-//   group 1  read w1, x * w1, tanh --        -- gradient --
-//   group 2  read w2, x * w2, tanh --- loss --- gradient --- updates
-//   ...
-//
-// So all reads are before all updates, and no update needs to make a copy.
-Scope Training(bool grouped) {
-  Scope root = GpuScope();
-  Output x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
-  auto variable = [&](const std::string& name, int seed) {
-    Output handle = ops::VarHandleOp(root, DT_FLOAT, TensorShape({32, 32}),
-                                     ops::VarHandleOp::SharedName(name));
-    ops::AssignVariableOp(root.WithOpName("init_" + name), handle,
-                          ops::Const(root, Square(32, seed)));
-    return handle;
-  };
-  std::vector<std::string> names;
-  std::vector<Output> weights, ends;
-  for (int branch = 0; branch < kGroups; ++branch) {
-    names.push_back((grouped ? "g" : "n") + std::to_string(branch) + "_");
-    weights.push_back(variable("w" + std::to_string(branch), 50 + branch));
-    Output read = ops::ReadVariableOp(root.WithOpName(names.back() + "read"),
-                                      weights.back(), DT_FLOAT);
-    Output product =
-        ops::MatMul(root.WithOpName(names.back() + "product"), x, read);
-    ends.push_back(ops::Tanh(root.WithOpName(names.back() + "tanh"), product));
-  }
-  Output loss = ops::AddN(root.WithOpName("loss"), ends);
-  Output rate = ops::Const(root, 0.01f);
-  std::vector<Operation> updates;
-  for (int branch = 0; branch < kGroups; ++branch) {
-    Output back =
-        ops::Mul(root.WithOpName(names[branch] + "back"), loss, ends[branch]);
-    Output gradient = ops::MatMul(root.WithOpName(names[branch] + "gradient"),
-                                  x, back, ops::MatMul::TransposeA(true));
-    const Scope update = root.WithOpName("update" + std::to_string(branch));
-    const Output& w = weights[branch];
-    if (branch == 2) {
-      updates.push_back(
-          ops::ResourceApplyMomentum(update, w, variable("momentum", 60), rate,
-                                     gradient, ops::Const(root, 0.9f))
-              .operation);
-    } else if (branch == 3) {
-      updates.push_back(ops::AssignSubVariableOp(
-                            update, w,
-                            ops::Mul(root.WithOpName(names[branch] + "small"),
-                                     rate, gradient))
-                            .operation);
-    } else {
-      updates.push_back(
-          ops::ResourceApplyGradientDescent(update, w, rate, gradient)
-              .operation);
-    }
-  }
-  ops::NoOp(root.WithOpName("train").WithControlDependencies(updates));
-  return root;
-}
-
-const std::vector<std::string>& TrainedVariables() {
-  static const auto* names =
-      new std::vector<std::string>{"w0", "w1", "w2", "w3", "momentum"};
-  return *names;
-}
-
-// The variable's value, in its buffer.
-Tensor ValueOf(Session* session, const std::string& variable) {
-  const core::RefCountPtr<Var> found = FindVariable(session, variable);
-  if (found == nullptr) return Tensor();
-  mutex_lock lock(*found->mu());
-  return *found->tensor();
-}
-
-std::unique_ptr<Session> StartedTraining(bool grouped) {
-  auto session = GroupedSession(Training(grouped));
-  std::vector<std::string> inits;
-  for (const std::string& name : TrainedVariables()) {
-    inits.push_back("init_" + name);
-  }
-  const absl::Status status = session->Run({}, {}, inits, nullptr);
-  EXPECT_TRUE(status.ok()) << status;
-  return session;
-}
-
-TEST_F(NodeLevelTest, TrainingInBranchesGivesWhatOneGroupGives) {
-  auto plain = StartedTraining(false);
-  auto grouped = StartedTraining(true);
-  const Tensor before = tensor::DeepCopy(ValueOf(plain.get(), "w1"));
-  for (int i = 0; i < 10; ++i) {
-    const Tensor x = Square(32, 7 + i);
-    std::vector<Tensor> wanted, got;
-    ASSERT_TRUE(plain->Run({{"x:0", x}}, {"loss:0"}, {"train"}, &wanted).ok());
-    ASSERT_TRUE(grouped->Run({{"x:0", x}}, {"loss:0"}, {"train"}, &got).ok());
-    EXPECT_TRUE(SameBits(wanted[0], got[0])) << i;
-    for (const std::string& name : TrainedVariables()) {
-      EXPECT_TRUE(
-          SameBits(ValueOf(plain.get(), name), ValueOf(grouped.get(), name)))
-          << name << " after step " << i;
-    }
-  }
-  EXPECT_FALSE(SameBits(before, ValueOf(plain.get(), "w1")));
-  EXPECT_EQ(NewReports(), 0);
-  EXPECT_EQ(NewViolations(), 0);
-}
-
-// What other groups hold of a variable until the step ends is released before
-// the change.
-TEST_F(NodeLevelTest, TrainingChangesVariablesInPlace) {
-  auto session = StartedTraining(true);
-  auto train = [&](int i) {
-    return session->Run({{"x:0", Square(32, i)}}, {}, {"train"}, nullptr);
-  };
-  // Until now their buffers may be those of the constants that they come from.
-  ASSERT_TRUE(train(0).ok());
-  std::map<std::string, const void*> buffers;
-  for (const std::string& name : TrainedVariables()) {
-    buffers[name] = ValueOf(session.get(), name).data();
-  }
-  for (int i = 1; i <= 10; ++i) {
-    ASSERT_TRUE(train(i).ok());
-    for (const std::string& name : TrainedVariables()) {
-      EXPECT_EQ(ValueOf(session.get(), name).data(), buffers[name])
-          << name << " after step " << i;
-    }
-  }
-  EXPECT_EQ(NewReports(), 0);
-  EXPECT_EQ(NewViolations(), 0);
-}
-
-// The sanitizer is proven to see, in the same run in which it saw nothing.
-//
-//   group 1  --- g1_a -----------          g1_a's memory is released when
-//                     \                    g2_b has been launched; nothing
-//   group 2  ---------- w --- g2_b ---     orders group 1 after g2_b.
-// Names end with `suffix`: a pair of ops is reported once.
-Scope HandOver(const std::string& suffix) {
-  Scope root = GpuScope();
-  Output x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
-  Output a = ops::Tanh(root.WithOpName("g1_a" + suffix), x);
-  Output b = ops::MatMul(root.WithOpName("g2_b" + suffix), a, a);
-  ops::Neg(root.WithOpName("g2_c" + suffix), b);
-  return root;
-}
-
-class FaultTest : public NodeLevelTest {
- protected:
-  static EmulatedStreamGroup* Group(int i) {
-    return static_cast<EmulatedStreamGroup*>(FindGpuGroups(0)->group(i));
-  }
-
-  // What the sanitizer says of the fault, in the graph of HandOver.
-  std::string ReportsOf(TestFault fault, int times) {
-    const std::string suffix = std::to_string(static_cast<int>(fault));
-    auto session = GroupedSession(HandOver(suffix));
-    const Tensor x = Square(32, 1);
-    std::vector<Tensor> got;
-    auto run = [&] {
-      EXPECT_TRUE(
-          session->Run({{"x:0", x}}, {"g2_c" + suffix + ":0"}, {}, &got).ok());
-      got.clear();
-    };
-    run();
-    EXPECT_EQ(NewReports(), 0);
-    ::testing::internal::CaptureStderr();
-    EXPECT_TRUE(InjectTestFault(fault, times));
-    // As if the ops took long: what has completed cannot be used any more.
-    for (int i = 0; i < kGroups; ++i) Group(i)->Pause();
-    std::atomic<bool> ended{false};
-    std::thread step([&] {
-      run();
-      ended = true;
-    });
-    EXPECT_TRUE(
-        Eventually([&] { return ended || Group(0)->threads_that_wait() > 0; }));
-    for (int i = 0; i < kGroups; ++i) Group(i)->Resume();
-    step.join();
-    const std::string said = ::testing::internal::GetCapturedStderr();
-    EXPECT_GT(NewReports(), 0) << said;
-    return said;
-  }
-};
-
-TEST_F(FaultTest, AWaitThatIsDroppedIsReportedByName) {
-  // The first wait is for x, the second for g1_a.
-  const std::string said = ReportsOf(TestFault::kDropWait, 2);
-  EXPECT_NE(said.find("g2_b"), std::string::npos) << said;
-  EXPECT_NE(said.find("g1_a"), std::string::npos) << said;
-  EXPECT_NE(said.find("group 2 must wait for group 1"), std::string::npos)
-      << said;
-}
-
-TEST_F(FaultTest, AHoldThatIsDroppedIsReportedByName) {
-  const std::string said = ReportsOf(TestFault::kDropHold, 100);
-  EXPECT_NE(said.find("g2_b"), std::string::npos) << said;
-  EXPECT_NE(said.find("freed"), std::string::npos) << said;
-}
-
-TEST_F(FaultTest, MemoryGivenBackTooEarlyIsReportedByName) {
-  const std::string said = ReportsOf(TestFault::kReleaseTooEarly, 100);
-  EXPECT_NE(said.find("g2_b"), std::string::npos) << said;
-  EXPECT_NE(said.find("freed"), std::string::npos) << said;
-}
-
-// TensorFlow copies an eager tensor from the host to memory that no op asked
-// for, and waits for the copy, which comes after all of the leader's stream.
-TEST_F(FaultTest, MemoryForACopyFromTheHostIsUsedAtOnce) {
-  auto session = GroupedSession(HandOver("_copy"));
-  StreamGroup* leader = FindGpuGroups(0)->leader();
-  Sanitizer* sanitizer = leader->sanitizer();
-  constexpr size_t kSize = 4096;
-  auto use_again = [&](const std::string& op) {
-    void* first = leader->allocator()->AllocateRaw(64, kSize);
-    sanitizer->Launch(0, op + "_before", {{first, kSize, true, "m"}});
-    leader->allocator()->DeallocateRaw(first);
-    void* again = leader->allocator()->AllocateRaw(64, kSize);
-    EXPECT_EQ(again, first);
-    sanitizer->Launch(1, op, {{again, kSize, false, "m"}});
-    sanitizer->WaitForTail(0, 1);
-    leader->allocator()->DeallocateRaw(again);
-  };
-  use_again("copied");
-  EXPECT_EQ(NewReports(), 0);
-  // What an op asks for may be used by others only after that op.
-  {
-    GroupOnThread on(leader);
-    use_again("computed");
-  }
-  EXPECT_EQ(NewReports(), 1);
 }
 
 }  // namespace

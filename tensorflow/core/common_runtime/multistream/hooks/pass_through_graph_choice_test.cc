@@ -34,7 +34,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-class PassingGraphChoiceTest : public ::testing::Test {
+class PassThroughGraphChoiceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(MultiStreamIsEnabled()) << CheckEnvironment();
@@ -91,7 +91,7 @@ class PassingGraphChoiceTest : public ::testing::Test {
   std::unique_ptr<Device> device_;
 };
 
-TEST_F(PassingGraphChoiceTest, OnlyWhatComputesAsksForThreads) {
+TEST_F(PassThroughGraphChoiceTest, OnlyWhatComputesAsksForThreads) {
   EXPECT_EQ(ThreadsOfStep("Identity"), 0);
   EXPECT_GT(ThreadsOfStep("Neg"), 0);
 }

@@ -13,7 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-#include "tensorflow/core/common_runtime/multistream/step/passing_graph.h"
+#include "tensorflow/core/common_runtime/multistream/step/pass_through_graph.h"
 
 #include <algorithm>
 #include <memory>

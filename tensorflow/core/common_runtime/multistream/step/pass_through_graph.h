@@ -33,8 +33,8 @@ limitations under the License.
 //
 // No op of such a graph blocks, and nothing else is run in the caller's thread.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PASSING_GRAPH_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PASSING_GRAPH_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PASS_THROUGH_GRAPH_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PASS_THROUGH_GRAPH_H_
 
 #include <memory>
 
@@ -56,4 +56,4 @@ std::unique_ptr<Executor> RunWhereTensorsAre(std::unique_ptr<Executor> stock);
 }  // namespace multistream
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PASSING_GRAPH_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PASS_THROUGH_GRAPH_H_

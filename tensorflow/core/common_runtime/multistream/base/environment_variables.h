@@ -18,8 +18,8 @@ limitations under the License.
 // without effect. ParseOptions reads the environment by it, the warnings in the
 // log and docs/variables.md come from it.
 
-#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_VARIABLES_H_
-#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_VARIABLES_H_
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_ENVIRONMENT_VARIABLES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_ENVIRONMENT_VARIABLES_H_
 
 #include <functional>
 #include <string>
@@ -59,4 +59,4 @@ std::string RowOf(const Variable& variable);
 }  // namespace multistream
 }  // namespace tensorflow
 
-#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_VARIABLES_H_
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_ENVIRONMENT_VARIABLES_H_

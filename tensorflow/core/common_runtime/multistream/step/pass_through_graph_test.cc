@@ -13,7 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-#include "tensorflow/core/common_runtime/multistream/step/passing_graph.h"
+#include "tensorflow/core/common_runtime/multistream/step/pass_through_graph.h"
 
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ class ReceivingExecutor : public Executor {
   std::function<void()>* const receive_;
 };
 
-class PassingGraphTest : public ::testing::Test {
+class PassThroughGraphTest : public ::testing::Test {
  protected:
   using Names = std::vector<std::string>;
 
@@ -107,14 +107,15 @@ class PassingGraphTest : public ::testing::Test {
           [this](std::string what) { Ran(std::move(what)); }, &receive_));
 };
 
-TEST_F(PassingGraphTest, WhatComesFromAnotherThreadGoesOnWhereTheCallerWants) {
+TEST_F(PassThroughGraphTest,
+       WhatComesFromAnotherThreadGoesOnWhereTheCallerWants) {
   Run();
   EXPECT_EQ(in_receiver_, Names{});
   EXPECT_EQ(elsewhere_, (Names{"receive", "over"}));
   EXPECT_EQ(scheduled_, 1);
 }
 
-TEST_F(PassingGraphTest, AStepOfAWaitingCallerEndsWhereItsTensorComesFrom) {
+TEST_F(PassThroughGraphTest, AStepOfAWaitingCallerEndsWhereItsTensorComesFrom) {
   {
     WaitingCaller waits;
     Run();

@@ -15,7 +15,7 @@ limitations under the License.
 
 // docs/variables.md has the row of each variable, as the table says.
 
-#include "tensorflow/core/common_runtime/multistream/base/variables.h"
+#include "tensorflow/core/common_runtime/multistream/base/environment_variables.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 ==============================================================================*/
 
-#include "tensorflow/core/common_runtime/multistream/base/variables.h"
+#include "tensorflow/core/common_runtime/multistream/base/environment_variables.h"
 
 #include <algorithm>
 #include <cstdint>

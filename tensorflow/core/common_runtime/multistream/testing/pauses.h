@@ -1,0 +1,40 @@
+/* Copyright 2026 The Multi-Stream TensorFlow Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+==============================================================================*/
+
+// Pauses that bring threads of a test out of step.
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_PAUSES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_PAUSES_H_
+
+#include <random>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Pauses from none to three times as long as a thread looks.
+inline void PauseAtRandom(std::mt19937* random) {
+  const absl::Time end = absl::Now() + absl::Microseconds((*random)() % 3000);
+  // Now and then without a system call, which would wake this thread late.
+  if ((*random)() % 2 == 0) absl::SleepFor(end - absl::Now());
+  while (absl::Now() < end) {
+  }
+}
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_PAUSES_H_
