@@ -1,17 +1,5 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
-#
-# Licensed under the Apache License, Version 2.0 (the "License");
-# you may not use this file except in compliance with the License.
-# You may obtain a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS,
-# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
-# See the License for the specific language governing permissions and
-# limitations under the License.
-# ==============================================================================
+# SPDX-License-Identifier: Apache-2.0
 """Steps and sessions that come and go leave the process's memory and threads where they were.
 
 TFMS_TEST_SESSIONS and TFMS_TEST_SESSION_STEPS scale the test up, to 1,000 sessions of 1,000 steps,
