@@ -52,7 +52,7 @@ class GroupAllocator : public AllocatorWrapper {
   void* AllocateRaw(size_t alignment, size_t num_bytes,
                     const AllocationAttributes& attributes) override {
     // Before it waits for others to free memory: what recordings have.
-    if (attributes.retry_on_failure && HaveRecordings()) {
+    if (attributes.retry_on_failure && HaveReclaimableMemory()) {
       const AllocationAttributes once(/*retry_on_failure=*/false,
                                       attributes.allocation_will_be_logged,
                                       attributes.freed_by_func);
@@ -62,7 +62,7 @@ class GroupAllocator : public AllocatorWrapper {
             AllocatorWrapper::AllocateRaw(alignment, num_bytes, once);
         if (address != nullptr) return Own(address, num_bytes);
         if (!is_given_back) {
-          GiveBackRecordings();
+          ReclaimMemory();
         } else if (absl::Now() > until) {
           break;
         }
@@ -98,16 +98,16 @@ class GroupAllocator : public AllocatorWrapper {
   static constexpr absl::Duration kLongestGivingBack = absl::Milliseconds(200);
 
   // Of those whose memory it is: the group's, or all that share the pool.
-  bool HaveRecordings() const {
-    if (pool_ == nullptr) return group_->HasRecordings();
+  bool HaveReclaimableMemory() const {
+    if (pool_ == nullptr) return group_->reclaimable()->IsHeld();
     GpuGroups* gpu = FindGpuGroups(group_->gpu());
-    return gpu != nullptr && gpu->HaveRecordings();
+    return gpu != nullptr && gpu->HaveReclaimableMemory();
   }
-  void GiveBackRecordings() {
+  void ReclaimMemory() {
     if (pool_ == nullptr) {
-      group_->GiveBackRecordings();
+      group_->reclaimable()->Reclaim(group_);
     } else {
-      FindGpuGroups(group_->gpu())->GiveBackRecordings();
+      FindGpuGroups(group_->gpu())->ReclaimMemory();
     }
   }
 

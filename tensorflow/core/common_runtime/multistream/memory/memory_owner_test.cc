@@ -408,14 +408,14 @@ TEST_F(GroupAllocatorTest, WaitsForMemoryOfRecordingsThatNobodyHasAnyLonger) {
   GroupAllocator allocator(&late, &a_, GroupAllocator::RegionOf());
   {
     // Another thread has had them given back, and their memory is not back yet.
-    const StreamGroup::HasMemory recording(&a_);
-    EXPECT_TRUE(a_.HasRecordings());
-    EXPECT_FALSE(b_.HasRecordings());
+    const ReclaimableMemory::Holder recording(a_.reclaimable());
+    EXPECT_TRUE(a_.reclaimable()->IsHeld());
+    EXPECT_FALSE(b_.reclaimable()->IsHeld());
     EXPECT_EQ(allocator.AllocateRaw(64, 16), late.memory_);
   }
   EXPECT_EQ(late.tries_, LateAllocator::kLate + 1);
   // There is nothing more to wait for.
-  EXPECT_FALSE(a_.HasRecordings());
+  EXPECT_FALSE(a_.reclaimable()->IsHeld());
   late.tries_ = 0;
   EXPECT_EQ(allocator.AllocateRaw(64, 16), nullptr);
   EXPECT_EQ(late.tries_, 1);

@@ -55,7 +55,7 @@ class EnqueuedHold {
   EnqueuedHold() = default;
   EnqueuedHold(StreamGroup* group, Tensor tensor)
       : group_(group), tensor_(std::move(tensor)) {
-    group_->NoteHeld(1, bytes());
+    group_->counters()->NoteHeld(1, bytes());
     since_ = Trace::Begin();
   }
   EnqueuedHold(EnqueuedHold&& other) { *this = std::move(other); }
@@ -69,7 +69,7 @@ class EnqueuedHold {
   }
   ~EnqueuedHold() {
     if (group_ == nullptr) return;
-    group_->NoteHeld(-1, -bytes());
+    group_->counters()->NoteHeld(-1, -bytes());
     if (since_ != 0) Record();
   }
   int64_t bytes() const { return tensor_.TotalBytes(); }

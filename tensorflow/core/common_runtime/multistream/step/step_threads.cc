@@ -50,7 +50,7 @@ std::unique_ptr<Thread> NewThread(std::function<void()> body) {
 // `group`'s step waits, or has waited, for `nanos`: for a lock of the driver,
 // or for a thread.
 void NoteWait(StreamGroup* group, int64_t nanos, bool for_lock) {
-  group->NoteLaunchWait(nanos);
+  group->counters()->NoteLaunchWait(nanos);
   if (nanos < kMuchTooLongNanos) return;
   static std::atomic<bool> has_warned{false};
   if (has_warned.exchange(true)) return;
@@ -117,7 +117,7 @@ StepThreads* StepThreads::Get(bool node_level) {
 
 void StepThreads::Schedule(StreamGroup* group, Closure closure,
                            bool is_only_group) {
-  if (group != nullptr) group->NoteStepsWaiting(1);
+  if (group != nullptr) group->counters()->NoteStepsWaiting(1);
   Scheduled scheduled{group, group == nullptr ? 0 : SteadyNanos(),
                       std::move(closure)};
   absl::MutexLock lock(&mu_);
@@ -262,7 +262,7 @@ void StepThreads::Run(Running* running) {
 void StepThreads::RunClosure(Running* running, Scheduled scheduled) {
   StreamGroup* group = scheduled.group;
   if (group != nullptr) {
-    group->NoteStepsWaiting(-1);
+    group->counters()->NoteStepsWaiting(-1);
     NoteWait(group, running->since - scheduled.since, /*for_lock=*/false);
   }
   scheduled.closure();

@@ -62,13 +62,16 @@ GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups,
   }
 }
 
-bool GpuGroups::HaveRecordings() const {
-  return std::any_of(groups_.begin(), groups_.end(),
-                     [](const auto& group) { return group->HasRecordings(); });
+bool GpuGroups::HaveReclaimableMemory() const {
+  return std::any_of(groups_.begin(), groups_.end(), [](const auto& group) {
+    return group->reclaimable()->IsHeld();
+  });
 }
 
-void GpuGroups::GiveBackRecordings() {
-  for (const auto& group : groups_) group->GiveBackRecordings();
+void GpuGroups::ReclaimMemory() {
+  for (const auto& group : groups_) {
+    group->reclaimable()->Reclaim(group.get());
+  }
 }
 
 std::vector<StreamGroupStats> GpuGroups::Stats() const {

@@ -94,8 +94,8 @@ class GpuGroups {
   }
 
   // As of StreamGroup, of all groups.
-  bool HaveRecordings() const;
-  void GiveBackRecordings();
+  bool HaveReclaimableMemory() const;
+  void ReclaimMemory();
 
   std::vector<StreamGroupStats> Stats() const;
 

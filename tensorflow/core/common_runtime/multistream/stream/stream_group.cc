@@ -3,13 +3,11 @@
 
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
 
 #include "absl/synchronization/notification.h"
-#include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/base/spin.h"
 #include "tensorflow/core/common_runtime/multistream/base/test_faults.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
@@ -21,10 +19,6 @@ namespace {
 // Each may ask the driver.
 constexpr int kLooksBetweenYields = 16;
 
-void Count(std::atomic<int64_t>* counter) {
-  counter->fetch_add(1, std::memory_order_relaxed);
-}
-
 // The host goes on after a stream has completed `position`.
 void HostGoesOn(Sanitizer* sanitizer, const Position& position) {
   sanitizer->Completed(position);
@@ -34,36 +28,6 @@ void HostGoesOn(Sanitizer* sanitizer, const Position& position) {
 EventId IdOf(const void* event) { return reinterpret_cast<EventId>(event); }
 
 }  // namespace
-
-void StreamGroup::NoteHeld(int64_t tensors, int64_t bytes) {
-  tensors_held_.fetch_add(tensors, std::memory_order_relaxed);
-  const int64_t now =
-      bytes_held_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  RaiseTo(now, &peak_bytes_held_);
-}
-
-void StreamGroup::NoteRecordings(int recordings, int64_t bytes) {
-  if (recordings > 0) {
-    recordings_made_.fetch_add(recordings, std::memory_order_relaxed);
-  }
-  recordings_.fetch_add(recordings, std::memory_order_relaxed);
-  recording_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-}
-
-void StreamGroup::AddRecordingOwner(RecordingOwner* owner) {
-  absl::MutexLock lock(&owners_mu_);
-  owners_.push_back(owner);
-}
-
-void StreamGroup::RemoveRecordingOwner(RecordingOwner* owner) {
-  absl::MutexLock lock(&owners_mu_);
-  owners_.erase(std::find(owners_.begin(), owners_.end(), owner));
-}
-
-void StreamGroup::GiveBackRecordings() {
-  absl::MutexLock lock(&owners_mu_);
-  for (RecordingOwner* owner : owners_) owner->GiveBack(this);
-}
 
 // They run in their order.
 void StreamGroup::WaitForCallbacks() {
@@ -84,17 +48,8 @@ absl::Status StreamGroup::CopyToHost(const void*, void*, size_t) {
   return absl::UnimplementedError("copies of recorded steps");
 }
 
-void StreamGroup::NoteNewRecording(int64_t nanos, int64_t workspace_bytes) {
-  RaiseTo(nanos, &longest_recording_);
-  RaiseTo(workspace_bytes, &recording_workspace_);
-}
-
-void StreamGroup::NoteLaunchWait(int64_t nanos) {
-  RaiseTo(nanos, &longest_launch_wait_);
-}
-
 void StreamGroup::NoteWait(const StreamGroup* other) {
-  Count(&waits_);
+  counters_.NoteWait();
   ScopedTrace trace(TraceKind::kWait, gpu_, index_);
   if (trace.is_on()) trace.Set(other->index_, "wait");
 }
@@ -102,7 +57,7 @@ void StreamGroup::NoteWait(const StreamGroup* other) {
 void StreamGroup::OrderAfter(StreamGroup* other) {
   if (TakeTestFault(TestFault::kDropWait)) return;
   WaitFor(other);
-  Count(&other->events_);
+  other->counters_.NoteEvent();
   NoteWait(other);
   if (sanitizer_ != nullptr) sanitizer_->WaitForTail(index_, other->index_);
 }
@@ -110,7 +65,7 @@ void StreamGroup::OrderAfter(StreamGroup* other) {
 // The sanitizer names a group's own event by the address of the group.
 void StreamGroup::PublishEvent() {
   RecordOwnEvent();
-  Count(&events_);
+  counters_.NoteEvent();
   if (sanitizer_ != nullptr) sanitizer_->Record(IdOf(this), index_);
 }
 
@@ -123,7 +78,7 @@ void StreamGroup::OrderAfterPublished(StreamGroup* other) {
 
 void StreamGroup::RecordEvent(StreamEvent* event) {
   Record(event);
-  Count(&events_);
+  counters_.NoteEvent();
   if (sanitizer_ != nullptr) sanitizer_->Record(IdOf(event), index_);
 }
 
@@ -214,25 +169,7 @@ StreamGroupStats StreamGroup::Stats() const {
   stats.executor = executor();
   stats.context = context();
   stats.priority = priority();
-  stats.steps_waiting = steps_waiting_.load(std::memory_order_relaxed);
-  stats.longest_launch_wait_micros =
-      longest_launch_wait_.load(std::memory_order_relaxed) / 1000;
-  stats.steps_replayed = replays_.load(std::memory_order_relaxed);
-  stats.replays_with_branches = branched_.load(std::memory_order_relaxed);
-  stats.replays_polled = polled_.load(std::memory_order_relaxed);
-  stats.replays_verified = verified_.load(std::memory_order_relaxed);
-  stats.recordings_made = recordings_made_.load(std::memory_order_relaxed);
-  stats.recordings = recordings_.load(std::memory_order_relaxed);
-  stats.recording_bytes = recording_bytes_.load(std::memory_order_relaxed);
-  stats.longest_recording_micros =
-      longest_recording_.load(std::memory_order_relaxed) / 1000;
-  stats.recording_workspace_bytes =
-      recording_workspace_.load(std::memory_order_relaxed);
-  stats.waits = waits_.load(std::memory_order_relaxed);
-  stats.events = events_.load(std::memory_order_relaxed);
-  stats.tensors_held = tensors_held_.load(std::memory_order_relaxed);
-  stats.bytes_held = bytes_held_.load(std::memory_order_relaxed);
-  stats.peak_bytes_held = peak_bytes_held_.load(std::memory_order_relaxed);
+  counters_.CopyTo(&stats);
   return stats;
 }
 

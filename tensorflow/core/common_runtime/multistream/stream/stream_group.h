@@ -25,14 +25,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/sanitizer/sanitizer.h"
+#include "tensorflow/core/common_runtime/multistream/stream/group_counters.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_stats.h"
 #include "tensorflow/core/common_runtime/multistream/stream/out_of_memory.h"
+#include "tensorflow/core/common_runtime/multistream/stream/reclaimable_memory.h"
 #include "tensorflow/core/framework/allocator.h"
 
 namespace tensorflow {
@@ -126,67 +126,8 @@ class StreamGroup {
   void NoteNoMemory(size_t bytes, const std::optional<AllocatorStats>& stats,
                     const std::optional<AllocatorStats>& all = std::nullopt);
 
-  // `tensors` more of another group's memory, `bytes` in all, are held for this
-  // one, or fewer.
-  void NoteHeld(int64_t tensors, int64_t bytes);
-
-  // `steps` more of the group's steps wait for a thread to launch their ops, or
-  // fewer.
-  void NoteStepsWaiting(int steps) {
-    steps_waiting_.fetch_add(steps, std::memory_order_relaxed);
-  }
-  // One of them has waited for so long, for a thread or for a lock of the
-  // driver.
-  void NoteLaunchWait(int64_t nanos);
-
-  // A recorded step was launched.
-  void NoteReplay(bool with_branches) {
-    replays_.fetch_add(1, std::memory_order_relaxed);
-    if (with_branches) branched_.fetch_add(1, std::memory_order_relaxed);
-  }
-  // Who launched one has seen its end.
-  void NotePolled() { polled_.fetch_add(1, std::memory_order_relaxed); }
-  void NoteVerified() { verified_.fetch_add(1, std::memory_order_relaxed); }
-  // There are so many recordings of the group's steps more, or fewer.
-  void NoteRecordings(int recordings, int64_t bytes);
-  // One took so long to make, and takes so much of CUDA's pool while it runs.
-  void NoteNewRecording(int64_t nanos, int64_t workspace_bytes);
-
-  // Who has recordings of the group's steps, and their memory, which a step
-  // that finds none may need more.
-  class RecordingOwner {
-   public:
-    // Drops those of `group`. Their memory comes back once the group's stream
-    // has completed what uses it. Called by who allocates, with any locks.
-    virtual void GiveBack(StreamGroup* group) = 0;
-
-   protected:
-    ~RecordingOwner() = default;
-  };
-  void AddRecordingOwner(RecordingOwner* owner);
-  void RemoveRecordingOwner(RecordingOwner* owner);
-  // Whether recordings have memory of the group: also those that have been
-  // dropped, until it is back.
-  bool HasRecordings() const {
-    return recordings_with_memory_.load(std::memory_order_acquire) > 0;
-  }
-  void GiveBackRecordings();
-
-  // A member of whatever has memory of a recording: it ends after that memory.
-  class HasMemory {
-   public:
-    explicit HasMemory(StreamGroup* group) : group_(group) {
-      group_->recordings_with_memory_.fetch_add(1, std::memory_order_acq_rel);
-    }
-    ~HasMemory() {
-      group_->recordings_with_memory_.fetch_sub(1, std::memory_order_acq_rel);
-    }
-    HasMemory(const HasMemory&) = delete;
-    HasMemory& operator=(const HasMemory&) = delete;
-
-   private:
-    StreamGroup* const group_;
-  };
+  GroupCounters* counters() { return &counters_; }
+  ReclaimableMemory* reclaimable() { return &reclaimable_; }
 
   // Whoever launches a recorded step (capture/record/recording.h), with the
   // copies of its inputs and results.
@@ -247,28 +188,10 @@ class StreamGroup {
   std::atomic<int> context_{0};
   std::atomic<int> priority_{0};
 
-  std::atomic<int64_t> steps_waiting_{0};
-  std::atomic<int64_t> longest_launch_wait_{0};  // nanoseconds
-  std::atomic<int64_t> waits_{0};
-  std::atomic<int64_t> events_{0};
-  std::atomic<int64_t> tensors_held_{0};
-  std::atomic<int64_t> bytes_held_{0};
-  std::atomic<int64_t> peak_bytes_held_{0};
-
+  GroupCounters counters_;
+  ReclaimableMemory reclaimable_;
   absl::Mutex record_mu_;
   absl::Mutex launch_mu_;
-  absl::Mutex owners_mu_;
-  std::vector<RecordingOwner*> owners_ ABSL_GUARDED_BY(owners_mu_);
-  std::atomic<int64_t> replays_{0};
-  std::atomic<int64_t> branched_{0};
-  std::atomic<int64_t> polled_{0};
-  std::atomic<int64_t> verified_{0};
-  std::atomic<int64_t> recordings_made_{0};
-  std::atomic<int64_t> recordings_{0};
-  std::atomic<int64_t> recordings_with_memory_{0};
-  std::atomic<int64_t> recording_bytes_{0};
-  std::atomic<int64_t> longest_recording_{0};  // nanoseconds
-  std::atomic<int64_t> recording_workspace_{0};
 };
 
 }  // namespace multistream

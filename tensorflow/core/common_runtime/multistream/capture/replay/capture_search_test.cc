@@ -162,8 +162,9 @@ Body TrainingBeside(int before, std::string name,
 
 Body GivenBack() {
   return TrainingBeside(3, "gives memory back", [](World* world) {
-    world->leader()->stream(0)->GiveBackRecordings();
-    world->leader()->stream(0)->GiveBackRecordings();
+    StreamGroup* group = world->leader()->stream(0);
+    group->reclaimable()->Reclaim(group);
+    group->reclaimable()->Reclaim(group);
   });
 }
 

@@ -55,18 +55,19 @@ CapturedSteps::CapturedSteps(GroupLeader* leader, const Options& options,
       recorders_(std::move(recorders)),
       records_(recorders_.size()) {
   for (size_t i = 0; i < recorders_.size(); ++i) {
-    leader_->gpu_groups()->group(i)->AddRecordingOwner(this);
+    leader_->gpu_groups()->group(i)->reclaimable()->Add(this);
   }
 }
 
 CapturedSteps::~CapturedSteps() {
   for (size_t i = 0; i < recorders_.size(); ++i) {
-    leader_->gpu_groups()->group(i)->RemoveRecordingOwner(this);
+    leader_->gpu_groups()->group(i)->reclaimable()->Remove(this);
   }
   absl::MutexLock lock(&mu_);
   for (auto& [key, shape] : shapes_) {
     if (shape.recorded == nullptr) continue;
-    shape.recorded->group()->NoteRecordings(-1, -shape.recorded->bytes());
+    shape.recorded->group()->counters()->NoteRecordings(
+        -1, -shape.recorded->bytes());
   }
 }
 
@@ -182,8 +183,9 @@ absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Record(
   const absl::Time start = absl::Now();
   const absl::Status status =
       recorded->Record(call, recorders_[call.group()->index()].get());
-  call.group()->NoteNewRecording(absl::ToInt64Nanoseconds(absl::Now() - start),
-                                 recorded->workspace_bytes());
+  call.group()->counters()->NoteNewRecording(
+      absl::ToInt64Nanoseconds(absl::Now() - start),
+      recorded->workspace_bytes());
   if (!status.ok()) return status;
   if (KernelSettings::Now() != call.settings()) {
     return absl::UnavailableError(
@@ -202,7 +204,8 @@ int64_t CapturedSteps::NextTry(Shape& shape, int at_once) {
 std::shared_ptr<RecordedStep> CapturedSteps::Dropped(Shape* shape, int at_once,
                                                      absl::string_view why) {
   bytes_ -= shape->recorded->bytes();
-  shape->recorded->group()->NoteRecordings(-1, -shape->recorded->bytes());
+  shape->recorded->group()->counters()->NoteRecordings(
+      -1, -shape->recorded->bytes());
   // Otherwise, what is dropped for another one, or for a new value of a
   // variable, is not to come back for each use.
   const bool has_paid = shape->recorded->launches() >= kLaunchesThatPay;
@@ -256,7 +259,7 @@ absl::Status CapturedSteps::Keep(const CapturedCall& call,
                      kCaptureMegabytesVariable, " is ", most_bytes_ >> 20)));
   }
   bytes_ += recorded->bytes();
-  recorded->group()->NoteRecordings(1, recorded->bytes());
+  recorded->group()->counters()->NoteRecordings(1, recorded->bytes());
   shapes_[{call.group()->index(), call.shapes()}].recorded =
       std::move(recorded);
   return absl::OkStatus();
@@ -354,7 +357,7 @@ void CapturedSteps::Verify(const std::shared_ptr<CapturedCall>& call,
                 spoiled = tensor::DeepCopy(spoiled);
                 *static_cast<char*>(spoiled.data()) ^= 1;
               }
-              if (copied.ok()) call->group()->NoteVerified();
+              if (copied.ok()) call->group()->counters()->NoteVerified();
               absl::Status same = copied;
               if (copied.ok()) {
                 same = Compare(*call, replayed.copies, expected.copies);

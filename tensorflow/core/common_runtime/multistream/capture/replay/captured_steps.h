@@ -43,7 +43,7 @@ namespace tensorflow {
 namespace multistream {
 
 // Of one executor. Thread-safe.
-class CapturedSteps final : public StreamGroup::RecordingOwner {
+class CapturedSteps final : public ReclaimableMemory::Owner {
  public:
   // Steps of a shape that run as always on a group before one is recorded: the
   // first loads kernels, chooses algorithms and makes handles.

@@ -128,7 +128,7 @@ RecordedStep::RecordedStep(const StepInterface& step, GroupLeader* leader,
     : step_(step),
       leader_(leader),
       group_(group),
-      has_memory_(group),
+      has_memory_(group->reclaimable()),
       recording_(leader->recorder(group->index())->NewRecording()),
       last_launch_(group->NewEvent()),
       ends_(std::make_unique<Ends>(this)),
@@ -320,7 +320,7 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   }
   NoteUses(*call, held, copies->outputs);
   status = copies_.CopyOut(copies->outputs);
-  group_->NoteReplay(with_branches);
+  group_->counters()->NoteReplay(with_branches);
   launches_.fetch_add(1, std::memory_order_relaxed);
   if (step_.changes_variables && step_.sends.empty() && status.ok() &&
       !call->ends_when_completed()) {
@@ -341,7 +341,7 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
             poll =
                 group_->WatchEnd(last_launch_.get(), kLongestPoll)]() mutable {
       if (poll()) {
-        group_->NotePolled();
+        group_->counters()->NotePolled();
         return finish();
       }
       unpolled_.store(kLaunchesUnpolled, std::memory_order_relaxed);

@@ -109,7 +109,7 @@ class RecordedStep {
   const StepInterface& step_;
   GroupLeader* const leader_;
   StreamGroup* const group_;
-  const StreamGroup::HasMemory has_memory_;
+  const ReclaimableMemory::Holder has_memory_;
   const std::unique_ptr<Recording> recording_;
   const std::unique_ptr<StreamEvent> last_launch_;  // recorded after it
   // So many launches are not to be polled.
