@@ -55,6 +55,8 @@ void WaitUntilOneSleepsIn(const pthread_mutex_t& mutex) {
   }
 }
 
+constexpr absl::Duration kLongEnough = absl::Seconds(10);  // on any machine
+
 // How long a closure runs before it is taken to be blocked, where a thread that
 // the machine forgets for a while must not be.
 constexpr absl::Duration kNever = absl::Hours(1);
