@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What does a step take and give that may be launched as a recording? Captured
-// steps make a call for each: it collects what the step takes before any of its
-// ops has run, and stands between the step and who asked for it.
+// What are the inputs and outputs of a step that may be replayed? CapturedSteps
+// makes a CapturedCall for each such step. The call collects all inputs before
+// any op of the step has run, and stands between the step and its caller.
 //
 //   from the host       received and sent through a rendezvous
 //   from a caller       arguments and results of a function, in a call frame,
@@ -39,14 +39,14 @@
 namespace tensorflow {
 namespace multistream {
 
-// Of memory that the GPU copies from and to.
+// Attributes of host memory that the GPU can copy from and to.
 AllocatorAttributes PinnedMemory();
 
-// What all steps of a graph take and give.
+// The inputs and outputs that all steps of a graph have.
 struct StepInterface {
   explicit StepInterface(const Capturable& graph);
 
-  // A key of a rendezvous, which refers to its text.
+  // A rendezvous key. `parsed` points into `text`.
   struct Key {
     std::string text;
     Rendezvous::ParsedKey parsed;
@@ -63,28 +63,30 @@ struct StepInterface {
   const std::vector<Capturable::Variable> variables;
   const bool changes_variables;
   const std::vector<Capturable::Result> results;
-  // By index in the call frame: where it is in `arguments` and `results`, or
-  // -1.
+  // Maps an index in the call frame to an index in `arguments` or `results`, or
+  // to -1.
   std::vector<int> argument_at;
   std::vector<int> result_at;
 };
 
-// What a step takes: values from the host, and arguments, as in StepInterface.
+// The inputs of one step: values from the host, and arguments, in the order of
+// StepInterface.
 struct StepInputs {
   std::vector<Tensor> received;
   std::vector<Tensor> arguments;  // on the device, or variables' handles
 };
 
-// What a step has made: first what it sends, then its results.
+// One output of a step. Outputs are ordered: first the sends, then the results.
 struct StepOutput {
   Tensor tensor;
   bool on_host = false;
 };
 
-// A step.
+// One step, with its inputs and its caller.
 class CapturedCall {
  public:
-  // Runs the step as always, and ends it; with these in place of its own.
+  // Runs the step without capture, with this rendezvous and frame in place of
+  // the step's own, and ends the step.
   using RunAsAlways = std::function<void(
       std::shared_ptr<RendezvousInterface> rendezvous,
       CallFrameInterface* frame, Executor::DoneCallback done)>;
@@ -100,51 +102,54 @@ class CapturedCall {
                StreamGroup* group, RunAsAlways run_as_always,
                Executor::DoneCallback done);
 
-  // Receives what the host sends; then calls `then`, on any thread.
+  // Receives all values from the host; then calls `then`, on any thread.
   static void Receive(const std::shared_ptr<CapturedCall>& call,
                       std::function<void()> then);
 
-  // False if it must run as always: something is missing, or in an unknown
-  // place. `resources` are those of the device, which is named so.
+  // Collects arguments and variables. False if the step must run without
+  // capture: an input is missing, or its place is unknown. `resources` belongs
+  // to the device named `device`.
   bool Collect(ResourceMgr* resources, const std::string& device);
 
-  // Runs the step as always and ends it.
+  // Runs the step without capture and ends it.
   static void RunAlways(const std::shared_ptr<CapturedCall>& call);
-  // Runs it with these inputs, and keeps its results; `then` is to end it.
+  // Runs the step with these inputs and passes its outputs to `then`, which has
+  // to end the step.
   static void RunAndKeep(
       const std::shared_ptr<CapturedCall>& call, StepInputs inputs,
       std::function<void(absl::Status, std::vector<StepOutput>)> then);
 
-  // Gives what the step has made to who asked for it.
+  // Hands the step's outputs to the caller of the step.
   absl::Status Give(const std::vector<Tensor>& outputs) const;
 
   StreamGroup* group() const { return group_; }
   const Executor::DoneCallback& done() const { return done_; }
-  // It is to end when the device has completed it, whatever it gives.
+  // The step ends only once the device has completed it, even without outputs.
   bool ends_when_completed() const { return args_.sync_on_finish; }
-  // Someone wants to see the step's ops.
+  // A profiler wants to see the step's ops.
   bool is_traced() const { return args_.stats_collector != nullptr; }
 
-  // What it takes; handles of variables among the arguments.
+  // The inputs. Variables appear among the arguments as handles.
   const StepInputs& inputs() const { return inputs_; }
-  // The same with more rows, if it is padded. Enqueues copies of the arguments
-  // on the group's stream, into memory of `device`.
+  // The inputs, with more rows if the call is padded. Enqueues copies of the
+  // arguments on the group's stream, into memory of `device`.
   absl::StatusOr<StepInputs> PaddedInputs(Allocator* device,
                                           Allocator* pinned) const;
   const std::vector<core::RefCountPtr<Var>>& variables() const {
     return variables_;
   }
-  // By which the variables are locked.
+  // The keys by which the variables are locked.
   const std::vector<GpuGroups::StateKey>& state() const { return state_; }
 
-  // Types and shapes of what it takes, padded if it is, which variables, whose
-  // shapes are not in it, and the settings.
+  // The key of a recording for this call: types and shapes of the inputs (after
+  // padding), addresses of the variables without their shapes, and the kernel
+  // settings.
   const std::string& shapes() const { return shapes_; }
-  // What its kernels are to be launched with: as it was when Collect began.
+  // The kernel settings of this step, as of the start of Collect.
   const KernelSettings& settings() const { return settings_; }
 
   StepShapes ShapesOfInputs() const;
-  // Gives it to a recording of more rows than it has.
+  // Pads the call to the larger batch of a recording.
   void Pad(std::shared_ptr<const Padding> padding);
   const Padding* padding() const { return padding_.get(); }  // or nullptr
 
@@ -172,9 +177,10 @@ class CapturedCall {
   std::shared_ptr<const Padding> padding_;
 };
 
-// While it lives, nobody changes the variables that the call's step reads; nor
-// does anybody read them, if the step `changes` variables: all at once, as two
-// such steps may each read what the other one changes.
+// A reader-writer lock, held while this object lives, on the variables of the
+// call's step: shared, or exclusive if the step `changes` variables. All
+// variables are locked at once, as two such steps may each read a variable that
+// the other one changes.
 class UsesVariables {
  public:
   UsesVariables(GpuGroups* gpu, const CapturedCall& call, bool changes);

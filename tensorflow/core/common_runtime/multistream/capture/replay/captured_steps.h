@@ -42,35 +42,36 @@
 namespace tensorflow {
 namespace multistream {
 
-// Of one executor. Thread-safe.
+// The recordings of one executor, and the decisions about them. Thread-safe.
 class CapturedSteps final : public ReclaimableMemory::Owner {
  public:
-  // Steps of a shape that run as always on a group before one is recorded: the
-  // first loads kernels, chooses algorithms and makes handles.
+  // Steps of a shape that run without capture on a group before one is
+  // recorded: the first step loads kernels, chooses algorithms and makes
+  // handles.
   static constexpr int kRunsBefore = 2;
-  // A shape that could not be recorded is tried again at once, then after so
-  // many runs, after twice as many, and so on.
+  // Back-off: a shape that could not be recorded is tried again at once, then
+  // after this many runs, after twice as many, and so on.
   static constexpr int kRunsBeforeRetry = 64;
-  // And so many after its memory was given back.
+  // Runs before a retry after the recording's memory was reclaimed.
   static constexpr int kRunsAfterGivingBack = 1024;
-  // A recording that was launched so often has saved more time than it took.
+  // A recording with this many launches has saved more time than it took.
   static constexpr int kLaunchesThatPay = 32;
-  // Of shapes, per executor; beyond it, those without a recording are
-  // forgotten.
+  // Limit of shapes per executor. At the limit, shapes without a recording are
+  // evicted.
   static constexpr int kMostShapes = 1024;
 
-  // `recorders[i]` is the executor on the recorder of group `i` of `leader`.
-  // `required` says, for an error, who wants no step to run otherwise; or is
-  // empty. `name` is the graph's in reports.
-  // `paddings` is nullptr if no batch is to be padded.
+  // `recorders[i]` is the executor on the recorder of group `i` of `leader`. If
+  // capture is mandatory, `required` names the setting that says so, for an
+  // error; else it is empty. `name` is the graph's name in reports. `paddings`
+  // is nullptr if no batch is to be padded.
   CapturedSteps(GroupLeader* leader, const Options& options,
                 std::string required, std::string name, const Capturable& graph,
                 std::unique_ptr<Paddings> paddings,
                 std::vector<std::unique_ptr<Executor>> recorders);
   ~CapturedSteps();
 
-  // Runs a step that was started on `group`, and ends it: calls
-  // `run_as_always`, or launches a recording.
+  // Runs a step that was started on `group`, and ends it: launches a recording,
+  // or calls `run_as_always`, which runs the step without capture.
   void Run(const Executor::Args& args, StreamGroup* group,
            CapturedCall::RunAsAlways run_as_always,
            Executor::DoneCallback done);
@@ -78,7 +79,7 @@ class CapturedSteps final : public ReclaimableMemory::Owner {
   void GiveBack(StreamGroup* group) override;
 
  private:
-  // What is known of steps that take values of certain shapes on a group.
+  // State of the steps with the same group and the same input shapes.
   struct Shape {
     int64_t runs = 0;
     int64_t next_try = kRunsBefore;
@@ -89,39 +90,42 @@ class CapturedSteps final : public ReclaimableMemory::Owner {
   };
 
   void Received(const std::shared_ptr<CapturedCall>& call);
-  // Why it is not padded, where it would be, or nothing.
+  // Pads the call if its graph has paddings. Returns why padding was refused,
+  // or an empty string.
   std::string Pad(CapturedCall* call);
-  // What to launch for the call's step. Unavailable says why there is nothing;
-  // any other error is the step's, as steps must be captured.
+  // The recording to launch for the call. Unavailable says why there is none.
+  // Any other error becomes the step's error: capture is mandatory and
+  // impossible.
   absl::StatusOr<std::shared_ptr<RecordedStep>> Find(const CapturedCall& call);
   absl::StatusOr<std::shared_ptr<RecordedStep>> Record(
       const CapturedCall& call);
-  // Notes that a shape could not be recorded, or no longer is: how many runs
-  // there are to be before it is tried again. The first `at_once` times, none.
+  // Notes that a shape could not be recorded, or lost its recording. Returns
+  // the run after which recording is retried: the current run for the first
+  // `at_once` failures, then with exponential back-off.
   static int64_t NextTry(Shape& shape, int at_once);
-  // Takes a shape's recording from it, for the caller to let go of without the
-  // lock; `why`, for reports.
+  // Removes and returns a shape's recording, which the caller must release
+  // without holding the lock. `why` is for reports.
   std::shared_ptr<RecordedStep> Dropped(Shape* shape, int at_once,
                                         absl::string_view why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Drop(const CapturedCall& call,
             const std::shared_ptr<RecordedStep>& recorded,
             const absl::Status& why);
-  // Keeps a recording; drops those whose last use is longest ago for it.
+  // Stores a recording; evicts others in LRU order to make room.
   absl::Status Keep(const CapturedCall& call,
                     std::shared_ptr<RecordedStep> recorded);
-  // An error if the step has not been launched: there is no memory for the
-  // copies, or, and then Aborted, a variable has moved or the driver refuses.
+  // An error means that the step has not been launched. Aborted: a variable has
+  // moved, or the driver refuses. Else there is no memory for the copies.
   absl::Status Launch(const std::shared_ptr<CapturedCall>& call,
                       std::shared_ptr<RecordedStep> recorded);
-  // Ends the call's step, which has been completed.
+  // Ends the call's step after its completion.
   void Finish(const CapturedCall& call, std::vector<Tensor> outputs,
               absl::Status status);
-  // Of the variables that the call's step reads, as of VariableOrder.
+  // Version (VariableOrder) of the variables that the call's step reads.
   std::optional<int64_t> StateVersion(const CapturedCall& call) const;
-  // The same, once the step has run as always, too, and gives the same bits. If
-  // a variable no longer has its `version` by then, or a setting of kernels was
-  // changed, there is nothing to compare.
+  // Like Finish, but first runs the step again without capture and checks that
+  // both results have the same bits. Skips the comparison if the variables no
+  // longer have `version` by then, or a kernel setting was changed.
   void Verify(const std::shared_ptr<CapturedCall>& call, int64_t version,
               std::vector<Tensor> outputs);
   absl::Status Compare(const CapturedCall& call,
@@ -141,7 +145,7 @@ class CapturedSteps final : public ReclaimableMemory::Owner {
   std::atomic<int64_t> replays_{0};
 
   absl::Mutex mu_;
-  // By group, and types and shapes of the inputs, with settings of kernels.
+  // Keyed by group and by CapturedCall::shapes.
   absl::flat_hash_map<std::pair<int, std::string>, Shape> shapes_
       ABSL_GUARDED_BY(mu_);
   int64_t uses_ ABSL_GUARDED_BY(mu_) = 0;

@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How does all that a step receives from the host reach the device in one copy?
-// Each copy takes the host microseconds and a lock of the driver, however small
-// it is, and a recommender may receive a hundred features.
+// How do all values that a step receives from the host reach the device in one
+// copy? Each copy takes the host microseconds and a lock of the driver, however
+// small it is, and a recommender may receive a hundred features.
 //
 //   host     value 0 |   | value 1 |     | value 2 |     of one launch
 //   device   input 0 |   | input 1 |     | input 2 |     of the recording
@@ -21,11 +21,11 @@
 namespace tensorflow {
 namespace multistream {
 
-// Where in a block of memory each of some values is.
+// The layout of several values in one block of memory.
 class InputBlock {
  public:
-  // Each input begins where memory of the device would, which kernels are
-  // chosen by.
+  // Each input is aligned as device memory is, since alignment decides which
+  // kernel an op chooses.
   static constexpr size_t kAlignment = 256;
 
   InputBlock() = default;
@@ -33,19 +33,19 @@ class InputBlock {
   explicit InputBlock(const std::vector<Tensor>& values);
 
   size_t bytes() const { return bytes_; }
-  // Of a tensor of so many bytes.
+  // Shape of a byte tensor that holds the block.
   TensorShape shape() const { return {static_cast<int64_t>(bytes_)}; }
 
-  // The values in `block`, which they keep.
+  // Tensors that refer to the values in `block` and keep `block` alive.
   std::vector<Tensor> In(const Tensor& block) const;
 
-  // Copies values to a block of the host. None has more bytes than there are
-  // for it.
+  // Copies values into a block on the host. No value may be larger than its
+  // place.
   void Fill(const std::vector<Tensor>& values, Tensor* block) const;
 
-  // What is to be copied from one block to another that has such values, and no
-  // more spans than need be. Of a value with fewer bytes, the rest of those
-  // that there are for it is none of it.
+  // The fewest spans that must be copied to move `values` from one block to
+  // another. If a value is smaller than its place, the rest of the place is
+  // left out.
   struct Span {
     size_t at = 0;
     size_t bytes = 0;

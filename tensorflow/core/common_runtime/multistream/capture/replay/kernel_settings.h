@@ -1,10 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What do kernels ask the process for each time they are launched? A recording
-// has the answers of when it was made, so they are part of its key. All else
-// that kernels ask for (docs/captured-steps-reference.md has a table) is
-// settled when the process first asks for it, or when a kernel is made.
+// Which settings of the process do kernels read at each launch? A recording
+// fixes the settings of the time when it was made, so they are part of its key.
+// Every other setting that kernels read (docs/captured-steps-reference.md has a
+// table) is fixed when the process first reads it, or when a kernel is made.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_KERNEL_SETTINGS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_KERNEL_SETTINGS_H_
@@ -16,7 +16,7 @@ namespace tensorflow {
 namespace multistream {
 
 struct KernelSettings {
-  // As they are now. Takes nanoseconds.
+  // The current settings. Takes nanoseconds.
   static KernelSettings Now() {
     return {tensor_float_32_execution_enabled(), OpDeterminismRequired()};
   }

@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Where does a recording find what a step takes, and where does it leave what
-// the step makes? Always at the same addresses: each launch copies a call's
-// values there, and the results from there.
+// Where does a recording find a step's inputs, and where does it leave the
+// outputs? Always at the same addresses: each launch copies the call's inputs
+// to them, and the outputs from them.
 //
 //   call     received, in pinned memory      arguments       sends      results
 //                 | one copy (input_block.h)    |              ^           ^
@@ -26,21 +26,22 @@
 namespace tensorflow {
 namespace multistream {
 
-// Where a recording leaves a result, each time.
+// The place where every launch of a recording leaves one output.
 struct ResultPlace {
   const void* address = nullptr;
   DataType type = DT_INVALID;
   TensorShape shape;
   bool on_host = false;
-  Tensor tensor;  // keeps it there, if it is not a variable's
+  Tensor tensor;  // owns the memory, unless a variable does
 };
 
-// The memory of one recording, of `group`, whose device is `device`.
+// Input and output memory of one recording of `group`, whose device is
+// `device`.
 class RecordedCopies {
  public:
-  // What a launch copies from and to: memory of its call's.
+  // Memory of one call, which a launch copies from and to.
   struct OfCall {
-    Tensor staged;  // what it receives
+    Tensor staged;  // values from the host, in pinned memory
     std::vector<Tensor> outputs;
   };
 
@@ -48,36 +49,38 @@ class RecordedCopies {
                  DeviceBase* device)
       : step_(step), group_(group), device_(device), places_(step.outputs()) {}
 
-  // Takes memory of the recording for inputs as these are. False if there is
-  // none.
+  // Allocates the recording's memory for inputs like `inputs`. False if there
+  // is no memory.
   bool Allocate(const StepInputs& inputs, Recording* recording);
 
-  // Puts what a call receives into pinned memory. False if there is none.
+  // Copies a call's values from the host into pinned memory. False if there is
+  // no memory.
   bool Stage(const StepInputs& inputs, Tensor* staged) const;
-  // Takes memory for what a call makes. False if there is none.
+  // Allocates memory for a call's outputs. False if there is no memory.
   bool NewOutputs(const CapturedCall& call, std::vector<Tensor>* outputs) const;
-  // Enqueue copies. The first rows, if there are fewer than the recording has.
+  // Both enqueue copies. A call with fewer rows than the recording uses the
+  // first rows.
   absl::Status CopyIn(const StepInputs& inputs, const Tensor& staged);
   absl::Status CopyOut(const std::vector<Tensor>& outputs);
 
-  // Whether what the step makes has the shapes that a padded call counts on.
+  // Whether the outputs have the shapes that a padded call expects.
   absl::Status CheckPadding(const Padding& padding) const;
 
-  // First what is received, then the arguments; those that are variables have
-  // their handle there, for the time of a launch.
+  // First values from the host, then arguments. An argument that is a variable
+  // holds the handle only during a launch.
   std::vector<Tensor>& inputs() { return inputs_; }
   std::vector<ResultPlace>& places() { return places_; }
   const std::vector<ResultPlace>& places() const { return places_; }
 
  private:
-  // Memory of the host that the device copies from and to.
+  // Allocates host memory that the device can copy from and to.
   Tensor NewPinned(DataType type, const TensorShape& shape) const;
 
   const StepInterface& step_;
   StreamGroup* const group_;
   DeviceBase* const device_;
-  InputBlock block_;  // of what is received
-  Tensor received_;   // has it
+  InputBlock block_;  // layout of the values from the host
+  Tensor received_;   // the memory of that block
   std::vector<Tensor> inputs_;
   std::vector<ResultPlace> places_;
 };

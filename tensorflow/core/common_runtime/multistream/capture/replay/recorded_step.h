@@ -1,13 +1,14 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What does it take to launch a recorded step? Its recording
-// (capture/record/recording.h), copies of what it takes into the recording's
-// memory, the variables where they were, and copies of what it makes out of
-// there. CapturedSteps keeps one for each group and shapes.
+// What does it take to launch a recorded step? A recording
+// (capture/record/recording.h), copies of the inputs into the recording's
+// memory, the variables at their recorded addresses, and copies of the outputs
+// out of that memory. CapturedSteps keeps one RecordedStep for each group and
+// input shapes.
 //
-// A step that changes variables (changed_variables.h) has them for itself from
-// when it is looked at until it is enqueued.
+// A step that changes variables (changed_variables.h) locks them exclusively
+// from the check of their addresses until the step is enqueued.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_RECORDED_STEP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_RECORDED_STEP_H_
@@ -37,28 +38,28 @@ namespace multistream {
 
 class RecordedStep {
  public:
-  // Of `group` of `leader`. The recording ends once the last reference to it is
-  // gone and the group's stream has completed all that was enqueued by then,
-  // which may still use the recording's memory: a caller may drop its reference
-  // right after a launch, whatever became of the other references meanwhile. It
-  // ends on a thread of the stream's callbacks.
+  // A step of `group` of `leader`. The recording is deleted on a stream
+  // callback thread, once the last reference is gone and the group's stream has
+  // completed all work enqueued by then, which may still use the recording's
+  // memory. So a caller may drop its reference right after a launch, even if it
+  // is the last one.
   static std::shared_ptr<RecordedStep> Make(const StepInterface& step,
                                             GroupLeader* leader,
                                             StreamGroup* group);
   ~RecordedStep();
 
   // Records the call's step, which `executor` runs on the group's recorder.
-  // Once, before any launch. After an error it is of no use: Aborted or
-  // FailedPrecondition say why there is nothing to record.
+  // Call once, before any launch. After an error this object is unusable;
+  // Aborted or FailedPrecondition say why the step cannot be recorded.
   absl::Status Record(const CapturedCall& call, Executor* executor);
 
-  // Enqueues the call's step; first puts its variables back where they were.
-  // On success `launched` is called once, with the step's outputs or its error,
-  // and with the variables' version (VariableOrder): normally from a stream
-  // callback. If `*end` is set, the caller must run it instead, and it calls
-  // `launched`: no wait is needed, or the caller polls for the end.
-  // An error that is returned means that only the recording's own memory has
-  // been changed: Aborted if the recording is of no use any more.
+  // Enqueues the call's step; first moves its variables back to their recorded
+  // addresses. On success `launched` is called once, with the step's outputs or
+  // its error, and with the variables' version (VariableOrder): normally from a
+  // stream callback. If `*end` is set, the caller must run it instead, and it
+  // calls `launched`: no wait is needed, or the caller polls for the end. An
+  // error that is returned means that only the recording's own memory has been
+  // changed: Aborted if the recording can never be launched again.
   using Launched = std::function<void(absl::Status, std::vector<Tensor> outputs,
                                       std::optional<int64_t> version)>;
   absl::Status Launch(const std::shared_ptr<CapturedCall>& call,
@@ -67,9 +68,9 @@ class RecordedStep {
   StreamGroup* group() const { return group_; }
   int64_t bytes() const { return bytes_; }
   int64_t workspace_bytes() const { return recording_->workspace_bytes(); }
-  // Whether a variable that it reads is no more.
+  // Whether a variable that the step uses has been deleted.
   bool IsOrphaned() const { return variables_.IsOrphaned(); }
-  // Times it was launched.
+  // Number of launches.
   int64_t launches() const { return launches_.load(std::memory_order_relaxed); }
 
  private:
@@ -78,31 +79,35 @@ class RecordedStep {
   RecordedStep(const StepInterface& step, GroupLeader* leader,
                StreamGroup* group);
 
-  // Runs the step's ops, on the recorder's device. `call` has its variables.
+  // Runs the step's ops on the recorder's device.
   absl::Status RunOps(Executor* executor);
-  // Records it; a step that changes variables as if it had not run meanwhile.
+  // Records the ops. Variables that recording has changed get their old values
+  // back.
   absl::Status RecordOps(const CapturedCall& call,
                          const std::vector<Tensor>& variables,
                          Executor* executor);
 
-  // Of the variables, for the time of a launch.
+  // Set and drop the references to the call's variables, around a launch.
   void SetVariables(const CapturedCall& call);
   void DropVariables();
 
-  // False if a variable is not where it was; Aborted if it has no home.
+  // False if a variable is not at its recorded address; Aborted if that
+  // variable has no home (variable_home.h).
   absl::StatusOr<bool> LaunchInPlace(const std::shared_ptr<CapturedCall>& call,
                                      RecordedCopies::OfCall* copies,
                                      Launched* launched,
                                      std::function<void()>* end);
-  // Whether the launch that has just been enqueued is polled; counts it.
+  // Whether the caller polls the launch that has just been enqueued. Counts
+  // down the launches that are not polled.
   bool DecideToPoll();
-  // What ends the call once the stream has completed its step.
+  // Returns the function that ends the call once the stream has completed the
+  // step.
   static std::function<void()> Finish(const std::shared_ptr<CapturedCall>& call,
                                       const absl::Status& status,
                                       std::optional<int64_t> version,
                                       RecordedCopies::OfCall* copies,
                                       Launched* launched);
-  // Tells the sanitizer, if there is one.
+  // Reports the launch's memory accesses to the sanitizer, if there is one.
   void NoteUses(const CapturedCall& call, const std::vector<Tensor>& variables,
                 const std::vector<Tensor>& outputs) const;
 
@@ -111,17 +116,17 @@ class RecordedStep {
   StreamGroup* const group_;
   const ReclaimableMemory::Holder has_memory_;
   const std::unique_ptr<Recording> recording_;
-  const std::unique_ptr<StreamEvent> last_launch_;  // recorded after it
-  // So many launches are not to be polled.
+  const std::unique_ptr<StreamEvent> last_launch_;  // recorded after the launch
+  // How many of the next launches are not polled.
   std::atomic<int> unpolled_{0};
   const std::unique_ptr<Ends> ends_;
-  RecordedCopies copies_;  // after recording_, whose memory it has
+  RecordedCopies copies_;  // after recording_, which owns the memory
   RecordedVariables variables_;
-  std::vector<Var*> to_change_;          // while a launch has its variables
-  ChangedVariables* changed_ = nullptr;  // while ops run
-  std::vector<Tensor> made_;             // by a launch that runs the ops again
+  std::vector<Var*> to_change_;          // set during a launch
+  ChangedVariables* changed_ = nullptr;  // set while ops run
+  std::vector<Tensor> made_;             // outputs, if a launch reruns the ops
   int64_t bytes_ = 0;
-  bool complete_ = false;  // nothing changes any more
+  bool complete_ = false;  // recorded: the places are final
   std::atomic<int64_t> launches_{0};
 };
 

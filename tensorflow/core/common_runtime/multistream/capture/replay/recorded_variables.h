@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Where are the variables that a recording reads and changes, and are they
-// there now? A recording has their addresses; a step may be launched as a
-// recording only while each variable has the memory, the type and the shape
-// that it had when the step was recorded.
+// there now? A recording contains the variables' addresses; a step may be
+// launched as a recording only while each variable has the memory, the type and
+// the shape that it had when the step was recorded.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_RECORDED_VARIABLES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_RECORDED_VARIABLES_H_
@@ -26,35 +26,38 @@
 namespace tensorflow {
 namespace multistream {
 
-// What a call finds when a variable is not as the recording needs it.
+// The error of a call when a variable is not as the recording needs it.
 absl::Status VariableWasChanged();
 
-// The variables of one recording. Each call that is passed has the variables
-// for itself (UsesVariables), but for PutBack's.
+// The variables of one recording. A call that is passed must hold the lock of
+// its variables (UsesVariables), except for PutBack, which takes that lock.
 class RecordedVariables {
  public:
   RecordedVariables(const StepInterface& step, GpuGroups* gpu)
       : step_(step), gpu_(gpu) {}
 
-  // Finds the variables' homes, in memory of `leaders`. Once, before the rest.
+  // Finds the variables' homes, in memory of the leader's allocator. Call once,
+  // before the other methods.
   void FindHomes(const CapturedCall& call, Allocator* leaders);
-  // Puts the variables back into their homes.
+  // Moves the variables back into their homes.
   absl::Status PutBack(const CapturedCall& call) const;
   // Returns the variables' current values, which stay where they are for as
   // long as the caller has them.
   absl::Status Hold(const CapturedCall& call, std::vector<Tensor>* held) const;
-  // Notes where the values are. Unavailable if one is not in its home.
+  // Stores the addresses of the values. Unavailable if a value is not in its
+  // home.
   absl::Status NotePlaces(const CapturedCall& call,
                           const std::vector<Tensor>& held);
-  // Whether the values are where they were noted. Aborted if one is not, and
-  // has no home.
+  // Whether the values are at the stored addresses. Aborted if a value has
+  // moved and its variable has no home.
   absl::StatusOr<bool> AreInPlace(const std::vector<Tensor>& held) const;
-  // Unavailable if others have the memory of a variable that the step changes;
-  // Aborted, or FailedPrecondition, if the recording can never be launched.
+  // Checks that the step alone refers to the memory of each variable that it
+  // changes. Unavailable if others do now; Aborted or FailedPrecondition if the
+  // recording can never be launched.
   absl::Status CheckChanged(const CapturedCall& call) const;
-  // Whether the variables have the shapes that a padded call counts on.
+  // Whether the variables have the shapes that a padded call expects.
   bool Fit(const Padding& padding) const;
-  // Whether a variable is no more.
+  // Whether a variable has been deleted.
   bool IsOrphaned() const;
 
  private:
