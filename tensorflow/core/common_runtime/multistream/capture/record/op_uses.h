@@ -1,8 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What memory of the device does an op of a step use that is being recorded?
-// The device asks around the launch, and tells whoever records it.
+// What device memory does an op use while its step is being recorded? The
+// recording device finds out before and after the op's launch, and tells an
+// OpWatcher.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_OP_USES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_OP_USES_H_
@@ -28,14 +29,15 @@ class OpWatcher {
   virtual void Launched(const std::string& op, std::vector<MemoryUse> uses) = 0;
 };
 
-// Of one op. Uses that nobody can tell from reads count as writes.
+// The memory uses of one op. A use that may be a write counts as a write.
 class OpUses {
  public:
-  // Before it is launched: what it takes. `memory` is the recording's.
+  // Call before the op's launch: notes the inputs. `memory` is the recording's.
   OpUses(const RecordingMemory* memory, const OpKernel* kernel,
          OpKernelContext* context);
 
-  // Afterwards: all of it, with what was `allocated` meanwhile.
+  // Call after the launch: returns all uses, including outputs and memory that
+  // the op has `allocated`.
   std::vector<MemoryUse> WithMade(OpKernelContext* context,
                                   absl::Span<const MemoryUse> allocated) &&;
 

@@ -1,10 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How is a step recorded, to be launched again as a whole? The devices of a
-// stream group come with a Recorder each, if steps are to be captured; the
-// executor records with it. CUDA's is a CUDA graph; an emulated GPU's runs the
-// ops again.
+// How is a step recorded, to be launched again as a whole? If capture is on,
+// each device of a stream group comes with a Recorder, with which the executor
+// records. On a CUDA device a recording is a CUDA graph; on an emulated GPU a
+// recording runs the ops again.
 //
 //   NewRecording()       memory that stays where it is, for the inputs first
 //   Record(enqueue)      `enqueue` launches the step's ops on device()
@@ -26,47 +26,50 @@
 namespace tensorflow {
 namespace multistream {
 
-// A step of one group. To be deleted when the group's stream has completed its
-// last launch.
+// A recorded step of one group. Delete a recording only after the group's
+// stream has completed the last launch.
 class Recording {
  public:
   virtual ~Recording() = default;
 
-  // Memory of the recording, and whether it has what is at an address.
+  // The recording's memory, and whether an address range is part of that
+  // memory.
   virtual Allocator* memory() = 0;
   virtual bool Has(const void* address, size_t bytes) const = 0;
 
-  // Who calls it has had the group's record_mu since memory() was first used.
+  // The caller must have held the group's record_mu since the first use of
+  // memory().
   //
-  // Calls `enqueue`, twice at least; an emulated GPU's recording keeps it and
-  // calls it for each launch. Its ops must run on one thread, in one order.
-  // Blocks until what it enqueued first is complete. Only what memory() had
-  // before is as it was.
+  // Calls `enqueue` at least twice; an emulated GPU's recording keeps `enqueue`
+  // and calls it for each launch. The ops must run on one thread, always in the
+  // same order. Blocks until the work of the first call is complete. Only what
+  // was allocated from memory() before Record keeps its contents.
   //
-  // Errors, after which the recording is of no use: that of `enqueue`; Aborted
-  // or FailedPrecondition say why the step is nothing to record.
+  // After an error the recording is unusable. Errors are those of `enqueue`;
+  // Aborted or FailedPrecondition say why the step cannot be recorded.
   virtual absl::Status Record(std::function<absl::Status()> enqueue) = 0;
 
-  // Whether its ops can run side by side, and gain by it.
+  // Whether ops can run side by side, and gain by it.
   virtual bool has_branches() const = 0;
 
-  // Enqueues the step on the group's stream; `with_branches`: with ops side by
-  // side, which it has. Who calls it has the group's launch_mu, as a step's
-  // memory is one launch's at a time.
+  // Enqueues the step on the group's stream. `with_branches`, which needs
+  // has_branches(), runs ops side by side. The caller must hold the group's
+  // launch_mu, as only one launch at a time may use the step's memory.
   virtual absl::Status Launch(bool with_branches) = 0;
 
-  // Of memory on the device and the host, and what the driver may have for it.
+  // Memory on the device and the host, plus what the driver may need for the
+  // recording.
   virtual int64_t bytes() const = 0;
 
-  // How many kernels the last launch had; 0 if nobody counted.
+  // Number of kernels in the last launch; 0 if not counted.
   virtual int64_t kernels() const { return 0; }
 
-  // The most that a launch takes beside, from a pool.
+  // The most memory that a launch takes from a pool, besides bytes().
   virtual int64_t workspace_bytes() const { return 0; }
 };
 
-// The device on which a group's steps are recorded: like the group's own, with
-// streams on which nothing runs but what is being recorded.
+// The device on which a group's steps are recorded. It is like the group's own
+// device, but its streams run only the ops being recorded.
 class Recorder {
  public:
   virtual ~Recorder() = default;

@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// On which device do the ops of a step run while it is recorded? On one like
-// its group's, CUDA's or the emulated one (Base), without the rules of stream
-// groups: it has streams of its own, and memory of the recording.
+// On which device do the ops of a step run while the step is recorded? On a
+// device like the group's (Base: CUDA or emulated), without the rules of stream
+// groups, with its own streams, and with the recording's memory.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_RECORDING_DEVICE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_RECORDING_DEVICE_H_
@@ -40,15 +40,14 @@ class RecordingDevice : public Base {
 
   StreamGroup* group() const { return group_; }
 
-  // How many ops of a recording run side by side, at most; 1: it is one stream
-  // inside.
+  // The most ops of a recording that run side by side. 1: no branches.
   int most_branches() const { return most_branches_; }
   void set_most_branches(int branches) { most_branches_ = branches; }
 
-  // Of the group's GPU.
+  // Sets the leader of the group's GPU.
   void set_leader(Device* leader) { leader_ = leader; }
 
-  // Variables exist once, with the leader.
+  // Variables exist once, in the leader's resource manager.
   ResourceMgr* resource_manager() override {
     return leader_ == nullptr ? Base::resource_manager()
                               : leader_->resource_manager();
@@ -62,16 +61,17 @@ class RecordingDevice : public Base {
                                        : Base::GetAllocator(attributes);
   }
 
-  // Memory of the group, or of the host, whoever records.
+  // The allocator of the group or host, even during a recording.
   Allocator* OwnAllocator(AllocatorAttributes attributes) {
     return Base::GetAllocator(attributes);
   }
 
-  // TensorFlow's kernels copy tensors of more dimensions in ways that must not
-  // be recorded. A variable must be where it was. Convolutions' runners are
-  // those of the group, whose StreamExecutor the recorder has. After an op that
-  // failed no other one runs: it may have ended the capture, as one does that
-  // waits for the GPU, and then many kernels end the process.
+  // Inputs of more than kMostDims dimensions are refused: TensorFlow's kernels
+  // copy them in ways that must not be recorded. Convolution runners are shared
+  // with the group, as both have the same StreamExecutor (GroupOnThread).
+  // Variables must not move between runs (NoteRead). After a failed op no other
+  // op runs: an op that waits for the GPU ends the CUDA capture, and many
+  // kernels abort the process on the next launch.
   void Compute(OpKernel* kernel, OpKernelContext* context) override {
     const GroupOnThread on_thread(group_);
     RecordingMemory* memory = memory_.load(std::memory_order_acquire);
@@ -85,7 +85,7 @@ class RecordingDevice : public Base {
     }
     ComputeOp(kernel, context, memory);
     failure_ = context->status();
-    // The op may not know why it failed, or that it did.
+    // The op's status may lack the reason, or hide the failure.
     const absl::Status status = check_ ? check_() : absl::OkStatus();
     if (status.ok()) return;
     failure_ = absl::FailedPreconditionError(
@@ -95,12 +95,12 @@ class RecordingDevice : public Base {
   }
   static constexpr int kMostDims = 7;
 
-  // Of a recording's memory.
+  // The `apart_bytes` of a RecordingMemory for this device.
   size_t apart_bytes() const {
     return most_branches_ > 1 ? RecordingMemory::kApartBytes : 0;
   }
 
-  // While it lives, ops of the device get `memory`.
+  // While this object lives, ops of the device get `memory`.
   class Uses {
    public:
     Uses(RecordingDevice* device, RecordingMemory* memory)
@@ -114,14 +114,14 @@ class RecordingDevice : public Base {
       device_->memory_.store(nullptr, std::memory_order_release);
     }
 
-    // Tells `watcher` of the ops from now on, on the thread that calls it;
-    // nullptr: nobody.
+    // From now on tells `watcher`, if not nullptr, of the ops, on the calling
+    // thread.
     void Watch(OpWatcher* watcher) { device_->watcher_ = watcher; }
-    // Of what must hold after each op from now on; nullptr: nothing.
+    // From now on an op fails if `check` fails after it; nullptr: no check.
     void CheckAfterOps(std::function<absl::Status()> check) {
       device_->check_ = std::move(check);
     }
-    // Of the first op that failed.
+    // Status of the first op that failed.
     const absl::Status& failure() const { return device_->failure_; }
 
    private:
@@ -130,7 +130,7 @@ class RecordingDevice : public Base {
   };
 
  private:
-  // `memory`: of the recording that is made; nullptr: none is.
+  // `memory` is nullptr while nothing is being recorded.
   void ComputeOp(OpKernel* kernel, OpKernelContext* context,
                  RecordingMemory* memory) {
     if (memory != nullptr) {
@@ -169,7 +169,7 @@ class RecordingDevice : public Base {
   int most_branches_ = 1;
   absl::Mutex mu_;
   std::atomic<RecordingMemory*> memory_{nullptr};
-  // Of the thread that records.
+  // The next three are used by the recording thread only.
   OpWatcher* watcher_ = nullptr;
   std::function<absl::Status()> check_;
   absl::Status failure_;

@@ -3,14 +3,15 @@
 
 // Where does the memory of a recorded step come from, and why does it stay
 // where it is? A recording (capture/record/recording.h) launches the same
-// kernels on the same addresses each time, so all that was allocated while it
-// was made is its own for as long as it lives.
+// kernels on the same addresses each time. So the recording owns all memory
+// allocated while it was made, for as long as it lives.
 //
 //   first run     allocates   A      B  free B   C in B's place
 //   every repeat  gets        A      B           C              again
 //
-// A repeat that asks for anything else gets nothing, and Check says so: the
-// step is not the same work each time, and must not be recorded.
+// A repeat with a different allocation gets no memory, and Check reports the
+// difference: the step is not the same work each time, and must not be
+// recorded.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_RECORDING_MEMORY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_RECORDING_MEMORY_H_
@@ -33,56 +34,59 @@ namespace multistream {
 // Thread-safe.
 class RecordingMemory {
  public:
-  // Ops that are given the same memory cannot run side by side. So much more of
-  // it keeps those of most steps of small ops apart.
+  // Ops that use the same memory cannot run side by side. This much extra
+  // memory keeps the ops apart in most steps of small ops.
   static constexpr size_t kApartBytes = size_t{4} << 20;
 
-  // Memory of `device`, and `pinned` memory of the host; both outlive it. It
-  // takes up to `apart_bytes` from `device` before it gives what has been freed
-  // again, and calls `taken` when it has taken more.
+  // Takes memory from `device` and `pinned` (host), which must both outlive
+  // this object. Freed memory is reused only after `apart_bytes` have been
+  // taken from `device`. Calls `taken` after each allocation from `device` or
+  // `pinned`.
   RecordingMemory(
       Allocator* device, Allocator* pinned, size_t apart_bytes = 0,
       std::function<void()> taken = [] {});
-  // Gives the memory back. No tensor may be in it, and no stream may use it.
+  // Frees the memory. No tensor may refer to it, and no stream may use it.
   ~RecordingMemory();
 
-  // What frees memory of the device makes it free for what is allocated later
-  // in the same run, as the stream does it in that order, too.
+  // Freed device memory is reused later in the same run: the stream runs the
+  // ops in the same order.
   Allocator* device();
-  // What a copy reads when it runs must still be there: never used again.
+  // Freed pinned memory is never reused: the host writes it at once, but a copy
+  // reads it when the stream gets there.
   Allocator* pinned();
 
-  // What is allocated until here, the step's inputs, is not repeated.
+  // Ends the allocations that repeats do not make: the step's inputs.
   void Start();
-  // From now on, what was allocated since Start is allocated again.
+  // Begins a repeat: it must make the same allocations as the run since Start.
   void Repeat();
-  // An op reads memory that is not of the recording: a variable's.
+  // Notes that an op reads a variable's memory, which the recording does not
+  // own.
   void NoteRead(const void* address);
-  // Whether the current repeat has read what the first run did.
+  // Whether the current repeat has read the same memory as the first run.
   bool SameReads() const;
-  // Of a current run that has ended with `status`: Aborted if it asked for
-  // anything else than the first one, or read other memory, which says why it
-  // failed; or else `status`. A run that failed need not have asked for all.
+  // Checks the current run, which has ended with `status`. Aborted, with the
+  // reason, if its allocations or reads differ from the first run's; else
+  // `status`. A failed run may have made only the first of the allocations.
   absl::Status Check(absl::Status status = absl::OkStatus()) const;
 
-  // Whether `bytes` bytes at `address` are of the device's part, or of the
-  // pinned one.
+  // Whether `bytes` bytes at `address` are in the device part, or in the pinned
+  // part.
   bool IsDevice(const void* address, size_t bytes) const;
   bool IsPinned(const void* address, size_t bytes) const;
 
-  // Memory of the device, by address and bytes: all of it, and what the current
-  // run was given since this was last called.
+  // Device memory as pairs of address and bytes: all of it, or the memory given
+  // out in the current run since the last TakeGiven.
   using Spans = std::vector<std::pair<const void*, size_t>>;
   Spans All() const;
   Spans TakeGiven();
 
-  // Of the device and the host together.
+  // Bytes on the device and the host together.
   int64_t bytes() const;
 
  private:
   class Part;
 
-  // `all`: not only as far as the current repeat has come.
+  // `all`: compares complete runs, not only the reads up to now.
   bool AreReadsSame(bool all) const;
 
   const std::shared_ptr<Part> device_;

@@ -1,11 +1,12 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How does a recorded step change variables? A recording writes where they were
-// when it was recorded. What gives a variable a new value writes into its
-// memory only while nobody else has that; otherwise it makes new memory the
-// variable's. So while the ops of one run are launched, each variable has its
-// memory to itself, and what they have put elsewhere by the end is copied back:
+// How does a recorded step change variables? A recording writes to the
+// addresses that the variables had when it was made. But an op that assigns a
+// variable writes in place only while the variable holds the sole reference to
+// its memory; else the op gives the variable new memory. So during a run each
+// variable holds the sole reference, and values that end up in other memory are
+// copied back:
 //
 //   Take(v), Take(w)   nobody but the ops of this run may use v and w now
 //   ... the ops ...    v is changed in place; w's new value is in other memory
@@ -31,32 +32,34 @@
 namespace tensorflow {
 namespace multistream {
 
-// Of one run, on one thread. The variables must outlive it.
+// The variables that one run changes. Used on one thread. The variables must
+// outlive this object.
 class ChangedVariables {
  public:
   // The ops run on `device`.
   explicit ChangedVariables(Device* device) : device_(device) {}
-  // The variables have their memory again, whatever came of the run.
+  // Gives the variables their memory back, even after a failed run.
   ~ChangedVariables();
   ChangedVariables(const ChangedVariables&) = delete;
   ChangedVariables& operator=(const ChangedVariables&) = delete;
 
-  // Each once. The variable has a value. It gets a tensor of the same memory
-  // that nobody else has.
+  // Call once for each variable; it must have a value. Until the end of the run
+  // the variable holds a stand-in: a tensor with the same memory and one
+  // reference.
   void Take(Var* variable);
 
-  // A copy of `value` if it is, or is part of, the memory of one of them, which
-  // later ops may change; else `value`.
+  // Returns a copy of `value` if `value` lies in the memory of a taken
+  // variable, which later ops may change; else `value`.
   absl::StatusOr<Tensor> Apart(const Tensor& value);
 
-  // FailedPrecondition if a variable has got another type or shape. Once, after
-  // the ops. What they have made is Apart from the variables by then.
+  // Call once, after the ops, and after Apart was called for each of their
+  // outputs. FailedPrecondition if a variable now has another type or shape.
   absl::Status PutBack();
 
  private:
   struct Taken {
     Var* variable;
-    Tensor own;  // what the variable has outside of the run
+    Tensor own;  // the variable's tensor outside of the run
   };
 
   bool IsOfVariable(const Tensor& value) const;
@@ -66,13 +69,13 @@ class ChangedVariables {
   std::vector<Taken> taken_;
 };
 
-// Variables as they were before ops changed them, to record these.
+// Values of variables before recording, which runs ops that change them.
 class SavedVariables {
  public:
   SavedVariables(StreamGroup* group, Allocator* allocator)
       : group_(group), allocator_(allocator) {}
 
-  // `value` is to have the memory until Restore.
+  // `value` must keep the memory until Restore.
   absl::Status Save(const Tensor& value);
   absl::Status Restore();
 

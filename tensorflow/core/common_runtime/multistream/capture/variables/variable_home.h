@@ -1,12 +1,11 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Where does a recording find a variable that others change? What gives a
-// variable a new value often puts it into other memory, and leaves the old one
-// to those who still read that: every assignment does, and what adds to a
-// variable while a step has its value. A recording reads at one address, so the
-// variable is put back there before the next launch, with a copy in the order
-// of the leader's stream.
+// Where does a recording find a variable that other steps change? A new value
+// often lies in other memory, and the old memory stays with its readers: every
+// assignment does this, and so does adding to a variable while a step holds the
+// value. A recording reads at one address, so before the next launch the
+// variable is copied back there, in the order of the leader's stream.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_VARIABLES_VARIABLE_HOME_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_VARIABLES_VARIABLE_HOME_H_
@@ -28,52 +27,56 @@
 namespace tensorflow {
 namespace multistream {
 
-// Of one variable, for the recordings of all groups; they own it. Thread-safe.
+// The home of one variable, shared and owned by the recordings of all groups.
+// Thread-safe.
 class VariableHome : public std::enable_shared_from_this<VariableHome> {
  public:
-  // Larger variables have none. Their recordings are made again instead: while
-  // the home keeps the memory, a change that could have been in place needs as
-  // much again.
+  // Larger variables have no home; their recordings are made again instead. A
+  // home holds a reference to the memory, so a change that could have been in
+  // place would need as much memory again.
   static constexpr int64_t kMostBytes = int64_t{64} << 20;
-  // While the old value is still in use elsewhere, the variable cannot go home.
-  // The home is given up if each of so many looks in a row, over so long, has
-  // found it in use: one use that lasts, or uses without a gap. Two short uses
-  // far apart are two looks.
+  // The variable cannot go home while another reader uses the home's memory.
+  // The home is given up if kLooksAtLeast looks in a row, over at least
+  // kLongestUse, have found the memory in use: one long use, or uses without a
+  // gap. Two short uses far apart are only two looks, hence the least number of
+  // looks.
   static constexpr absl::Duration kLongestUse = absl::Milliseconds(100);
   static constexpr int kLooksAtLeast = 8;
 
-  // A value of at most so many bytes whose memory somebody else has, too, does
-  // not become the home: the home is new memory, as a copy costs next to
-  // nothing. TensorFlow keeps each scalar that it has made from a number of
-  // Python's for good, and a variable that is given one has the same memory.
+  // If the memory of a value of at most this size is shared, the home is new
+  // memory, as a copy costs next to nothing. TensorFlow caches each scalar made
+  // from a Python number forever, and a variable assigned from such a scalar
+  // shares its memory.
   static constexpr int64_t kMostCopiedBytes = 4096;
 
-  // The variable's home: the one it has, or a new one. That is where the
-  // variable is now, or memory of `allocator`, the leader's, into which PutBack
-  // moves the variable. nullptr if it has no value, or too large a one. Nobody
-  // may change the variable meanwhile.
+  // Returns the variable's home: the existing one, or a new one. A new home is
+  // the variable's current memory, or memory of the leader's `allocator` into
+  // which PutBack moves the variable. nullptr if the variable has no value, or
+  // too large a one, or does not own the memory. The variable must not change
+  // during the call.
   static std::shared_ptr<VariableHome> Of(Var* variable, Allocator* allocator);
 
-  // Whether `value`, the variable's, is at home: has the home's own buffer.
-  // The same address is not enough: a stand-in for the variable's memory
-  // (changed_variables.h) has that, too, and owns nothing.
+  // Whether `value`, the variable's, has the home's own buffer. The same
+  // address is not enough: a stand-in (changed_variables.h) has the same
+  // address, but owns no memory.
   bool Has(const Tensor& value) const {
     return (RootOf(value) == root_ || !IsKept(Rule::kHomeKnowsItsOwnBuffer)) &&
            value.data() == address_ && Suits(value);
   }
 
-  // Ok if the variable is at home, and nobody else has the memory: what writes
-  // there then shows to nobody but who reads the variable. Else Unavailable, or
+  // Ok if the variable is at home and holds the sole reference to the memory,
+  // so that only readers of the variable see a write. Else Unavailable, or
   // Aborted if the home was given up.
   absl::Status CheckIsItsOwn(Var* variable);
 
-  // That of a variable without a home, too.
+  // The Unavailable error above; also used for variables without a home.
   static absl::Status InUse();
 
-  // Moves the variable home, if it is elsewhere. Unavailable if the memory is
-  // still in use; Aborted if the home was given up: that happens, too, once the
-  // variable has another type or shape. `state` is the variable's key. Waits
-  // for those who launch what reads or changes it.
+  // Moves the variable home, if it is elsewhere. Unavailable if the home's
+  // memory is still in use; Aborted if the home was given up, which also
+  // happens once the variable has another type or shape. `state` is the
+  // variable's key. Waits for threads that are launching ops that read or
+  // change the variable.
   absl::Status PutBack(GpuGroups* gpu, Var* variable,
                        GpuGroups::StateKey state);
 
@@ -90,24 +93,25 @@ class VariableHome : public std::enable_shared_from_this<VariableHome> {
     return value.dtype() == type_ && value.shape() == shape_;
   }
   bool IsGivenUp();
-  // A look has found the memory in use: whether the home is to be given up.
+  // Notes a look that found the memory in use. Returns whether to give up the
+  // home.
   bool IsInUseForLong() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // A look has found it free.
+  // Notes a look that found the memory free.
   void NoteFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { looks_in_use_ = 0; }
   absl::Status PutBackLocked(GpuGroups* gpu, Var* variable)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Compared with others' only; it is the home's for as long as place_ is.
+  // Only compared, never dereferenced. Valid while place_ has a value.
   const TensorBuffer* const root_;
   const void* const address_;
   const DataType type_;
   const TensorShape shape_;
 
   absl::Mutex mu_;
-  // While it is the only reference to the memory, only work that is enqueued
-  // already still reads that. None if the home was given up.
+  // If this is the sole reference to the memory, only work already enqueued
+  // still reads it. No value if the home was given up.
   std::optional<Tensor> place_ ABSL_GUARDED_BY(mu_);
-  // Looks in a row that found the memory in use, and when the first one was.
+  // Looks in a row that found the memory in use, and the time of the first.
   int looks_in_use_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Time in_use_since_ ABSL_GUARDED_BY(mu_);
 };
