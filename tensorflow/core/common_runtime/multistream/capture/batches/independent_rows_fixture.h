@@ -27,8 +27,8 @@
 namespace tensorflow {
 namespace multistream {
 
-// A graph, and the shapes of what it takes. The first node of an op has the
-// op's name, but for a _ before it, and the next ones a number, too.
+// A graph, and the shapes of its inputs. A node is named for its op, without a
+// leading _; further nodes of the same op also get a number.
 class TestStep {
  public:
   using Value = NodeBuilder::NodeOut;
@@ -120,7 +120,7 @@ class TestStep {
     TF_RETURN_IF_ERROR(builder.Finalize(&graph, &node));
     return node;
   }
-  // One number of those that a shape op gives.
+  // Element `i` of the output of a shape op.
   Value Size(Value sizes, int i) {
     return Op("StridedSlice", {sizes, Ints({i}), Ints({i + 1}), Ints({1})},
               [](NodeBuilder* node) { node->Attr("shrink_axis_mask", 1); });
@@ -135,7 +135,8 @@ class TestStep {
     Op("_Send", {value}, [&](NodeBuilder* node) { Transfer(node); });
   }
 
-  // The results' shapes, "[2,3] of [4,3]" if they are rows; or why not.
+  // The results' shapes, "[2,3] of [4,3]" if they are rows; or why padding is
+  // refused.
   std::string Pad(int64_t rows) const {
     const auto results = IndependentRows(graph).Pad(shapes, rows);
     if (!results.ok()) return std::string(results.status().message());
@@ -168,15 +169,15 @@ class TestStep {
 using Value = TestStep::Value;
 using Values = std::vector<Value>;
 
-// What becomes of a step that returns what `build` gives, with 4 rows.
+// Pads a step that returns the value of `build` to 4 rows; see TestStep::Pad.
 inline std::string Padded(const std::function<Value(TestStep&)>& build) {
   TestStep step;
   step.Return(build(step));
   return step.Pad(4);
 }
 
-// The same of an op whose first input is 2 rows of shape `row`. `others` are
-// its inputs after that.
+// Like Padded, for an op whose first input is 2 rows of shape `row`. `others`
+// are the further inputs.
 inline std::string PaddedOp(
     const std::string& op, TensorShape row,
     const std::function<Values(TestStep&)>& others = nullptr,

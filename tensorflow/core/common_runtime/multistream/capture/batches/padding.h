@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which calls are padded to a larger batch, so that few recordings serve
-// batches of any size? Captured steps ask for each call, if there is
-// TF_MULTI_STREAM_CAPTURE_BATCHES.
+// batches of any size? CapturedSteps asks for each call, if
+// TF_MULTI_STREAM_CAPTURE_BATCHES is set.
 //
 //   batches 2, 8        a call of 5 rows   -->  the recording for 8 rows
 //                       of 2, of 8         -->  as they are
@@ -29,31 +29,31 @@
 namespace tensorflow {
 namespace multistream {
 
-// Of calls whose inputs, and the variables that they read, have the same
-// shapes.
+// The padding of all calls with the same shapes of inputs and variables.
 struct Padding {
-  // Why they are not padded. The rest means nothing then.
+  // Why such calls are not padded, or empty. If set, the other members are
+  // invalid.
   std::string why_not;
-  int64_t rows = 0;  // that the recording has
+  int64_t rows = 0;  // rows of the recording
   std::vector<std::pair<DataType, TensorShape>> variables;
-  // What the step gives: first what it sends, then its results.
+  // The outputs: first the sends, then the results.
   std::vector<BatchResult> results;
 
-  // Of an input that has this shape in the call.
+  // The padded shape of an input that has `shape` in the call.
   TensorShape Padded(const TensorShape& shape) const;
 };
 
-// Of one graph. Thread-safe.
+// The paddings of one graph. Thread-safe.
 class Paddings {
  public:
-  // Inputs of different shapes that are remembered.
+  // The most combinations of shapes in the cache, which is cleared when full.
   static constexpr size_t kMostShapes = 1024;
 
-  // `batches` has the rows of batches that may be recorded, ascending.
+  // `batches` are the batch sizes that may be recorded, ascending.
   Paddings(const Graph& graph, std::vector<int> batches);
 
-  // nullptr if the call's batch is one of those, or larger than all.
-  // `key` stands for the shapes of what it takes, variables apart.
+  // nullptr if the call's batch is one of `batches`, or larger than all. `key`
+  // identifies the shapes of the inputs, without variables.
   std::shared_ptr<const Padding> Of(std::string key, const StepShapes& shapes);
 
  private:

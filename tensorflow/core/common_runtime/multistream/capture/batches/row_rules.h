@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which results of an op are made row by row, if we know that of what it takes?
-// IndependentRows (independent_rows.h) asks for each op of a step, once with
-// the shapes that it has for the step's batch, once with those for more rows.
+// Which outputs of an op are computed row by row, if its inputs are known to
+// be? IndependentRows (independent_rows.h) asks twice for each op of a step:
+// with the shapes for the step's batch, and with the shapes for more rows.
 //
 //   MatMul(rows, fixed) ....... rows
 //   Mean(rows, axis 1) ........ rows
@@ -26,35 +26,35 @@
 namespace tensorflow {
 namespace multistream {
 
-// What a tensor depends on.
+// Which part of the batch a tensor depends on.
 enum class RowKind {
-  // On no row, and not on how many there are: constants, variables, scalars
-  // that are fed.
+  // On no row, nor on the number of rows: constants, variables, scalars that
+  // are fed.
   kFixed,
   // With n elements for a batch of b rows: the elements from i*n/b to (i+1)*n/b
-  // depend on row i alone, and on nothing else that is not fixed. The first
-  // dimension is a multiple of b.
+  // depend only on row i and on fixed tensors. The first dimension is a
+  // multiple of b.
   kRows,
-  // On the number of rows, but on no row. May decide shapes alone.
+  // On the number of rows, but on no row. May be used only for shapes.
   kSizes,
-  // Nothing is known. Nobody may use it.
+  // Unknown. No op may use the tensor.
   kUnknown,
 };
 
-// An op, with the shapes that it has for a batch of so many rows.
+// An op, with its shapes for a batch of `batch` rows.
 struct RowOp {
   const Node* node = nullptr;
   int64_t batch = 0;
   std::vector<TensorShape> input_shapes;
   std::vector<RowKind> input_kinds;
-  // That of the first output is known, and those of all that are used.
+  // Known for the first output and for all outputs that are used.
   std::vector<std::optional<TensorShape>> output_shapes;
-  // The integers that an input has, where they are known before any step.
+  // The integers of an input, if they are known before any step.
   std::function<std::optional<std::vector<int64_t>>(int input)> constant;
 };
 
-// Finds the kind of each output. Empty, or why the op must not be run with more
-// rows than there are: "mixes rows".
+// Finds the kind of each output. Returns why the op must not run with more
+// rows, such as "mixes rows", or an empty string.
 std::string KindsOfOutputs(const RowOp& op, std::vector<RowKind>* kinds);
 
 }  // namespace multistream

@@ -40,8 +40,7 @@ class RecordingMemory {
 
   // Takes memory from `device` and `pinned` (host), which must both outlive
   // this object. Freed memory is reused only after `apart_bytes` have been
-  // taken from `device`. Calls `taken` after each allocation from `device` or
-  // `pinned`.
+  // taken from `device`. Calls `taken` after each allocation from `device`.
   RecordingMemory(
       Allocator* device, Allocator* pinned, size_t apart_bytes = 0,
       std::function<void()> taken = [] {});

@@ -1,15 +1,15 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// May the steps of a graph be recorded once and launched as a whole from then
-// on? The graph-level executor asks when it is made. Pure graph code: no device
-// in it.
+// May the steps of a graph be recorded once and replayed from then on? The
+// graph-level executor asks when it is created. Pure graph code: no device in
+// it.
 //
 // A recording launches the same kernels on the same memory. So a graph may be
-// recorded if what its ops launch depends on nothing but the types and shapes
-// of what the graph takes, and where its variables are: no op that computes on
-// the host from values that it takes, draws random numbers, or waits for the
-// GPU; and none that changes other state than variables.
+// recorded if the launches of its ops depend only on the types and shapes of
+// the graph's inputs, and on the addresses of its variables. No op may compute
+// on the host from input values, draw random numbers, wait for the GPU, or
+// change state other than variables.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_CAPTURABLE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_CAPTURABLE_H_
@@ -27,11 +27,11 @@ struct Capturable {
   // Empty if steps of the graph may be recorded. Else the first reason found
   // why not, naming the op and the node.
   std::string obstacle;
-  // XLA compiles some of it.
+  // XLA compiles a part of the graph.
   bool is_compiled = false;
 
-  // What the graph takes, which is all there before any of its ops has run:
-  // values from the host, by their rendezvous keys, and arguments of a call.
+  // The inputs, all of which exist before any op of the graph runs: values from
+  // the host, by their rendezvous keys, and arguments of a call.
   struct Argument {
     int index = 0;  // in the call frame
     bool is_variable = false;
@@ -39,19 +39,19 @@ struct Capturable {
   std::vector<std::string> receives;
   std::vector<Argument> arguments;
 
-  // The variables that it may read or change.
+  // The variables that the graph may read or change.
   struct Variable {
-    int argument = -1;  // in `arguments`; or none, and it has a name:
+    int argument = -1;  // index in `arguments`; if -1, see `name`
     std::string container;
     std::string name;
-    bool gathered = false;  // some op reads rows of it
-    bool changed = false;   // some op gives it a new value
+    bool gathered = false;  // an op reads rows of it
+    bool changed = false;   // an op gives it a new value
   };
   std::vector<Variable> variables;
 
   bool changes_variables = false;
 
-  // What it gives: to the host, and to its caller.
+  // The outputs: sent to the host, and returned to the caller.
   struct Result {
     int index = 0;  // in the call frame
     bool on_host = false;
@@ -60,7 +60,8 @@ struct Capturable {
   std::vector<Result> results;
 };
 
-// `library` has the functions that XLA compiles; nullptr: the graph's own has.
+// `library` contains the functions that XLA compiles; nullptr: the graph's own
+// library does.
 Capturable ClassifyForCapture(const Graph& graph,
                               const FunctionLibraryDefinition* library);
 

@@ -1,10 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which steps does the program itself want to be captured? The functions that
-// tf.cuda.captured makes (captured.py) say so in an attribute of their
-// arguments. Passes of attach carry it to each device's part of the graph that
-// a call runs; the graph-level executor asks for it.
+// Which steps does the program itself want to be captured? Functions made by
+// tf.cuda.captured (captured.py) carry a mark: an attribute of their arguments.
+// Graph passes of attach copy the mark to each device's part of the graph that
+// a call runs; the graph-level executor reads it.
 //
 //   def f(x)        arguments marked
 //   def g(x)        calls f
@@ -27,21 +27,21 @@
 namespace tensorflow {
 namespace multistream {
 
-// Its value is one of the words of TF_MULTI_STREAM_CAPTURE: off, auto, require.
+// The attribute's value is a word of TF_MULTI_STREAM_CAPTURE: off, auto,
+// require.
 inline constexpr char kCaptureAttr[] = "_multi_stream_capture";
 
-// Before functions are lowered, which LowerFunctionalOpsPass does in phase 10.
+// Before LowerFunctionalOpsPass (phase 10) lowers functions.
 inline constexpr int kCaptureMarkPhase = 5;
 
-// Marks the arguments and results of `graph` if it has a marked node, or calls
-// a function that has, at any depth. Of several marks, `require` counts before
-// `auto`, and `auto` before `off`. InvalidArgument names a node with an unknown
+// Marks the arguments and results of `graph` if a node is marked, in the graph
+// or in a function called at any depth. Of several marks, `require` wins over
+// `auto`, and `auto` over `off`. InvalidArgument names a node with an unknown
 // mark.
 absl::Status MarkArgumentsAndResults(const FunctionLibraryDefinition& library,
                                      Graph* graph);
 
-// Marks what each of the parts, which run in one step, takes and gives, if one
-// of them is marked.
+// Marks the inputs and outputs of all parts of a step, if one part is marked.
 void MarkParts(absl::Span<Graph* const> parts);
 
 // The mark of a part, if it has one.

@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How often were the steps of a graph replayed, and why were the others not?
-// tf.cuda.capture_report() in Python. Counted all the time where steps may be
-// captured, for a program that is slow now.
+// How often were the steps of a graph replayed, and why were the other steps
+// not? tf.cuda.capture_report() in Python. Counters are always on where steps
+// may be captured, so that a program that is slow now can be examined.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_CAPTURE_REPORT_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_CAPTURE_REPORT_H_
@@ -18,16 +18,18 @@
 namespace tensorflow {
 namespace multistream {
 
-// Of the process: graphs that look the same are counted together. Thread-safe.
+// One report per process: graphs with the same NameOf share a counter.
+// Thread-safe.
 class CaptureReport {
  public:
-  // Graphs, and ends that steps have, are counted one by one up to so many
-  // pairs, and all further ones together.
+  // The most pairs of graph and end that are counted separately. Further pairs
+  // are counted together.
   static constexpr int kMostCounts = 4096;
-  // The end of a replayed step; any other one says why a step ran as always.
+  // The end of a replayed step. Any other end says why a step was not replayed.
   static constexpr absl::string_view kReplayed = "replayed";
 
-  // Counts steps of `graph` that end so. Lives as long as the process.
+  // The counter of steps of `graph` with this `end`. Lives as long as the
+  // process.
   using Counter = std::atomic<int64_t>;
   static Counter* CounterOf(absl::string_view graph, absl::string_view end);
 
@@ -35,7 +37,7 @@ class CaptureReport {
   // order of graphs and ends.
   static std::string Lines();
 
-  // What people know a graph by: how many ops it has, and what it gives.
+  // A readable name of a graph: its number of ops and its results.
   static std::string NameOf(const Graph& graph);
 };
 

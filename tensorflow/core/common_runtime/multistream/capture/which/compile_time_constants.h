@@ -1,9 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which values does XLA need on the host when it compiles a function? Such a
-// value is part of what XLA compiles: an axis, a shape, a number of rows. XLA
-// copies a variable's value to the host for it, which waits for the GPU.
+// Which arguments of a function are must-be-constant: needed on the host when
+// XLA compiles the function? An axis, a shape and a number of rows are; they
+// become part of the compiled code. If a variable is must-be-constant, XLA
+// copies its value to the host, which waits for the GPU.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_COMPILE_TIME_CONSTANTS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_COMPILE_TIME_CONSTANTS_H_
@@ -18,13 +19,13 @@
 namespace tensorflow {
 namespace multistream {
 
-// The indices of the function's arguments that XLA's own analysis finds,
-// sorted. `library` has the function and all that it calls.
+// The sorted indices of the must-be-constant arguments, by XLA's own analysis.
+// `library` contains the function and all functions that it calls.
 absl::StatusOr<std::vector<int>> CompileTimeConstants(
     const NameAttrList& function, const FunctionLibraryDefinition& library);
 
-// Whether types, shapes and constants alone decide what `node` gives: no value
-// that the graph takes, and no variable.
+// Whether the outputs of `node` depend only on types, shapes and constants: on
+// no input value of the graph, and on no variable.
 bool IsDecidedByShapes(const Node& node);
 
 }  // namespace multistream

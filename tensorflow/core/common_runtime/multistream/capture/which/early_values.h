@@ -1,10 +1,11 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which values from the host are there before a step's ops on a GPU have run? A
-// captured step begins when it has all of them, so none may wait for what the
-// step itself makes. A pass of attach marks them when a graph has been divided
-// among its devices; ClassifyForCapture (capturable.h) asks for the mark.
+// Which values from the host exist before a step's ops on a GPU run? A captured
+// step starts once all its values have arrived, so no value may depend on the
+// step's own results. A graph pass of attach marks early values once a graph
+// has been divided among its devices; ClassifyForCapture (capturable.h) reads
+// the mark.
 //
 //   host   feed --> a --> send ......... early: nothing before it receives
 //                             :
@@ -24,11 +25,11 @@
 namespace tensorflow {
 namespace multistream {
 
-// Marks what a part of a graph receives early from another one: `parts` are all
-// that run in one step, each on its device.
+// Marks the receives of early values. `parts` are all graphs that run in one
+// step, each on its device.
 void MarkEarlyValues(absl::Span<Graph* const> parts);
 
-// Whether what a node receives is marked.
+// Whether `node` receives a value that is marked as early.
 bool IsEarlyValue(const Node& node);
 
 }  // namespace multistream

@@ -1,11 +1,11 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Where are the values of a loop that runs on a GPU? TensorFlow leaves what
-// comes from the host there, and sends it to the GPU each time round: a loop
-// that takes one step for each column of an argument does. No captured step can
-// have that. Once a graph has been placed, such values are moved to the GPU, by
-// one copy before the loop:
+// Where are the values of a loop that runs on a GPU? TensorFlow leaves values
+// from the host on the host, and sends them to the GPU in each iteration; an
+// example is a loop over the columns of an argument. A captured step cannot
+// contain such copies. So after placement, these values are moved to the GPU,
+// by one copy before the loop:
 //
 //   host   x - Enter - Merge - Switch -> each time      x -> once
 //   GPU        LoopCond               -> body       =>       Enter - Merge -
@@ -19,7 +19,7 @@
 namespace tensorflow {
 namespace multistream {
 
-// Leaves a loop as it is if it computes anything elsewhere than on its GPU.
+// Does not change a loop that computes anything outside its GPU.
 void MoveLoopValues(Graph* graph);
 
 }  // namespace multistream
