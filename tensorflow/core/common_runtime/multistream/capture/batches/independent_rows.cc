@@ -26,7 +26,7 @@ using shape_inference::InferenceContext;
 using shape_inference::ShapeHandle;
 using Output = std::pair<const Node*, int>;
 
-// No axes, paddings or shapes are longer.
+// Axes, paddings and shapes have at most this many elements.
 constexpr int64_t kLongestParameter = 256;
 
 absl::Status Refused(const Node& node, absl::string_view why) {
@@ -41,8 +41,8 @@ bool IsUsed(const Node& node, int output) {
   return false;
 }
 
-// A step whose batch has so many rows: the shapes of its tensors, and those of
-// their values that follow from shapes and constants.
+// A step with a batch of `batch` rows: the shapes of its tensors, and the
+// values that follow from shapes and constants.
 class SizedStep {
  public:
   SizedStep(const Graph& graph, int64_t batch)
@@ -54,7 +54,7 @@ class SizedStep {
 
   int64_t batch() const { return batch_; }
 
-  // Inputs first.
+  // Call for a node's inputs before the node.
   absl::Status Add(const Node& node) {
     const absl::Status status = refiner_.AddNode(&node);
     if (status.ok()) return status;
@@ -63,7 +63,7 @@ class SizedStep {
                                       why.substr(0, why.find(" for '{{node"))));
   }
 
-  // Of what a step takes.
+  // Set the shape of a step's input or variable.
   absl::Status SetShape(const Node& node, const TensorShape& shape) {
     ShapeHandle handle;
     TF_RETURN_IF_ERROR(
@@ -130,14 +130,14 @@ bool IsSameValue(const std::optional<Tensor>& a,
          a->tensor_data() == b->tensor_data();
 }
 
-// Finds the kind of each tensor of a step, with the shapes for its batch and
-// with those for more rows, side by side.
+// Finds the kind of each tensor of a step, for the step's own batch and for
+// more rows side by side.
 class Prover {
  public:
   Prover(const Graph& graph, int64_t batch, int64_t rows)
       : step_(graph, batch), padded_(graph, rows) {}
 
-  // What the step takes.
+  // Adds an input of the step.
   absl::Status AddValue(const Node& node, const TensorShape& shape) {
     TF_RETURN_IF_ERROR(AddToBoth(node));
     TensorShape padded = shape;
@@ -240,8 +240,8 @@ class Prover {
     return op;
   }
 
-  // Whether its shapes are what its kind says. Sizes that are the same for more
-  // rows are fixed.
+  // Returns why the output's two shapes contradict its kind, or an empty
+  // string. Changes kSizes to kFixed if the value is the same for more rows.
   std::string ObstacleInOutput(Output output, RowKind* kind) {
     TensorShape shape = *step_.ShapeOf(output);
     TensorShape padded = *padded_.ShapeOf(output);

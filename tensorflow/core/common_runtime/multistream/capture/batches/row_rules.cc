@@ -18,7 +18,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Why not.
+// Reasons for a refusal.
 constexpr char kMixes[] = "mixes rows";
 constexpr char kAlong[] = "is along the batch";
 constexpr char kConstantBatch[] =
@@ -34,10 +34,10 @@ bool IsOneOf(absl::string_view name,
   return absl::c_linear_search(names, name);
 }
 
-// Each method is a rule, for an op of which some input is rows. It returns ""
-// if all outputs are rows, or why not. It sees the shapes for one batch only:
-// that those for more rows differ in the first dimension alone, IndependentRows
-// checks for every op.
+// Each method is a rule for ops with an input of kind kRows. A rule returns ""
+// if all outputs are kRows, else a reason. A rule sees the shapes for one batch
+// only; IndependentRows checks for every op that the shapes for more rows
+// differ only in the first dimension.
 class Rules {
  public:
   Rules(const RowOp& op, std::vector<RowKind>* kinds)
@@ -68,7 +68,8 @@ class Rules {
   using Method = std::string (Rules::*)();
   struct Rule {
     Method method;
-    // What each input may be. The one before a * is any number of inputs.
+    // The role of each input. A letter before a * stands for any number of
+    // inputs.
     //   v  a value: rows, or fixed
     //   w  what all rows are computed with: fixed
     //   p  says how to compute: fixed
@@ -78,7 +79,7 @@ class Rules {
 
   static const absl::flat_hash_map<absl::string_view, Rule>& Table();
 
-  // A letter for each input.
+  // Expands the * : one letter per input.
   std::string RolesOf(absl::string_view inputs) const {
     const size_t star = inputs.find('*');
     if (star == absl::string_view::npos) return std::string(inputs);
@@ -98,7 +99,7 @@ class Rules {
     return is_sizes && role != 's' ? kSizeAsValue : "";
   }
 
-  // What the methods ask.
+  // Queries for the rules.
   bool HasInput(RowKind kind) const {
     return absl::c_linear_search(op_.input_kinds, kind);
   }
@@ -109,14 +110,15 @@ class Rules {
   int64_t First(int i) const { return op_.input_shapes[i].dim_size(0); }
   int OutputRank() const { return op_.output_shapes[0]->dims(); }
   int64_t OutputFirst() const { return op_.output_shapes[0]->dim_size(0); }
-  // Whether an input has the output's first dimension; and its rank, too.
+  // Whether an input has the output's first dimension (and, for IsAligned, its
+  // rank).
   bool IsAlignedFirst(int i) const {
     return Rank(i) > 0 && OutputRank() > 0 && First(i) == OutputFirst();
   }
   bool IsAligned(int i) const {
     return IsAlignedFirst(i) && Rank(i) == OutputRank();
   }
-  // Whether each row of the output has all of an input, or nothing of it.
+  // Whether all rows of the output use an input in the same way (broadcasting).
   bool IsForAllRows(int i) const {
     return Rank(i) < OutputRank() ||
            (Rank(i) == OutputRank() && Rank(i) > 0 && First(i) == 1);
@@ -126,7 +128,7 @@ class Rules {
     TryGetNodeAttr(op_.node->attrs(), name, &otherwise);
     return otherwise;
   }
-  // Whether none of the axes that an input names is the first dimension.
+  // Refuses if an axis that an input names is, or may be, the first dimension.
   std::string ObstacleInAxes(int input, int rank) const {
     const auto axes = op_.constant(input);
     if (!axes) return kUnknownAxis;
@@ -152,18 +154,19 @@ class Rules {
     }
     return "";
   }
-  // Its condition may be a vector, with an element for each row of the others.
+  // The condition may be a vector with an element for each row of the other
+  // inputs.
   std::string Select() {
     const bool same = op_.input_shapes[0] == op_.output_shapes[0];
     return same || Rank(0) == 0 ? Broadcast() : kMixes;
   }
   std::string BiasAdd() {
-    // Some count the dimension of channels from the end.
+    // With NCHW, some kernels count the channel dimension from the end.
     const bool is_nchw = Attr<std::string>("data_format", "") == "NCHW";
     return Rank(0) < (is_nchw ? 4 : 2) ? kAlong : "";
   }
 
-  // Each output has the kind of the input of the same number.
+  // Output i has the kind of input i.
   std::string Each() {
     kinds_ = op_.input_kinds;
     return "";
@@ -175,9 +178,9 @@ class Rules {
     return "";
   }
 
-  // Of sizes and constants alone. Where they say how often a constant is
-  // repeated, its copies are rows, which are all equal. Anything else must be
-  // integers, which the host and a GPU compute alike.
+  // For ops whose inputs are sizes and constants. If sizes say how often a
+  // constant is repeated, the copies are rows, all equal. Other outputs must be
+  // integers or booleans, for which the host and a GPU compute the same values.
   std::string WithoutRows() {
     const std::string& op = op_.node->type_string();
     const bool copies = op == "BroadcastTo" || op == "Tile";
@@ -221,7 +224,8 @@ class Rules {
     }
     return Broadcast();
   }
-  // The letter of the rows leads them and the output, and is nowhere else.
+  // The label of the batch must come first in each kRows input and in the
+  // output, and must occur nowhere else.
   std::string Einsum() {
     const std::string equation = Attr<std::string>("equation", "");
     const std::vector<std::string> sides = absl::StrSplit(equation, "->");
@@ -361,7 +365,7 @@ class Rules {
     const auto mask = [&](const char* name) { return Attr<int64_t>(name, 0); };
     const int64_t ellipsis = mask("ellipsis_mask");
     const int64_t added = mask("new_axis_mask") & ~ellipsis;
-    // An input's dimensions that are not the ellipsis's.
+    // Number of input dimensions outside the ellipsis.
     int64_t named = 0;
     for (size_t i = 0; i < begin->size(); ++i) {
       if (((ellipsis | added) >> i & 1) == 0) ++named;
@@ -379,7 +383,7 @@ class Rules {
   std::vector<RowKind>& kinds_;
 };
 
-// Ops of one method that may take the same inputs are in one line.
+// One line lists all ops with the same rule and the same roles of inputs.
 const absl::flat_hash_map<absl::string_view, Rules::Rule>& Rules::Table() {
   static constexpr struct {
     const char* inputs;
@@ -439,8 +443,8 @@ const absl::flat_hash_map<absl::string_view, Rules::Rule>& Rules::Table() {
       {"vvp", &Rules::Gather, "GatherV2"},
       {"wv", &Rules::Gather, "ResourceGather"},
       {"wv", &Rules::GatherNd, "GatherNd ResourceGatherNd"},
-      // What moves and shapes. Where elements keep their order, the first
-      // dimension is all there is to check, and that is done for all ops.
+      // Data movement and reshaping. If elements keep their order, only the
+      // first dimension matters, which is checked for all ops.
       {"v", &Rules::Rows, "Bitcast Squeeze"},
       {"vp", &Rules::Rows, "ExpandDims"},
       {"vs", &Rules::Rows, "Reshape"},
@@ -449,7 +453,7 @@ const absl::flat_hash_map<absl::string_view, Rules::Rule>& Rules::Table() {
       {"vps", &Rules::Slice, "Slice"},
       {"vpsp", &Rules::StridedSlice, "StridedSlice"},
       {"vp", &Rules::Transpose, "Transpose"},
-      // Of shapes.
+      // Shape ops.
       {"v*", &Rules::Sizes, "Rank Shape ShapeN Size"},
       {"p*", &Rules::None,
        "BroadcastArgs ConcatOffset InvertPermutation Range"},

@@ -24,7 +24,7 @@ OpUses::OpUses(const RecordingMemory* memory, const OpKernel* kernel,
     }
     const Tensor& input = context->input(i);
     if (IsOnHost(context->input_memory_type(i), input)) continue;
-    // An op may write into what nobody else has any more.
+    // An op may write into an input of which it holds the sole reference.
     const bool writes = input.RefCountIsOne();
     Add(input, writes);
   }
@@ -43,20 +43,22 @@ std::vector<MemoryUse> OpUses::WithMade(
         IsOnHost(context->output_memory_type(i), *output)) {
       continue;
     }
-    // What it writes was allocated, or nobody else had it. The rest it only
-    // hands on: an input, a variable's value, a constant.
+    // An output that the op writes was allocated by it, or was an input with a
+    // sole reference. Other outputs are passed through: an input, a variable's
+    // value, a constant.
     Add(*output, /*writes=*/false);
   }
   uses_.insert(uses_.end(), allocated.begin(), allocated.end());
   return std::move(uses_);
 }
 
-// An emulated GPU's kernels are the host's, and have that from its memory, too.
+// On an emulated GPU kernels are host kernels: their host memory may be the
+// device's.
 bool OpUses::IsOnHost(MemoryType type, const Tensor& tensor) const {
   return type == HOST_MEMORY && !memory_->IsDevice(tensor.data(), 1);
 }
 
-// All that was allocated for it: others may have another part.
+// Adds the whole allocation: other tensors may use another part of it.
 void OpUses::Add(Tensor tensor, bool writes) {
   if (tensor.data() == nullptr || tensor.TotalBytes() == 0) return;
   TensorBuffer* block = DMAHelper::buffer(&tensor)->root_buffer();

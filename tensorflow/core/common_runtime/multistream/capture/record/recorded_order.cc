@@ -12,15 +12,15 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// What it takes to begin after an op of another chain, in launches: CUDA graphs
-// of 300 and 120 kernels in 10 chains took 40 and 25 microseconds more on an
-// H200 than one of their chains would.
+// The cost of waiting for an op of another chain, in launches: CUDA graphs of
+// 300 and 120 kernels in 10 chains took 40 and 25 microseconds more on an H200
+// than one of their chains alone.
 constexpr int kOfAnotherChain = 4;
 
-// What branches are to have at least, and to leave at most.
+// The fewest launches of a branch, and the most of the length that may remain.
 constexpr int kLaunchesOfBranch = 8;
 constexpr double kMostOfLength = 0.7;
-// At once, as one takes 32 MiB.
+// The most workspaces in use at once: each takes 32 MiB.
 constexpr int kWorkspaces = 4;
 
 class OpSet {
@@ -76,14 +76,14 @@ class Order {
  private:
   struct Users {
     int writer = -1;
-    std::vector<int> readers;  // since then
+    std::vector<int> readers;  // since that write
   };
   struct Chain {
     int tail = -1;
     int end = 0;
   };
 
-  // Whom it must come after, by what they use.
+  // The ops that op `i` must follow because of the memory that they use.
   std::vector<int> Needed(int i) {
     const RecordedOp& op = ops_[i];
     std::vector<int> needed;
@@ -94,7 +94,7 @@ class Order {
       }
       last_alone_ = i;
     }
-    // A place that it both reads and writes, it writes.
+    // A place that the op both reads and writes counts as written.
     std::vector<std::pair<int, bool>> uses;
     for (const MemoryUse& use : op.uses) {
       if (use.begin >= use.end) continue;
@@ -117,8 +117,7 @@ class Order {
     return needed;
   }
 
-  // Without those that others of them wait for. `all`: they, and what they wait
-  // for.
+  // Transitive reduction of `ops`. `all`: all ancestors, inclusive.
   std::vector<int> Reduced(std::vector<int> ops, OpSet* all) const {
     std::sort(ops.rbegin(), ops.rend());
     *all = OpSet(static_cast<int>(ops_.size()));
@@ -132,8 +131,8 @@ class Order {
     return reduced;
   }
 
-  // Puts it at the end of the chain in which it begins first, as far as can be
-  // told. Returns what it comes after there, or -1 if it does anyway.
+  // Appends op `i` to the chain in which it can start first, by estimate.
+  // Returns the chain's previous tail if that is a new wait, else -1.
   int Place(int i, const std::vector<int>& before, const OpSet& ancestors) {
     const int allowed =
         ops_[i].takes_workspace ? chains_with_workspace_ : chains_;
@@ -165,7 +164,7 @@ class Order {
   const MemoryPlaces places_;
   const int chains_;
   const int chains_with_workspace_;
-  std::vector<Users> users_;  // of each place
+  std::vector<Users> users_;  // by place
   int last_alone_ = -1;
   std::vector<OpSet> ancestors_;
   std::vector<int> chain_of_;

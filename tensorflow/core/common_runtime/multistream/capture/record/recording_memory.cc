@@ -17,7 +17,7 @@
 namespace tensorflow {
 namespace multistream {
 
-// Tensors call it when they end, so it must outlive them.
+// Tensors call their allocator when they are deleted, so it must outlive them.
 class RecordingMemory::Part : public Allocator {
  public:
   Part(Allocator* wrapped, bool reuses, size_t apart_bytes,
@@ -54,7 +54,8 @@ class RecordingMemory::Part : public Allocator {
     CHECK(found != by_address_.end()) << "not of this recording";
     Block& block = blocks_[found->second];
     --in_use_;
-    // What an earlier run's tensor has is given again, as nobody needs it.
+    // A tensor of an earlier run may still use the block: its value is not
+    // needed, so a repeat hands out the block again.
     --(block.users > 0 ? block.users : block.earlier_users);
   }
 
@@ -74,7 +75,7 @@ class RecordingMemory::Part : public Allocator {
     differs_.clear();
   }
 
-  // `all`: the run has not failed.
+  // `all`: the run has succeeded, so it must have made all allocations.
   std::string Difference(bool all) const {
     absl::MutexLock lock(&mu_);
     if (differs_.empty() && repeats_ && all && next_ != sequence_.size()) {
@@ -131,15 +132,16 @@ class RecordingMemory::Part : public Allocator {
   struct Block {
     void* address;
     size_t bytes;
-    int users = 0;          // of this run: 1 or 0
-    int earlier_users = 0;  // of earlier ones
+    int users = 0;          // tensors of this run: 1 or 0
+    int earlier_users = 0;  // tensors of earlier runs
   };
 
   void* First(size_t alignment, size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     size_t i = blocks_.size();
     if (reuses_) {
-      // Twice the size at most, so that a large one is there for a large one.
+      // Take a block of at most twice the size: large blocks are kept for large
+      // tensors.
       for (i = 0; i < blocks_.size(); ++i) {
         const Block& block = blocks_[i];
         if (block.users == 0 && block.bytes >= bytes &&
@@ -153,7 +155,7 @@ class RecordingMemory::Part : public Allocator {
       i = blocks_.size();
     }
     if (i == blocks_.size()) {
-      // Who records holds locks, so nobody waits for memory here.
+      // Recording holds locks, so a failed allocation must not block.
       AllocationAttributes attributes;
       attributes.retry_on_failure = false;
       void* address = wrapped_->AllocateRaw(
@@ -200,14 +202,14 @@ class RecordingMemory::Part : public Allocator {
   mutable absl::Mutex mu_;
   std::vector<Block> blocks_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<const void*, size_t> by_address_ ABSL_GUARDED_BY(mu_);
-  // Of the first run: which block, and how many bytes of it.
+  // The allocations of the first run: block, and bytes used of it.
   std::vector<std::pair<size_t, size_t>> sequence_ ABSL_GUARDED_BY(mu_);
   bool repeats_ ABSL_GUARDED_BY(mu_) = false;
-  size_t next_ ABSL_GUARDED_BY(mu_) = 0;  // of the sequence, in a repeat
-  std::vector<size_t> given_ ABSL_GUARDED_BY(mu_);  // blocks, of this run
+  size_t next_ ABSL_GUARDED_BY(mu_) = 0;  // index in sequence_, in a repeat
+  std::vector<size_t> given_ ABSL_GUARDED_BY(mu_);  // blocks of this run
   std::string differs_ ABSL_GUARDED_BY(mu_);
   int64_t in_use_ ABSL_GUARDED_BY(mu_) = 0;
-  size_t apart_bytes_ ABSL_GUARDED_BY(mu_);  // that are left
+  size_t apart_bytes_ ABSL_GUARDED_BY(mu_);  // that may still be taken
 };
 
 RecordingMemory::RecordingMemory(Allocator* device, Allocator* pinned,

@@ -20,7 +20,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// `items[i].index` is in the call frame: the other way round.
+// Inverts a list: maps an index in the call frame to an index in `items`, or to
+// -1.
 template <class Item>
 std::vector<int> ByIndex(const std::vector<Item>& items) {
   std::vector<int> at;
@@ -32,14 +33,15 @@ std::vector<int> ByIndex(const std::vector<Item>& items) {
   return at;
 }
 
-// Repeats the rows of a tensor until it has those of the padding: values that
-// the step can take, whatever it does with them.
+// Repeats the rows of a tensor up to the padded number of rows. Real rows are
+// values that the step can surely process.
 absl::Status PadRows(
     const Padding& padding, Allocator* allocator,
     absl::FunctionRef<absl::Status(const void*, void*, size_t)> copy,
     Tensor* tensor) {
   if (tensor->dims() == 0) return absl::OkStatus();
-  // Who verifies a replay is on a thread that others wait for.
+  // Verification of a replay runs on a thread that other work waits for, so a
+  // failed allocation must not block.
   const AllocationAttributes no_retry(/*retry_on_failure=*/false,
                                       /*allocation_will_be_logged=*/false,
                                       /*freed_by_func=*/nullptr);
@@ -82,7 +84,8 @@ StepInterface::StepInterface(const Capturable& graph)
 
 std::vector<StepInterface::Key> StepInterface::Parsed(
     const std::vector<std::string>& keys) {
-  // A parsed key refers to the text that it was parsed from, in a copy of its.
+  // A parsed key points into its own copy of the text, so it must be parsed in
+  // place.
   std::vector<Key> parsed(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
     parsed[i].text = keys[i];
@@ -99,7 +102,7 @@ std::optional<size_t> StepInterface::IndexOf(const Rendezvous::ParsedKey& key,
   return std::nullopt;
 }
 
-// Gives a step what was received for it before.
+// Hands a step that runs without capture the values already received for it.
 class CapturedCall::EarlierReceived : public RendezvousInterface {
  public:
   explicit EarlierReceived(std::shared_ptr<CapturedCall> call)
@@ -131,7 +134,7 @@ class CapturedCall::EarlierReceived : public RendezvousInterface {
   const std::shared_ptr<CapturedCall> call_;
 };
 
-// Gives a step these inputs, and keeps what the step makes.
+// Hands a step the given inputs, and keeps the step's outputs.
 class CapturedCall::Kept : public EarlierReceived, public CallFrameInterface {
  public:
   Kept(std::shared_ptr<CapturedCall> call, StepInputs inputs)

@@ -17,7 +17,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Of what a step has made, on the host once `group`'s stream has completed.
+// Copies of a step's outputs, valid on the host once `group`'s stream has
+// completed.
 struct HostCopies {
   absl::Status Add(StreamGroup* group, Allocator* pinned, const Tensor& made,
                    bool on_host) {
@@ -81,7 +82,7 @@ void CapturedSteps::Run(const Executor::Args& args, StreamGroup* group,
 
 void CapturedSteps::Received(const std::shared_ptr<CapturedCall>& call) {
   Device* device = leader_->group_device(0);
-  absl::Status why;  // it runs as always
+  absl::Status why;  // why the step is not replayed
   std::string not_padded;
   if (call->is_traced()) {
     why = absl::UnavailableError("it is traced");
@@ -101,9 +102,10 @@ void CapturedSteps::Received(const std::shared_ptr<CapturedCall>& call) {
       }
       why = Launch(call, *std::move(recorded));
       if (why.ok()) return;
-      // Of no use any more: if it may be recorded again, then now. While a step
-      // runs as always it shares the variables' memory, and who changes one
-      // has to put it elsewhere, away from the other groups' recordings.
+      // Aborted: this recording is gone, so record again now, if back-off
+      // allows. A step that runs without capture shares the variables' memory.
+      // A step that changes a variable meanwhile must move it, away from the
+      // recordings of other groups.
     } while (absl::IsAborted(why));
   }
   CaptureReport::CounterOf(
@@ -143,7 +145,7 @@ absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Find(
               ? "it is one of the first of its shapes on its stream group"
               : shape.failure);
     }
-    // One recording at a time on a group; others do not wait for it.
+    // One recording at a time on a group; other steps do not wait for its end.
     if (records_[group]) {
       return absl::UnavailableError("another step was just being recorded");
     }
@@ -158,11 +160,12 @@ absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Find(
   Shape& shape = shapes_[{group, call.shapes()}];
   shape.failure = std::string(status.message());
   if (absl::IsUnavailable(status)) {
-    // A variable has to be gathered from, or to be changed, by others first.
+    // Another step must first gather from, change or release a variable.
     shape.next_try = shape.runs;
     return status;
   }
-  // Once more at once: kernels may have been chosen just then.
+  // Retry once at once: choosing kernel algorithms may have made the first try
+  // fail.
   shape.next_try = NextTry(shape, /*at_once=*/1);
   LOG_FIRST_N(WARNING, 10)
       << "Multi-stream: a step was not captured and runs as always: "
@@ -206,8 +209,8 @@ std::shared_ptr<RecordedStep> CapturedSteps::Dropped(Shape* shape, int at_once,
   bytes_ -= shape->recorded->bytes();
   shape->recorded->group()->counters()->NoteRecordings(
       -1, -shape->recorded->bytes());
-  // Otherwise, what is dropped for another one, or for a new value of a
-  // variable, is not to come back for each use.
+  // Back off: a recording that was dropped before it paid off is not recorded
+  // again at each use.
   const bool has_paid = shape->recorded->launches() >= kLaunchesThatPay;
   if (has_paid) shape->failures = 0;
   shape->next_try = NextTry(*shape, has_paid ? 1 : at_once);
@@ -224,7 +227,7 @@ void CapturedSteps::GiveBack(StreamGroup* group) {
       dropped.push_back(Dropped(&shape, /*at_once=*/0,
                                 "its recording was dropped, as its stream "
                                 "group ran out of memory"));
-      // However often it was launched: the memory may be short for long.
+      // Even if the recording has paid off: memory may stay short for long.
       shape.next_try =
           std::max<int64_t>(shape.next_try, shape.runs + kRunsAfterGivingBack);
     }
@@ -276,7 +279,7 @@ absl::Status CapturedSteps::Launch(const std::shared_ptr<CapturedCall>& call,
       [this, call, verify, recorded](const absl::Status& completed,
                                      std::vector<Tensor> outputs,
                                      std::optional<int64_t> version) mutable {
-        // The session, and with it this, may end as soon as the step does.
+        // The session and this object may be deleted as soon as the step ends.
         replayed_->fetch_add(1, std::memory_order_relaxed);
         recorded = nullptr;
         if (verify && version.has_value() && completed.ok()) {
@@ -287,7 +290,8 @@ absl::Status CapturedSteps::Launch(const std::shared_ptr<CapturedCall>& call,
       },
       &end);
   if (absl::IsAborted(status)) Drop(*call, recorded, status);
-  // The step may end in it, and the session and this with the step.
+  // `end` may end the step, after which the session and this object may be
+  // deleted.
   recorded = nullptr;
   if (end != nullptr) end();
   return status;
@@ -300,7 +304,7 @@ void CapturedSteps::Drop(const CapturedCall& call,
           << why.message();
   absl::MutexLock lock(&mu_);
   Shape& shape = shapes_[{call.group()->index(), call.shapes()}];
-  // The caller's reference outlives the lock.
+  // The caller's reference defers the deletion until the lock is released.
   if (shape.recorded == recorded) Dropped(&shape, /*at_once=*/2, why.message());
 }
 
@@ -323,7 +327,7 @@ void CapturedSteps::Verify(const std::shared_ptr<CapturedCall>& call,
   absl::StatusOr<StepInputs> inputs =
       call->PaddedInputs(device->GetAllocator(AllocatorAttributes()),
                          device->GetAllocator(PinnedMemory()));
-  // Without memory to compare it with, the replay is what it is.
+  // Without memory for the inputs there is no verification.
   if (!inputs.ok()) return Finish(*call, std::move(outputs), absl::OkStatus());
   leader_->gpu_groups()->StartStepOn(call->group());
   CapturedCall::RunAndKeep(
@@ -333,7 +337,7 @@ void CapturedSteps::Verify(const std::shared_ptr<CapturedCall>& call,
         StreamGroup* group = call->group();
         if (status.ok() && (StateVersion(*call) != version ||
                             KernelSettings::Now() != call->settings())) {
-          // The two have read different values, or had different kernels.
+          // The two runs have read different values, or used different kernels.
           kept.clear();
           return Finish(*call, std::move(outputs), absl::OkStatus());
         }
@@ -352,7 +356,8 @@ void CapturedSteps::Verify(const std::shared_ptr<CapturedCall>& call,
              replayed = std::move(replayed),
              expected = std::move(expected)]() mutable {
               if (copied.ok() && TakeTestFault(TestFault::kSpoilReplay)) {
-                // Its own copy, as a result on the host may be the caller's.
+                // Spoil a deep copy, as the caller may share a result on the
+                // host.
                 Tensor& spoiled = replayed.copies[0];
                 spoiled = tensor::DeepCopy(spoiled);
                 *static_cast<char*>(spoiled.data()) ^= 1;

@@ -12,7 +12,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Some of a block, which it keeps.
+// A part of a block, which holds a reference to the block.
 class Part : public TensorBuffer {
  public:
   Part(const Tensor& block, size_t at, size_t bytes)
@@ -68,7 +68,7 @@ void InputBlock::Fill(const std::vector<Tensor>& values, Tensor* block) const {
 std::vector<InputBlock::Span> InputBlock::Spans(
     const std::vector<Tensor>& values) const {
   std::vector<Span> spans;
-  bool goes_on = false;  // up to where the next value is
+  bool goes_on = false;  // the last span ends where the next value begins
   for (size_t i = 0; i < values.size(); ++i) {
     const auto& [at, most, type, shape] = places_[i];
     const size_t bytes = values[i].TotalBytes();

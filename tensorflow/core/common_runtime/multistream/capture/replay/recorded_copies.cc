@@ -52,7 +52,7 @@ bool RecordedCopies::NewOutputs(const CapturedCall& call,
                 : Tensor(device_->GetAllocator(AllocatorAttributes()),
                          made.type, shape));
     if (!outputs->back().IsInitialized()) return false;
-    // What a recording has on the host is the same each time.
+    // A result on the host is the same in each replay, so it is copied here.
     if (made.on_host) {
       std::memcpy(outputs->back().data(), made.address,
                   outputs->back().TotalBytes());
@@ -95,7 +95,7 @@ absl::Status RecordedCopies::CheckPadding(const Padding& padding) const {
   for (size_t i = 0; i < places_.size(); ++i) {
     const ResultPlace& made = places_[i];
     const BatchResult& result = padding.results[i];
-    // On the host it would not be copied each time.
+    // Rows on the host would not be updated by a replay.
     if (made.shape != result.padded || (result.is_rows && made.on_host)) {
       return absl::FailedPreconditionError(absl::StrCat(
           "a padded step has made a result of shape ", made.shape.DebugString(),

@@ -24,20 +24,21 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// At once on a GPU, of late. More of them keep it busy without branches, which
-// then cost more than they gain, even if some launches only have them.
+// Branches pay off if at most this many steps have lately run at once on a GPU.
+// More steps keep the GPU busy without branches; then branches cost more than
+// they gain, even if only some launches use them.
 constexpr int64_t kMostStepsWithBranches = 8;
 
-// At once on a GPU, of late: then whoever launches a step polls for its end, as
-// waking other threads takes as long as many a step. It takes a core each: no
-// more than half of them.
+// If at most this many steps have lately run at once on a GPU, the launching
+// thread polls for the end of its step: waking another thread may take as long
+// as the step. Each poll takes a core, so at most half of the cores poll.
 int64_t MostStepsPolled() {
   static const int64_t most = std::min(4, port::MaxParallelism() / 2);
   return most;
 }
-// A step that takes longer gains little.
+// Longer steps gain little from polling.
 constexpr std::chrono::microseconds kLongestPoll(2000);
-// Launches that are not polled after one that took longer.
+// Launches that are not polled after a launch that took longer.
 constexpr int kLaunchesUnpolled = 64;
 
 absl::Status NotMade() {
@@ -47,7 +48,8 @@ absl::Status NotMade() {
 
 }  // namespace
 
-// Gives a step that is recorded its inputs at once, and keeps what it makes.
+// Rendezvous and call frame of a step being recorded: inputs are ready at once,
+// and the places of outputs are kept.
 class RecordedStep::Ends : public RendezvousInterface,
                            public CallFrameInterface {
  public:
@@ -105,7 +107,8 @@ class RecordedStep::Ends : public RendezvousInterface,
         recorded_->recording_->Has(place.address, 1)) {
       return absl::InternalError("a recorded step's result has moved");
     }
-    // As when it was recorded, later ops must not write over it.
+    // Keep the output: later ops must not reuse its memory, as they did not
+    // when the step was recorded.
     recorded_->made_.push_back(value);
     return absl::OkStatus();
   }
@@ -155,7 +158,7 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
   std::vector<Tensor> held;
   TF_RETURN_IF_ERROR(variables_.Hold(call, &held));
   TF_RETURN_IF_ERROR(variables_.NotePlaces(call, held));
-  // The step runs on these inputs, so they must be true ones.
+  // Recording runs the step, so the inputs must be real values.
   Device* device = leader_->group_device(group_->index());
   TF_ASSIGN_OR_RETURN(
       const StepInputs inputs,
@@ -177,8 +180,8 @@ absl::Status RecordedStep::Record(const CapturedCall& call,
   TF_RETURN_IF_ERROR(status);
   SetVariables(call);
   status = RecordOps(call, held, executor);
-  // A variable's memory is not to be kept from those who change it, but for
-  // its home's.
+  // Apart from homes, a recording must not hold references to variables: others
+  // could then not change them in place.
   DropVariables();
   TF_RETURN_IF_ERROR(status);
   for (const ResultPlace& output : copies_.places()) {
@@ -259,7 +262,7 @@ absl::Status RecordedStep::Launch(const std::shared_ptr<CapturedCall>& call,
       !copies_.NewOutputs(*call, &copies.outputs)) {
     return absl::ResourceExhaustedError("there is no memory for its copies");
   }
-  // Variables are seldom away, and looking is as much work as trying.
+  // Variables have seldom moved, and a check costs as much as trying to launch.
   for (const bool again : {false, true}) {
     if (again) TF_RETURN_IF_ERROR(variables_.PutBack(*call));
     TF_ASSIGN_OR_RETURN(const bool is_launched,
@@ -272,12 +275,13 @@ absl::Status RecordedStep::Launch(const std::shared_ptr<CapturedCall>& call,
 absl::StatusOr<bool> RecordedStep::LaunchInPlace(
     const std::shared_ptr<CapturedCall>& call, RecordedCopies::OfCall* copies,
     Launched* launched, std::function<void()>* end) {
-  // Outside launch_mu, which is not to be held while others change a variable.
+  // Taken before launch_mu, which must not be held while waiting for threads
+  // that change a variable.
   const UsesVariables uses(leader_->gpu_groups(), *call,
                            step_.changes_variables);
   const RuleLock lock(Rule::kOneLaunchAtATime, group_->launch_mu());
-  // Until it is enqueued. From there on streams are in order, and who changes a
-  // variable need not put it elsewhere.
+  // Hold the values until the step is enqueued. After that streams keep the
+  // order, and a variable can be changed in place again.
   std::vector<Tensor> held;
   TF_RETURN_IF_ERROR(variables_.Hold(*call, &held));
   TF_ASSIGN_OR_RETURN(const bool are_in_place, variables_.AreInPlace(held));
@@ -299,8 +303,8 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
     status = recording_->Launch(with_branches);
     DropVariables();
     if (!status.ok() && step_.changes_variables) {
-      // It may have changed some of them: it is not to run again. The error is
-      // the op's own, as it is where the step is not recorded.
+      // Some variables may have changed, so the step must not run again. The
+      // error is the op's own, as in a step that is not captured.
       group_->WhenCompleted(
           Finish(call, status, std::nullopt, copies, launched),
           /*host_waits=*/true);
@@ -308,7 +312,7 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
     }
   }
   if (!status.ok()) {
-    // The call gives its arguments up, to run as always.
+    // Keep the arguments: the call releases them when it runs without capture.
     group_->WhenCompleted([copies = std::move(*copies), call,
                            arguments = call->inputs().arguments] {});
     return absl::AbortedError(status.message());
@@ -324,7 +328,8 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
   launches_.fetch_add(1, std::memory_order_relaxed);
   if (step_.changes_variables && step_.sends.empty() && status.ok() &&
       !call->ends_when_completed()) {
-    // As in stock TensorFlow: what uses its results comes after it on streams.
+    // As in stock TensorFlow, the step ends once enqueued: users of its results
+    // come later on the streams.
     if (IsKept(Rule::kStagedUntilCompleted)) {
       group_->WhenCompleted([staged = std::move(copies->staged),
                              arguments = call->inputs().arguments] {});
@@ -335,7 +340,8 @@ absl::StatusOr<bool> RecordedStep::LaunchInPlace(
     };
     return true;
   }
-  // Before the next launch, for which this step need not wait.
+  // WatchEnd records the event now, so this step need not wait for later
+  // launches.
   if (status.ok() && DecideToPoll()) {
     *end = [this, finish = Finish(call, status, version, copies, launched),
             poll =
@@ -409,7 +415,8 @@ void RecordedStep::NoteUses(const CapturedCall& call,
     const Tensor& it = variables[i];
     if (!IsGroupMemory(it)) continue;
     const bool is_changed = step_.variables[i].changed;
-    // Whoever has used it, but for rows of it, has given it up since.
+    // All earlier users of the memory, except gathers of rows, have released
+    // it.
     if (is_changed) {
       sanitizer->Renew(group_->index(), it.data(), it.TotalBytes());
     }

@@ -31,7 +31,8 @@ absl::Status RecordedVariables::NotePlaces(const CapturedCall& call,
     if (homes_[i] != nullptr && !homes_[i]->Has(held[i])) {
       return VariableWasChanged();
     }
-    // Else a gather would put its value into the recording's memory.
+    // Otherwise a gather, which turns on copy-on-read mode, would copy the
+    // variable into the recording's memory.
     if (step_.variables[i].gathered &&
         !call.variables()[i]->copy_on_read_mode.load()) {
       return absl::UnavailableError("a variable was not gathered from yet");

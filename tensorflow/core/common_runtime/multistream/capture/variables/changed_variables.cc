@@ -14,7 +14,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Another's memory, with references of its own. The other must outlive it.
+// The memory of another tensor with a separate reference count. The other
+// tensor must outlive this buffer.
 class Borrowed : public TensorBuffer {
  public:
   explicit Borrowed(const Tensor& of)
@@ -28,7 +29,7 @@ class Borrowed : public TensorBuffer {
   const size_t bytes_;
 };
 
-// A tensor of the same memory, as if nobody else had that.
+// A tensor with the same memory and a reference count of one.
 Tensor StandInOf(const Tensor& own) {
   auto* buffer = new Borrowed(own);
   Tensor stand_in(own.dtype(), own.shape(), buffer);
@@ -90,7 +91,7 @@ absl::Status ChangedVariables::PutBack() {
           "it gives a variable a value of another type or shape");
     }
     if (values[i].data() == own.data()) continue;
-    // What one variable has of another's memory, before that is written to.
+    // Copy a value in another variable's memory before that memory is written.
     TF_ASSIGN_OR_RETURN(values[i], Apart(values[i]));
   }
   for (size_t i = 0; i < values.size(); ++i) {
@@ -113,7 +114,7 @@ absl::Status ChangedVariables::Copy(const Tensor& from, Tensor* to) {
 }
 
 absl::Status SavedVariables::Save(const Tensor& value) {
-  // Others wait for the variable: nobody waits for memory meanwhile.
+  // The variable is locked, so a failed allocation must not block.
   AllocationAttributes no_retry;
   no_retry.retry_on_failure = false;
   Tensor copy(allocator_, value.dtype(), value.shape(), no_retry);

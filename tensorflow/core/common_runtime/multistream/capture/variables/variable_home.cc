@@ -18,15 +18,15 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// The homes that there are, by variable.
+// All homes, by variable.
 struct Homes {
   absl::Mutex mu;
   absl::flat_hash_map<const Var*, std::weak_ptr<VariableHome>> of
       ABSL_GUARDED_BY(mu);
   size_t next_look ABSL_GUARDED_BY(mu) = 64;
 
-  // Forgets those that nobody has any more, once there are twice as many as
-  // were left the last time.
+  // Removes expired entries once the map is twice as large as after the last
+  // removal.
   void Tidy() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     if (of.size() < next_look) return;
     absl::erase_if(of,
@@ -56,11 +56,13 @@ std::shared_ptr<VariableHome> VariableHome::Of(Var* variable,
     return nullptr;
   }
   const TensorBuffer* memory = DMAHelper::buffer(&value);
-  // An emulated GPU may have it in an array of NumPy, whose owner reads it.
+  // On an emulated GPU the value may lie in a NumPy array, whose owner reads
+  // it.
   if (!const_cast<TensorBuffer*>(memory)->root_buffer()->OwnsMemory()) {
     return nullptr;
   }
-  // It may be a part of something larger, all of which the home would keep.
+  // The value may be a slice of a larger buffer, which the home would keep
+  // whole.
   if (const_cast<TensorBuffer*>(memory)->root_buffer()->size() > kMostBytes) {
     return nullptr;
   }
@@ -69,10 +71,10 @@ std::shared_ptr<VariableHome> VariableHome::Of(Var* variable,
   homes.Tidy();
   std::weak_ptr<VariableHome>& known = homes.of[variable];
   std::shared_ptr<VariableHome> home = known.lock();
-  // Another one, too, for a new variable where one was that is gone.
+  // Also replaces the home of a deleted variable that had the same address.
   if (home == nullptr || !home->Suits(value) || home->IsGivenUp()) {
     if (is_shared && value.TotalBytes() <= kMostCopiedBytes) {
-      // Who records a step keeps others from theirs: nobody waits for memory.
+      // Recording a step holds locks, so a failed allocation must not block.
       AllocationAttributes no_retry;
       no_retry.retry_on_failure = false;
       Tensor own(allocator, value.dtype(), value.shape(), no_retry);
@@ -92,8 +94,8 @@ absl::Status VariableHome::PutBack(GpuGroups* gpu, Var* variable,
     is_at_home = Has(*variable->tensor());
   }
   {
-    // A move keeps other threads out, and makes the leader wait for all groups:
-    // only if it can succeed.
+    // Check first whether the move can succeed: a move locks other threads out,
+    // and makes the leader wait for all groups.
     absl::MutexLock lock(&mu_);
     if (is_at_home) {
       NoteFree();
@@ -125,7 +127,7 @@ absl::Status VariableHome::CheckIsItsOwn(Var* variable) {
   const Tensor& value = *variable->tensor();
   if (!Has(value)) return InUse();
   NoteFree();
-  // The home's own reference does not count.
+  // Drop the home's own reference while counting.
   place_ = Tensor();
   const bool is_its_own = value.RefCountIsOne();
   place_ = value;
@@ -165,7 +167,7 @@ absl::Status VariableHome::PutBackLocked(GpuGroups* gpu, Var* variable) {
     return absl::UnavailableError("a variable's memory is still in use");
   }
   if (!is_free) {
-    // The leader's stream waits for all that reads it, by now.
+    // By now the leader's stream waits for all readers of the memory.
     place_.reset();
     return absl::AbortedError("a variable has moved for good");
   }
@@ -177,7 +179,7 @@ absl::Status VariableHome::PutBackLocked(GpuGroups* gpu, Var* variable) {
       uses.push_back({value->data(), value->TotalBytes(), false, "variable"});
     }
     if (IsGroupMemory(*place_)) {
-      // Whoever has used it has given it up since.
+      // All earlier users of the memory have released it.
       sanitizer->Renew(leader->index(), place_->data(), place_->TotalBytes());
       uses.push_back(
           {place_->data(), place_->TotalBytes(), true, "variable's home"});
@@ -186,7 +188,7 @@ absl::Status VariableHome::PutBackLocked(GpuGroups* gpu, Var* variable) {
   }
   TF_RETURN_IF_ERROR(leader->CopyOnDevice(value->data(), place_->data(),
                                           place_->TotalBytes()));
-  // Not the memory alone: its references are counted.
+  // Keep the home too: it counts references to the memory.
   leader->WhenCompleted(
       [old = std::exchange(*value, *place_), self = shared_from_this()] {});
   return absl::OkStatus();

@@ -25,10 +25,10 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// GPU kernels whose launches depend on types and shapes, and on host values
-// that other ops of this list compute from types, shapes and constants: so no
-// value of the device, nor one that the step takes, decides how often a loop
-// runs. An op that is not here is not recorded.
+// Ops with GPU kernels whose launches depend only on types, shapes, and host
+// values that other listed ops compute from types, shapes and constants. So
+// neither a device value nor an input decides how often a loop runs. Other ops
+// are not recorded.
 const absl::flat_hash_set<absl::string_view>& CapturableOps() {
   static const auto* ops = new absl::flat_hash_set<absl::string_view>{
       // Elementwise, one input.
@@ -49,8 +49,8 @@ const absl::flat_hash_set<absl::string_view>& CapturableOps() {
       // Products.
       "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul",
       "_FusedMatMul",
-      // Convolutions, and what goes with them. Their algorithms are chosen in
-      // the first steps of a shape.
+      // Convolutions and related ops. Their algorithms are chosen in the first
+      // steps of a shape.
       "AvgPool", "AvgPool3D", "Conv2D", "Conv2DBackpropInput", "Conv3D",
       "DepthToSpace", "DepthwiseConv2dNative", "FusedBatchNorm",
       "FusedBatchNormV2", "FusedBatchNormV3", "MaxPool", "MaxPool3D",
@@ -59,7 +59,7 @@ const absl::flat_hash_set<absl::string_view>& CapturableOps() {
       // Reductions and scans.
       "All", "Any", "ArgMax", "ArgMin", "Cumprod", "Cumsum", "L2Loss",
       "LogSoftmax", "Max", "Mean", "Min", "Prod", "Softmax", "Sum", "TopKV2",
-      // What moves and shapes.
+      // Data movement and reshaping.
       "BroadcastTo", "Concat", "ConcatV2", "ExpandDims", "Fill", "Gather",
       "GatherNd", "GatherV2", "Identity", "IdentityN", "InvertPermutation",
       "MatrixBandPart", "OneHot", "Pack", "Pad", "PadV2", "PreventGradient",
@@ -76,7 +76,7 @@ const absl::flat_hash_set<absl::string_view>& CapturableOps() {
       "RsqrtGrad", "SeluGrad", "SigmoidGrad", "SoftmaxCrossEntropyWithLogits",
       "SoftplusGrad", "SoftsignGrad", "SparseSoftmaxCrossEntropyWithLogits",
       "SqrtGrad", "StridedSliceGrad", "TanhGrad", "UnsortedSegmentSum",
-      // Of shapes, on the host.
+      // Shape computations, on the host.
       "BroadcastArgs", "BroadcastGradientArgs", "ConcatOffset", "Range", "Rank",
       "Shape", "ShapeN", "Size",
       // Constants and order.
@@ -86,8 +86,8 @@ const absl::flat_hash_set<absl::string_view>& CapturableOps() {
   return *ops;
 }
 
-// What gives the variables whose handles it takes a new value, of the same
-// shape: that, too, with launches that depend on types and shapes.
+// Whether the op changes its variables, keeping their shapes. These ops'
+// launches, too, depend only on types and shapes.
 bool ChangesVariables(const Node& node) {
   static const auto* ops =
       new absl::flat_hash_set<absl::string_view>{"AssignAddVariableOp",
@@ -109,7 +109,7 @@ bool ChangesVariables(const Node& node) {
   return ops->contains(node.type_string());
 }
 
-// The key of what a node sends or receives outside all loops.
+// The rendezvous key of a send or receive outside loops.
 absl::Status KeyOf(const Node& node, std::string* key) {
   std::string name, from, to;
   int64_t incarnation;
@@ -149,8 +149,8 @@ const NameAttrList* CalledBy(const AttrSlice& attributes) {
 }
 
 // Whether XLA compiles a function for the node, or has compiled it earlier for
-// these shapes. A call runs it; with clusters, _XlaRun does, and a string names
-// what it runs.
+// these shapes. A call also runs the function; with clusters, _XlaRun does,
+// which finds it by a string key.
 bool IsCompiledCall(const Node& node) {
   bool compiled = false;
   return node.type_string() == "_XlaCompile" ||
@@ -168,14 +168,14 @@ bool IsGather(const Node& node) {
          node.type_string() == "ResourceGatherNd";
 }
 
-// Ops that hand a handle on.
+// Pass-through ops for handles.
 bool HandsOn(const Node& node) {
   return node.IsIdentity() || node.IsEnter() || node.IsExit() ||
          node.IsMerge() || node.IsNextIteration() || node.IsSwitch();
 }
 
-// Ops that may have a variable's handle: what gives it, hands it on, and reads
-// or changes the variable.
+// Ops that may have a variable's handle: they create it, pass it through, or
+// read or change the variable.
 bool MayHaveHandle(const Node& node) {
   return IsCompiled(node) || IsVariableArgument(node) || HandsOn(node) ||
          ChangesVariables(node) || IsGather(node) ||
@@ -183,7 +183,8 @@ bool MayHaveHandle(const Node& node) {
          node.type_string() == "ReadVariableOp";
 }
 
-// Whether an op of a kind takes the variable's handle that `node` gives.
+// Whether an op for which `is_of_kind` holds takes the variable handle that
+// `node` gives.
 bool IsTakenBy(bool (*is_of_kind)(const Node&), const Node& node) {
   absl::flat_hash_set<const Node*> seen = {&node};
   std::vector<const Node*> left = {&node};
@@ -200,8 +201,8 @@ bool IsTakenBy(bool (*is_of_kind)(const Node&), const Node& node) {
   return false;
 }
 
-// Where a value lives that a call takes or gives: TensorFlow has integers of 32
-// bits on the host, whatever the device.
+// Whether arguments and results of `type` live on the host: TensorFlow keeps
+// 32-bit integers there, whatever the device.
 bool IsHostValue(DataType type) { return type == DT_INT32; }
 
 class Classifier {
@@ -236,7 +237,8 @@ class Classifier {
         absl::StrCat(node.type_string(), " '", node.name(), "' ", why);
   }
 
-  // They have a key for each iteration.
+  // Finds sends and receives in loops, which have a different key in each
+  // iteration.
   void FindTransfersInLoops(const Graph& graph) {
     std::vector<ControlFlowInfo> frames;
     std::vector<std::string> not_reached;
@@ -257,7 +259,8 @@ class Classifier {
     }
   }
 
-  // Why `node` must not be recorded, or nothing. Adds what it takes or gives.
+  // Returns why `node` must not be recorded, or an empty string. Adds the
+  // inputs and outputs of the graph that `node` stands for.
   std::string ObstacleAt(const Node& node) {
     for (const DataTypeVector& types :
          {node.input_types(), node.output_types()}) {
@@ -292,7 +295,8 @@ class Classifier {
     return "is not known to launch the same kernels in each step";
   }
 
-  // What XLA compiles launches the same kernels each time if its ops do.
+  // Code that XLA compiles launches the same kernels each time if the ops in it
+  // do.
   std::string ObstacleInCluster(const Node& node) {
     found.is_compiled = true;
     bool must_compile = node.type_string() != "_XlaCompile";
@@ -309,8 +313,9 @@ class Classifier {
     return ObstacleAtConstants(node, *function);
   }
 
-  // XLA would wait for the GPU to compile with such a value, and what it
-  // compiles is of that value alone.
+  // Refuses must-be-constant arguments whose values are not decided by shapes:
+  // to compile, XLA would wait for the GPU, and the code is valid for one value
+  // only.
   std::string ObstacleAtConstants(const Node& node,
                                   const NameAttrList& function) {
     const absl::StatusOr<std::vector<int>> constants =
@@ -398,7 +403,7 @@ class Classifier {
 
   const FunctionLibraryDefinition& library_;
   absl::flat_hash_set<std::string> seen_;  // functions
-  // One that receives what the host may compute from what this graph sends.
+  // A receive of a value that the host may compute from this graph's sends.
   const Node* late_ = nullptr;
 };
 

@@ -18,8 +18,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Collects marks; the enumeration is in the order in which they count, and
-// nullopt is less than each.
+// Collects marks and keeps the strongest: CaptureMode is sorted by strength,
+// and nullopt is less than every mode.
 class Marks {
  public:
   explicit Marks(const FunctionLibraryDefinition& library)

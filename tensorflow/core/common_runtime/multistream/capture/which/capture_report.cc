@@ -18,7 +18,7 @@ namespace {
 
 struct Counters {
   absl::Mutex mu;
-  // Of a map, whose values stay where they are.
+  // A std::map, as its values have stable addresses.
   std::map<std::pair<std::string, std::string>, CaptureReport::Counter> all
       ABSL_GUARDED_BY(mu);
 };

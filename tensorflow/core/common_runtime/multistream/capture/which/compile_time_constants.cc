@@ -18,7 +18,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Ops that give no more than the shape of what they take.
+// Ops whose results depend only on their inputs' shapes.
 bool GivesShape(const Node& node) {
   static const auto* ops = new absl::flat_hash_set<absl::string_view>{
       "Rank", "Shape", "ShapeN", "Size"};
@@ -29,7 +29,7 @@ bool GivesShape(const Node& node) {
 
 absl::StatusOr<std::vector<int>> CompileTimeConstants(
     const NameAttrList& function, const FunctionLibraryDefinition& library) {
-  // Of no device: it only makes graphs of the functions.
+  // No device needed: the runtime only builds the graphs of functions.
   const ProcessFunctionLibraryRuntime process(
       /*device_mgr=*/nullptr, Env::Default(), /*config=*/nullptr,
       TF_GRAPH_DEF_VERSION, &library, OptimizerOptions());

@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kEarly[] = "_multi_stream_early";
 
-// A transfer: what is sent, from where, and to where.
+// A transfer: tensor name, sending device, receiving device.
 using Transfer = std::tuple<std::string, std::string, std::string>;
 
 Transfer TransferOf(const Node& node) {
@@ -28,10 +28,10 @@ Transfer TransferOf(const Node& node) {
   return transfer;
 }
 
-// Whether the node might wait for another op of the step in a way that the
-// graph does not show, as a queue does. Not so what is done with a variable: a
-// counter of training steps is often on the host. Nor the next batch of a data
-// set, which comes from functions and threads of its own.
+// Whether the node might wait for another op of the step without an edge
+// between them, as queue ops do. Variable ops do not wait; a counter of
+// training steps is often on the host. Dataset iterators do not wait for the
+// step either: a data set has its own functions and threads.
 bool MayWait(const Node& node) {
   static const auto* do_not = new absl::flat_hash_set<absl::string_view>{
       "AssignAddVariableOp", "AssignSubVariableOp",
@@ -43,7 +43,7 @@ bool MayWait(const Node& node) {
          !do_not->contains(node.type_string());
 }
 
-// Whether nothing that the node waits for receives anything, or may wait.
+// Whether no ancestor of the node is a receive or may wait.
 bool IsEarly(const Node& node) {
   absl::flat_hash_set<const Node*> seen = {&node};
   std::vector<const Node*> left = {&node};

@@ -19,7 +19,7 @@ namespace {
 
 struct Loop {
   const Node* condition = nullptr;
-  std::vector<Node*> elsewhere;  // that only hand values on
+  std::vector<Node*> elsewhere;  // pass-through nodes on other devices
   bool computes_elsewhere = false;
 };
 
