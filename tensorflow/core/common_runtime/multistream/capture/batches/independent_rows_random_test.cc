@@ -1,8 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Random steps: what IndependentRows says of them is compared with what they
-// give on the CPU for a batch, and for the same rows and some of garbage.
+// Compares the answers of IndependentRows for random steps with the steps'
+// results on the CPU: for a batch, and for the same batch padded with garbage
+// rows.
 
 #include <gtest/gtest.h>
 
@@ -30,12 +31,12 @@ namespace multistream {
 namespace {
 
 constexpr int kSeeds = 150;
-constexpr int kOps = 40;  // tried, of each step
+constexpr int kOps = 40;  // tried in each step
 constexpr int kIds = 4;
 
-// Steps of whole numbers, which are small enough that sums are the same in any
-// order. Ops are drawn without a thought of rows, and kept if IndependentRows
-// accepts them.
+// A random step that computes with small whole numbers, so that sums are exact
+// in any order. Ops are drawn without regard to rows, and kept if
+// IndependentRows accepts them.
 class RandomStep {
  public:
   explicit RandomStep(uint32_t seed) : random_(seed), batch_(1 + Below(4)) {
@@ -58,7 +59,7 @@ class RandomStep {
     for (int i = 0; i < kOps; ++i) TryOp();
   }
 
-  // How many ops were kept; and how many results are rows.
+  // Number of ops that were kept, and of results that are rows.
   int kept() const { return values_.size() - taken_; }
   int row_results() const { return row_results_; }
 
@@ -139,7 +140,7 @@ class RandomStep {
       if (shape.dims() > 0) shape.set_dim(0, rows_);
       Tensor padded(rows.dtype(), shape);
       for (int64_t k = 0; k < padded.NumElements(); ++k) {
-        // The CPU refuses an id that a table does not have.
+        // Padding ids must be valid: the CPU refuses an id outside of a table.
         if (ids) {
           padded.flat<int32_t>()(k) =
               rows.flat<int32_t>()(k % rows.NumElements());
@@ -153,7 +154,7 @@ class RandomStep {
     }
   }
 
-  // A value; more often one that was made late.
+  // A random value, more often a recent one.
   Shaped Any() {
     const int first = Chance(50) ? values_.size() / 2 : 0;
     return values_[first + Below(values_.size() - first)];
@@ -164,7 +165,7 @@ class RandomStep {
            : Chance(80) && rank > 1 ? 1 + Below(rank - 1)
                                     : Below(2 * rank) - rank;
   }
-  // The size of a dimension, as a tensor.
+  // The size of a random dimension, as a tensor.
   Value AnySize(const Shaped& x) {
     const int dimension = Below(std::max(x.shape.dims(), 1));
     return step_.Size(step_.Op("Shape", {x.value}), Chance(60) ? 0 : dimension);
@@ -175,7 +176,7 @@ class RandomStep {
     return sizes;
   }
 
-  // Draws an op, and keeps what it gives if that is accepted.
+  // Draws an op, and keeps its output if IndependentRows accepts it.
   void TryOp() {
     Value value;
     if (!Draw(&value).ok()) return;
@@ -183,7 +184,7 @@ class RandomStep {
       value = step_.Op("Cast", {value}, Attr("DstT", DT_FLOAT));
     }
     value = step_.Op("ClipByValue", {value, Limit(-6), Limit(6)});
-    // Sums may have either zero.
+    // Adding 0 turns -0 into +0: sums may give either.
     value = step_.Op("AddV2", {step_.Op("Round", {value}), Limit(0)});
     Node* result = step_.Return(value).node;
     const auto results = IndependentRows(step_.graph).Pad(step_.shapes, rows_);
@@ -192,7 +193,7 @@ class RandomStep {
     const TensorShape& shape = (*results)[0].shape;
     if (shape.num_elements() > 3000 || shape.dims() > 5) return;
     if (!(*results)[0].is_rows && Chance(90)) return;
-    // Some are not possible for any batch.
+    // Some ops fail for every batch.
     std::vector<Tensor> outputs;
     if (!Run(batch_feeds_, {NameOf(value)}, &outputs).ok()) return;
     values_.push_back({value, shape});
@@ -246,7 +247,7 @@ class RandomStep {
       case 9:
         return Try("ReverseV2", {x.value, step_.Ints({axis})}, value);
       case 10: {
-        // Far from any half.
+        // Scale the result, so that rounding is not near a half.
         Value soft;
         TF_RETURN_IF_ERROR(Try("Softmax", {x.value}, &soft));
         return Try("Mul", {soft, Limit(7.3f)}, value);
@@ -334,7 +335,7 @@ class RandomStep {
                    {OneOf(ids_), step_.Int(kIds), Limit(2), Limit(-1)}, value,
                    Attr("axis", Below(3) - 1));
       case 24:
-        // What is not a number has no order.
+        // NaNs have no order.
         if (garbage_ != garbage_) return absl::UnavailableError("no order");
         return Try("TopKV2", {x.value, step_.Int(2)}, value);
       case 25: {
@@ -363,7 +364,7 @@ class RandomStep {
     }
   }
 
-  // As a session's: without the nodes of a call.
+  // Runs the step in a session, so without _Arg and _Retval nodes.
   absl::Status Run(const Feeds& feeds, const std::vector<std::string>& names,
                    std::vector<Tensor>* outputs) const {
     GraphDef all, called;
@@ -409,7 +410,7 @@ TEST(IndependentRowsRandomTest, RowsOfWhatIsAcceptedAreIndependent) {
     ASSERT_NO_FATAL_FAILURE(step.Compare());
     row_results += step.row_results();
   }
-  // Else there was little to compare.
+  // Otherwise the test has compared too little.
   EXPECT_GT(row_results, kSeeds * kOps / 4);
   RecordProperty("ops", kept);
   RecordProperty("row_results", row_results);

@@ -18,7 +18,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// What a step takes and gives.
+// Inputs and outputs of a step.
 
 TEST(IndependentRowsTest, ABatchIsTheFirstDimensionOfAllThatHasOne) {
   StepShapes shapes;
@@ -95,7 +95,8 @@ TEST(IndependentRowsTest, AVariableWithAsManyRowsAsTheBatch) {
                                        step.Read(step.Variable({4, 3}))});
             }),
             "not the shapes of the graph, or not more than 4 rows: 4");
-  // It has as many rows as the larger batch: a shape that is not possible now.
+  // A variable with as many rows as the larger batch does not fit the step's
+  // batch.
   EXPECT_TRUE(absl::StartsWith(
       Padded([](TestStep& step) {
         return step.Op("AddV2",
@@ -130,7 +131,7 @@ TEST(IndependentRowsTest, ManyThreads) {
 // The number of rows, as a tensor.
 
 TEST(IndependentRowsTest, SizesMayDecideShapes) {
-  // As Keras does it: Shape, StridedSlice, Pack, Reshape.
+  // Keras reshapes like this: Shape, StridedSlice, Pack, Reshape.
   EXPECT_EQ(Padded([](TestStep& step) {
               const Value x = step.Take({2, 6});
               const Value size = step.Size(step.Op("Shape", {x}), 0);
@@ -291,7 +292,7 @@ TEST(IndependentRowsTest, EmbeddingsAndLayers) {
   EXPECT_EQ(step.Pad(8), "[2] of [8], [2,1] of [8,1]");
 }
 
-// With all shapes read from tensors.
+// Attention whose shapes are all read from tensors.
 TEST(IndependentRowsTest, Attention) {
   TestStep step;
   const Value x = step.Take({3, 5, 8});

@@ -49,7 +49,7 @@ TEST(RowRulesShapesTest, Convolutions) {
               });
             }),
             "Conv2D 'Conv2D' mixes rows");
-  // A transposed one, to a size that is read from its input.
+  // A transposed convolution, to a size that is read from its input.
   EXPECT_EQ(Padded([](TestStep& step) {
               const Value x = step.Take({2, 4, 4, 5});
               const Value size =
@@ -131,7 +131,7 @@ TEST(RowRulesShapesTest, Paddings) {
   }
 }
 
-// What moves and shapes.
+// Data movement and reshaping.
 
 TEST(RowRulesShapesTest, Reshapes) {
   EXPECT_EQ(PaddedOp("Reshape", {6}, Numbers({-1, 2, 3})),
@@ -151,7 +151,7 @@ TEST(RowRulesShapesTest, Reshapes) {
             "ExpandDims 'ExpandDims' gives what has no rows, or not those of "
             "the batch");
   EXPECT_EQ(PaddedOp("Squeeze", {1, 6}), "[2,6] of [4,6]");
-  // One row is squeezed, too.
+  // With a batch of one row, Squeeze also removes the batch dimension.
   EXPECT_EQ(Padded([](TestStep& step) {
               return step.Op("Squeeze", {step.Take({1, 4})});
             }),

@@ -40,7 +40,7 @@ TEST(RowRulesTest, RowsMustBeAlignedWithRows) {
   EXPECT_EQ(add({2, 3}, {2, 3}), "[2,3] of [4,3]");
   EXPECT_EQ(add({2, 3}, {2, 1}), "[2,3] of [4,3]");
   EXPECT_EQ(add({2, 3, 5}, {2, 1, 5}), "[2,3,5] of [4,3,5]");
-  // The rows of one are aligned with columns of the other.
+  // Rows of one input are aligned with columns of the other.
   EXPECT_EQ(add({3, 1}, {3}), "AddV2 'AddV2' mixes rows");
   EXPECT_EQ(add({1, 1}, {1}), "AddV2 'AddV2' mixes rows");
   EXPECT_EQ(add({3, 3, 3}, {3, 3}), "AddV2 'AddV2' mixes rows");
@@ -51,8 +51,8 @@ TEST(RowRulesTest, AConstantWithAsManyRowsAsTheBatch) {
             "Sub 'Sub' takes a constant with as many rows as the batch");
   EXPECT_EQ(PaddedOp("AddN", {3}, Constant({2, 3})),
             "AddN 'AddN' takes a constant with as many rows as the batch");
-  // One row is any number of rows to an op that broadcasts. Of 4 rows it would
-  // be right, but for the step's one row it is 4 rows.
+  // An op broadcasts a batch of one row to the 4 rows of a constant. The result
+  // has 4 rows for the step's one row, though it would be right for 4 rows.
   EXPECT_EQ(
       Padded([](TestStep& step) {
         return step.Op("Maximum", {step.Take({1, 3}), step.Floats({4, 3})});
@@ -170,7 +170,7 @@ TEST(RowRulesTest, Reductions) {
   EXPECT_EQ(PaddedOp("Sum", {3, 5}, Numbers({1, 0}), Attr("keep_dims", true)),
             "Sum 'Sum' is along the batch");
   EXPECT_EQ(PaddedOp("L2Loss", {3}), "L2Loss 'L2Loss' mixes rows");
-  // The axis is in a variable.
+  // The axis is a variable's value.
   EXPECT_EQ(Padded([](TestStep& step) {
               const Value axis = step.Op("Cast", {step.Read(step.Handle({}))},
                                          Attr("DstT", DT_INT32));

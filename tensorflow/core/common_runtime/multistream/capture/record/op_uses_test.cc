@@ -34,7 +34,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Does what the test says, in place of launching something.
+// The function that the test op runs instead of a launch.
 std::function<void(OpKernelContext*)>* OnCompute() {
   static auto* on_compute = new std::function<void(OpKernelContext*)>;
   return on_compute;
@@ -67,7 +67,7 @@ REGISTER_KERNEL_BUILDER(Name("MultiStreamTestUsesVariable").Device(DEVICE_CPU),
 
 using Uses = std::set<std::tuple<const void*, size_t, bool>>;
 
-// All of a tensor that has a block of its own.
+// The use of a whole tensor, which is a whole allocation.
 std::tuple<const void*, size_t, bool> UseOf(const Tensor& tensor, bool writes) {
   return {tensor.data(), tensor.TotalBytes(), writes};
 }
@@ -78,7 +78,7 @@ std::tuple<const void*, size_t, bool> Writes(const Tensor& tensor) {
   return UseOf(tensor, true);
 }
 
-// Runs one op, on a device that asks for what it uses.
+// Runs one op on a device that notes the op's memory uses.
 class OpUsesTest : public ::testing::Test, public OpWatcher {
  protected:
   OpUsesTest() : recorded_(&device_, &memory_) {
@@ -92,16 +92,16 @@ class OpUsesTest : public ::testing::Test, public OpWatcher {
     uses_ = std::move(uses);
   }
 
-  // Of the device: the recording's.
+  // A tensor in the recording's device memory.
   Tensor Floats(int count) {
     return Tensor(memory_.device(), DT_FLOAT, TensorShape({count}));
   }
-  // Of nobody that the recording knows.
+  // A tensor outside the recording's memory.
   static Tensor Others(int count) {
     return Tensor(DT_FLOAT, TensorShape({count}));
   }
 
-  // A variable of the device, and its handle.
+  // Adds a variable to the device. Returns the variable and its handle.
   Var* AddVariable(const std::string& name, const Tensor& value,
                    Tensor* handle) {
     auto* var = new Var(DT_FLOAT);
@@ -113,8 +113,8 @@ class OpUsesTest : public ::testing::Test, public OpWatcher {
     *handle = HandleOf(name);
     return var;
   }
-  // In the recording's memory, as an emulated GPU has it: not what it stands
-  // for.
+  // A handle in the recording's memory, as on an emulated GPU. The variable's
+  // value is not in that memory.
   Tensor HandleOf(const std::string& name) {
     Tensor handle(memory_.device(), DT_RESOURCE, TensorShape({}));
     handle.scalar<ResourceHandle>()() =
@@ -123,7 +123,7 @@ class OpUsesTest : public ::testing::Test, public OpWatcher {
     return handle;
   }
 
-  // Of an op with inputs of these types.
+  // The uses of an op that runs with inputs of these types.
   Uses Run(NodeDefBuilder op, std::vector<Tensor*> tensors) {
     std::vector<TensorValue> inputs;
     for (Tensor* tensor : tensors) {
@@ -160,7 +160,7 @@ class OpUsesTest : public ::testing::Test, public OpWatcher {
   Uses Run(Tensor* x, Tensor* y) {
     return Run(NodeDefBuilder("op", "MultiStreamTestUses"), {x, y});
   }
-  // Of the kernel that has its second input and its output on the host.
+  // The uses of the kernel whose second input and output are on the host.
   Uses RunWithHost(Tensor* x, Tensor* y) {
     return Run(NodeDefBuilder("op", "MultiStreamTestUses")
                    .Attr("_kernel", "MultiStreamTestHost"),
@@ -187,7 +187,7 @@ TEST_F(OpUsesTest, InputsThatSomebodyElseHasAreRead) {
   EXPECT_EQ(calls_, std::vector<std::string>({"begins", "launched"}));
 }
 
-// As the op may write its result there.
+// An op may write its result into an input with a sole reference.
 TEST_F(OpUsesTest, InputsThatNobodyElseHasAreWritten) {
   Tensor x = Floats(4), y = Floats(8);
   const Tensor others_y = y;
@@ -208,7 +208,7 @@ TEST_F(OpUsesTest, InputsOutsideOfTheRecordingAreUsedToo) {
 TEST_F(OpUsesTest, EmptyInputsAreNotUsed) {
   Tensor x = Floats(4), y = Floats(0);
   EXPECT_EQ(Run(&x, &y), Uses({Writes(x)}));
-  Tensor part = x.Slice(1, 1);  // of memory that there is
+  Tensor part = x.Slice(1, 1);  // empty, but not null
   EXPECT_NE(part.data(), nullptr);
   EXPECT_EQ(Run(&part, &y), Uses());
 }
@@ -221,7 +221,7 @@ TEST_F(OpUsesTest, APartOfATensorIsAllOfIt) {
   const auto writes = Writes(all);
   all = Tensor();
   EXPECT_EQ(Run(&part, &y), Uses({writes}));
-  part = part.Slice(16, 24);  // of a part
+  part = part.Slice(16, 24);  // a part of a part
   EXPECT_EQ(Run(&part, &y), Uses({writes}));
 }
 
@@ -233,7 +233,7 @@ TEST_F(OpUsesTest, OnlyTheRecordingsMemoryIsUsedAsTheHosts) {
   };
   EXPECT_EQ(RunWithHost(&x, &of_host), Uses({Reads(x)}));
   EXPECT_EQ(RunWithHost(&x, &of_device), Uses({Reads(x), Reads(of_device)}));
-  // What it hands on there.
+  // A host output that the op passes through from the recording's memory.
   const Tensor made = Floats(2);
   *OnCompute() = [&](OpKernelContext* context) {
     context->set_output(0, made);
@@ -293,7 +293,7 @@ TEST_F(OpUsesTest, WhatAnOpAllocatesIsWritten) {
                                   {output_at, 64, true},
                                   {output_at, 64, false},
                                   {workspace_at, 128, true}}));
-  // What others are given in between is not the next op's.
+  // Memory allocated between two ops is not a use of the second op.
   const Tensor others = Floats(100);
   *OnCompute() = nullptr;
   EXPECT_EQ(Run(&x, &y), Uses({Reads(x), Reads(y)}));
@@ -312,7 +312,7 @@ TEST_F(OpUsesTest, WhoTakesAVariableMayWriteIt) {
   const Tensor old_value = Others(4);
   Tensor handle;
   AddVariable("var", old_value, &handle);
-  // As AssignAddVariableOp.
+  // An op that may write a variable, as AssignAddVariableOp does.
   EXPECT_EQ(Run(NodeDefBuilder("op", "MultiStreamTestUsesVariable"), {&handle}),
             Uses({Writes(old_value)}));
   Tensor new_value = Floats(4);
@@ -332,7 +332,7 @@ TEST_F(OpUsesTest, OnlyVariablesThatThereAreAreUsed) {
   EXPECT_EQ(Run(op, {&empty}), Uses());
 }
 
-// Without a device that asks.
+// OpUses alone, without the device.
 
 TEST_F(OpUsesTest, WhatWasAllocatedIsAddedAsItIsSaid) {
   Tensor x = Floats(4), y = Floats(8);

@@ -19,7 +19,7 @@ using Waits = std::vector<std::vector<int>>;
 
 MemoryUse Reads(uint64_t begin, uint64_t end) { return {begin, end, false}; }
 MemoryUse Writes(uint64_t begin, uint64_t end) { return {begin, end, true}; }
-// Long enough to gain by running beside others.
+// An op that is long enough to gain by running beside others.
 RecordedOp Op(std::vector<MemoryUse> uses) { return {std::move(uses), 10}; }
 
 TEST(RecordedOrderTest, BranchesOfOneInputRunSideBySide) {
@@ -69,14 +69,14 @@ TEST(RecordedOrderTest, OnlySomeTakeAWorkspaceAtOnce) {
 TEST(RecordedOrderTest, ItsLengthIsThatOfTheLongestPath) {
   const std::vector<RecordedOp> ops(5, {{}, /*launches=*/10});
   EXPECT_EQ(LengthOf(ops, {{}, {0}, {1}, {2}, {3}}), 50);
-  // Two branches of two ops, and what comes after both of them.
+  // Two branches of two ops, and an op that waits for both.
   const int joined = LengthOf(ops, {{}, {0}, {}, {2}, {3, 1}});
   EXPECT_GT(joined, 30);
   EXPECT_LT(joined, 40);
 }
 
 TEST(RecordedOrderTest, ABranchStaysInItsChain) {
-  // Of 6 branches, in turns, three are in each of two chains.
+  // Ops of 6 branches take turns; each of two chains gets three branches.
   std::vector<RecordedOp> ops;
   for (uint64_t i = 0; i < 60; ++i) {
     ops.push_back({{{i % 6, i % 6 + 1, true}}, /*launches=*/1});
@@ -88,7 +88,8 @@ TEST(RecordedOrderTest, ABranchStaysInItsChain) {
   EXPECT_EQ(waits, 58);
 }
 
-// Random programs give the same in any order that the waits allow.
+// A random program, whose results must be the same in any order that the waits
+// allow.
 class RandomProgram {
  public:
   explicit RandomProgram(int seed) : random_(seed) {
@@ -99,7 +100,7 @@ class RandomProgram {
       op.alone = Below(20) == 0;
       op.takes_workspace = Below(4) == 0;
       for (int uses = Below(4); uses > 0; --uses) {
-        // Of 4 bytes, or a part of them.
+        // A use lies within 4 bytes.
         const uint64_t begin = 4 * Below(places) + Below(3);
         const uint64_t end = begin + 1 + Below(3);
         op.uses.push_back({begin, end, Below(2) == 0});
@@ -111,14 +112,14 @@ class RandomProgram {
   const std::vector<RecordedOp>& ops() const { return ops_; }
   int Below(int end) { return static_cast<int>(random_() % end); }
 
-  // What each op has read and, last, what all memory has then.
+  // A checksum of the values that each op has read, and last one of all memory.
   std::vector<uint64_t> Run(const std::vector<int>& order) const {
     std::vector<uint64_t> memory(200), seen(ops_.size() + 1);
     std::vector<int> done;
     for (const int i : order) {
       uint64_t& sum = seen[i];
       if (ops_[i].alone) {
-        // As it may use anything.
+        // An op with unknown uses may read anything.
         for (const uint64_t value : memory) sum = 31 * sum + value;
       }
       for (const MemoryUse& use : ops_[i].uses) {
@@ -138,8 +139,8 @@ class RandomProgram {
     return seen;
   }
 
-  // In random order, but after those that each waits for. Fails if more than
-  // `chains` could run at once.
+  // A random order that respects `waits`. Fails if more than `chains` ops could
+  // run at once.
   std::vector<int> AnyOrder(const Waits& waits, int chains) {
     std::vector<int> order;
     std::vector<bool> done(ops_.size());
@@ -187,10 +188,10 @@ TEST(RecordedOrderTest, AnyOrderThatTheWaitsAllowGivesTheSame) {
           << "seed " << seed;
     }
   }
-  EXPECT_GT(fewer, 800);  // not all one after the other
+  EXPECT_GT(fewer, 800);  // not all ops are in sequence
 }
 
-// `chains` of so many ops, each of which changes what the next one reads.
+// `chains` chains of `ops` ops, each of which writes what the next op reads.
 std::vector<RecordedOp> Chains(int chains, int ops, int launches) {
   std::vector<RecordedOp> all;
   for (int i = 0; i < ops; ++i) {
@@ -210,7 +211,7 @@ TEST(RecordedOrderTest, LongBranchesGain) {
   EXPECT_EQ(branches.launches, 80);
   EXPECT_EQ(branches.length, 20);
   EXPECT_EQ(branches.waits.size(), 80);
-  // As many as there may be.
+  // The most chains allowed.
   EXPECT_EQ(BranchesOf(Chains(4, 20, 1), 2).chains, 2);
   EXPECT_EQ(BranchesOf(Chains(4, 20, 1), 2).length, 40);
 }
@@ -219,9 +220,9 @@ TEST(RecordedOrderTest, WhatIsOneAfterTheOtherGainsNothing) {
   EXPECT_FALSE(BranchesOf(Chains(1, 100, 1), 4).gain);
   EXPECT_FALSE(BranchesOf({}, 4).gain);
   EXPECT_FALSE(BranchesOf(Chains(4, 20, 1), 1).gain);
-  // Too short.
+  // The chains are too short.
   EXPECT_FALSE(BranchesOf(Chains(7, 2, 1), 4).gain);
-  // A short one beside a long one.
+  // A short chain beside a long one.
   std::vector<RecordedOp> ops = Chains(1, 80, 1);
   for (int i = 0; i < 10; ++i) {
     ops.push_back({{Reads(5000 + 8 * i, 5008 + 8 * i),

@@ -23,7 +23,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// What the next op of a test ends with.
+// The status of the next op of a test.
 absl::Status* NextStatus() {
   static auto* status = new absl::Status;
   return status;
@@ -75,8 +75,8 @@ class RecordingDeviceTest : public ::testing::Test {
   RecordingMemory memory_{cpu_allocator(), cpu_allocator()};
 };
 
-// Kernels of TensorFlow end the process if they cannot be launched, as when the
-// one before has ended the capture.
+// TensorFlow's kernels abort the process if a launch fails, as after an op that
+// has ended the capture.
 TEST_F(RecordingDeviceTest, NoOpRunsAfterOneThatFailed) {
   Uses recorded(&device_, &memory_);
   EXPECT_TRUE(Run().ok());
@@ -125,7 +125,7 @@ TEST_F(RecordingDeviceTest, AnOpAfterWhichTheCheckFailsIsNamed) {
     EXPECT_EQ(recorded.failure(), status);
     EXPECT_EQ(runs, 2);
   }
-  // It is the recording's.
+  // A failure belongs to one recording: the next recording starts without it.
   check = absl::InternalError("the capture has ended");
   Uses recorded(&device_, &memory_);
   EXPECT_TRUE(Run().ok());

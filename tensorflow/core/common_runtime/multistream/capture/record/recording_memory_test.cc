@@ -82,7 +82,7 @@ TEST_F(RecordingMemoryTest, AnythingElseInARepeatIsAnError) {
   EXPECT_EQ(difference({10, 20}), "");
 }
 
-// Its ops can run side by side.
+// Ops with separate memory can run side by side.
 TEST_F(RecordingMemoryTest, SomeMemoryIsNotGivenAgain) {
   RecordingMemory memory(cpu_allocator(), cpu_allocator(), 2500);
   const auto take_and_free = [&memory](size_t bytes) {
@@ -97,7 +97,7 @@ TEST_F(RecordingMemoryTest, SomeMemoryIsNotGivenAgain) {
   EXPECT_NE(a, b);
   EXPECT_NE(b, c);
   EXPECT_NE(a, c);
-  // Another 1000 bytes would be more than 2500 that could be saved.
+  // Another 1000 bytes would exceed the 2500 bytes of apart_bytes.
   EXPECT_EQ(take_and_free(1000), a);
   EXPECT_EQ(memory.bytes(), 3000);
   void* d = take_and_free(400);
@@ -169,7 +169,7 @@ TEST_F(RecordingMemoryTest, ARepeatThatFailsNeedNotAskForAll) {
   memory_->NoteRead(&x);
   EXPECT_EQ(memory_->Check(failure), failure);
   EXPECT_TRUE(absl::IsAborted(memory_->Check()));
-  // What it has asked for must be the same.
+  // Even in a failed run the allocations must be the same.
   EXPECT_EQ(Take(30), nullptr);
   EXPECT_TRUE(absl::IsAborted(memory_->Check(failure)));
   memory_->Repeat();
@@ -223,7 +223,7 @@ TEST_F(RecordingMemoryTest, WhatARunWasGivenIsToldOnce) {
     a = Take(1000);
     EXPECT_EQ(memory_->TakeGiven(), Spans({{a, 1000}}));
     Free(a);
-    void* again = Take(600);  // in its place, which is used as a whole
+    void* again = Take(600);  // in a's block, all of which counts as given
     void* b = Take(50);
     Free(b);
     EXPECT_EQ(memory_->TakeGiven(), Spans({{again, 1000}, {b, 50}}));
@@ -231,11 +231,11 @@ TEST_F(RecordingMemoryTest, WhatARunWasGivenIsToldOnce) {
     Free(again);
     memory_->Repeat();
   }
-  // What a run that has ended was given is not the next one's.
+  // Memory given out in an earlier run does not count for the next run.
   Free(Take(1000));
   memory_->Repeat();
   EXPECT_EQ(memory_->TakeGiven(), Spans());
-  // Nor is what it asked for in vain.
+  // Nor does an allocation that failed.
   EXPECT_EQ(Take(1), nullptr);
   EXPECT_EQ(memory_->TakeGiven(), Spans());
   memory_->pinned()->DeallocateRaw(pinned);

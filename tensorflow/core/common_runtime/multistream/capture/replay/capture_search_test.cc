@@ -1,8 +1,7 @@
-// Copyright 2026 The Multi-Stream TensorFlow Authors.
-// SPDX-License-Identifier: Apache-2.0
-// Interleavings of threads that call captured functions, on late streams: each
-// update counts once, whoever records, replays, assigns, reads, or has memory
-// given back meanwhile.
+// Copyright 2026 The Multi-Stream TensorFlow Authors. SPDX-License-Identifier:
+// Apache-2.0 Interleavings of threads that call captured functions, on late
+// streams. Each update counts once, even if other threads record, replay,
+// assign, read or reclaim memory meanwhile.
 
 #include <gtest/gtest.h>
 
@@ -59,14 +58,14 @@ class World {
   Options* options() { return &options_; }
   LateLeader* leader() { return &leader_; }
 
-  // What is in a variable's memory. Once all streams have completed.
+  // A variable's value. Call only once all streams have completed.
   int64_t Value(int i) {
     Var* variable = search::VariableOf(leader_.group_device(0), i);
     const auto halves = variable->tensor()->flat<int64_t>();
     Expect(halves(0) == halves(1), "a variable is left half changed");
     return halves(0);
   }
-  // That nothing is left of the functions.
+  // Deletes the functions and checks that nothing of them is left.
   void End() {
     functions_.clear();
     Expect(leader_.in_use() == variables_,
@@ -91,15 +90,16 @@ void ExpectOk(const LateFunction::Result& result) {
   Expect(result.status.ok(), result.status.ToString());
 }
 
-// Calls that add to variable 0: so many numbers in, and how much it adds.
+// `times` calls of a function that adds to variable 0, with an input of
+// `numbers` elements.
 struct Calls {
   int function = 0;
   int numbers = 1;
   int times = 2;
 };
 
-// One thread for each of the calls. `before`: each function has been called so
-// often in each shape, before the threads begin: the third call records.
+// One thread for each element of `threads`. Before they begin, each function is
+// called `before` times in each shape; the third call records.
 Body Training(int before, std::vector<Calls> threads,
               std::vector<std::vector<Op>> functions = {{{Op::kAdd}}},
               int capture_mb = 1024) {
@@ -116,7 +116,8 @@ Body Training(int before, std::vector<Calls> threads,
       for (int j = 0; j < before; ++j) {
         ExpectOk(function->Call(0, calls.numbers, 1));
       }
-      // Each thread adds another number, so that a mixed up one shows.
+      // Each thread adds a different number, so that mixed-up inputs are
+      // noticed.
       const int64_t x = i == 0 ? 1 : 100 * i;
       expected += before + calls.times * x;
       program->Thread(absl::StrCat("calls ", i), [function, calls, x] {
@@ -132,9 +133,9 @@ Body Training(int before, std::vector<Calls> threads,
 }
 
 Body TwoShapes(int before) { return Training(before, {{0, 1}, {0, 2}}); }
-// The same shape: the threads launch one recording.
+// With the same shape all threads launch one recording.
 Body OneShape() { return Training(3, {{0, 1}, {0, 1}}); }
-// One of two recordings fits.
+// The limit has room for one of two recordings.
 Body Evicted() {
   return Training(2, {{0, 1}, {0, 2}}, {{{Op::kAdd}}}, /*capture_mb=*/1);
 }
@@ -142,7 +143,7 @@ Body TwoFunctions() {
   return Training(2, {{0, 1}, {1, 1}}, {{{Op::kAdd}}, {{Op::kAdd}}});
 }
 
-// One thread trains on the leader, beside what another one does.
+// One thread trains on the leader while another thread runs `other`.
 Body TrainingBeside(int before, std::string name,
                     std::function<void(World*)> other) {
   return [=](Program* program) {
@@ -168,8 +169,8 @@ Body GivenBack() {
   });
 }
 
-// Readers of group 1, first as always, and then captured; and variable 1 is
-// assigned to, which puts it into other memory.
+// Reads on group 1, first without capture and then captured, while another
+// thread assigns to variable 1, which moves it into other memory.
 Body ReadersAndAssignments(int reads_before) {
   return [=](Program* program) {
     auto world = std::make_shared<World>(2, 2);
@@ -200,7 +201,7 @@ Body ReadersAndAssignments(int reads_before) {
   };
 }
 
-// Whoever has read a variable has a value that nobody changes.
+// The value of a tensor read from a variable must not change.
 void KeepsAValue(World* world) {
   LateLeader* leader = world->leader();
   Device* device = leader->group_device(0);
@@ -224,8 +225,7 @@ void KeepsAValue(World* world) {
   leader->stream(0)->Synchronize().IgnoreError();
 }
 
-// Calls of one or two functions that give their input, from two threads of one
-// group.
+// Two threads on one group call one or two functions that return their input.
 Body Serving(int before, int functions) {
   return [=](Program* program) {
     auto world = std::make_shared<World>(2, 1);
@@ -283,7 +283,7 @@ TEST(CaptureSearchTest, Serving) {
 const char* const kLost =
     "were added|half changed|blocks of memory|is read after|is lost";
 
-// Each takes the other's stand-in for the variable's own memory.
+// Each mover mistakes the other mover's stand-in for the variable's own tensor.
 TEST(CaptureSearchTest, MoversThatDoNotExcludeEachOtherAreFound) {
   EXPECT_FINDS(
       Rule::kMoversExcludeMovers,

@@ -49,7 +49,7 @@ class CaptureVerifyTest : public ::testing::Test {
 TEST_F(CaptureVerifyTest, EqualResultsAreTheResults) {
   for (int i = 0; i < 60; ++i) ASSERT_TRUE(Run().ok());
   EXPECT_GT(Total(&StreamGroupStats::steps_replayed), 40);
-  // Every third has run as always, too.
+  // Every third step has run without capture as well.
   EXPECT_GT(Total(&StreamGroupStats::steps_started), 75);
   EXPECT_EQ(Total(&StreamGroupStats::steps_running), 0);
 }
@@ -68,7 +68,7 @@ TEST_F(CaptureVerifyTest, AWrongBitIsAnErrorThatNamesTheResult) {
         absl::StrContains(status.message(), "TF_MULTI_STREAM_CAPTURE_VERIFY"))
         << status;
   }
-  EXPECT_EQ(wrong, 2);  // of six, every third is compared
+  EXPECT_EQ(wrong, 2);  // every third of six is compared
   for (int i = 0; i < 30; ++i) EXPECT_TRUE(Run().ok());
 }
 

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Sessions on an emulated GPU whose steps are captured give what they give
-// without, whatever the shapes, threads and limits.
+// On an emulated GPU, sessions give the same results with and without capture,
+// for all shapes, threads and limits.
 
 #include "tensorflow/core/common_runtime/multistream/capture/replay/captured_steps.h"
 
@@ -33,8 +33,8 @@ namespace {
 constexpr char kGpu[] = "/device:GPU:0";
 constexpr int kWidth = 8;
 
-// Two results of a feed `x` of any number of rows, with results of ops on the
-// host among what the GPU needs: shapes. `captured`: or an op is in the way.
+// A model of a feed `x` with any number of rows, in which the GPU needs shapes
+// computed on the host. Unless `captured`, an op prevents capture.
 Scope Model(bool captured) {
   Scope root = Scope::NewRootScope();
   auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
@@ -85,7 +85,7 @@ bool Equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   return true;
 }
 
-// An op that counts when it runs, and when it knows no group.
+// An op that counts its runs, and its runs without a group on the thread.
 std::atomic<int> looks{0};
 std::atomic<int> looks_without_group{0};
 
@@ -104,7 +104,7 @@ REGISTER_KERNEL_BUILDER(Name("Tanh")
                             .Label("looks_at_group"),
                         LooksAtGroup);
 
-// What TensorFlow keeps for each group it finds by this.
+// TensorFlow finds its per-group state by the thread's group.
 TEST(CapturedOpsTest, KnowTheirGroupWhileTheyAreRecorded) {
   Scope root = Scope::NewRootScope();
   auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
@@ -145,7 +145,7 @@ class CapturedStepsTest : public ::testing::Test {
 TEST_F(CapturedStepsTest, ReplaysGiveWhatStepsGive) {
   for (int i = 0; i < 100; ++i) Check(5, i);
   EXPECT_EQ(made(), StreamGroupCount());
-  // All but the first on each group.
+  // All steps but the first ones on each group are replayed.
   EXPECT_EQ(replayed(), 100 - CapturedSteps::kRunsBefore * StreamGroupCount());
 }
 
@@ -157,7 +157,7 @@ TEST_F(CapturedStepsTest, EachShapeHasItsOwnRecording) {
   EXPECT_GT(replayed(), 100);
 }
 
-// `branches` of ops that do not need one another.
+// A model with `branches` independent branches.
 Scope Branchy(int branches) {
   Scope root = Scope::NewRootScope();
   auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
@@ -174,7 +174,7 @@ Scope Branchy(int branches) {
 
 TEST(CapturedBranchesTest, ManyStepsAtOnceHaveNone) {
   const std::unique_ptr<Session> session = SessionOf(Branchy(4));
-  // The replays that had branches, of those of so many steps.
+  // How many of the next `steps` replays run with branches.
   const auto with_branches = [&session](int steps) {
     const int64_t before = Total(&StreamGroupStats::replays_with_branches);
     for (int i = 0; i < steps; ++i) {
@@ -187,7 +187,7 @@ TEST(CapturedBranchesTest, ManyStepsAtOnceHaveNone) {
   };
   EXPECT_GT(with_branches(40), 0);
   EXPECT_EQ(with_branches(20), 20);
-  // Others of the GPU run, too.
+  // Pretend that more steps run on the GPU.
   GpuGroups* gpu = FindGpuGroups(0);
   ASSERT_NE(gpu, nullptr);
   for (int i = 0; i < 7; ++i) gpu->StartStepOn(gpu->leader());
@@ -195,13 +195,14 @@ TEST(CapturedBranchesTest, ManyStepsAtOnceHaveNone) {
   gpu->StartStepOn(gpu->leader());
   EXPECT_EQ(with_branches(20), 0);
   for (int i = 0; i < 8; ++i) gpu->EndStep(gpu->leader(), /*ok=*/true);
-  // Not at once: how many run goes up and down.
+  // Branches do not return at once, as the number of running steps goes up and
+  // down.
   EXPECT_EQ(with_branches(20), 0);
   with_branches(2 * GroupLoad::kRecentSteps);
   EXPECT_EQ(with_branches(20), 20);
 }
 
-// Of several types and sizes, the results of which are apart.
+// Inputs of several types and sizes, whose results are distinguishable.
 TEST(CapturedInputsTest, OneCopyTakesAllThatComesFromTheHost) {
   constexpr int kFloats = 5;
   Scope root = Scope::NewRootScope();
@@ -215,7 +216,7 @@ TEST(CapturedInputsTest, OneCopyTakesAllThatComesFromTheHost) {
   parts.push_back(ops::Cast(scope, ops::Neg(scope, odd), DT_FLOAT));
   ops::Concat(scope.WithOpName("y"), parts, 0);
   const std::unique_ptr<Session> session = SessionOf(root);
-  // Compared with the host's: those of the ops that are exact.
+  // Expects exact values: the ops are exact for these inputs.
   const auto run = [&](int seed) {
     std::vector<std::pair<std::string, Tensor>> feeds;
     std::vector<float> expected;
@@ -306,7 +307,7 @@ TEST_F(CapturedStepsTest, ASessionThatEndsGivesItsMemoryBack) {
   EXPECT_EQ(Total(&StreamGroupStats::recordings), 0);
 }
 
-// As much as the limit of 1 MiB, which this test has, takes.
+// Recordings fill the limit of 1 MiB that this test sets.
 TEST_F(CapturedStepsTest, RecordingsLongNotUsedAreDropped) {
   for (int rows : {600, 700, 800, 900, 600}) {
     for (int i = 0; i < 16; ++i) Check(rows, i);
@@ -405,7 +406,7 @@ TEST_F(CapturedStepsTest, ManyDimensionsAreNotRecorded) {
   }
 }
 
-// Each records while the others do, on the same streams.
+// All sessions record at the same time, on the same streams.
 TEST_F(CapturedStepsTest, SessionsAndFetchesRecordSideBySide) {
   const std::vector<Tensor> expected = Results(expected_.get(), 5, 1);
   std::vector<std::thread> threads;

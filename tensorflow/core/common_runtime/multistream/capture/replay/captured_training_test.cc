@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Recorded steps that change variables: after each step, results and variables
-// have the bits that they have where no step is recorded.
+// have the same bits as without recording.
 
 #include <gtest/gtest.h>
 
@@ -37,10 +37,10 @@ Tensor Numbers(const TensorShape& shape, int seed) {
   return tensor;
 }
 
-// A graph with variables, and targets of a session by name.
+// A graph with variables and named targets, with a session.
 class Graph {
  public:
-  // `captured`: or an op that is not recorded is in the way of each step.
+  // Unless `captured`, each step contains an op that prevents capture.
   explicit Graph(bool captured) : captured_(captured) {}
 
   Scope root = Scope::NewRootScope();
@@ -64,7 +64,7 @@ class Graph {
   Output Read(Output handle) {
     return ops::ReadVariableOp(gpu, handle, DT_FLOAT);
   }
-  // A target `name` that runs after these.
+  // Adds a target `name` that runs after the ops in `after`.
   void Target(const std::string& name, const std::vector<Operation>& after) {
     ops::NoOp(gpu.WithOpName(name).WithControlDependencies(after));
   }
@@ -104,7 +104,7 @@ void ExpectSame(const Tensor& a, const Tensor& b, const std::string& what) {
 
 class CapturedTrainingTest : public ::testing::Test {
  protected:
-  // The same in both; `build` adds to a graph and `step` runs something of it.
+  // Make and Step do the same with both graphs, captured and not.
   template <class Build>
   void Make(Build build) {
     for (Graph* graph : {&captured_, &expected_}) {
@@ -129,7 +129,7 @@ class CapturedTrainingTest : public ::testing::Test {
     }
   }
 
-  // Why others were not, if a test wants more of them.
+  // For a failure message: why the other steps were not replayed.
   static std::string Why() { return CaptureReport::Lines(); }
 
   int64_t replayed() {
@@ -181,7 +181,8 @@ TEST_F(CapturedTrainingTest, EachStepGivesWhatItGivesWithout) {
   EXPECT_GT(replayed(), 40) << Why();
 }
 
-// As an emulated GPU may have them: one after the other, where others were.
+// On an emulated GPU variables may be in host memory, and later ones where
+// earlier ones were.
 TEST_F(CapturedTrainingTest, VariablesInTheHostsMemory) {
   constexpr int kCount = 3 * kWidth;
   alignas(64) static float memory[2 * kCount];
@@ -195,7 +196,7 @@ TEST_F(CapturedTrainingTest, VariablesInTheHostsMemory) {
                     {ops::AssignAddVariableOp(graph->gpu, v, by)});
     }
   });
-  // 64 bytes apart, of 96 bytes each.
+  // The two places overlap: 64 bytes apart, 96 bytes each.
   for (const auto& [name, at] : {std::pair("a", 0), std::pair("b", 16)}) {
     {
       const auto variable = FindVariable(captured_.session.get(),
@@ -237,7 +238,7 @@ TEST_F(CapturedTrainingTest, OthersAssignBetween) {
   EXPECT_GT(replayed(), 40) << Why();
 }
 
-// What is fetched from an emulated GPU is the memory itself.
+// A fetched value on an emulated GPU shares the variable's memory.
 TEST_F(CapturedTrainingTest, OthersKeepWhatTheyHaveRead) {
   Make(Train);
   std::vector<std::pair<Tensor, Tensor>> kept;
@@ -257,7 +258,7 @@ TEST_F(CapturedTrainingTest, OthersKeepWhatTheyHaveRead) {
   EXPECT_GT(replayed(), 5) << Why();
 }
 
-// What is read before a change is not what it is after.
+// A read before a change and a read after it give different values.
 TEST_F(CapturedTrainingTest, ReadsBeforeAndAfterAChange) {
   Make([](Graph* graph) {
     Output w = graph->Variable("w", Numbers({5, kWidth}, 3));
@@ -277,7 +278,7 @@ TEST_F(CapturedTrainingTest, ReadsBeforeAndAfterAChange) {
   EXPECT_GT(replayed(), 30) << Why();
 }
 
-// Each gets what the other had, and one is then changed in place.
+// The variables swap values, and one is then changed in place.
 TEST_F(CapturedTrainingTest, VariablesThatTakeEachOthersValues) {
   Make([](Graph* graph) {
     Output a = graph->Variable("a", Numbers({5, kWidth}, 1));
@@ -303,7 +304,7 @@ TEST_F(CapturedTrainingTest, VariablesThatTakeEachOthersValues) {
   EXPECT_GT(replayed(), 30) << Why();
 }
 
-// The same variable becomes what was fed, which the session owns.
+// The variable is assigned the fed tensor, which the session owns.
 TEST_F(CapturedTrainingTest, AnInputThatBecomesTheValue) {
   Make([](Graph* graph) {
     Output w = graph->Variable("w", Numbers({5, kWidth}, 3));
@@ -338,7 +339,7 @@ TEST_F(CapturedTrainingTest, RowsOfATable) {
   EXPECT_GT(replayed(), 30) << Why();
 }
 
-// Readers on all groups see some step's value, whole.
+// Readers on all groups see the complete value of one step.
 TEST_F(CapturedTrainingTest, ReadersOnOtherGroups) {
   Graph& graph = captured_;
   Output w = graph.Variable("w", Tensor(DT_FLOAT, {4096}));
@@ -375,15 +376,15 @@ TEST_F(CapturedTrainingTest, ReadersOnOtherGroups) {
   EXPECT_GT(replayed(), 1000) << Why();
 }
 
-// Steps of several clients, some of which change what others read.
+// Steps of several clients, some of which change variables that others read.
 TEST_F(CapturedTrainingTest, ManyClientsTrain) {
   Graph& graph = captured_;
   Output a = graph.Variable("a", Numbers({64}, 0));
   Output b = graph.Variable("b", Numbers({64}, 0));
   auto one = ops::Const(graph.gpu, 1.0f, {64});
   auto nothing = ops::Const(graph.gpu, 0.0f, {64});
-  // a + 1, of which nothing depends on b but when it may run; and the same of
-  // b.
+  // a += 1 + 0 * b: reads b, but the result does not depend on its value.
+  // Likewise b.
   graph.Target("of_a",
                {ops::AssignAddVariableOp(
                    graph.gpu, a,

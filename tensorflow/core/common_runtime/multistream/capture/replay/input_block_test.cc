@@ -35,7 +35,7 @@ Tensor BlockOf(const InputBlock& block, char fill) {
   return tensor;
 }
 
-// What a launch does, with memory of the host in place of the device's.
+// Copies as a launch does, with host memory in place of device memory.
 void Copy(const InputBlock& block, const std::vector<Tensor>& values,
           const Tensor& device) {
   Tensor host = BlockOf(block, 0x11);
@@ -95,7 +95,7 @@ TEST(InputBlockTest, InputsKeepTheBlock) {
     Copy(block, values, device);
     inputs = block.In(device);
   }
-  // As a part of it, which an op may take.
+  // An op may keep a slice of an input.
   const Tensor slice = inputs[1].Slice(16, 32);
   inputs.clear();
   EXPECT_EQ(slice.NumElements(), 16);

@@ -1,8 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// A recording is launched only with the settings of kernels that it was made
-// with.
+// A recording is launched only under the kernel settings that it was made with.
 
 #include "tensorflow/core/common_runtime/multistream/capture/replay/kernel_settings.h"
 
@@ -22,7 +21,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// An op that calls this when it runs, and gives another value without TF32.
+// A function that the test op calls when it runs. The op's result depends on
+// TF32.
 std::function<void()>& WhenOpRuns() {
   static auto* when_op_runs = new std::function<void()>;
   return *when_op_runs;
@@ -67,7 +67,7 @@ class KernelSettingsTest : public ::testing::Test {
       ASSERT_TRUE(status.ok()) << status;
     }
   }
-  // Steps up to the one that is recorded.
+  // Runs all steps before the one that is recorded.
   void RunUpToRecording() { Run(CapturedSteps::kRunsBefore); }
 
   int64_t recordings() {
@@ -102,7 +102,7 @@ TEST_F(KernelSettingsTest, EachHasARecordingOfItsOwn) {
     EXPECT_EQ(recordings(), ++expected);
     EXPECT_EQ(replayed(), expected);
   }
-  // The first one, at once.
+  // The first settings again: their recording is replayed at once.
   tsl::EnableOpDeterminism(false);
   Run(1);
   EXPECT_EQ(made(), expected);
@@ -116,7 +116,7 @@ TEST_F(KernelSettingsTest, AChangeWhileAStepIsRecordedDropsTheRecording) {
   WhenOpRuns() = nullptr;
   EXPECT_EQ(recordings(), 0);
   EXPECT_EQ(replayed(), 0);
-  // With the settings of before the change, too.
+  // Under the earlier settings a recording is made again.
   enable_tensor_float_32_execution(true);
   Run(1);
   EXPECT_EQ(recordings(), 1);
@@ -127,7 +127,7 @@ TEST_F(KernelSettingsTest, AChangeBeforeAReplayIsVerifiedIsNoFault) {
   RunUpToRecording();
   Run(1);
   const int64_t verified = Total(&StreamGroupStats::replays_verified);
-  int runs = 0;  // of the op, by the replay and then by the step as always
+  int runs = 0;  // of the op: in the replay, then in the step without capture
   WhenOpRuns() = [&runs] {
     if (++runs == 2) enable_tensor_float_32_execution(false);
   };

@@ -27,7 +27,7 @@ namespace {
 constexpr GpuGroups::StateKey kKey = 5;
 constexpr absl::Duration kOneLook = absl::Microseconds(100);
 
-// A variable in the leader's memory of an emulated GPU.
+// Tests with a variable in the memory of an emulated GPU's leader.
 class VariableHomeTest : public ::testing::Test {
  protected:
   VariableHomeTest() : session_(MakeSession()), gpu_(FindGpuGroups(0)) {
@@ -64,7 +64,7 @@ class VariableHomeTest : public ::testing::Test {
   std::shared_ptr<VariableHome> home_;
 };
 
-// That somebody else reads.
+// The owner of borrowed memory may read it.
 TEST_F(VariableHomeTest, BorrowedMemoryIsNoHome) {
   std::vector<float> values(100, 5.0f);
   const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
@@ -85,8 +85,9 @@ TEST_F(VariableHomeTest, AValueElsewhereIsPutBack) {
   EXPECT_EQ(Of(variable_), home_);
 }
 
-// A kernel that writes may have found the memory already, and no longer has the
-// variable's mutex; another mover may have put a stand-in there.
+// A kernel may already have the address that it will write to, after releasing
+// the variable's mutex. Another mover may have put a stand-in into the
+// variable.
 TEST_F(VariableHomeTest, NothingIsMovedWhileAThreadReadsWritesOrMoves) {
   const GpuGroups::StateKey keys[] = {kKey};
   using Change = std::function<void()>;
@@ -111,7 +112,7 @@ TEST_F(VariableHomeTest, NothingIsMovedWhileAThreadReadsWritesOrMoves) {
   }
 }
 
-// What a run of ops that change variables leaves in its variable for a time.
+// While ops change a variable, it holds a stand-in.
 TEST_F(VariableHomeTest, AStandInIsNotAtHomeAndDoesNotBecomeTheHome) {
   const Tensor own = *variable_->tensor();
   {
@@ -141,7 +142,7 @@ TEST_F(VariableHomeTest, MemoryInUseIsLeftAloneAndTheHomeIsThenGivenUp) {
   EXPECT_NE(Of(variable_), home_);
 }
 
-// As TensorFlow has a scalar of Python's, for good.
+// TensorFlow shares the memory of cached Python scalars forever.
 TEST_F(VariableHomeTest, ASmallValueThatAnotherHasGetsMemoryOfItsOwn) {
   const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
   const Tensor kept = Value(3);
@@ -192,10 +193,10 @@ TEST_F(VariableHomeTest, AnotherShapeHasAnotherHome) {
   EXPECT_TRUE(other->Has(*variable_->tensor()));
 }
 
-// The sanitizer learns of none of it, nor that it is something else's later.
+// The sanitizer is not told of host memory, nor of its reuse.
 TEST_F(VariableHomeTest, MemoryOfTheHostIsNotFollowed) {
   std::vector<float> memory(300);
-  // Overlapping, one after the other.
+  // The values overlap in memory, one after the other in time.
   for (const int at : {0, 60, 20}) {
     const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
     *variable->tensor() = HostTensor(memory.data() + at, 100);

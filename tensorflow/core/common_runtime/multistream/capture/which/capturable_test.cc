@@ -130,14 +130,14 @@ TEST_F(CapturableTest, WhatMayWaitForAResultIsInTheWay) {
   Node* y = Of("tanh", "Tanh", x);
   x->ClearAttr("_multi_stream_early");
   Result("result", y, 0);
-  // Nobody has a result before all ops have run.
+  // Results leave the step only after all ops have run.
   EXPECT_EQ(Obstacle(), "");
   Send("y", y);
   EXPECT_TRUE(absl::StrContains(Obstacle(), "_Recv 'x' receives what may wait"))
       << Obstacle();
 }
 
-// XLA compiles a function of this op, and runs it, in two nodes.
+// Two nodes, in which XLA compiles a function with this op, and runs it.
 class CompiledTest : public CapturableTest {
  protected:
   void Compile(const char* op, bool must_compile) {
@@ -185,7 +185,7 @@ TEST_F(CompiledTest, WhatXlaMayLeaveToTensorFlowIsInTheWay) {
       << Obstacle();
 }
 
-// Sums along axes that XLA has to know when it compiles the call.
+// Sums whose axes are must-be-constant for XLA.
 class AxesTest : public CapturableTest {
  protected:
   void CallWith(const char* type, Node* axes) {
@@ -207,7 +207,7 @@ class AxesTest : public CapturableTest {
     NameAttrList called;
     called.set_name("inner");
     const DataTypeVector types = {DT_FLOAT, axes->output_type(0)};
-    // A function that calls it.
+    // A function that calls `inner`.
     const FunctionDef cluster = FunctionDefHelper::Create(
         "cluster", {"x: float", "axes: " + axes_type}, {"y: float"}, {},
         {{{"call"},
@@ -316,7 +316,7 @@ TEST_F(CapturableTest, WhatChangesAVariableIsCaptured) {
                   .Input(Read(Handle("other")))
                   .Finalize(&graph_, &node));
   const Capturable found = ClassifyForCapture(graph_, nullptr);
-  EXPECT_EQ(found.obstacle, "");  // though it has no result
+  EXPECT_EQ(found.obstacle, "");  // although the graph has no result
   EXPECT_TRUE(found.changes_variables);
   ASSERT_EQ(found.variables.size(), 2);
   for (const Capturable::Variable& variable : found.variables) {
@@ -386,7 +386,7 @@ TEST_F(CapturableTest, ALoopIsCaptured) {
   EXPECT_TRUE(absl::StrContains(Obstacle(), "loops are not known"));
   FixupSourceAndSinkEdges(&graph_);
   EXPECT_EQ(Obstacle(), "");
-  // One for each time round.
+  // A send in each iteration.
   Send("z", next);
   FixupSourceAndSinkEdges(&graph_);
   EXPECT_EQ(Obstacle(), "_Send 'z' is in a loop");

@@ -19,7 +19,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// A function whose argument has a mark; it negates, or calls another one.
+// A function with a mark on its argument. The body is Neg, or a call of
+// `calls`.
 FunctionDef Function(const std::string& name, const char* mark,
                      const std::string& calls = "") {
   FunctionDefHelper::Node node{{"n"}, calls, {"x"}};
@@ -110,7 +111,7 @@ TEST_F(CaptureMarkTest, AnUnknownMarkIsNamed) {
   }
 }
 
-// A part may have no argument of the graph's.
+// Not every part contains an argument of the graph.
 TEST_F(CaptureMarkTest, PartsShareTheMark) {
   Add(Function("must", "require"));
   Graph* marked = Calling({"must"});

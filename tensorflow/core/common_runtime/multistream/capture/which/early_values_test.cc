@@ -127,7 +127,7 @@ TEST_F(EarlyValuesTest, AVariableOfTheHostAndTheNextBatch) {
   EXPECT_TRUE(IsEarlyValue(*received_));
 }
 
-// As a queue's, which the step itself may fill.
+// A queue is an example: the step itself may fill the queue.
 TEST_F(EarlyValuesTest, AnOpWithStateMayWaitForAnotherOne) {
   Node* node;
   TF_CHECK_OK(NodeBuilder("variable", "VariableV2")

@@ -20,7 +20,7 @@ namespace {
 constexpr char kHost[] = "/job:a/replica:0/task:0/device:CPU:0";
 constexpr char kGpu[] = "/job:a/replica:0/task:0/device:GPU:0";
 
-// A loop that counts, on `counts_on`, and takes a value round.
+// A loop that counts on `counts_on`, and carries a value.
 class LoopValuesTest : public ::testing::Test {
  protected:
   void Make(const std::string& counts_on, DataType type = DT_FLOAT) {
@@ -90,7 +90,7 @@ class LoopValuesTest : public ::testing::Test {
 
   Graph graph_{OpRegistry::Global()};
   Node *condition_, *argument_, *enter_, *body_, *exit_;
-  std::vector<Node*> loop_;  // what the value goes through
+  std::vector<Node*> loop_;  // the nodes that the value passes through
 };
 
 TEST_F(LoopValuesTest, WhatComesFromTheHostGoesRoundOnTheGpu) {

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// With TF_MULTI_STREAM_CAPTURE=require, what cannot be captured is an error
-// that names the op.
+// With TF_MULTI_STREAM_CAPTURE=require, a step that cannot be captured fails
+// with an error that names the op.
 
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ TEST(RequiredCaptureTest, WhatCanBeCapturedIs) {
   EXPECT_GT(Total(&StreamGroupStats::steps_replayed), 0);
 }
 
-// Initializers and training steps are no steps to capture.
+// Initializers and training steps need not be captured.
 TEST(RequiredCaptureTest, StepsThatChangeVariablesRunAsAlways) {
   Scope root = Scope::NewRootScope();
   Scope gpu = root.WithDevice("/device:GPU:0");
