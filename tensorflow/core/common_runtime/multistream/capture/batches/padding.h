@@ -31,7 +31,7 @@ namespace multistream {
 
 // The padding of all calls with the same shapes of inputs and variables.
 struct Padding {
-  // Why such calls are not padded, or empty. If set, the other members are
+  // Why these calls are not padded, or empty. If set, the other members are
   // invalid.
   std::string why_not;
   int64_t rows = 0;  // rows of the recording

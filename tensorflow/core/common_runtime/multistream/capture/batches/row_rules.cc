@@ -345,7 +345,7 @@ class Rules {
   }
   std::string GatherNd() { return Rank(1) < 2 ? kMixes : ""; }
 
-  // What moves and shapes.
+  // Data movement and reshaping.
   std::string Transpose() {
     const auto order = op_.constant(1);
     if (!order || order->empty()) return kUnknownAxis;

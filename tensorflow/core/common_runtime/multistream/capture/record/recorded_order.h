@@ -9,8 +9,9 @@
 //   waits      a -- b ------- d -- e        d what b wrote, e all of it
 //               `-- c -------------'
 //
-// A use is a range of addresses, wherever a kernel gets it from. So an op that
-// writes into reused memory waits for the ops that used that memory before.
+// A use is a range of addresses, wherever a kernel gets the memory from. So an
+// op that writes into reused memory waits for the ops that used that memory
+// before.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_RECORDED_ORDER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_RECORDED_ORDER_H_

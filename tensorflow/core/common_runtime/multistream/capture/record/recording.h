@@ -68,8 +68,8 @@ class Recording {
   virtual int64_t workspace_bytes() const { return 0; }
 };
 
-// The device on which a group's steps are recorded. It is like the group's own
-// device, but its streams run only the ops being recorded.
+// The device on which a group's steps are recorded. The device is like the
+// group's own, but its streams run only the ops being recorded.
 class Recorder {
  public:
   virtual ~Recorder() = default;

@@ -1,7 +1,8 @@
-// Copyright 2026 The Multi-Stream TensorFlow Authors. SPDX-License-Identifier:
-// Apache-2.0 Interleavings of threads that call captured functions, on late
-// streams. Each update counts once, even if other threads record, replay,
-// assign, read or reclaim memory meanwhile.
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+// Interleavings of threads that call captured functions, on late streams. Each
+// update counts once, even if other threads record, replay, assign, read or
+// reclaim memory meanwhile.
 
 #include <gtest/gtest.h>
 

@@ -177,10 +177,9 @@ class CapturedCall {
   std::shared_ptr<const Padding> padding_;
 };
 
-// A reader-writer lock, held while this object lives, on the variables of the
-// call's step: shared, or exclusive if the step `changes` variables. All
-// variables are locked at once, as two such steps may each read a variable that
-// the other one changes.
+// A scoped reader-writer lock on the variables of the call's step: shared, or
+// exclusive if the step `changes` variables. All variables are locked at once,
+// as two such steps may each read a variable that the other one changes.
 class UsesVariables {
  public:
   UsesVariables(GpuGroups* gpu, const CapturedCall& call, bool changes);

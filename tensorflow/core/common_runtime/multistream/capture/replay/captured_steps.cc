@@ -164,8 +164,8 @@ absl::StatusOr<std::shared_ptr<RecordedStep>> CapturedSteps::Find(
     shape.next_try = shape.runs;
     return status;
   }
-  // Retry once at once: choosing kernel algorithms may have made the first try
-  // fail.
+  // Retry the first failure at once: choosing kernel algorithms may have made
+  // the first try fail.
   shape.next_try = NextTry(shape, /*at_once=*/1);
   LOG_FIRST_N(WARNING, 10)
       << "Multi-stream: a step was not captured and runs as always: "

@@ -52,8 +52,8 @@ class RecordedVariables {
   // moved and its variable has no home.
   absl::StatusOr<bool> AreInPlace(const std::vector<Tensor>& held) const;
   // Checks that the step alone refers to the memory of each variable that it
-  // changes. Unavailable if others do now; Aborted or FailedPrecondition if the
-  // recording can never be launched.
+  // changes. Unavailable if another tensor refers to one; Aborted or
+  // FailedPrecondition if the recording can never be launched.
   absl::Status CheckChanged(const CapturedCall& call) const;
   // Whether the variables have the shapes that a padded call expects.
   bool Fit(const Padding& padding) const;

@@ -188,7 +188,8 @@ absl::Status VariableHome::PutBackLocked(GpuGroups* gpu, Var* variable) {
   }
   TF_RETURN_IF_ERROR(leader->CopyOnDevice(value->data(), place_->data(),
                                           place_->TotalBytes()));
-  // Keep the home too: it counts references to the memory.
+  // Keep the home alive, not its memory alone: a further reference would count
+  // as a use.
   leader->WhenCompleted(
       [old = std::exchange(*value, *place_), self = shared_from_this()] {});
   return absl::OkStatus();

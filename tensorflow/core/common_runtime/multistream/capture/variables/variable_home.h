@@ -109,7 +109,7 @@ class VariableHome : public std::enable_shared_from_this<VariableHome> {
 
   absl::Mutex mu_;
   // If this is the sole reference to the memory, only work already enqueued
-  // still reads it. No value if the home was given up.
+  // still reads the memory. No value if the home was given up.
   std::optional<Tensor> place_ ABSL_GUARDED_BY(mu_);
   // Looks in a row that found the memory in use, and the time of the first.
   int looks_in_use_ ABSL_GUARDED_BY(mu_) = 0;
