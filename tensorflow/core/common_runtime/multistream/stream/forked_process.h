@@ -1,15 +1,15 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Are the stream groups in this process's memory its own, or those of the
-// process that fork()ed it?
+// Do the stream groups in this process's memory belong to this process, or to
+// the parent that fork()ed it?
 //
-// Of all threads only the one that calls fork() goes on in the child. Nobody is
-// there who runs host callbacks of streams or closures of steps, CUDA refuses
-// the child's calls, and a lock that another thread held stays locked. So
-// whatever uses groups asks here first, and a child leaves them alone: it waits
-// for no stream, takes no lock of theirs, and frees no memory. It ends, or
-// execs, soon after.
+// Only the thread that calls fork() exists in the child. The child has no
+// thread to run host callbacks of streams or closures of steps, CUDA refuses
+// the child's calls, and a lock that another thread held stays locked. So code
+// that uses groups calls GroupsAreOfParent() first. A child does not touch the
+// groups: it waits for no stream, takes none of their locks and frees none of
+// their memory. It exits or execs soon after.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_FORKED_PROCESS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_FORKED_PROCESS_H_
@@ -23,20 +23,21 @@ namespace multistream {
 
 inline std::atomic<bool> groups_are_of_parent{false};
 
-// Whether this is a fork()ed child of a process that had stream groups, or was
-// making some. A process that forks before it has any is no such parent: its
-// children may have groups of their own.
+// Whether this process is the fork()ed child of a process that had stream
+// groups, or was making some. The child of a process that forked before it had
+// groups may make its own.
 inline bool GroupsAreOfParent() {
   return groups_are_of_parent.load(std::memory_order_relaxed);
 }
 
-// FailedPrecondition, for who wants to use the groups all the same.
+// FailedPrecondition: the error for a child's attempt to use the groups.
 absl::Status GroupsAreOfParentError();
 
-// This process has groups from now on.
+// Call when this process has made groups.
 void NoteGroupsMade();
 
-// While it lives, a thread may make groups, under locks.
+// Alive while a thread may be making groups, and holds locks for that: a child
+// forked meanwhile must not use groups either.
 class MakingGroups {
  public:
   MakingGroups();

@@ -1,10 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What stream groups does a GPU have? The list of all of them, and what the
-// groups of one GPU share: their load, the order of variables, and the text of
-// errors when one is out of memory. The device factories register groups;
-// devices, executors and programs' statistics find them.
+// What stream groups does a GPU have? A registry of all groups, and the parts
+// that the groups of one GPU share: load, order of variables, and the text of
+// out-of-memory errors. The device factories register groups; devices,
+// executors and stream_stats() look them up.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GPU_GROUPS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GPU_GROUPS_H_
@@ -46,10 +46,10 @@ class GpuGroups {
   }
   void StartStepOn(StreamGroup* group) { load_.StartOn(group->index()); }
   void EndStep(StreamGroup* group, bool ok) { load_.End(group->index(), ok); }
-  // As of GroupLoad.
+  // See GroupLoad.
   int64_t recent_most_steps() const { return load_.recent_most(); }
 
-  // As of VariableOrder.
+  // See VariableOrder.
   using StateKey = VariableOrder::Key;
   using StateKeys = VariableOrder::Keys;
   void NoteLeaderWork() { variables_.NoteLeaderWork(); }
@@ -74,26 +74,28 @@ class GpuGroups {
     return variables_.threads_that_wait();
   }
 
-  // Steps may be recorded, and change variables while nobody else uses them:
-  // all ops that read one are in its order, also on the leader.
+  // Call when steps may be recorded. A recorded step that changes a variable
+  // must exclude every reader of the variable, so from now on the leader's
+  // reads take the variable's lock, too.
   void NoteRecorder() { has_recorders_.store(true, std::memory_order_release); }
   bool has_recorders() const {
     return has_recorders_.load(std::memory_order_acquire);
   }
 
-  // Ops of one group may run at once, as an emulated GPU's do: what a stream
-  // keeps in order, locks have to. Before the groups are used.
+  // Call before the groups are used, if ops of one group may run at the same
+  // time, as on an emulated GPU: locks must then give the order that a stream
+  // gives.
   void NoteThatOpsOverlap() { ops_overlap_ = true; }
   bool ops_overlap() const { return ops_overlap_; }
 
-  // As of OutOfMemory.
+  // See OutOfMemory.
   int64_t memory_failures() const { return out_of_memory_.count(); }
   absl::Status WithMemoryOfGroups(absl::Status status,
                                   int64_t failures_before) const {
     return out_of_memory_.AddTo(std::move(status), failures_before);
   }
 
-  // As of StreamGroup, of all groups.
+  // See ReclaimableMemory; here for all groups.
   bool HaveReclaimableMemory() const;
   void ReclaimMemory();
 
@@ -109,13 +111,14 @@ class GpuGroups {
   OutOfMemory out_of_memory_;
 };
 
-// The groups of /physical_device:GPU:`gpu`, or nullptr if there are none yet or
-// they are another process's (forked_process.h).
+// The groups of /physical_device:GPU:`gpu`; nullptr if there are none yet, or
+// if they belong to the parent process (forked_process.h).
 GpuGroups* FindGpuGroups(int gpu);
-// Registers the groups of /physical_device:GPU:`gpu`. Returns those that are
-// already there, if any, and drops `groups`.
+// Registers the groups of /physical_device:GPU:`gpu`. If the GPU has groups
+// already, drops `groups` and returns the existing ones.
 GpuGroups* RegisterGpuGroups(int gpu, std::unique_ptr<GpuGroups> groups);
-// Of all GPUs, ordered by GPU; none if they are another process's.
+// The groups of all GPUs, ordered by GPU; empty if they belong to the parent
+// process.
 std::vector<GpuGroups*> AllGpuGroups();
 
 }  // namespace multistream

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What has a stream group done so far? Counters that the runtime raises and
-// stream_stats() reads, for metrics alone: nothing is decided by them.
+// What has a stream group done so far? Counters that the runtime updates and
+// stream_stats() reads. They are metrics only: no decision depends on them.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_COUNTERS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_COUNTERS_H_
@@ -23,16 +23,16 @@ class GroupCounters {
   // An event was recorded on the group's stream.
   void NoteEvent() { Count(&events_); }
 
-  // `tensors` more of another group's memory, `bytes` in all, are held for this
-  // one, or fewer.
+  // Adds to the number and bytes of other groups' tensors that are held for
+  // this group. Negative: holds were dropped.
   void NoteHeld(int64_t tensors, int64_t bytes);
 
-  // `steps` more of the group's steps wait for a thread to launch their ops, or
-  // fewer.
+  // Adds to the number of the group's steps that wait for a thread to launch
+  // their ops. May be negative.
   void NoteStepsWaiting(int steps) {
     steps_waiting_.fetch_add(steps, std::memory_order_relaxed);
   }
-  // A step has waited for so long, for a thread or for a lock of the driver.
+  // A step waited for `nanos` for a thread or for a lock of the CUDA driver.
   void NoteLaunchWait(int64_t nanos);
 
   // A recorded step was launched.
@@ -40,16 +40,17 @@ class GroupCounters {
     Count(&replays_);
     if (with_branches) Count(&branched_);
   }
-  // The thread that launched a recorded step has seen the step's end.
+  // The thread that launched a recorded step saw the step's end by polling.
   void NotePolled() { Count(&polled_); }
   void NoteVerified() { Count(&verified_); }
-  // There are so many recordings of the group's steps more, or fewer.
+  // Adds to the number and bytes of recordings of the group's steps. May be
+  // negative.
   void NoteRecordings(int recordings, int64_t bytes);
-  // A recording took so long to make, and takes so much of CUDA's pool while it
-  // runs.
+  // A recording took `nanos` to make; each launch takes `workspace_bytes` of
+  // CUDA's pool for graphs.
   void NoteNewRecording(int64_t nanos, int64_t workspace_bytes);
 
-  // Fills in what is counted here.
+  // Fills in the fields of `stats` that are counted here.
   void CopyTo(StreamGroupStats* stats) const;
 
  private:

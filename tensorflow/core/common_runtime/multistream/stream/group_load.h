@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which group of a GPU has the least to do, and how many steps has each run?
-// GpuGroups asks, for a step that may run on any group.
+// GpuGroups calls it to place a step that may run on any group.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_LOAD_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_LOAD_H_
@@ -19,7 +19,7 @@ namespace multistream {
 
 class GroupLoad {
  public:
-  // Of one group, from the start of the process.
+  // The steps of one group since the start of the process.
   struct Steps {
     int64_t started = 0;
     int64_t running = 0;
@@ -36,9 +36,9 @@ class GroupLoad {
   void End(int group, bool ok);
 
   Steps steps(int group) const;
-  // The most steps that ran at once, on all groups together, while the last
-  // ones started: kRecentSteps of them at least, and fewer than twice as many.
-  // How many run goes up and down with each step, this does not.
+  // The most steps that ran at the same time, over all groups, while the last
+  // kRecentSteps to 2 * kRecentSteps - 1 steps started. Unlike the number of
+  // running steps, this maximum does not change with each step.
   int64_t recent_most() const {
     return recent_most_.load(std::memory_order_relaxed);
   }
@@ -51,7 +51,8 @@ class GroupLoad {
   std::vector<Steps> steps_ ABSL_GUARDED_BY(mu_);
   int next_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t running_ ABSL_GUARDED_BY(mu_) = 0;
-  // Since `counted_` steps, and while the kRecentSteps before them started.
+  // The maximum over the last `counted_` starts, and over the kRecentSteps
+  // starts before those.
   int64_t most_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t most_before_ ABSL_GUARDED_BY(mu_) = 0;
   int counted_ ABSL_GUARDED_BY(mu_) = 0;

@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which group is this thread launching an op on? An OpScope says it, and what
-// TensorFlow calls from inside an op asks, as it has no other way to know:
-// allocators, the table of convolutions' runners.
+// Which group is this thread launching an op on? An OpScope sets it. Code that
+// TensorFlow calls from inside an op reads it, because nothing else tells that
+// code the group: allocators, the table of convolutions' runners.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_ON_THREAD_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_ON_THREAD_H_

@@ -3,9 +3,9 @@
 
 // Which groups had no memory for a step that ended with RESOURCE_EXHAUSTED?
 //
-// TensorFlow's error says what was asked for, not which group's memory is full.
-// Groups' allocators note each failure here; executors add the text to the
-// step's status.
+// TensorFlow's error names the requested size, not the group whose memory is
+// full. Groups' allocators note each failure here; executors add the text to
+// the step's status.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_OUT_OF_MEMORY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_OUT_OF_MEMORY_H_
@@ -25,21 +25,22 @@
 namespace tensorflow {
 namespace multistream {
 
-// Of the groups of one GPU.
+// The failed allocations of the groups of one GPU.
 class OutOfMemory {
  public:
   OutOfMemory(int gpu, int groups) : gpu_(gpu), last_(groups) {}
 
-  // The allocator of `group`, of which `stats` are, had no `bytes` bytes.
-  // `all`: of the pool that it is a part of.
+  // The allocator of `group` could not allocate `bytes`. `stats`: that
+  // allocator's; `all`: those of the shared pool, if the groups share one.
   void Note(int group, size_t bytes, const std::optional<AllocatorStats>& stats,
             const std::optional<AllocatorStats>& all);
 
-  // How often a group had not the memory that it was asked for.
+  // The number of failed allocations, of all groups.
   int64_t count() const { return count_.load(std::memory_order_acquire); }
 
-  // `status` of a step, which began after `count_before` failures: if it ran
-  // out of memory, says which groups had none, their use and limit.
+  // `status` is a step's; count() was `count_before` when the step began. If
+  // the step ran out of memory, adds the groups whose allocations failed since,
+  // with their use and limit.
   absl::Status AddTo(absl::Status status, int64_t count_before) const;
 
  private:

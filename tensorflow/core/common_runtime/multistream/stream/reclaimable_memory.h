@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which memory of a stream group can be reclaimed when an allocation fails?
-// Memory of things that only make steps faster, such as recordings: their
+// Which memory of a stream group can be reclaimed when an allocation fails? The
+// memory of objects that only make steps faster, such as recordings. Their
 // owners are asked to drop them.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_RECLAIMABLE_MEMORY_H_
@@ -19,21 +19,22 @@ namespace multistream {
 
 class StreamGroup;
 
-// Of one stream group. Thread-safe.
+// The reclaimable memory of one stream group. Thread-safe.
 class ReclaimableMemory {
  public:
   class Owner {
    public:
-    // Drops what has memory of `group`. The memory comes back once the group's
-    // stream has completed what uses it. Called by who allocates, with any
-    // locks.
+    // Drops all reclaimable objects in memory of `group`. Their memory is free
+    // once the group's stream has completed the work that uses it. Called by
+    // the thread that allocates, which may hold any locks.
     virtual void GiveBack(StreamGroup* group) = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  // A member of whatever has such memory: it ends after that memory.
+  // Counts one object that has reclaimable memory. Make it a member of the
+  // object that is destroyed after the memory is freed.
   class Holder {
    public:
     explicit Holder(ReclaimableMemory* of) : of_(of) {
@@ -50,10 +51,10 @@ class ReclaimableMemory {
   void Add(Owner* owner);
   void Remove(Owner* owner);
 
-  // Whether anything has such memory: also what has been dropped, until its
-  // memory is back.
+  // Whether an object has reclaimable memory. A dropped object counts until its
+  // memory is free.
   bool IsHeld() const { return holders_.load(std::memory_order_acquire) > 0; }
-  // Asks all owners to give back the memory of `group`, whose memory this is.
+  // Asks all owners to give back memory. `group` is the group of this object.
   void Reclaim(StreamGroup* group);
 
  private:

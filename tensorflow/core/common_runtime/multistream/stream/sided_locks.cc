@@ -48,12 +48,12 @@ void SidedLocks::Leave(Side side, absl::Span<const Key> keys) {
   }
 }
 
-// Call when a thread has left the lock of `key`. To admit a waiter never
-// unblocks another waiter: inside, it excludes at least the threads that it
-// excluded while it waited.
+// Call when a thread has left the lock of `key`. Admitting one waiter never
+// unblocks another: inside the lock, a thread excludes at least the threads
+// that it excluded while it waited.
 void SidedLocks::Admit(Key key) {
   auto found = locks_.find(key);
-  if (found == locks_.end()) return;  // one of the keys that are there twice
+  if (found == locks_.end()) return;  // a duplicate in `keys`
   if (found->second.waiting.empty()) {
     if (found->second.IsEmpty()) locks_.erase(found);
     return;

@@ -3,26 +3,26 @@
 
 // Which threads may hold the lock of the same variable at once? VariableOrder
 // takes these locks for ops that read a variable, for ops that change it, and
-// for what moves it. In the literature: group mutual exclusion, with one group
-// whose members exclude each other, too.
+// for code that moves its memory. This is group mutual exclusion, with one
+// group (movers) whose members exclude each other, too.
 //
-// Who excludes whom, on a key that both have:
+// Which sides exclude each other, on a common key:
 //
 //              readers   writers   movers
 //   readers    -         excludes  excludes
 //   writers    excludes  -         excludes
 //   movers     excludes  excludes  excludes
 //
-//   reader   launches an op that reads the variable, or a recording that does
-//   writer   launches an op that changes the variable. Kernels change variables
-//            under the variable's own mutex, or under none (locking off), and
-//            are in order on the leader's stream: writers need no exclusion
-//            among each other that stock TensorFlow does not give them
-//   mover    puts other memory in the place of the variable's, for a time or
-//            for good: a step that changes variables while it is recorded or
-//            launched, and what puts a variable home (variable_home.h). Two
-//            movers at once would each take the other's stand-in for the
-//            variable's own memory
+//   reader   launches an op, or a recording, that reads the variable
+//   writer   launches an op that changes the variable. Writers need no more
+//            exclusion among each other than stock TensorFlow gives them:
+//            kernels change a variable under the variable's mutex (or none,
+//            with locking off), in the order of the leader's stream
+//   mover    gives the variable other memory, for a time or for good: a step
+//            that changes variables while it is recorded or launched, or a
+//            move of a variable to its home (variable_home.h). Two movers at
+//            once would each mistake the other's temporary memory for the
+//            variable's own
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_SIDED_LOCKS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_SIDED_LOCKS_H_
@@ -39,10 +39,10 @@
 namespace tensorflow {
 namespace multistream {
 
-// A lock for each key. A thread takes the locks of all its keys at once: a
-// thread that waits has none of them. Fair: for each key, a thread does not
-// overtake an earlier one that it excludes. Not recursive. A lock that no
-// thread has or waits for takes no memory.
+// A lock for each key. A thread takes the locks of all its keys at once; while
+// it waits, it holds none of them. Fair: on each key, a thread does not
+// overtake an earlier thread that it excludes. Not recursive. A lock that no
+// thread holds or waits for takes no memory.
 class SidedLocks {
  public:
   enum Side { kReaders, kWriters, kMovers };
@@ -61,14 +61,14 @@ class SidedLocks {
     return rule != Rule::kNone && IsKept(rule);
   }
 
-  // Keys may be there twice. None: never waits.
+  // `keys` may contain duplicates. Without keys, never waits.
   void Enter(Side side, absl::Span<const Key> keys);
   // With the side and keys of Enter.
   void Leave(Side side, absl::Span<const Key> keys);
 
-  // Locks that a thread has or waits for.
+  // The number of locks that some thread holds or waits for.
   int64_t size();
-  // Threads that wait in Enter.
+  // The number of threads that wait in Enter.
   int64_t waiting();
 
  private:
@@ -89,13 +89,14 @@ class SidedLocks {
       }
       return false;
     }
-    std::vector<Request*> waiting;  // as they came
+    std::vector<Request*> waiting;  // in order of arrival
   };
 
-  // `request`: the thread's, if it waits, or nullptr if it has just come.
+  // `request`: the request of a thread that waits already; nullptr for a thread
+  // that has just called Enter.
   bool MayEnter(Side side, absl::Span<const Key> keys, const Request* request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Admits the threads that wait for `key` and may enter now.
+  // Admits each thread that waits for `key` and may enter now.
   void Admit(Key key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Mutex mu_;

@@ -16,10 +16,11 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Each may ask the driver.
+// Few, because each poll may call the driver.
 constexpr int kLooksBetweenYields = 16;
 
-// The host goes on after a stream has completed `position`.
+// Tells the sanitizer that the host has waited until a stream completed
+// `position`.
 void HostGoesOn(Sanitizer* sanitizer, const Position& position) {
   sanitizer->Completed(position);
   sanitizer->HostSynchronized(position);
@@ -29,7 +30,7 @@ EventId IdOf(const void* event) { return reinterpret_cast<EventId>(event); }
 
 }  // namespace
 
-// They run in their order.
+// A group's host callbacks run in the order in which they were enqueued.
 void StreamGroup::WaitForCallbacks() {
   absl::Notification completed;
   ThenExecute([&completed] { completed.Notify(); });
@@ -144,7 +145,8 @@ void StreamGroup::BelongsTo(Sanitizer* sanitizer, OutOfMemory* out_of_memory) {
 void StreamGroup::NoteNoMemory(size_t bytes,
                                const std::optional<AllocatorStats>& stats,
                                const std::optional<AllocatorStats>& all) {
-  if (out_of_memory_ == nullptr) return;  // no GPU's, so no step's
+  if (out_of_memory_ == nullptr)
+    return;  // not part of a GPU, so no step runs on it
   out_of_memory_->Note(index_, bytes, stats, all);
 }
 

@@ -1,17 +1,17 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What is a stream group: its streams, what they can wait for, and its figures?
-// Devices, executors and allocators call it; CUDA's and the emulated groups
-// implement it.
+// What is a stream group: its streams, the points that they can wait for, and
+// its statistics? Devices, executors and allocators call this interface; CUDA
+// groups and emulated groups implement it.
 //
-// Three rules make concurrent groups return what one stream would:
+// With these three rules concurrent groups compute the results of one stream:
 //
-//   1. Memory of a group is written by that group's stream alone. Free memory
-//      may change hands: the new group's stream then waits for the old one's.
-//   2. Memory of another group that an op uses is held (holds.h) until the op's
-//      stream has completed the op, or its owner's stream waits for it, so that
-//      the owner cannot hand it out again too early.
+//   1. Only a group's own stream writes the group's memory. Free memory may
+//      move to another group, whose stream then waits for the old owner's.
+//   2. If an op uses another group's memory, the memory is held (holds.h) until
+//      the op's stream has completed the op, or the owner's stream waits for
+//      the op. So the owner cannot reuse the memory too early.
 //   3. State that outlives a step (variables) belongs to the leader, and only
 //      the leader's stream changes it (variable_order.h).
 
@@ -44,8 +44,8 @@ class StreamEvent {
   virtual ~StreamEvent() = default;
 };
 
-// The streams of one group with the allocator whose memory they use. One for
-// each group and process; the devices of all sessions share it.
+// The streams of one group, with the allocator of their memory. One object for
+// each group in a process; the devices of all sessions share it.
 class StreamGroup {
  public:
   StreamGroup(int gpu, int index) : gpu_(gpu), index_(index) {}
@@ -55,23 +55,23 @@ class StreamGroup {
   int index() const { return index_; }
   bool is_leader() const { return index_ == 0; }
 
-  // This group's stream waits for all that is enqueued on `other`'s so far.
+  // This group's stream waits for all that is enqueued on `other`'s stream.
   virtual void WaitFor(StreamGroup* other) = 0;
 
-  // Records the group's own event at the current end of its stream: who waits
-  // for it from now on waits for this point.
+  // Records the group's own event at the current end of its stream. Later waits
+  // for the event wait for this point.
   virtual void RecordOwnEvent() = 0;
-  // This group's stream waits for `other`'s own event, or a later point.
+  // This group's stream waits for `other`'s own event, or for a later point.
   virtual void WaitForOwnEventOf(StreamGroup* other) = 0;
 
   // An event that can be recorded any number of times.
   virtual std::unique_ptr<StreamEvent> NewEvent() = 0;
   // Records `event` at the current end of this group's stream.
   virtual void Record(StreamEvent* event) = 0;
-  // This group's stream waits for `other`'s event, recorded before.
+  // This group's stream waits for `event`, which `other` has recorded.
   virtual void WaitForEvent(StreamGroup* other, StreamEvent* event) = 0;
   // Whether the stream has completed what was enqueued when this group recorded
-  // `event`. False may mean that nobody knows.
+  // `event`. False may also mean: unknown.
   virtual bool IsCompleted(StreamEvent* event) { return false; }
 
   // Enqueues a host callback: runs `f` on some host thread once the stream has
@@ -80,69 +80,71 @@ class StreamGroup {
 
   // Blocks until the stream has completed all that is enqueued so far.
   virtual absl::Status Synchronize() = 0;
-  // The same, and the host callbacks of it have run.
+  // Like Synchronize, and waits until the stream's host callbacks have run.
   virtual void WaitForCallbacks();
 
-  // Enqueue a copy of `bytes` bytes between pinned memory of the host and the
-  // GPU's memory, or within that.
+  // Enqueue a copy between pinned host memory and GPU memory, or within GPU
+  // memory.
   virtual absl::Status CopyToDevice(const void* from, void* to, size_t bytes);
   virtual absl::Status CopyToHost(const void* from, void* to, size_t bytes);
   virtual absl::Status CopyOnDevice(const void* from, void* to, size_t bytes);
 
-  // Starts to time. The result waits until the stream has completed all that is
-  // enqueued by then, and returns how long it took from here to there, in
-  // microseconds.
+  // Starts a timer. The returned function blocks until the stream has completed
+  // all that is enqueued when the function is called. It returns the
+  // microseconds from StartTimer to that point.
   virtual std::function<double()> StartTimer();
 
-  // What the rest of the runtime calls: the above, seen by the sanitizer.
+  // The rest of the runtime calls these versions of the functions above: they
+  // also tell the sanitizer.
   void OrderAfter(StreamGroup* other);
   void PublishEvent();
   void OrderAfterPublished(StreamGroup* other);
   void RecordEvent(StreamEvent* event);
   void OrderAfterEvent(StreamGroup* other, StreamEvent* event);
-  // The host callback `f`. `host_waits`: what comes after `f` on the host uses
-  // what the stream made.
+  // Enqueues the host callback `f`. `host_waits`: host code that runs after `f`
+  // uses results of the stream.
   void WhenCompleted(std::function<void()> f, bool host_waits = false);
   absl::Status Block();
-  // Records `event`. The result is for a thread of the host that has nothing
-  // else to do: it asks again and again, for at most `limit`, and returns
-  // whether the stream has completed what was enqueued until then, so that what
-  // comes after it on the host may use what the stream made.
+  // Records `event`. The returned function polls for at most `limit`, on a host
+  // thread that has nothing else to do. It returns whether the stream has
+  // completed all work before the event. If true, host code that runs
+  // afterwards may use the stream's results.
   std::function<bool()> WatchEnd(StreamEvent* event,
                                  std::chrono::microseconds limit);
 
-  // Enqueues on each of the group's streams what tells a profiler's trace which
-  // group and stream that is, if a profiler sees them.
+  // If a profiler is attached, enqueues a marker on each of the group's streams
+  // that names the group and the stream in the profiler's trace.
   virtual absl::Status MarkForTrace() { return absl::OkStatus(); }
 
   // nullptr if TF_MULTI_STREAM_SANITIZER is off.
   Sanitizer* sanitizer() const { return sanitizer_; }
 
-  // An op of this group uses memory of another one. Lets an emulated group
-  // check rule 2.
+  // An op of this group uses another group's memory. Emulated groups check rule
+  // 2 here.
   virtual void NoteForeignUse(const void* address) {}
 
-  // As of OutOfMemory.
+  // See OutOfMemory::Note.
   void NoteNoMemory(size_t bytes, const std::optional<AllocatorStats>& stats,
                     const std::optional<AllocatorStats>& all = std::nullopt);
 
   GroupCounters* counters() { return &counters_; }
   ReclaimableMemory* reclaimable() { return &reclaimable_; }
 
-  // Whoever launches a recorded step (capture/record/recording.h), with the
-  // copies of its inputs and results.
+  // Held while a recorded step (capture/record/recording.h) and the copies of
+  // its inputs and results are launched.
   absl::Mutex* launch_mu() { return &launch_mu_; }
-  // Whoever records one: the recorders of all sessions have the same streams.
-  // Before launch_mu.
+  // Held while a step is recorded, because the recorders of all sessions share
+  // the group's streams. Taken before launch_mu.
   absl::Mutex* record_mu() { return &record_mu_; }
 
-  // All that a program may ask, but for the steps.
+  // All statistics of the group, except the counts of steps (GroupLoad).
   StreamGroupStats Stats() const;
 
-  // Of the GPU whose group it is from now on; `sanitizer` may be nullptr.
+  // Called when the group is added to its GPU, with the GPU's sanitizer (or
+  // nullptr) and OutOfMemory.
   void BelongsTo(Sanitizer* sanitizer, OutOfMemory* out_of_memory);
 
-  // The allocator of the group's memory, or nullptr before there is a device.
+  // The allocator of the group's memory; nullptr before a device exists.
   Allocator* allocator() const {
     return allocator_.load(std::memory_order_acquire);
   }
@@ -150,7 +152,7 @@ class StreamGroup {
     allocator_.store(allocator, std::memory_order_release);
   }
 
-  // The group's own pinned host memory; nullptr: it has none of its own.
+  // Allocator of the group's own pinned host memory; nullptr if there is none.
   Allocator* host_allocator() const {
     return host_allocator_.load(std::memory_order_acquire);
   }
@@ -158,7 +160,7 @@ class StreamGroup {
     host_allocator_.store(allocator, std::memory_order_release);
   }
 
-  // The lowest group that has the same StreamExecutor.
+  // Index of the lowest group that uses the same StreamExecutor.
   int executor() const { return executor_.load(std::memory_order_relaxed); }
   void set_executor(int executor) {
     executor_.store(executor, std::memory_order_relaxed);
@@ -175,7 +177,7 @@ class StreamGroup {
   }
 
  private:
-  // The group's stream has been told to wait for `other`'s.
+  // Counts and traces a wait of the group's stream for `other`'s.
   void NoteWait(const StreamGroup* other);
 
   const int gpu_;

@@ -42,8 +42,8 @@ std::unique_ptr<StreamOrder::RecordedEvent> StreamOrder::Record(int group) {
     recorded->group = group;
     recorded->event = gpu_->group(group)->NewEvent();
   }
-  // Before the event: what is counted here is enqueued on the stream, and
-  // what is known has been waited for.
+  // Read position and clock before the event is recorded. Then all counted work
+  // is enqueued, and all known positions are waited for, before the event.
   const bool in_order = IsKept(Rule::kPositionIsReadBeforeTheEvent);
   if (!in_order) gpu_->group(group)->RecordEvent(recorded->event.get());
   recorded->position = positions_[group].load(std::memory_order_acquire);
@@ -76,7 +76,7 @@ void StreamOrder::WaitForTail(int group, int other, int64_t position) {
                                       recorded->event.get());
   waited_.fetch_add(1, std::memory_order_relaxed);
   if (in_order) Learn(group, other, recorded->position, recorded->known);
-  // The wait has been issued, so the event may be recorded anew.
+  // The wait is enqueued, so the event may be recorded again.
   Recycle(std::move(recorded));
 }
 

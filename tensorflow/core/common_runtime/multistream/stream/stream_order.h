@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which waits between the streams of one GPU's groups are needed, and which are
-// implied by earlier ones? A run of a graph whose nodes have groups
-// (node_level_run) asks for each wait, and a step for what it holds.
+// implied by earlier ones? Node-level runs (node_level_run) ask for each wait
+// between nodes; StepHolds asks before a hold is dropped early.
 //
-// Each group counts its launches. A group "knows" another one up to the
-// position that its stream has waited for, directly or through others: a vector
-// clock for each stream. A wait for a position that is known already is not
-// enqueued.
+// Each group counts its launches; a count is a position. A group "knows"
+// another group up to the position that its stream has waited for, directly or
+// through other groups: each stream has a vector clock. A wait for a known
+// position is not enqueued.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_STREAM_ORDER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_STREAM_ORDER_H_
@@ -27,13 +27,14 @@
 namespace tensorflow {
 namespace multistream {
 
-// Thread-safe. A position is of one group, and counts from 1; 0 is before all.
+// Thread-safe. A position belongs to one group and starts at 1; 0 is before all
+// launches.
 class StreamOrder {
  public:
-  // `reduce`: leave out waits for what is known.
+  // `reduce`: leave out waits for known positions.
   StreamOrder(GpuGroups* gpu, bool reduce);
 
-  // An event of a group, and what waiting for it makes known.
+  // An event of a group, and the positions that a waiter then knows.
   struct RecordedEvent {
     int group = 0;
     int64_t position = 0;  // 0: not recorded
@@ -41,29 +42,31 @@ class StreamOrder {
     std::unique_ptr<StreamEvent> event;
   };
 
-  // To be called when something has been launched on `group`: the position that
-  // covers it.
+  // Call when work has been launched on `group`. Returns the position of that
+  // work.
   int64_t Launched(int group) {
     return positions_[group].fetch_add(1, std::memory_order_acq_rel) + 1;
   }
 
-  // Records an event behind all that is enqueued on `group`'s stream so far.
+  // Records an event after all that is enqueued on `group`'s stream.
   std::unique_ptr<RecordedEvent> Record(int group);
-  // No stream will wait for the event any more.
+  // Call when no stream will wait for the event any more.
   void Recycle(std::unique_ptr<RecordedEvent> recorded);
 
-  // Makes `group`'s stream wait.
+  // Makes `group`'s stream wait for the event.
   void WaitFor(int group, const RecordedEvent& recorded);
-  // For the end of `other`'s stream, if `position` is not known.
+  // Makes `group`'s stream wait for the end of `other`'s, unless `group` knows
+  // `position`.
   void WaitForTail(int group, int other, int64_t position);
-  // For all that is enqueued on `other`'s stream, noted by Launched or not.
+  // Like WaitForTail, for all that is enqueued on `other`'s stream, including
+  // work that was not counted by Launched.
   void WaitForAll(int group, int other);
 
   bool Knows(int group, int other, int64_t position) const {
     return group == other || known_[group].Covers(other, position);
   }
 
-  // Of all steps since the process began.
+  // Over all steps since the process began.
   struct Counts {
     int64_t recorded = 0;
     int64_t waited = 0;

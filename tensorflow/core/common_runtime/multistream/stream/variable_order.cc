@@ -23,8 +23,9 @@ void VariableOrder::OrderAfterLeader(StreamGroup* group) {
   }
   absl::MutexLock lock(&publish_mu_);
   if (leader_work_.load(std::memory_order_acquire)) {
-    // In this order: who sees no work without the lock then sees an event that
-    // it has not waited for, and comes here.
+    // The order matters: a thread without the lock that sees `leader_work_`
+    // false must also see the new count. Then it finds an event that its group
+    // has not waited for, and takes the lock.
     const bool in_order = IsKept(Rule::kPublishedIsCountedBeforeWorkIsDone);
     if (in_order) published_.fetch_add(1, std::memory_order_acq_rel);
     leader_work_.exchange(false, std::memory_order_acq_rel);
@@ -48,7 +49,7 @@ void VariableOrder::BeginRead(StreamGroup* group, Keys state) {
 void VariableOrder::EndRead(StreamGroup* group, Keys state) {
   const bool in_order = IsKept(Rule::kReadIsNotedBeforeLeaving);
   if (!in_order) state_locks_.Leave(SidedLocks::kReaders, state);
-  // The leader's own reads are in the order of its stream.
+  // The leader's own reads are ordered by its stream.
   if (!group->is_leader()) {
     readers_[group->index()].has_read.store(true, std::memory_order_release);
   }
@@ -61,8 +62,9 @@ void VariableOrder::Begin(SidedLocks::Side side, Keys state) {
   for (Key key : state) {
     if (in_order) writes_[key % kWriteCounts].begun.fetch_add(1);
   }
-  // Whoever sees that nobody has read launches after the waits. Reads of other
-  // variables, which may be in the middle, need none.
+  // With the lock, a writer that finds `has_read` cleared by another writer
+  // launches after that writer's waits. Reads of other variables that are being
+  // launched now need no wait.
   RuleLock lock(Rule::kReadersAreWaitedForInALock, &waits_mu_);
   for (StreamGroup* group : groups_) {
     if (readers_[group->index()].has_read.exchange(false,
@@ -87,7 +89,8 @@ std::optional<int64_t> VariableOrder::Version(Keys state) const {
   int64_t version = 0;
   for (Key key : state) {
     const Writes& writes = writes_[key % kWriteCounts];
-    // In this order, so that equal counts were equal at one time.
+    // `ended` is read first, so that equal counts prove a moment without a
+    // change.
     const int64_t ended = writes.ended.load();
     const int64_t begun = writes.begun.load();
     if (begun != ended) return std::nullopt;

@@ -1,12 +1,12 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// In what order do groups read and change variables, and other state that
-// outlives a step?
+// In what order do groups read and change state that outlives a step, such as
+// variables?
 //
-// Only the leader's stream changes it. A reader's stream waits for the leader's
-// last change; the leader's stream, before a change, waits for every group that
-// has read:
+// Only the leader's stream changes state. A reader's stream waits for the
+// leader's last change. Before a change, the leader's stream waits for every
+// group that has read:
 //
 //   leader   --- assign --x............. w --- assign ---
 //                          \            /
@@ -14,8 +14,8 @@
 //
 //   (x: event recorded, w: stream waits for it)
 //
-// OpScope calls it around the launch of each op that reads or may change state,
-// and executors for steps that take what the leader has made.
+// OpScope calls VariableOrder around the launch of each op that reads or may
+// change state. Executors call it for steps that use results of the leader.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_VARIABLE_ORDER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_VARIABLE_ORDER_H_
@@ -34,60 +34,64 @@
 namespace tensorflow {
 namespace multistream {
 
-// Of the groups of one GPU, which it does not own.
+// The order of the groups of one GPU. Does not own the groups.
 class VariableOrder {
  public:
   // Ordered by index; the first is the leader.
   explicit VariableOrder(std::vector<StreamGroup*> groups);
 
-  // Work that other groups may depend on is enqueued on the leader's stream.
+  // Call when work that other groups may depend on has been enqueued on the
+  // leader's stream.
   void NoteLeaderWork() { leader_work_.store(true, std::memory_order_release); }
-  // `group`'s stream waits for the leader's noted work, unless it has already.
+  // Makes `group`'s stream wait for the leader's noted work, unless the stream
+  // has waited already.
   void OrderAfterLeader(StreamGroup* group);
 
-  // A variable, or other state: the same one always has the same key.
+  // Identifies one variable, or one piece of other state, for its whole life.
   using Key = SidedLocks::Key;
   using Keys = absl::Span<const Key>;
 
-  // Around launching an op that reads `state` on a group. On the leader there
-  // is no need, but to keep others from changing it meanwhile.
+  // Around the launch of an op that reads `state` on a group. The leader's
+  // reads need no wait; the calls then only exclude changes meanwhile.
   void BeginRead(StreamGroup* group, Keys state);
   void EndRead(StreamGroup* group, Keys state);
 
-  // Around launching an op that may change `state`, on the leader.
+  // Around the launch of an op, on the leader, that may change `state`.
   void BeginWrite(Keys state) { Begin(SidedLocks::kWriters, state); }
   void EndWrite(Keys state) { End(SidedLocks::kWriters, state); }
 
-  // The same for what puts other memory in the place of a variable's. Movers
-  // keep out readers, writers and each other (sided_locks.h has the table):
-  // kernels may find a variable's memory under its mutex and write there
-  // without it.
+  // Around replacing the memory of a variable. Movers exclude readers, writers
+  // and each other (table in sided_locks.h), because a kernel may look up a
+  // variable's memory under the variable's mutex and write there after
+  // releasing it.
   void BeginMove(Keys state) { Begin(SidedLocks::kMovers, state); }
   void EndMove(Keys state) { End(SidedLocks::kMovers, state); }
 
-  // Another number as soon as somebody has begun to change one of `state`; none
-  // while somebody does. So two steps for which it is the same, before the
-  // first one was enqueued and after the last one was, read the same values.
+  // A version of the values of `state`. Changes when a change of any of them
+  // begins; no value during a change. If the version before the first of two
+  // steps is enqueued equals the version after the last is enqueued, both steps
+  // read the same values.
   std::optional<int64_t> Version(Keys state) const;
 
-  // Threads that wait in one of the Begin functions. For tests.
+  // The number of threads that wait in a Begin function. For tests.
   int64_t threads_that_wait() { return state_locks_.waiting(); }
 
  private:
-  // The writes of the keys whose hash it is: more than one variable's are
-  // counted together rather than to remember every variable.
+  // Counts of the changes of all keys with one hash. Variables share counts, so
+  // that the table has a fixed size.
   struct Writes {
     std::atomic<int64_t> begun{0};
     std::atomic<int64_t> ended{0};
   };
   static constexpr int kWriteCounts = 1024;
 
-  // Of one group, in cache lines of its own: each read of a variable writes it.
+  // State of one group. Has its own cache lines, because each read of a
+  // variable writes it.
   struct alignas(128) Reader {
-    // The number of the leader's last published event that the group's stream
-    // waited for.
+    // Number of the last published event of the leader that the group's stream
+    // has waited for.
     std::atomic<int64_t> published_seen{0};
-    // True if it has read state since the leader last waited for it.
+    // Whether the group has read state since the leader last waited for it.
     std::atomic<bool> has_read{false};
   };
 
@@ -102,15 +106,16 @@ class VariableOrder {
   std::atomic<int64_t> published_{0};
   absl::Mutex publish_mu_;
 
-  // Held while an op that touches state is launched, never while it runs: a
+  // Held while an op that uses state is launched, not while the op runs: a
   // change and a read of the same variable reach the streams whole, one after
-  // the other. While it is launched an op may wait for memory, and those that
-  // it keeps out may be the ones that would free some. So it keeps out no
-  // more than a variable's own mutex does, which kernels hold while they
-  // allocate, in stock TensorFlow too: who uses other variables goes on.
+  // the other. During its launch an op may wait for memory, and the threads
+  // that it excludes may be the ones that would free memory. So a lock excludes
+  // only threads that use the same variable. A variable's own mutex does the
+  // same in stock TensorFlow: kernels hold it while they allocate.
   SidedLocks state_locks_;
   std::array<Writes, kWriteCounts> writes_;
-  absl::Mutex waits_mu_;  // while the leader's waits for readers are enqueued
+  absl::Mutex
+      waits_mu_;  // held while the leader's waits for readers are enqueued
 };
 
 }  // namespace multistream
