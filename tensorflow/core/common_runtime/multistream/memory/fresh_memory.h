@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which memory has been allocated on this thread since an op began? Group
-// allocators add to it and OpAccesses reads it, for the sanitizer: an output in
-// such memory is one that the op writes.
+// allocators add addresses and OpAccesses reads them, for the sanitizer: an op
+// has written an output whose memory was allocated since the op began.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_FRESH_MEMORY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_FRESH_MEMORY_H_
@@ -19,7 +19,8 @@ inline std::vector<const void*>* FreshMemory() {
 }
 
 inline void NoteFreshMemory(const void* address) {
-  // Memory that no op asks for must not pile up.
+  // The list is cleared when an op begins. Bound it for threads that allocate
+  // without launching ops.
   constexpr size_t kMost = 4096;
   if (FreshMemory()->size() >= kMost) FreshMemory()->clear();
   FreshMemory()->push_back(address);

@@ -1,9 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How does a group allocate? From the GPU's memory, of which MemoryOwner then
-// knows that it is the group's, and pinned memory of the host. The device
-// factories make the allocators, and TensorFlow's kernels call them.
+// How does a group allocate? GroupAllocator allocates GPU memory and enters the
+// group in MemoryOwner as its owner; HostAllocator allocates pinned host
+// memory. The device factories make the allocators, and TensorFlow's kernels
+// call them.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_GROUP_ALLOCATOR_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_GROUP_ALLOCATOR_H_
@@ -30,13 +31,13 @@ namespace multistream {
 
 class GroupAllocator : public AllocatorWrapper {
  public:
-  // The region that the allocator underneath took from the GPU and that holds
-  // the `bytes` at `address`.
+  // Returns the region, as the wrapped allocator took it from the GPU, that
+  // contains the `bytes` at `address`.
   using RegionOf = std::function<std::pair<const void*, size_t>(
       const void* address, size_t bytes)>;
 
-  // `region_of`: none if `wrapped` gives groups memory that was another one's,
-  // in the order of their streams, as cudaMallocAsync does.
+  // `region_of`: null if `wrapped` moves memory between groups in stream order,
+  // as cudaMallocAsync does.
   GroupAllocator(Allocator* wrapped, StreamGroup* group, RegionOf region_of)
       : AllocatorWrapper(wrapped),
         group_(group),
@@ -51,7 +52,7 @@ class GroupAllocator : public AllocatorWrapper {
   }
   void* AllocateRaw(size_t alignment, size_t num_bytes,
                     const AllocationAttributes& attributes) override {
-    // Before it waits for others to free memory: what recordings have.
+    // Reclaim the memory of recordings before waiting for steps to free theirs.
     if (attributes.retry_on_failure && HaveReclaimableMemory()) {
       const AllocationAttributes once(/*retry_on_failure=*/false,
                                       attributes.allocation_will_be_logged,
@@ -73,7 +74,7 @@ class GroupAllocator : public AllocatorWrapper {
                num_bytes);
   }
   void DeallocateRaw(void* address) override {
-    // Nobody in a fork()ed child can use it again.
+    // A fork()ed child cannot reuse the memory.
     if (GroupsAreOfParent()) return;
     if (Sanitizer* sanitizer = group_->sanitizer()) sanitizer->Free(address);
     AllocatorWrapper::DeallocateRaw(address);
@@ -94,10 +95,11 @@ class GroupAllocator : public AllocatorWrapper {
   StreamAwarePool* pool() const { return pool_; }
 
  private:
-  // Streams have to complete what uses the recordings' memory.
+  // Long enough for streams to complete the work that uses the recordings'
+  // memory.
   static constexpr absl::Duration kLongestGivingBack = absl::Milliseconds(200);
 
-  // Of those whose memory it is: the group's, or all that share the pool.
+  // Asks this group, or with a shared pool all groups.
   bool HaveReclaimableMemory() const {
     if (pool_ == nullptr) return group_->reclaimable()->IsHeld();
     GpuGroups* gpu = FindGpuGroups(group_->gpu());
@@ -129,10 +131,10 @@ class GroupAllocator : public AllocatorWrapper {
       owner->Add(begin, size, group_);
     }
     if (Sanitizer* sanitizer = group_->sanitizer()) {
-      // What no op of the group asks for is copied from the host, or from
-      // another GPU, to the visible device: TensorFlow waits for the end of the
-      // copy. A thread that launches an op of another group may do so
-      // meanwhile, as when that op is a call, whose results it copies.
+      // Leader memory that no leader op allocates is the target of a copy from
+      // the host or from another GPU to the visible device. TensorFlow waits
+      // for the end of this copy. The thread may be launching an op of another
+      // group, for example a call whose results it copies.
       const bool for_copy =
           group_->is_leader() && GroupOnThread::Get() != group_;
       if (moves) sanitizer->Forget(address, bytes);
@@ -147,9 +149,8 @@ class GroupAllocator : public AllocatorWrapper {
   StreamAwarePool* const pool_ = nullptr;
 };
 
-// A group's pinned memory on the host, from an allocator that it owns. Nothing
-// of it is freed in a fork()ed child, where that allocator's lock may be
-// another thread's for ever.
+// A group's pinned host memory. Owns the wrapped allocator. Frees nothing in a
+// fork()ed child, where the wrapped allocator's lock may stay locked for ever.
 class HostAllocator : public AllocatorWrapper {
  public:
   explicit HostAllocator(std::unique_ptr<Allocator> wrapped)

@@ -37,7 +37,7 @@ uintptr_t MemoryOwner::NewPart(uint16_t place) {
   }
   Granules* granules = spare_granules_.back();
   spare_granules_.pop_back();
-  // Who reads one of these for the part that had them before sees its entry
+  // A reader that still holds this recycled table notices: the root entry
   // changed.
   for (auto& granule : *granules) {
     granule.store(place, std::memory_order_release);
@@ -83,8 +83,8 @@ void MemoryOwner::Add(const void* address, size_t bytes, StreamGroup* group) {
     for (uintptr_t a = begin; a < next; a += kGranule) {
       granules[PlaceInPart(a)].store(place, std::memory_order_release);
     }
-    // Only what is given back is looked through: that is rare, and what is left
-    // of a part that is in use may be given back next.
+    // Search for granules with an owner only when memory is returned: returns
+    // are rare, and the rest of a part that is in use may be returned next.
     if (group == nullptr &&
         std::all_of(granules.begin(), granules.end(), [](const auto& granule) {
           return granule.load(std::memory_order_relaxed) == 0;

@@ -1,19 +1,19 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which stream group owns the memory at an address? Allocators say it, and
-// OpScopes ask.
+// Which stream group owns the memory at an address? Allocators enter owners,
+// and OpScopes look them up.
 //
-// An op asks for every input, so asking takes no lock: the answer is in a table
-// of the address space with two levels and an optional third.
+// Each op looks up every input, so a lookup takes no lock. It reads a table of
+// the address space with two levels and an optional third:
 //
 //   1 GiB of addresses -> its 512 parts of 2 MiB -> a group, for all of a part,
 //                                                   or one for each 256 bytes
 //
-// What it takes is bounded: 4 KiB for each GiB of addresses that GPUs' memory
-// has ever had, and 16 KiB for each part that several groups have now, or that
-// is not all a group's. Memory that is returned to the system is to be added
-// as nobody's: the address may be any memory's next.
+// The table's size is bounded: 4 KiB for each GiB of addresses that GPU memory
+// has ever had, and 16 KiB for each part that now has several groups, or a
+// group and unowned memory. Before memory is returned to the system, Add it
+// with nullptr, because the address may be reused for any other memory.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_MEMORY_OWNER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_MEMORY_OWNER_H_
@@ -36,7 +36,7 @@ class StreamGroup;
 
 class MemoryOwner {
  public:
-  // What allocators round sizes to: no two groups share one.
+  // Allocators round sizes up to this, so two groups never share a granule.
   static constexpr size_t kGranule = 256;
 
   MemoryOwner();
@@ -45,12 +45,12 @@ class MemoryOwner {
   // The table of this process. Never deleted.
   static MemoryOwner* Get();
 
-  // From now on [address, address + bytes), both rounded outwards to kGranule,
-  // is `group`'s, or nobody's if that is nullptr. A part of it that was another
-  // group's has been freed by that group, and moves.
+  // Makes `group` the owner of [address, address + bytes), both ends rounded
+  // outwards to kGranule; nullptr: no owner. Memory in the range that belongs
+  // to another group moves; that group must have freed it.
   void Add(const void* address, size_t bytes, StreamGroup* group);
 
-  // Whether all of it is `group`'s.
+  // Whether `group` owns the whole range.
   bool Owns(const void* address, size_t bytes, StreamGroup* group) const;
 
   // nullptr if no group owns the address, as with host memory.
@@ -66,7 +66,7 @@ class MemoryOwner {
     while ((part & kIsTable) != 0) {
       const uint16_t place =
           (*GranulesOf(part))[PlaceInPart(a)].load(std::memory_order_acquire);
-      // The table may be another part's meanwhile.
+      // The table may have been recycled for another part meanwhile.
       const uintptr_t now = entry.load(std::memory_order_acquire);
       if (now == part) return groups_[place].load(std::memory_order_relaxed);
       part = now;
@@ -74,7 +74,7 @@ class MemoryOwner {
     return reinterpret_cast<StreamGroup*>(part);
   }
 
-  // How many parts may have several groups before more tables are needed.
+  // The number of tables of granules, in use or spare.
   size_t tables_for_tests() {
     absl::MutexLock lock(&mu_);
     return all_granules_.size();
@@ -87,16 +87,16 @@ class MemoryOwner {
   static constexpr size_t kPartsInTable = size_t{1} << (kPartsBits - kPartBits);
   static constexpr size_t kPartBytes = size_t{1} << kPartBits;
   static constexpr size_t kGranulesInPart = kPartBytes / kGranule;
-  // In the entry of a part: not a group, but its Granules, and above their
-  // address in which turn they are a part's, so that an entry tells whether
-  // they have been another one's since.
+  // An entry with kIsTable points to a table of Granules instead of a group.
+  // The bits above the address count how often tables were given out. So a
+  // reader notices, by a changed entry, that its table was recycled (ABA).
   static constexpr uintptr_t kIsTable = 1;
   static constexpr int kTurnBits = 48;
 
-  // More groups than a process can have.
+  // Above the number of groups that a process can have.
   static constexpr size_t kMostGroups = 1 << 11;
 
-  // Places in groups_, of which 0 is nobody's.
+  // Indices into groups_; 0: no owner.
   using Granules = std::array<std::atomic<uint16_t>, kGranulesInPart>;
   using Parts = std::array<std::atomic<uintptr_t>, kPartsInTable>;
 
@@ -109,9 +109,9 @@ class MemoryOwner {
   }
 
   uint16_t PlaceOf(StreamGroup* group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The entry of a part that has granules, all of them `place`'s.
+  // Returns a new entry with a table of granules that all have owner `place`.
   uintptr_t NewPart(uint16_t place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // All of the part is `group`'s; its granules may be another part's next.
+  // Makes `group` the owner of the whole part, and recycles its table, if any.
   void MakeWhole(std::atomic<uintptr_t>* entry, StreamGroup* group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -120,7 +120,7 @@ class MemoryOwner {
   absl::Mutex mu_;
   absl::flat_hash_map<StreamGroup*, uint16_t> places_ ABSL_GUARDED_BY(mu_);
   std::vector<std::unique_ptr<Parts>> all_parts_ ABSL_GUARDED_BY(mu_);
-  // Never deleted while a reader may look at them.
+  // Kept as long as this object, because readers take no lock.
   std::vector<std::unique_ptr<Granules>> all_granules_ ABSL_GUARDED_BY(mu_);
   std::vector<Granules*> spare_granules_ ABSL_GUARDED_BY(mu_);
   uint16_t turn_ ABSL_GUARDED_BY(mu_) = 0;

@@ -1,9 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How do the groups of a GPU take their memory from one pool? The pool as the
-// environment asks for it, and an allocator of it for each group. The device
-// factories make them, and GroupAllocator calls them.
+// How do the groups of a GPU take their memory from one pool?
+// NewStreamAwarePool makes the pool that the environment asks for; a
+// PoolAllocator is one group's allocator of the pool. The device factories make
+// both, and GroupAllocator calls them.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_POOL_ALLOCATOR_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_POOL_ALLOCATOR_H_
@@ -23,13 +24,13 @@
 namespace tensorflow {
 namespace multistream {
 
-// As TF_GPU_STREAM_GROUP_SHARE_MEM_POOL, TF_GPU_STREAM_AWARE_BFC and
-// TF_BFC_EXTEND_LIMIT_MB say.
+// Configured by TF_GPU_STREAM_GROUP_SHARE_MEM_POOL, TF_GPU_STREAM_AWARE_BFC and
+// TF_BFC_EXTEND_LIMIT_MB.
 std::unique_ptr<StreamAwarePool> NewStreamAwarePool(
     std::unique_ptr<SubAllocator> memory, GpuGroups* gpu,
     const Options& options, int64_t limit, bool allow_growth, bool allow_retry);
 
-// The pool as one group sees it.
+// Allocates one group's memory from the pool.
 class PoolAllocator : public Allocator {
  public:
   PoolAllocator(StreamAwarePool* pool, StreamGroup* group)

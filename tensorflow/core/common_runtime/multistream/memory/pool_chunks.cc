@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kGranule = MemoryOwner::kGranule;
 
-// A chunk is not split for less than this part of it.
+// A chunk is not split if the rest is less than 1 / kLeastSplit of the chunk.
 constexpr size_t kLeastSplit = 16;
 
 }  // namespace

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // How is a pool's memory cut into chunks, each of one group, and which of them
-// are free? It counts and cuts, and sees no stream and takes no lock:
-// stream_aware_pool.h asks, with its own lock held.
+// are free? Pure bookkeeping without streams or locks: StreamAwarePool calls it
+// with the pool's lock held.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_POOL_CHUNKS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_POOL_CHUNKS_H_
@@ -25,9 +25,9 @@ class PoolChunks {
   struct Chunk {
     char* begin;
     size_t size;
-    int group;                // whose it is, or was last; fresh() if nobody's
-    bool in_use = false;      // or kept by the group
-    int64_t freed = 0;        // the group's `frees` when it was
+    int group;                // current or last owner; fresh() if never used
+    bool in_use = false;      // or cached by the group
+    int64_t freed = 0;        // the group's `frees` when the chunk was freed
     Chunk* before = nullptr;  // neighbours in its region
     Chunk* after = nullptr;
   };
@@ -35,38 +35,39 @@ class PoolChunks {
     char* begin;
     size_t size;
   };
-  // Of one group, by size, then address.
+  // Free chunks of one group, ordered by size, then address.
   using FreeChunks = absl::btree_map<std::pair<size_t, char*>, Chunk*>;
 
   explicit PoolChunks(int groups) : free_(groups + 1) {}
 
-  // Whose chunks those are that no group has used.
+  // Stands for the group of chunks that no group has used.
   int fresh() const { return static_cast<int>(free_.size()) - 1; }
   const FreeChunks& FreeOf(int group) const { return free_[group]; }
   const std::vector<Region>& regions() const { return regions_; }
 
-  // A fresh chunk of memory from the GPU.
+  // Adds memory from the GPU as one fresh chunk.
   void AddRegion(char* begin, size_t size);
 
   // Smallest free chunk that belongs to `group` and has `size` bytes.
   Chunk* Smallest(int group, size_t size) const;
-  // The first chunk of free ones side by side that together have `size` bytes.
+  // The first of adjacent free chunks, of any groups, that together have `size`
+  // bytes; the smallest such run. nullptr if there is none.
   Chunk* Run(size_t size) const;
 
-  // Makes a chunk free, together with neighbours of the same group.
+  // Makes a chunk free and merges free neighbours of the same group.
   void Return(Chunk* chunk);
-  // `chunk` is about to be used, or is no more.
+  // Call before `chunk` is used or destroyed.
   void RemoveFree(Chunk* chunk);
-  // Leaves `size` bytes to `chunk`; the rest, unless it is too little, is a
-  // free chunk of the same group.
+  // Cuts `chunk` to `size` bytes and frees the rest for the same group, unless
+  // the rest is too small.
   void SplitIfWorthIt(Chunk* chunk, size_t size);
-  // Adds the chunk after `chunk` to it.
+  // Merges the next chunk into `chunk`.
   void Join(Chunk* chunk);
 
-  // Of the regions that nobody uses.
+  // The bytes of regions without a chunk in use.
   int64_t BytesOfFreeRegions() const;
-  // Forgets those regions, and returns them. Adds the groups of their chunks to
-  // `users`, some more than once.
+  // Removes the regions without a chunk in use, and returns them. Adds the
+  // groups of their chunks to `users`, with duplicates.
   std::vector<Region> RemoveFreeRegions(std::vector<int>* users);
 
  private:

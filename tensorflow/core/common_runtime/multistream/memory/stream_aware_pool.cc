@@ -16,20 +16,20 @@ namespace multistream {
 namespace {
 
 constexpr size_t kGranule = MemoryOwner::kGranule;
-constexpr int64_t kPage = int64_t{2} << 20;  // what GPUs map memory in
+constexpr int64_t kPage = int64_t{2} << 20;  // in which GPUs map memory
 
-// What is taken at once for small tensors, of the most that was in use, so that
-// one wait serves many.
+// For small tensors a group takes 1 / kSlab of the peak in use at once from
+// memory that it did not own, so that one wait serves many tensors.
 constexpr int64_t kSlab = 64;
 
-// Of each group's free chunks, for one that costs no wait.
+// Chunks looked at in each group, in search of one that costs no wait.
 constexpr int kMostLookedAt = 8;
 
-// A group keeps chunks for tensors up to this size, and so much in all.
+// A group caches chunks for tensors up to this size, and this much in all.
 constexpr size_t kMostKept = size_t{256} << 10;
 constexpr size_t kMostKeptInAll = size_t{4} << 20;
 
-// As stock TensorFlow.
+// As in stock TensorFlow.
 constexpr int kMostMillisToWait = 10000;
 
 [[noreturn]] void EndProcess(const void* address) {
@@ -65,7 +65,7 @@ StreamAwarePool::~StreamAwarePool() {
 }
 
 void* StreamAwarePool::Allocate(int group, size_t bytes, bool retry) {
-  // More than the limit will not be there later either.
+  // Waiting cannot help a request above the limit.
   if (bytes == 0 || bytes > static_cast<size_t>(options_.limit)) return nullptr;
   if (void* memory = TakeKept(group, bytes)) return memory;
   if (void* memory = AllocateOnce(group, bytes)) return memory;
@@ -189,7 +189,7 @@ bool StreamAwarePool::Extend(size_t size, bool even_if_thrifty) {
           std::max(peak_bytes_in_use_.load(), bytes_in_use_ + least));
       const auto spare =
           static_cast<int64_t>(peak * kMostOverPeak) - pool_bytes_;
-      // A page is not worth a wait.
+      // Growing by one page is cheaper than a wait.
       if (RoundUp(least, kPage) > std::max(spare, kPage) && !even_if_thrifty) {
         return false;
       }
@@ -202,7 +202,7 @@ bool StreamAwarePool::Extend(size_t size, bool even_if_thrifty) {
   }
   size_t received = 0;
   void* begin = memory_->Alloc(kGranule, wanted, &received);
-  // The GPU may have less than it said, as others use it, too.
+  // The GPU may have less free memory than expected: other processes use it.
   while (begin == nullptr && wanted > least) {
     wanted = std::max(least, wanted / 10 * 9 / kPage * kPage);
     begin = memory_->Alloc(kGranule, wanted, &received);
@@ -246,13 +246,13 @@ StreamAwarePool::Chunk* StreamAwarePool::Foreign(int group, size_t size) {
 void StreamAwarePool::Take(Chunk* chunk, int group, size_t size) {
   size_t wanted = size;
   if (chunk->group != group && chunk->size >= size) {
-    // For the next ones, too.
+    // Take more, for the group's next tensors.
     const int64_t slab = std::min(kPage, peak_bytes_in_use_ / kSlab);
     wanted = std::max(size, RoundUp(static_cast<size_t>(slab), kGranule));
   }
   bool moves = false;
   bool was_used = false;  // by another group
-  // Leaves what is beyond `wanted` to whose it was.
+  // Leaves the rest beyond `wanted` to the previous owner.
   auto take = [&](Chunk* part, size_t before) {
     mu_.AssertHeld();
     chunks_.RemoveFree(part);
@@ -264,10 +264,11 @@ void StreamAwarePool::Take(Chunk* chunk, int group, size_t size) {
     if (part->group == fresh()) return;
     was_used = true;
     if (!MustWait(group, *part)) return;
-    // What is freed from now on may have been used after what is waited for.
+    // Read before the wait: memory freed later may be used by work that this
+    // wait does not cover.
     int64_t frees = holdings_[part->group]->frees;
-    // With the lock: whoever is given a part of this chunk next, and waits for
-    // this group, waits for this wait, too.
+    // Enqueued with the lock held: a later owner of a part of this chunk that
+    // waits for this group then also waits for this wait.
     groups_[group]->OrderAfter(groups_[part->group]);
     if (!IsKept(Rule::kFreesAreReadBeforeTheWait)) {
       frees = holdings_[part->group]->frees;
@@ -280,8 +281,8 @@ void StreamAwarePool::Take(Chunk* chunk, int group, size_t size) {
     chunks_.Join(chunk);
   }
   chunk->group = group;
-  // Who has waited for this group before has not waited for those that it has
-  // waited for since.
+  // Earlier waits on this group do not cover its later waits, so its count of
+  // frees moves on.
   if (was_used) chunk->freed = ++holdings_[group]->frees;
   if (moves) {
     MemoryOwner::Get()->Add(chunk->begin, chunk->size, groups_[group]);
@@ -300,7 +301,7 @@ bool StreamAwarePool::GiveBackFreeRegions(size_t size) {
     if (bytes < static_cast<int64_t>(size)) return false;
     given_back = chunks_.RemoveFreeRegions(&users);
   }
-  // Without the lock: what the streams have yet to complete may free memory.
+  // Without the lock: the work that the streams must complete may free memory.
   std::sort(users.begin(), users.end());
   users.erase(std::unique(users.begin(), users.end()), users.end());
   for (int user : users) groups_[user]->Block().IgnoreError();

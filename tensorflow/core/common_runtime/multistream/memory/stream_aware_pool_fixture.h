@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// A pool of four groups, whose every use a sanitizer checks, for tests of
-// StreamAwarePool.
+// Fixture for tests of StreamAwarePool: a pool of four groups, with a sanitizer
+// that checks every use.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_STREAM_AWARE_POOL_FIXTURE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_STREAM_AWARE_POOL_FIXTURE_H_
@@ -32,8 +32,8 @@ namespace multistream {
 
 inline constexpr int64_t kMegabyte = 1 << 20;
 
-// Refuses what would make it more than `most` bytes. Its addresses are in the
-// same order in each run, as the pool prefers the lower one of two chunks.
+// Gives at most `most` bytes. Addresses have the same order in each run,
+// because the pool prefers the lower one of two equal chunks.
 class AddressSpace : public SubAllocator {
  public:
   AddressSpace(int64_t most, std::vector<int64_t>* extensions)
@@ -81,7 +81,7 @@ class AddressSpace : public SubAllocator {
   int64_t taken_ = 0;
 };
 
-// Tells a sanitizer of its waits.
+// A group that reports its waits to a sanitizer.
 class WatchedGroup : public FakeStreamGroup {
  public:
   WatchedGroup(int index, StreamRecord* record, Sanitizer* sanitizer)
@@ -117,7 +117,7 @@ class StreamAwarePoolTest : public ::testing::Test {
     }
   }
 
-  // All of `limit` at once, unless `options` say otherwise.
+  // The pool takes all of `limit` at once, unless `options` say otherwise.
   void MakePool(int64_t limit, StreamAwarePool::Options options = {},
                 int64_t on_gpu = int64_t{1} << 40) {
     options.limit = limit;
@@ -127,7 +127,7 @@ class StreamAwarePoolTest : public ::testing::Test {
         std::make_unique<AddressSpace>(on_gpu, &extensions_), groups, options);
   }
 
-  // The next pool may get the same addresses.
+  // Synchronizes first, because the next pool may get the same addresses.
   void DropPool() {
     for (int i = 0; i < kGroups; ++i) sanitizer_.HostSynchronized(i);
     pool_.reset();
@@ -148,14 +148,14 @@ class StreamAwarePoolTest : public ::testing::Test {
     sanitizer_.Free(memory);
     pool_->Free(memory);
   }
-  // Leaves no fresh memory: all of it is `group`'s, and free.
+  // Leaves no fresh memory: `group` uses all memory once and frees it.
   void UseAll(int group, int64_t bytes) {
     char* all = Get(group, bytes);
     ASSERT_NE(all, nullptr);
     Free(all);
   }
   using Calls = std::vector<std::string>;
-  // Since they were asked for last.
+  // The number of waits since the last call.
   int64_t Waits() { return record_.Take().size(); }
 
   StreamRecord record_;

@@ -19,7 +19,7 @@ absl::Status MakeGathered(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
                           OpKernelContext* context, Allocator* allocator,
                           const CopyOnStream& copy) {
   core::RefCountPtr<Var> var;
-  // The kernel says what is wrong with its input.
+  // If the input is wrong, the kernel reports the error.
   if (!context->has_input(0) ||
       !LookupResource(context, HandleFromInput(context, 0), &var).ok()) {
     return absl::OkStatus();
@@ -33,7 +33,8 @@ absl::Status MakeGathered(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
       StateKeyOf(HandleFromInput(context, 0), context->resource_manager())};
   Tensor moved;
   while (!var->copy_on_read_mode.load()) {
-    // Without a lock: who waits for one may be who frees the memory.
+    // Allocate without the variable's lock: a thread that waits for the lock
+    // may be the one that would free memory.
     DataType type = DT_INVALID;
     TensorShape shape;
     {
@@ -63,7 +64,8 @@ absl::Status MakeGathered(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
         return absl::OkStatus();
       }
       if (must_move()) {
-        // Another value by now, or shared only now.
+        // If the value was replaced or became shared meanwhile, `moved` does
+        // not fit: allocate again.
         is_done = moved.dtype() == tensor->dtype() &&
                   moved.shape() == tensor->shape() && moved.IsInitialized();
         if (!is_done) return absl::OkStatus();

@@ -1,12 +1,13 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which variable must be moved before a group gathers from it, and how?
+// Which variable must be moved before a group gathers from the variable, and
+// how?
 //
-// A gather on a variable makes it one whose readers get copies, and for that
-// may move it into the memory of the group that gathers. Where there are
-// several groups, a GroupDevice lets it happen before, on the leader, in the
-// order of reads and changes.
+// A gather sets its variable to copy-on-read mode. For that the kernel may copy
+// the variable into memory of the group that gathers. So with several groups a
+// GroupDevice sets the mode before the op, on the leader, in the order of reads
+// and changes.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_GATHERED_VARIABLE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_GATHERED_VARIABLE_H_
@@ -26,8 +27,8 @@ inline bool MayMakeGathered(GpuGroups* gpu, const OpKernel* kernel) {
                              kernel->type_string_view() == "ResourceGatherNd");
 }
 
-// `allocator` and `copy` are the leader's. To be called before the op has an
-// OpScope.
+// `allocator` and `copy` are the leader's. Call before the op's OpScope is
+// made.
 absl::Status MakeGathered(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
                           OpKernelContext* context, Allocator* allocator,
                           const CopyOnStream& copy);

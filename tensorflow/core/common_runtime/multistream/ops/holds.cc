@@ -39,7 +39,7 @@ void Holds::Enqueued() {
   tensors_.clear();
 }
 
-// What came after the step's end, from an input pipeline of its.
+// Drops holds added after the step's end by an input pipeline of the step.
 StepHolds::~StepHolds() {
   for (int i = 0; i < gpu_->size(); ++i) {
     Held held = TakeHeld(gpu_->group(i));
@@ -74,7 +74,7 @@ void StepHolds::Keep(StreamGroup* group, absl::Span<Tensor> tensors,
       }
       kept->second.position = std::max(kept->second.position, position);
     }
-    // After the step's end nobody comes for them.
+    // After the step's end no other call drops the holds.
     if (ours.bytes > kMostBytes || finished_->load(std::memory_order_acquire)) {
       completed.swap(ours.by_data);
       ours.bytes = 0;
@@ -88,7 +88,7 @@ void StepHolds::Release(const void* data) {
   if (data == nullptr || order_ == nullptr) return;
   for (int i = 1; i < gpu_->size(); ++i) {
     for (int64_t waited_for = -1;;) {
-      EnqueuedHold kept;  // dropped without the lock
+      EnqueuedHold kept;  // destroyed after the lock is released
       absl::MutexLock lock(&mu_);
       auto& by_data = held_by_[i].by_data;
       auto found = by_data.find(data);

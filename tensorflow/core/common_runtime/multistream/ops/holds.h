@@ -2,20 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // How is memory kept until a stream has completed the work that uses it?
-// OpScopes, copies on a device and the rendezvous add holds; a step has a
-// StepHolds, which keeps them.
+// OpScopes, copies on a device and the rendezvous add holds; each step keeps
+// its holds in a StepHolds.
 //
-// A hold is a reference. A host callback drops it, and a callback runs when the
-// stream has completed what was enqueued before it. So a hold has two lives:
-// pending, until the work is enqueued, and enqueued. A pending hold belongs to
-// who enqueues the work, and nobody else can drop it, whatever other threads do
-// meanwhile for the same step and group. Only Enqueued makes it one that a
-// callback may take.
+// A hold is a reference to a tensor's memory. A host callback drops the hold;
+// the callback runs when the stream has completed the work enqueued before the
+// callback. So a hold has two states. Until its work is enqueued the hold is
+// pending: only the thread that enqueues the work can drop the hold, whatever
+// other threads do meanwhile for the same step and group. After Enqueued(), a
+// callback may drop it.
 //
 //   Holds holds(group, step);
 //   holds.Add(input);      also stops the op from writing its output there
 //   ...                    the work is enqueued
-//   holds.Enqueued();      or the end of `holds`
+//   holds.Enqueued();      or the destructor of `holds`
 //
 //   stream   --- work --- ... --- callback ---
 //                 |                  |
@@ -48,8 +48,8 @@ namespace multistream {
 
 class Step;
 
-// A hold that is enqueued. Counts while it has a tensor
-// (StreamGroup::NoteHeld), and is in a trace.
+// A hold that is enqueued. While it has a tensor, it counts in the group's
+// statistics (GroupCounters::NoteHeld). Its lifetime is recorded in a trace.
 class EnqueuedHold {
  public:
   EnqueuedHold() = default;
@@ -74,27 +74,27 @@ class EnqueuedHold {
   }
   int64_t bytes() const { return tensor_.TotalBytes(); }
 
-  int64_t position = 0;  // in the step's StreamOrder, of the last work
-  int64_t counted = 0;   // of the bytes, toward StepHolds::kMostBytes
+  int64_t position = 0;  // of the last work that uses it, in StreamOrder
+  int64_t counted = 0;   // bytes that count toward StepHolds::kMostBytes
 
  private:
   void Record() const;
 
-  int64_t since_ = 0;  // as of Trace::Begin
+  int64_t since_ = 0;  // see Trace::Begin
   StreamGroup* group_ = nullptr;
   Tensor tensor_;
 };
 
-// The holds of one piece of work, pending. For one thread at a time.
+// The pending holds of one piece of work. Not thread-safe.
 class Holds {
  public:
-  // For work on `group`'s stream. Once enqueued, they are `step`'s, which drops
-  // them in a callback of the stream at its end or before; without one, a
-  // callback drops them once the stream has completed the work. `step` outlives
-  // this.
+  // Holds for work on `group`'s stream. Once enqueued, the holds move to
+  // `step`, which drops them in a host callback at the step's end or earlier.
+  // Without a step, a callback drops them once the stream has completed the
+  // work. `step` outlives this object.
   //
-  // `counts`: what is dropped is free then, so it counts toward
-  // StepHolds::kMostBytes.
+  // `counts`: dropping the holds frees their memory, so the memory counts
+  // toward StepHolds::kMostBytes.
   Holds(StreamGroup* group, Step* step, bool counts = true)
       : group_(group), step_(step), counts_(counts) {}
   Holds(Holds&& other)
@@ -104,18 +104,18 @@ class Holds {
         tensors_(std::move(other.tensors_)) {
     other.tensors_.clear();
   }
-  // Who ends has enqueued the work, or never will.
+  // By now the work has been enqueued, or never will be.
   ~Holds() { Enqueued(); }
 
-  // Keeps `tensor`'s memory from being reused, and from being written to by an
-  // op that would take it for its output.
+  // Keeps `tensor`'s memory from being reused, and keeps ops from writing their
+  // output in place there.
   void Add(const Tensor& tensor) {
     if (tensor.data() != nullptr) tensors_.push_back(tensor);
     if (!IsKept(Rule::kHeldByOneUntilEnqueued)) Enqueued();
   }
   bool empty() const { return tensors_.empty(); }
 
-  // All work that uses what is held is enqueued.
+  // Call when all work that uses the held tensors is enqueued.
   void Enqueued();
 
  private:
@@ -125,35 +125,37 @@ class Holds {
   absl::InlinedVector<Tensor, 2> tensors_;
 };
 
-// What is held for the groups of one step. Thread-safe.
+// The enqueued holds of one step, for each group. Thread-safe.
 class StepHolds {
  public:
-  // `order`: of a step whose ops have groups of their own, or nullptr.
-  // `finished`: whether all ops of the step are done on the host.
+  // `order`: at node level; otherwise nullptr. `finished`: whether all ops of
+  // the step are done on the host.
   StepHolds(GpuGroups* gpu, StreamOrder* order,
             const std::atomic<bool>* finished)
       : gpu_(gpu), order_(order), finished_(finished), held_by_(gpu->size()) {}
   ~StepHolds();
 
-  // Keeps `tensor` until the step's end: what later ops of the step, on
-  // `group`, use without having it for an input.
+  // Keeps `tensor` until the step's end, for later ops of the step on `group`
+  // that use the tensor although it is none of their inputs.
   void HoldToEnd(StreamGroup* group, const Tensor& tensor);
-  // The leader is about to change the variable whose memory `data` is: makes
-  // its stream wait for what other groups hold it for, and drops those holds,
-  // or the change would have to make a copy. Only if the step has a
-  // StreamOrder.
+  // Call before the leader changes the variable with memory `data`. Makes the
+  // leader's stream wait for the work that other groups hold the memory for,
+  // and drops these holds: a held variable could not be changed in place. Does
+  // nothing unless the step has a StreamOrder.
   void Release(const void* data);
-  // How many groups `data` is held for, by work that has been enqueued.
+  // For how many groups enqueued holds keep `data`.
   int HoldsOf(const void* data);
   bool HasHolds(StreamGroup* group);
-  // At the step's end: a host callback releases what is held for `group`, once
-  // its stream has completed all that is enqueued. No callback if nothing is.
+  // Call at the step's end. A host callback drops the holds for `group` once
+  // its stream has completed all that is enqueued. Without holds, no callback.
   void ReleaseWhenCompleted(StreamGroup* group);
-  // The same, and then runs `then`, which uses what the stream made.
+  // Always enqueues a callback, which drops the holds and then runs `then`.
+  // `then` may use the stream's results.
   void ReleaseWhenCompleted(StreamGroup* group, std::function<void()> then);
 
-  // Beyond this, all holds whose work is enqueued are dropped as soon as the
-  // group's stream has completed it, before the step's end.
+  // When a group's holds exceed this, all its enqueued holds except those to
+  // the step's end are dropped as soon as the stream has completed their work,
+  // before the step's end.
   static constexpr int64_t kMostBytes = int64_t{64} << 20;
 
  private:
@@ -163,12 +165,12 @@ class StepHolds {
   struct Held {
     ByData by_data;
     ByData to_end;
-    int64_t bytes = 0;  // that count toward kMostBytes
+    int64_t bytes = 0;  // counted toward kMostBytes
 
     bool empty() const { return by_data.empty() && to_end.empty(); }
   };
 
-  // Takes over `tensors`: all work on `group` that uses them has been enqueued.
+  // Takes over `tensors`. All work on `group` that uses them is enqueued.
   void Keep(StreamGroup* group, absl::Span<Tensor> tensors, bool counts);
   Held TakeHeld(StreamGroup* group);
 
@@ -176,17 +178,18 @@ class StepHolds {
   StreamOrder* const order_;
   const std::atomic<bool>* const finished_;
   absl::Mutex mu_;
-  std::vector<Held> held_by_ ABSL_GUARDED_BY(mu_);  // groups
+  std::vector<Held> held_by_ ABSL_GUARDED_BY(mu_);  // by group
 };
 
-// Drops `holds`, which has EnqueuedHolds in it, once `group`'s stream has
-// completed all that is enqueued so far, and then runs `then`, which may be
-// nullptr. `host_waits`: as for StreamGroup::WhenCompleted.
+// Drops `holds`, a container of EnqueuedHolds, once `group`'s stream has
+// completed all that is enqueued so far. Then runs `then`, unless nullptr.
+// `host_waits`: see StreamGroup::WhenCompleted.
 template <typename H>
 void ReleaseHoldsWhenCompleted(StreamGroup* group, H holds,
                                std::function<void()> then = nullptr,
                                bool host_waits = false) {
-  // A function that is copied keeps what it has until the last copy is gone.
+  // Shared, because std::function may be copied: each copy would keep its holds
+  // until it is destroyed.
   auto held = std::make_shared<H>(std::move(holds));
   if (!IsKept(Rule::kHeldUntilCompleted)) *held = H();
   group->WhenCompleted(

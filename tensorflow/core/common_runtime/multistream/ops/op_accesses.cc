@@ -53,8 +53,8 @@ OpAccesses::OpAccesses(StreamGroup* group, const OpKernel* kernel,
   FreshMemory()->clear();
 }
 
-// Memory of no group, or that was complete before any op could use it. Strings
-// and lists are the host's, and their bytes are not all in one place.
+// Skips memory of no group, constants (complete before any op could use them),
+// and strings and lists, which are host memory in several pieces.
 bool OpAccesses::Skips(const Tensor& tensor) const {
   const void* data = tensor.data();
   return data == nullptr || !DataTypeCanUseMemcpy(tensor.dtype()) ||
@@ -78,14 +78,15 @@ void OpAccesses::Launched() {
     bool is_write = std::find(fresh.begin(), fresh.end(), data) != fresh.end();
     for (const Input& input : inputs_) {
       if (data < input.data || data >= input.data + input.bytes) continue;
-      // The op wrote into its input, or hands it on.
+      // The op wrote its output in place of the input, or passes the input on.
       is_write = input.block != nullptr && data == input.data;
       if (is_write && MemoryOwner::Get()->Find(data) == group_) {
         Renew(input.block, input.block_bytes);
       }
       break;
     }
-    // Others it only hands on, as a call does what its function returns.
+    // The op only passes this output on, as a call passes on its function's
+    // results.
     if (!is_write) continue;
     accesses.push_back(
         {data, output->TotalBytes(), true, absl::StrCat("output ", i)});
@@ -101,8 +102,8 @@ void OpAccesses::Renew(const void* address, size_t bytes) const {
 }
 
 void OpAccesses::LogVariables() const {
-  // Others only hand the variable on. The leader's stream orders its own reads
-  // with its changes, whatever the host does at the same time.
+  // Other ops only pass the variable on. The leader's reads are not reported:
+  // its stream orders them with its changes, whatever the host does meanwhile.
   if (!changes_state_ && (group_->is_leader() || traits_ == nullptr ||
                           !traits_->readers.contains(kernel_))) {
     return;
@@ -117,12 +118,13 @@ void OpAccesses::LogVariables() const {
     if (!IsVariable(handle) || !LookupResource(context_, handle, &var).ok()) {
       continue;
     }
-    // Until it is logged: another op of the leader may change it, too.
+    // Locked until logged, because another op of the leader may change the
+    // variable, too.
     tf_shared_lock lock(*var->mu());
     const Tensor& tensor = *var->tensor();
     if (Skips(tensor)) continue;
-    // One that others share was assigned, not written; but for those whose
-    // readers get copies.
+    // A shared buffer was replaced, not written in place, except in
+    // copy-on-read mode.
     const bool is_write = changes_state_ && (tensor.RefCountIsOne() ||
                                              var->copy_on_read_mode.load());
     if (is_write) Renew(tensor.data(), tensor.TotalBytes());

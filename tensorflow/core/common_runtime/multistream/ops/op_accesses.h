@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which memory does an op that is launched read and write? An OpScope tells the
+// Which memory does a launched op read and write? An OpScope reports it to the
 // sanitizer, if there is one.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_ACCESSES_H_
@@ -20,35 +20,35 @@
 namespace tensorflow {
 namespace multistream {
 
-// Whether it is in memory that a group's allocator has told the sanitizer of.
-// Of the host's the sanitizer would not learn that it is freed: an emulated GPU
-// may have a variable there.
+// Whether `tensor` is in memory of a group, which the group's allocator reports
+// to the sanitizer. Host memory, where an emulated GPU may have a variable, is
+// left out: the sanitizer would not learn when it is freed.
 bool IsGroupMemory(const Tensor& tensor);
 
 // Alive while an op is launched on `group`, which has a sanitizer.
 class OpAccesses {
  public:
-  // `changes_state`: the op may change the variables that it takes.
+  // `changes_state`: the op may change its input variables.
   OpAccesses(StreamGroup* group, const OpKernel* kernel,
              OpKernelContext* context, const KernelTraits* traits,
              bool changes_state);
 
-  // To be called when the op has been launched, or is done if asynchronous, and
-  // before anybody else gets its outputs.
+  // Call when the op has been launched (if asynchronous: is done), before any
+  // other op gets its outputs.
   void Launched();
 
  private:
   struct Input {
     const char* data = nullptr;
     size_t bytes = 0;
-    // If nobody else has a reference to it: the memory that it is all or a part
-    // of, as it was allocated.
+    // The whole allocation that contains the input. Set only if the op has the
+    // only reference to it.
     const char* block = nullptr;
     size_t block_bytes = 0;
   };
   bool Skips(const Tensor& tensor) const;
-  // Nobody else holds this memory of the group any more: its lifetime may as
-  // well begin anew.
+  // Call when the op has the only reference to this memory of its group. Starts
+  // a new lifetime of the memory, as if it were allocated now.
   void Renew(const void* address, size_t bytes) const;
   void LogVariables() const;
 

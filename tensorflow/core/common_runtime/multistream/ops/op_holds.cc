@@ -34,14 +34,16 @@ int64_t ReferencesTo(const Tensor& tensor) {
 
 OpHolds::OpHolds(const OpLaunch& op)
     : op_(op),
-      // What a step that is all on one group uses of others are arguments and
-      // variables, which live on.
+      // At graph level the only memory of other groups is that of arguments and
+      // variables. These outlive the holds, so dropping the holds frees
+      // nothing.
       holds_(op.group, op.step, /*counts=*/op.traits != nullptr) {
   FindForeignInputs();
 }
 
 void OpHolds::HoldHandles() {
-  // It is no memory of another group, which is what tests drop holds of.
+  // Not through Hold(): the test fault that drops holds is meant for other
+  // groups' memory, and a handle is none.
   for (int i = 0; i < op_.context->num_inputs(); ++i) {
     if (op_.context->has_input(i) &&
         op_.context->input_dtype(i) == DT_RESOURCE) {
@@ -97,19 +99,20 @@ void OpHolds::HoldToEnd(const Tensor& tensor) {
 
 void OpHolds::FindForeignInputs() {
   const KernelTraits* kernels = op_.kernels();
-  // Of two summands the order changes nothing.
+  // With two summands the order makes no difference.
   const bool adds =
       op_.context->num_inputs() > 2 && op_.kernel->type_string_view() == "AddN";
   for (int i = 0; i < op_.context->num_inputs(); ++i) {
     const TensorValue& value = OpParams(op_.context)->inputs[i];
-    // A dead input has no tensor, a reference's buffer may change under us:
-    // reference variables are the leader's, and read under BeginRead.
+    // Skip dead inputs, which have no tensor, and references, whose buffer may
+    // change meanwhile: reference variables belong to the leader and are read
+    // under BeginRead.
     if (value.tensor == nullptr || value.is_ref()) continue;
     const Tensor& tensor = *value.tensor;
     if (tensor.dtype() == DT_VARIANT &&
         (op_.step == nullptr ||
          (op_.traits != nullptr && op_.traits->takes_lists))) {
-      // What HoldForLaterOps does for a step.
+      // Keeps the elements of a list, as HoldForLaterOps does for a step.
       Hold(tensor);
       continue;
     }

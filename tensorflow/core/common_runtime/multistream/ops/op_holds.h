@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which memory must be held while an op is launched, and for later ops of its
-// step: other groups', lists' and variables'? An OpScope finds it before the
-// launch, and makes the holds enqueued after it (holds.h).
+// step? Memory of other groups, of lists and of variables. An OpScope adds the
+// holds before the launch and marks them enqueued afterwards (holds.h).
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_HOLDS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_HOLDS_H_
@@ -20,32 +20,33 @@ namespace multistream {
 
 class OpHolds {
  public:
-  // Holds the inputs that are other groups' memory. `op` outlives this.
+  // Holds the inputs in other groups' memory. `op` outlives this object.
   explicit OpHolds(const OpLaunch& op);
 
   // Inputs in other groups' memory.
   const std::vector<int>& foreign() const { return foreign_; }
-  // Inputs whose memory the op would take for its output if nobody held it.
+  // Inputs into which the op would write its output in place if they were not
+  // held.
   const std::vector<int>& taken_over() const { return taken_over_; }
 
-  // For an op that reads variables: a handle keeps a reference-counted variable
-  // alive.
+  // For an op that reads variables. Holds the handles, because a handle keeps a
+  // reference-counted variable alive.
   void HoldHandles();
 
-  // For an op that changes variables, in a step whose ops have groups of their
-  // own: drops what the step holds of them, or the op would have to copy.
+  // For an op that changes variables at node level. Drops the step's holds of
+  // the variables, because the op would have to copy a held variable.
   void DropVariables();
 
-  // Holds to the step's end what later ops use without having it for an input:
-  // the elements of a list (of tensors, in a variant) that comes from outside
-  // the step, an argument or a variable's value; and variables' memory that an
-  // op passes on. `reads`: the op reads variables.
+  // Holds, to the step's end, memory that later ops use although it is none of
+  // their inputs. This is the elements of a list (of tensors, in a variant)
+  // from outside the step, that is from an argument or a variable; and memory
+  // of variables that an op passes on. `reads`: the op reads variables.
   void HoldForLaterOps(bool reads);
 
-  // All work of the op that uses what is held is enqueued.
+  // Call when all work of the op that uses held memory is enqueued.
   void Enqueued() { holds_.Enqueued(); }
 
-  // For an asynchronous op, whose work is enqueued later.
+  // Hands over the holds of an asynchronous op, whose work is enqueued later.
   Holds Take() { return std::move(holds_); }
 
  private:
@@ -59,7 +60,8 @@ class OpHolds {
   Holds holds_;
 };
 
-// Adds `tensor` if its memory is another group's than that of `holds`.
+// Adds `tensor` to `holds`, which are `group`'s, if another group owns its
+// memory.
 void HoldIfForeign(StreamGroup* group, const Tensor& tensor, Holds* holds);
 
 }  // namespace multistream

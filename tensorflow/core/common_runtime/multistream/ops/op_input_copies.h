@@ -1,8 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How does an op get copies of inputs that it must not have? An OpScope swaps
-// the op's inputs for copies in its own group's memory, and back at its end.
+// How does an op get copies of inputs that it must not use directly? An OpScope
+// replaces inputs by copies in the memory of the op's group, and restores the
+// original inputs at the scope's end.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_INPUT_COPIES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_INPUT_COPIES_H_
@@ -22,7 +23,8 @@
 namespace tensorflow {
 namespace multistream {
 
-// Copies `from` to `to`, memory of the same group, in the order of its stream.
+// Copies `from` to `to`, which is memory of the op's group, in the order of
+// that group's stream.
 using CopyOnStream =
     std::function<absl::Status(const Tensor& from, Tensor* to)>;
 
@@ -31,7 +33,7 @@ class OpInputCopies {
   // Replaces `inputs` by copies in `allocator`'s memory until Restore.
   absl::Status Copy(const OpLaunch& op, const std::vector<int>& inputs,
                     Allocator* allocator, const CopyOnStream& copy);
-  // Nothing, if there are none.
+  // Does nothing without copies.
   void Restore(OpKernelContext* context) {
     if (copies_ != nullptr) OpParams(context)->inputs = original_inputs_;
   }

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which op is launched, on which group, and as part of which step? What the
-// parts of an OpScope (op_scope.h) ask of it.
+// Which op is launched, on which group, and as part of which step? The parts of
+// an OpScope (op_scope.h) share an OpLaunch.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_LAUNCH_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_LAUNCH_H_
@@ -16,7 +16,7 @@
 namespace tensorflow {
 namespace multistream {
 
-// What is known beforehand of an op that has a group of its own.
+// What the plan knows of an op at node level.
 struct OpTraits {
   bool changes_state = false;  // it may change a variable
   bool keeps_inputs = false;   // in a resource
@@ -25,7 +25,7 @@ struct OpTraits {
 
 // One launch, while an OpScope lives.
 struct OpLaunch {
-  // `traits`: if the step's ops have groups of their own.
+  // `traits`: not null at node level only.
   OpLaunch(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
            OpKernelContext* context, const OpTraits* traits)
       : gpu(gpu),
@@ -36,7 +36,7 @@ struct OpLaunch {
         runner(RunnerOf(group, traits, context)),
         step(runner == nullptr ? nullptr : runner->step.get()) {}
 
-  // What the step's executor knows about its kernels, or nullptr.
+  // Facts about the kernels of the step's executor, or nullptr.
   const KernelTraits* kernels() const {
     return runner == nullptr ? nullptr : runner->traits;
   }
@@ -53,11 +53,11 @@ struct OpLaunch {
   OpKernel* const kernel;
   OpKernelContext* const context;
   const OpTraits* const traits;
-  const StepRunner* const runner;  // if the op is one of a step's
-  Step* const step;                // the same
+  const StepRunner* const runner;  // of the op's step, or nullptr
+  Step* const step;                // the runner's step, or nullptr
 
  private:
-  // The runner that carries the step of an op on `group`, or nullptr.
+  // The runner with the step of an op on `group`, or nullptr.
   static const StepRunner* RunnerOf(StreamGroup* group, const OpTraits* traits,
                                     OpKernelContext* context) {
     const StepRunner* runner = StepRunner::From(context->runner());

@@ -6,10 +6,10 @@
 // each:
 //
 //   op_launch.h        which op, on which group, in which step?
-//   op_holds.h         what memory is held for it, and for later ops?
-//   op_state.h         what variables does it read or change?
-//   op_input_copies.h  which inputs must be copies in its own group's memory?
-//   op_accesses.h       what is the sanitizer told?
+//   op_holds.h         what memory is held for the op, and for later ops?
+//   op_state.h         what variables does the op read or change?
+//   op_input_copies.h  which inputs must be copies in the op's group's memory?
+//   op_accesses.h      what is the sanitizer told?
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_SCOPE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_SCOPE_H_
@@ -32,26 +32,27 @@
 namespace tensorflow {
 namespace multistream {
 
-// Alive while an op is launched on `group`'s device. Locks what state it
-// touches from Enter to its end; what comes before may wait for memory.
+// Alive while an op is launched on `group`'s device. The state that the op uses
+// is locked from Enter to the scope's end, not before, because copies of inputs
+// may wait for memory.
 //
-// An asynchronous op keeps state locked until it is done, as a variable's own
-// mutex is by the kernels that launch on another thread (XlaLaunch, if it has
-// collectives). So none that waits for another op may take a lock: calls
-// and what receives are no readers, and a reference to strings, which the ops
-// of queues and barriers take, is none to a variable.
+// An asynchronous op keeps state locked until it is done. Kernels that launch
+// on another thread (XlaLaunch with collectives) do the same with a variable's
+// mutex. So an op that waits for another op must not take a lock: calls and
+// receives do not count as readers, and a reference to strings, as ops of
+// queues and barriers take, does not count as a variable.
 class OpScope {
  public:
-  // `traits`: if the step's ops have groups of their own.
+  // `traits`: not null at node level only.
   OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
           OpKernelContext* context, const OpTraits* traits = nullptr);
   ~OpScope();
 
-  // An op that may keep an input in a variable must not keep memory of another
-  // group (rule 3); one that adds begins with the first input whose memory it
-  // may take for the sum, and must begin where it would on one stream. Replaces
-  // such inputs by copies in `allocator`'s memory for the time of the scope.
-  // Synchronous ops only.
+  // Replaces inputs by copies in `allocator`'s memory until the scope's end. An
+  // op that may keep an input in a variable must not keep memory of another
+  // group (rule 3). AddN starts its sum with the first input that it may
+  // overwrite; a copy of an input that is held lets AddN add in the order of
+  // one stream. Synchronous ops only.
   absl::Status CopyForeignInputs(Allocator* allocator,
                                  const CopyOnStream& copy);
 
@@ -61,20 +62,19 @@ class OpScope {
            !holds_.taken_over().empty();
   }
 
-  // To be called when the inputs are what the op will see.
+  // Call when the inputs are final.
   void Enter();
 
-  // To be called when a synchronous op has computed.
+  // Call after a synchronous op's Compute.
   void Launched();
 
-  // What to tell the sanitizer, if there is one, when an asynchronous op is
-  // done.
+  // If there is a sanitizer: report to it when an asynchronous op is done.
   const std::optional<OpAccesses>& log() const { return log_; }
 
-  // For an asynchronous op, after Enter: a function to be called when the op is
-  // done, which has enqueued its last work by then and perhaps not before. What
-  // the scope would do at its end waits for that: state stays locked, and what
-  // the op holds is pending.
+  // For an asynchronous op, after Enter. Call the returned function when the op
+  // is done, because its last work may be enqueued only then. The function does
+  // what the scope's end would do; until then state stays locked and holds stay
+  // pending.
   std::function<void()> TakeEnd();
 
  private:

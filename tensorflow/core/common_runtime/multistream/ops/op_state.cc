@@ -17,9 +17,9 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// The key of all reference variables. They are changed in place whoever else
-// has their buffers, and any input of any op of a step that has some may be
-// such a buffer.
+// One key for all reference variables. They are changed in place even if other
+// tensors share their buffers, and in a step with reference variables any input
+// of any op may be such a buffer.
 constexpr GpuGroups::StateKey kReferences = 0;
 
 bool MayReadReferences(const OpLaunch& op) {
@@ -27,7 +27,7 @@ bool MayReadReferences(const OpLaunch& op) {
          MayReadReference(op.kernel->def(), op.functions());
 }
 
-// Whether it may wait for another op while it is launched.
+// Whether the op may wait for another op during its launch.
 bool MayWait(OpKernel* kernel) {
   const OpDef* op;
   return kernel->AsAsync() != nullptr ||

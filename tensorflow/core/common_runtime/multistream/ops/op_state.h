@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which variables does an op read or change, and what is locked meanwhile
-// (variable_order.h)? An OpScope begins it before the launch and ends it after.
+// Which variables does an op read or change, and which locks (variable_order.h)
+// does it take? An OpScope calls Begin before the launch and End after it.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_STATE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_STATE_H_
@@ -20,10 +20,10 @@
 namespace tensorflow {
 namespace multistream {
 
-// By what a resource is locked; `resources` are those of its device.
+// The lock's key for a resource. `resources`: the resources of its device.
 GpuGroups::StateKey StateKeyOf(const ResourceHandle& handle,
                                ResourceMgr* resources);
-// The same, of one that is known by name; `container` is not empty.
+// The key of a resource that is known by name. `container` is not empty.
 GpuGroups::StateKey StateKeyOf(ResourceMgr* resources,
                                const std::string& container,
                                const std::string& name);
@@ -38,14 +38,14 @@ class OpState {
   bool keeps_inputs() const { return keeps_inputs_; }
 
   void Begin();
-  // Nothing, if it has not begun.
+  // Does nothing without Begin.
   void End();
 
-  // For an asynchronous op: what has begun is to be ended by the result.
+  // For an asynchronous op: moves the duty to call End to the result.
   OpState Take();
 
  private:
-  // `references`: it may read any reference variable.
+  // `references`: the op may read any reference variable.
   void FindKeys(const OpLaunch& op, bool references);
 
   GpuGroups* const gpu_;
@@ -53,13 +53,14 @@ class OpState {
   bool reads_ = false;
   bool writes_ = false;
   bool keeps_inputs_ = false;
-  // It reads on the leader, where no recorded step must change what it reads,
-  // nor, on an emulated GPU, an op that runs at the same time.
+  // The op reads on the leader and needs the lock all the same: against
+  // recorded steps that change variables and, on an emulated GPU, against ops
+  // that run at the same time.
   bool reads_on_leader_ = false;
-  // Other groups may depend on it: it runs outside any read-only step.
+  // Other groups may depend on the op: it is not part of a read-only step.
   bool is_leader_work_ = false;
   bool has_begun_ = false;
-  absl::InlinedVector<GpuGroups::StateKey, 4> keys_;  // what it locks
+  absl::InlinedVector<GpuGroups::StateKey, 4> keys_;  // of the locks
 };
 
 }  // namespace multistream

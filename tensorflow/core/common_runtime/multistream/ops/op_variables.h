@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which variables does an op take? Resource variables by their handles, and
-// references, as the kernels of TensorFlow's first version take them. The parts
-// of an OpScope ask.
+// reference variables of TensorFlow 1. The parts of an OpScope ask.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_VARIABLES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_VARIABLES_H_
@@ -18,20 +17,21 @@
 namespace tensorflow {
 namespace multistream {
 
-// Of a tensor of type DT_RESOURCE.
+// The handles in a tensor of type DT_RESOURCE.
 absl::Span<const ResourceHandle> HandlesOf(const Tensor& tensor);
 
-// Whether the handle is a variable's, and not some other resource's.
+// Whether the handle's resource is a variable.
 bool IsVariable(const ResourceHandle& handle);
 
-// Whether an input is a reference to a variable. No GPU has strings, and a
-// reference to some is most often a queue's handle.
+// Whether an input is a reference to a variable. References to strings do not
+// count: GPUs have no string variables, and such a reference is usually a
+// queue's handle.
 bool TakesReferenceVariable(OpKernelContext* context, int input);
 
 // Whether any input is a variable.
 bool TakesVariable(OpKernelContext* context);
 
-// Calls `f` with each variable whose handle the op has, and that is there.
+// Calls `f` with each existing variable among the op's resource handles.
 void ForEachVariable(OpKernelContext* context, absl::FunctionRef<void(Var*)> f);
 
 }  // namespace multistream

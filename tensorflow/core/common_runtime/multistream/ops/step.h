@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What belongs to one step on one stream group? The memory it holds, and the
-// runner that tells its ops and nested calls which step they are part of.
-// Executors make one for each step; OpScopes and nested calls find it.
+// What belongs to one step on one stream group? The memory that the step holds,
+// and the runner that tells ops and nested calls which step they are part of.
+// Executors make a Step for each step; OpScopes and nested calls look it up.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_STEP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_STEP_H_
@@ -24,21 +24,21 @@
 namespace tensorflow {
 namespace multistream {
 
-// What an executor knows about its kernels.
+// Facts about the kernels of one executor.
 struct KernelTraits {
   // Kernels that read variables or other state of the leader.
   absl::flat_hash_set<const OpKernel*> readers;
-  // Data of constants that kernels own. They live as long as the executor,
-  // which outlives its steps, so nobody needs to hold them.
+  // Data of constants that kernels own. Constants live as long as the executor,
+  // which outlives its steps, so they need no holds.
   absl::flat_hash_set<const void*> constants;
-  // Their graph has reference variables.
+  // Whether the kernels' graph has reference variables.
   bool has_references = false;
 };
 
 class Step {
  public:
-  // `changes_state`: the step may change variables; it runs on the leader.
-  // `order`: if its ops have groups of their own.
+  // `changes_state`: the step may change variables, and runs on the leader.
+  // `order`: not null at node level only.
   Step(GpuGroups* gpu, StreamGroup* group, bool changes_state,
        StreamOrder* order = nullptr)
       : gpu_(gpu),
@@ -50,8 +50,8 @@ class Step {
   StreamGroup* group() const { return group_; }
   bool changes_state() const { return changes_state_; }
 
-  // A graph of the step has reference variables. Aliases of their memory may be
-  // anywhere in the step from now on, in functions that it calls, too.
+  // Call when a graph of the step has reference variables. From now on aliases
+  // of their memory may be anywhere in the step, also in called functions.
   void NoteReferences() {
     has_references_.store(true, std::memory_order_release);
   }
@@ -59,12 +59,12 @@ class Step {
     return has_references_.load(std::memory_order_acquire);
   }
 
-  // All ops of the step are done on the host. Its runner may live on, in an
-  // input pipeline that the step started.
+  // Call when all ops of the step are done on the host. The step's runner may
+  // live on, in an input pipeline that the step started.
   void Finish() { finished_.store(true, std::memory_order_release); }
   bool finished() const { return finished_.load(std::memory_order_acquire); }
 
-  // What is held for the step's groups.
+  // The enqueued holds of the step's groups.
   StepHolds& holds() { return holds_; }
 
  private:
@@ -78,15 +78,15 @@ class Step {
 
 class NodeRun;
 
-// Runs closures as the session asked to, and carries the step: an op finds it
-// in OpKernelContext::runner(), a nested call in its Args.
+// Runs closures in the way that the session chose, and carries the step. An op
+// finds the StepRunner in OpKernelContext::runner(), a nested call in its Args.
 struct StepRunner {
   std::shared_ptr<Step> step;
   const KernelTraits* traits;
   std::function<void(std::function<void()>)> run;  // null: run in place
-  // If each node of the graph has a group of its own.
+  // At node level; otherwise null.
   std::shared_ptr<NodeRun> nodes;
-  // Of the op that has this runner, or of the step.
+  // Group of the op that has this runner, or of the step.
   StreamGroup* group = nullptr;
 
   void operator()(std::function<void()> closure) const {
