@@ -83,8 +83,9 @@ void MemoryOwner::Add(const void* address, size_t bytes, StreamGroup* group) {
     for (uintptr_t a = begin; a < next; a += kGranule) {
       granules[PlaceInPart(a)].store(place, std::memory_order_release);
     }
-    // Search for granules with an owner only when memory is returned: returns
-    // are rare, and the rest of a part that is in use may be returned next.
+    // Only when memory is returned, check whether the whole part is ownerless
+    // now: returns are rare, and the rest of a part that is in use may be
+    // returned next.
     if (group == nullptr &&
         std::all_of(granules.begin(), granules.end(), [](const auto& granule) {
           return granule.load(std::memory_order_relaxed) == 0;

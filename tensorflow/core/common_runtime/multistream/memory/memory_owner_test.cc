@@ -174,7 +174,7 @@ TEST_F(MemoryOwnerTest, LargeRegionsAndPartsOfThem) {
   EXPECT_EQ(owner_.Find(Address(0x40200f)), &a_);
   EXPECT_EQ(owner_.Find(Address(0x402010)), &b_);
   EXPECT_EQ(owner_.Find(Address(0x402013)), &a_);
-  Add(0x402000, 0x4000, &b_);  // all of that part, and of the next
+  Add(0x402000, 0x4000, &b_);  // the whole part and the next one
   for (uintptr_t a : {0x402000, 0x402013, 0x403fff, 0x404000, 0x405fff}) {
     EXPECT_EQ(owner_.Find(Address(a)), &b_) << a;
   }
@@ -210,7 +210,8 @@ TEST_F(MemoryOwnerTest, AddressesThatNoProcessHasAreNobodys) {
 }
 
 TEST_F(MemoryOwnerTest, MemoryThatComesAndGoesNeedsNoMoreTables) {
-  // In each of many parts of 2 MiB: some memory, some more, and all given back.
+  // In each of many parts of 2 MiB: adds some memory, adds more, and returns
+  // all.
   for (uintptr_t part = 1; part <= 2000; ++part) {
     const uintptr_t begin = part * 0x2000;
     Add(begin + 0x10, 0x100, &a_);
@@ -223,17 +224,17 @@ TEST_F(MemoryOwnerTest, MemoryThatComesAndGoesNeedsNoMoreTables) {
     if (part % 2 == 0) {
       Add(begin + 0x400, 0x100, nullptr);
     } else {
-      Add(begin, 0x2000, &a_);  // all of it is a group's
+      Add(begin, 0x2000, &a_);  // the whole part
       EXPECT_EQ(owner_.Find(Address(begin + 0x400)), &a_);
     }
   }
   EXPECT_EQ(owner_.tables_for_tests(), 1);
-  // As many as are needed at a time.
+  // As many tables as are needed at one time.
   for (uintptr_t part = 1; part <= 7; ++part) Add(part * 0x2000, 1, &b_);
   EXPECT_EQ(owner_.tables_for_tests(), 7);
 }
 
-// The one part's table is the other one's next, while readers look at it.
+// A table is recycled from one part to another while readers use it.
 TEST_F(MemoryOwnerTest, ReadersNeverSeeWhatIsAnotherParts) {
   constexpr uintptr_t kOne = 0x2000, kOther = 0x8000;
   std::atomic<bool> stop{false};
@@ -242,7 +243,7 @@ TEST_F(MemoryOwnerTest, ReadersNeverSeeWhatIsAnotherParts) {
   for (int t = 0; t < 3; ++t) {
     readers.emplace_back([&] {
       while (!stop.load()) {
-        // Never a group's; at its place in the other part is one's.
+        // Always without an owner; the same place in the other part has one.
         if (owner_.Find(Address(kOne + 0x50)) != nullptr) ++wrong;
         StreamGroup* there = owner_.Find(Address(kOther + 0x50));
         if (there != nullptr && there != &b_) ++wrong;
@@ -251,10 +252,10 @@ TEST_F(MemoryOwnerTest, ReadersNeverSeeWhatIsAnotherParts) {
   }
   for (int i = 0; i < 800; ++i) {
     Add(kOne + 0x10, 0x10, &a_);
-    std::this_thread::yield();  // to one who stops between two looks
+    std::this_thread::yield();  // to a reader between its two loads
     Add(kOne + 0x10, 0x10, nullptr);
     Add(kOther, 0x100, &b_);
-    std::this_thread::yield();  // and goes on
+    std::this_thread::yield();  // so that the reader goes on
     Add(kOther, 0x100, nullptr);
   }
   stop.store(true);
@@ -268,7 +269,7 @@ TEST_F(MemoryOwnerTest, ReadersNeverSeeWhatIsAnotherParts) {
 class RegionAllocator : public Allocator {
  public:
   RegionAllocator() {
-    // So that it is not taken for a leak.
+    // Keeps leak checkers quiet.
     static auto* all = new std::vector<char*>;
     all->push_back(memory_);
   }
@@ -323,7 +324,7 @@ TEST_F(GroupAllocatorTest, AnAllocationMakesItsWholeRegionTheGroups) {
 // `on_thread` allocates memory of the leader's, which the leader has used and
 // freed, and group 1 then reads it without having waited.
 int64_t ReportsOfAllocation(int on_thread) {
-  static constexpr int kGpu = 7;  // no other test's
+  static constexpr int kGpu = 7;  // used by no other test
   StreamRecord record;
   std::vector<std::unique_ptr<StreamGroup>> fakes;
   for (int i = 0; i < 2; ++i) {
@@ -380,7 +381,7 @@ TEST_F(GroupAllocatorTest, WithoutRegionsWhatIsHandedOutIsTheGroups) {
   second.AllocateRaw(64, 512);
   EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_), &b_);
   EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_ + 512), &a_);
-  // Its first part is there already.
+  // The region's first part is entered already.
   second.AllocateRaw(64, 4096);
   EXPECT_EQ(MemoryOwner::Get()->Find(region_.memory_ + 512), &b_);
 }
@@ -391,7 +392,7 @@ TEST_F(GroupAllocatorTest, AFailedAllocationReportsNothing) {
   EXPECT_EQ(asked_, 0);
 }
 
-// Has no memory at its first tries, as while what others free is under way.
+// Fails at first, as while memory that other threads free is not free yet.
 class LateAllocator : public RegionAllocator {
  public:
   void* AllocateRaw(size_t alignment, size_t num_bytes) override {
@@ -407,14 +408,15 @@ TEST_F(GroupAllocatorTest, WaitsForMemoryOfRecordingsThatNobodyHasAnyLonger) {
   LateAllocator late;
   GroupAllocator allocator(&late, &a_, GroupAllocator::RegionOf());
   {
-    // Another thread has had them given back, and their memory is not back yet.
+    // Another thread has reclaimed the recordings; their memory is not free
+    // yet.
     const ReclaimableMemory::Holder recording(a_.reclaimable());
     EXPECT_TRUE(a_.reclaimable()->IsHeld());
     EXPECT_FALSE(b_.reclaimable()->IsHeld());
     EXPECT_EQ(allocator.AllocateRaw(64, 16), late.memory_);
   }
   EXPECT_EQ(late.tries_, LateAllocator::kLate + 1);
-  // There is nothing more to wait for.
+  // No reclaimable memory is left to wait for.
   EXPECT_FALSE(a_.reclaimable()->IsHeld());
   late.tries_ = 0;
   EXPECT_EQ(allocator.AllocateRaw(64, 16), nullptr);

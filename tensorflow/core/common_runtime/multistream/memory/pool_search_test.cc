@@ -1,7 +1,6 @@
-// Copyright 2026 The Multi-Stream TensorFlow Authors.
-// SPDX-License-Identifier: Apache-2.0
-// Interleavings of groups that take each other's memory of a shared pool: what
-// a stream has written is there until the stream has freed it.
+// Copyright 2026 The Multi-Stream TensorFlow Authors. SPDX-License-Identifier:
+// Apache-2.0 Interleavings of groups that take each other's memory in a shared
+// pool: data that a stream has written stays until the stream has freed it.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +29,7 @@ using search::Program;
 using search::SearchAtRandom;
 using search::Seconds;
 
-// All that the GPU has. Kept apart from the system's memory, whose addresses
+// All memory of the GPU. Not from the system's allocator, whose addresses
 // differ from run to run.
 class FixedMemory : public SubAllocator {
  public:
@@ -54,7 +53,7 @@ class FixedMemory : public SubAllocator {
 constexpr int64_t kBlock = 512;
 
 struct World {
-  // Room for `blocks`, so that groups take each other's.
+  // Room for `blocks` only, so that groups take each other's blocks.
   World(int groups, int blocks) : late(groups) {
     StreamAwarePool::Options options;
     options.limit = blocks * kBlock;
@@ -68,14 +67,14 @@ struct World {
   std::unique_ptr<StreamAwarePool> pool;
 };
 
-// Tensors of an op: written, read, and freed once all that is enqueued.
+// Tensors of an op: writes and reads are enqueued, then the tensors are freed.
 void UseBlocks(World* world, int group, int64_t value, int count) {
   LateStreamGroup* stream = world->late.streams[group];
   std::vector<void*> blocks;
   for (int i = 0; i < count; ++i) {
     auto* memory =
         static_cast<Halves*>(world->pool->Allocate(group, kBlock, false));
-    if (memory == nullptr) break;  // others have all of it
+    if (memory == nullptr) break;  // other groups use all of it
     blocks.push_back(memory);
     stream->Enqueue("writes one half", [=] { memory->first = value; });
     stream->Enqueue("writes the other half", [=] { memory->second = value; });
@@ -88,7 +87,7 @@ void UseBlocks(World* world, int group, int64_t value, int count) {
   for (void* block : blocks) world->pool->Free(block);
 }
 
-// Each thread is of a group, and uses so many blocks at once, so many times.
+// A thread of `group`: the blocks that it uses at once, and how often.
 struct Uses {
   int group;
   int blocks;

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Random requests, and threads that ask at once: what the pool gives is in
-// order, and nobody else's.
+// Random requests, and concurrent threads: memory from the pool is ordered
+// after earlier uses, and has one user at a time.
 
 #include <gtest/gtest.h>
 
@@ -34,8 +34,8 @@ TEST_F(StreamAwarePoolTest, WaitsForMemoryThatAnotherThreadFrees) {
   other.join();
 }
 
-// The sanitizer checks that each use comes after the last one of the group that
-// had the memory before; the test that no two have it at once.
+// The sanitizer checks that each use is ordered after the last use by the
+// previous owner. The test checks that no two groups have the memory at once.
 TEST_F(StreamAwarePoolTest, RandomUseIsInOrderAndNeverShared) {
   int64_t waits = 0;
   for (int seed = 0; seed < 40; ++seed) {

@@ -39,7 +39,7 @@ TEST_F(StreamAwarePoolTest, MemoryOfAnotherGroupCostsAWaitForIt) {
   UseAll(1, 8 * kMegabyte);
   EXPECT_NE(Get(2, 5 * kMegabyte), nullptr);
   EXPECT_EQ(record_.Take(), Calls({"2 waits for 1"}));
-  // The rest is still the other one's.
+  // Group 1 still owns the rest.
   EXPECT_NE(Get(1, 3 * kMegabyte), nullptr);
   EXPECT_EQ(record_.Take(), Calls());
 }
@@ -89,13 +89,13 @@ TEST_F(StreamAwarePoolTest, WhatNeedsNoWaitIsTakenFirst) {
   EXPECT_EQ(Get(2, kMegabyte / 2), used[0]);
   record_.Take();
   Free(used[1]);
-  // Half of used[0] is left, which group 2 has waited for.
+  // Half of used[0] is left. Group 2 has already waited for it.
   EXPECT_EQ(Get(2, kMegabyte / 4), used[0] + kMegabyte / 2);
   EXPECT_EQ(record_.Take(), Calls());
 }
 
-// 3 waits for 2, which then waits for 1: what 2 has from 1 since is not what 3
-// has waited for.
+// Group 3 waits for group 2, which then waits for group 1. Memory that group 2
+// has taken from group 1 since is not covered by group 3's wait.
 TEST_F(StreamAwarePoolTest, WaitsOfOthersSinceAWaitDoNotCount) {
   MakePool(256 * kMegabyte);
   char* of_1 = Get(1, 128 * kMegabyte);
@@ -105,7 +105,7 @@ TEST_F(StreamAwarePoolTest, WaitsOfOthersSinceAWaitDoNotCount) {
   Free(of_2);
   ASSERT_EQ(Get(3, 64 * kMegabyte), of_2);
   EXPECT_EQ(record_.Take(), Calls({"3 waits for 2"}));
-  // Takes more than it uses.
+  // Group 2 takes a larger slab than it uses.
   ASSERT_EQ(Get(2, 1024), of_1);
   EXPECT_EQ(record_.Take(), Calls({"2 waits for 1"}));
   ASSERT_EQ(MemoryOwner::Get()->Find(of_1 + 2 * kMegabyte - 1),
@@ -181,7 +181,7 @@ TEST_F(StreamAwarePoolTest, AThriftyPoolTakesFromOthersRatherThanGrow) {
       EXPECT_LE(*stats.peak_pool_bytes,
                 static_cast<int64_t>(1.1 * 64 * kMegabyte));
       EXPECT_GT(waits, 0);
-      // One for each time that the memory changes hands, not for each tensor.
+      // One wait each time that memory changes owners, not for each tensor.
       EXPECT_LE(waits, 3 * kGroups * kGroups);
     } else {
       EXPECT_GE(*stats.peak_pool_bytes, 4 * 64 * kMegabyte);
@@ -198,7 +198,7 @@ TEST_F(StreamAwarePoolTest, AThriftyPoolGrowsRatherThanFail) {
   MakePool(100 * kMegabyte, options);
   std::vector<char*> used;
   for (int i = 0; i < 20; ++i) used.push_back(Get(0, 2 * kMegabyte));
-  // No two neighbours are free, and regions are no neighbours.
+  // No two adjacent chunks are free, and chunks of two regions never merge.
   for (int i = 0; i < 20; i += 2) Free(used[i]);
   EXPECT_NE(Get(1, 30 * kMegabyte), nullptr);
   EXPECT_GT(*pool_->Stats().pool_bytes, 60 * kMegabyte);
@@ -226,7 +226,7 @@ TEST_F(StreamAwarePoolTest, TakesLessWhereTheGpuHasLessThanItSaid) {
   EXPECT_EQ(Get(1, 60 * kMegabyte), nullptr);
 }
 
-// Small chunks that a group keeps are there for whoever needs the memory.
+// Small chunks in one group's cache are available to other groups.
 TEST_F(StreamAwarePoolTest, WhatAGroupKeepsGoesToOthersBeforeThePoolGrows) {
   for (bool growth : {false, true}) {
     StreamAwarePool::Options options;
@@ -238,7 +238,7 @@ TEST_F(StreamAwarePoolTest, WhatAGroupKeepsGoesToOthersBeforeThePoolGrows) {
     for (char* memory : used) Free(memory);
     EXPECT_EQ(pool_->Stats().bytes_in_use, 0);
     record_.Take();
-    // Kept by the group itself.
+    // From the group's own cache.
     char* own = Get(1, kMegabyte / 16);
     EXPECT_NE(std::find(used.begin(), used.end(), own), used.end());
     EXPECT_EQ(record_.Take(), Calls());
@@ -252,7 +252,7 @@ TEST_F(StreamAwarePoolTest, WhatAGroupKeepsGoesToOthersBeforeThePoolGrows) {
   }
 }
 
-// A wait is for what was freed before it, kept or not.
+// A wait covers all memory that was freed before it, cached or not.
 TEST_F(StreamAwarePoolTest, WhatWasKeptWhenAGroupWaitedNeedsNoOtherWait) {
   MakePool(2 * kMegabyte);
   char* first = Get(1, kMegabyte);
@@ -265,14 +265,14 @@ TEST_F(StreamAwarePoolTest, WhatWasKeptWhenAGroupWaitedNeedsNoOtherWait) {
   EXPECT_EQ(record_.Take(), Calls({"2 waits for 1"}));
   ASSERT_EQ(Get(2, kMegabyte / 4), second);
   EXPECT_EQ(record_.Take(), Calls());
-  // Since: another one.
+  // Memory freed since then needs another wait.
   Free(third);
   Free(fourth);
   ASSERT_EQ(Get(2, kMegabyte / 2), third);
   EXPECT_EQ(record_.Take(), Calls({"2 waits for 1"}));
 }
 
-// Freeing takes no lock that a wait takes.
+// Memory may be freed during a wait: Free takes no lock that the wait holds.
 TEST_F(StreamAwarePoolTest, WhatIsFreedDuringAWaitWasNotWaitedFor) {
   MakePool(2 * kMegabyte);
   char* first = Get(1, kMegabyte);

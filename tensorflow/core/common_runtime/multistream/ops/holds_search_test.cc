@@ -1,7 +1,6 @@
-// Copyright 2026 The Multi-Stream TensorFlow Authors.
-// SPDX-License-Identifier: Apache-2.0
-// Interleavings of ops of one step that use another group's memory: it stays
-// theirs until their stream has completed them.
+// Copyright 2026 The Multi-Stream TensorFlow Authors. SPDX-License-Identifier:
+// Apache-2.0 Interleavings of ops of one step that use another group's memory:
+// the memory is not reused until the ops' stream has completed them.
 
 #include <gtest/gtest.h>
 
@@ -46,7 +45,7 @@ Tensor Made(World* world, int64_t value) {
   return made;
 }
 
-// An op of group 1 that takes `input`, which is given up once it is launched.
+// An op of group 1 that uses `input` and drops its reference at the launch.
 void Use(World* world, Tensor input, int64_t value) {
   LateStreamGroup* stream = world->late.streams[1];
   Holds holds(stream, world->step.get());
@@ -61,8 +60,8 @@ void Use(World* world, Tensor input, int64_t value) {
   holds.Enqueued();
 }
 
-// Two ops of a step, and one of group 0 that takes whatever memory is free.
-// `finished`: the ops are of an input pipeline, which outlives its step.
+// Two ops of a step, and an op of group 0 that reuses any free memory.
+// `finished`: the ops belong to an input pipeline that outlives its step.
 Body TwoOps(bool finished) {
   return [finished](Program* program) {
     auto world = std::make_shared<World>();

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// No memory is released before its stream has completed the work that uses it,
-// whoever else holds and releases at the same time.
+// No memory is released before the stream has completed the work that uses it,
+// even if other threads hold and release memory at the same time.
 
 #include "tensorflow/core/common_runtime/multistream/ops/holds.h"
 
@@ -43,7 +43,7 @@ class HoldsTest : public ::testing::Test {
   Tensor Bytes(int64_t bytes) {
     return Tensor(&memory_, DT_UINT8, TensorShape({bytes}));
   }
-  // Work with a tensor that nobody else has, from before its launch to after.
+  // Launches work that holds the only reference to its tensor.
   void Launch(Step* step, int64_t bytes) {
     Holds holds(group(), step);
     Tensor tensor = Bytes(bytes);
@@ -58,8 +58,8 @@ class HoldsTest : public ::testing::Test {
   std::unique_ptr<Step> step_;
 };
 
-// Beyond the byte limit a step releases what it has. Not of what an op holds
-// that another thread is launching.
+// Beyond the byte limit a step releases its enqueued holds, but not the pending
+// holds of an op that another thread is launching.
 TEST_F(HoldsTest, TheByteLimitTakesNoPendingHold) {
   Tensor tensor = Bytes(8);
   const void* data = tensor.data();
@@ -80,7 +80,7 @@ TEST_F(HoldsTest, TheByteLimitTakesNoPendingHold) {
   EXPECT_EQ(memory_.in_use(), 0);
 }
 
-// An earlier op has used the same memory, and its hold goes.
+// The step releases an earlier op's hold of the same memory.
 TEST_F(HoldsTest, TheByteLimitLeavesAPendingHoldOfWhatItReleases) {
   Tensor tensor = Bytes(8);
   const void* data = tensor.data();
@@ -103,8 +103,8 @@ TEST_F(HoldsTest, TheByteLimitLeavesAPendingHoldOfWhatItReleases) {
   EXPECT_EQ(memory_.in_use(), 0);
 }
 
-// What is released at the step's end is settled when its callback is enqueued,
-// not when it runs.
+// The holds released at the step's end are fixed when the callback is enqueued,
+// not when the callback runs.
 TEST_F(HoldsTest, TheEndOfAStepReleasesNothingThatComesLater) {
   Launch(step_.get(), 8);
   step_->Finish();
@@ -117,7 +117,7 @@ TEST_F(HoldsTest, TheEndOfAStepReleasesNothingThatComesLater) {
   stream()->Complete();
   EXPECT_TRUE(memory_.IsInUse(data));
   stream()->Use(&memory_, data);
-  // Nor is it kept for ever.
+  // The later hold is not kept for ever, either.
   holds.Enqueued();
   stream()->Complete();
   EXPECT_EQ(stream()->used_too_late(), 0);
@@ -178,7 +178,7 @@ TEST_F(HoldsTest, HoldsThatAreMovedAreEnqueuedOnce) {
   EXPECT_EQ(memory_.in_use(), 0);
 }
 
-// What counts not is kept for the step whatever its size.
+// Holds that do not count are kept to the step's end, whatever their size.
 TEST_F(HoldsTest, OnlyWhatCountsIsReleasedEarly) {
   {
     Holds holds(group(), step_.get(), /*counts=*/false);
@@ -198,7 +198,7 @@ TEST_F(HoldsTest, ThreadsThatLaunchNeverFreeEachOthersMemory) {
   constexpr int kLaunches = 8;
   for (int round = 0; round < kRounds; ++round) {
     std::unique_ptr<Step> steps[] = {NewStep(), NewStep()};
-    // Used by all.
+    // Used by all threads.
     Tensor shared = Bytes(8);
     const void* data = shared.data();
     std::atomic<int> running{kThreads};

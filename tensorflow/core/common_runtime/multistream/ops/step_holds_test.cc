@@ -25,8 +25,8 @@ constexpr int kGroups = 4;
 
 Tensor Bytes(int64_t bytes) { return Tensor(DT_UINT8, TensorShape({bytes})); }
 
-// Whether somebody else than the test refers to the memory: a change of it
-// would make a copy.
+// Whether the test's reference to the memory is not the only one: a change
+// would have to make a copy.
 bool IsHeld(const Tensor& tensor) { return !tensor.RefCountIsOne(); }
 
 class StepHoldsTest : public ::testing::Test {
@@ -41,7 +41,7 @@ class StepHoldsTest : public ::testing::Test {
     return std::make_unique<Step>(gpu_.get(), gpu_->leader(),
                                   /*changes_state=*/true, order);
   }
-  // For work that is enqueued on the group.
+  // Holds `tensors` for work that is enqueued on the group.
   void Keep(int group, const std::vector<Tensor>& tensors) {
     Holds holds(gpu_->group(group), step_.get());
     for (const Tensor& tensor : tensors) holds.Add(tensor);
@@ -49,7 +49,7 @@ class StepHoldsTest : public ::testing::Test {
   void Release(int group) {
     step_->holds().ReleaseWhenCompleted(gpu_->group(group));
   }
-  // Tensors, bytes, and the most bytes at a time.
+  // Tensors held, bytes held, and the peak of bytes held.
   using Held = std::vector<int64_t>;
   Held Counted(int group) {
     const StreamGroupStats stats = gpu_->Stats()[group];
@@ -81,7 +81,7 @@ TEST_F(StepHoldsTest, WhatIsKeptIsHeldUntilTheGroupReleasesIt) {
   EXPECT_TRUE(IsHeld(a));
   streams_[1]->Complete();
   EXPECT_FALSE(IsHeld(a));
-  // The host neither waits for it nor tells a stream to.
+  // Neither the host nor a stream waits.
   EXPECT_EQ(record_.Take(), Calls());
 }
 
@@ -144,7 +144,7 @@ TEST_F(StepHoldsTest, AWaitThatIsKnownIsNotIssuedAgain) {
   Keep(1, {b});
   step_->holds().Release(b.data());
   EXPECT_EQ(record_.Take(), Calls({"1 records", "0 waits for event of 1"}));
-  // Its last use was before that of b.
+  // The last use of `a` was before that of `b`.
   step_->holds().Release(a.data());
   EXPECT_EQ(record_.Take(), Calls());
   EXPECT_FALSE(IsHeld(a));
@@ -172,7 +172,8 @@ TEST_F(StepHoldsTest, ALaterUseIsWaitedForToo) {
   EXPECT_FALSE(IsHeld(a));
 }
 
-// Another thread launches a reader while this one tells the leader to wait.
+// Another thread launches a reader while this thread enqueues the leader's
+// wait.
 TEST_F(StepHoldsTest, AUseThatComesDuringTheWaitIsWaitedForToo) {
   const Tensor a = Bytes(8);
   Keep(1, {a});
@@ -221,7 +222,7 @@ TEST_F(StepHoldsTest, AStepWithoutAnOrderDoesNotRelease) {
   EXPECT_TRUE(HasHolds(1));
 }
 
-// Much memory goes back to its group before the step ends.
+// Beyond kMostBytes, memory is released before the step's end.
 
 constexpr int64_t kMost = StepHolds::kMostBytes;
 
@@ -247,7 +248,7 @@ TEST_F(StepHoldsTest, BeyondTheMostAllIsHeldUntilTheStreamHasPassedIt) {
   EXPECT_FALSE(HasHolds(1));
   EXPECT_TRUE(HasHolds(2));
   EXPECT_EQ(streams_[1]->callbacks(), 1);
-  // Nor does the step's end give it back.
+  // Neither Release nor the step's end frees `a` early.
   step_->holds().Release(a.data());
   Release(1);
   EXPECT_EQ(record_.Take(), Calls());
@@ -287,7 +288,7 @@ TEST_F(StepHoldsTest, WhatIsReleasedDoesNotCountAnyMore) {
   EXPECT_EQ(streams_[1]->callbacks(), 0);
 }
 
-// What the statistics say of a group.
+// Statistics of a group.
 TEST_F(StepHoldsTest, WhatIsHeldIsCounted) {
   const Tensor a = Bytes(8);
   const Tensor b = Bytes(24);

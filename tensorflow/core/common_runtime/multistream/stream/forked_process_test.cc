@@ -20,7 +20,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// What `f` says in a fork()ed child.
+// The result of `f` in a fork()ed child.
 bool InChild(const std::function<bool()>& f) {
   const pid_t child = fork();
   if (child == 0) _exit(f() ? 1 : 0);
@@ -30,7 +30,7 @@ bool InChild(const std::function<bool()>& f) {
   return WEXITSTATUS(status) == 1;
 }
 
-// One test: what a process has made stays made.
+// One test for all, because the state of a process cannot be reset.
 TEST(ForkStateTest, GroupsAreOfTheParentWhereItHadSomeOrWasMakingThem) {
   EXPECT_FALSE(GroupsAreOfParent());
   EXPECT_FALSE(InChild(GroupsAreOfParent)) << "a parent without groups";

@@ -77,7 +77,7 @@ TEST_F(GpuGroupsTest, StatsAreThoseOfTheGroupsAllocator) {
   EXPECT_EQ(stats[2].bytes_limit, 0);
 }
 
-// What the statistics say of each group.
+// Statistics of each group.
 TEST_F(GpuGroupsTest, WaitsAndEventsAreCounted) {
   using Counts = std::vector<std::pair<int64_t, int64_t>>;
   auto counts = [this] {

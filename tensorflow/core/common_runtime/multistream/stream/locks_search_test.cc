@@ -1,7 +1,7 @@
-// Copyright 2026 The Multi-Stream TensorFlow Authors.
-// SPDX-License-Identifier: Apache-2.0
-// Interleavings of threads that take the locks of variables: whom the table of
-// sided_locks.h excludes is never inside together, and nobody waits for ever.
+// Copyright 2026 The Multi-Stream TensorFlow Authors. SPDX-License-Identifier:
+// Apache-2.0 Interleavings of threads that take the locks of variables: threads
+// that exclude each other by the table in sided_locks.h are never inside
+// together, and no thread waits for ever.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ constexpr SidedLocks::Side kSides[] = {
     SidedLocks::kReaders, SidedLocks::kWriters, SidedLocks::kMovers};
 constexpr const char* kNames[] = {"reader", "writer", "mover"};
 
-// As the table says, whatever SidedLocks does.
+// The table in sided_locks.h, written down a second time.
 bool ExcludeByTheTable(int a, int b) { return a != b || a == 2; }
 
 struct Visit {
@@ -38,7 +38,7 @@ struct Visit {
 struct Watched {
   SidedLocks locks;
   search::Shared here;
-  // By key and side, as the threads know it.
+  // By key and side, counted by the threads themselves.
   int inside[3][3] = {};
   int entered = 0;
 };
@@ -107,7 +107,7 @@ TEST(LocksSearchTest, EachCellOfTheTableThatIsBrokenIsFound) {
                "are inside together");
 }
 
-// Two variables, taken in different orders, and one of them twice.
+// Two variables, locked in different orders; one request has a duplicate key.
 Body SeveralKeys() {
   return Visits({{{SidedLocks::kMovers, {1, 2}}},
                  {{SidedLocks::kReaders, {2, 1, 2}}},
@@ -132,7 +132,7 @@ TEST(LocksSearchTest, AWaiterThatNobodyWakesIsFound) {
                "all threads are blocked");
 }
 
-// A writer that waits for a reader is let in before later readers.
+// A writer that waits for a reader enters before later readers.
 void ReadersThatComeLater(Program* program) {
   auto watched = std::make_shared<Watched>();
   auto has_entered = std::make_shared<bool>(false);

@@ -1,7 +1,6 @@
-// Copyright 2026 The Multi-Stream TensorFlow Authors.
-// SPDX-License-Identifier: Apache-2.0
-// Interleavings of threads and late streams: what one group's stream reads is
-// what another one's has written, whole and in order.
+// Copyright 2026 The Multi-Stream TensorFlow Authors. SPDX-License-Identifier:
+// Apache-2.0 Interleavings of threads and late streams: one group's stream
+// reads what another group's stream wrote, whole and in order.
 
 #include <gtest/gtest.h>
 
@@ -33,8 +32,8 @@ using search::SearchAll;
 using search::SearchAtRandom;
 using search::Seconds;
 
-// Two variables of a GPU, with what is in memory, and the value of the last
-// write that has been launched.
+// Two variables of a GPU: their memory, and the value of the last launched
+// write of each.
 struct Variables {
   explicit Variables(int groups) : late(groups) {}
 
@@ -54,8 +53,8 @@ void Write(Variables* all, int variable) {
   all->late.gpu->EndWrite(keys);
 }
 
-// `before`: of the launched writes, it has to see at least these. The result
-// is what it has seen, once the stream has.
+// The read must see all writes launched before it. Returns the value read,
+// which is set once the stream has run the read.
 std::shared_ptr<int64_t> Read(Variables* all, int group, int variable) {
   const GpuGroups::StateKey keys[] = {static_cast<uint64_t>(variable) + 1};
   LateStreamGroup* stream = all->late.streams[group];
@@ -87,7 +86,7 @@ void OneVariable(Program* program) {
   program->Run();
 }
 
-// Writers of two variables share what is noted of readers.
+// Writers of two variables share the marks of which groups have read.
 void TwoVariables(Program* program) {
   auto all = std::make_shared<Variables>(2);
   all->late.AddTo(program);
@@ -143,8 +142,8 @@ TEST(OrderSearchTest, EachOrderOfPublicationThatIsBrokenIsFound) {
                "one version has two values");
 }
 
-// Two readers on one group: the first one waits for the leader's work, and the
-// second one has seen that it does.
+// Two readers on one group: the first waits for the leader's work, and the
+// second relies on this wait.
 void TwoReadersOfOneGroup(Program* program) {
   auto all = std::make_shared<Variables>(2);
   all->late.AddTo(program);
@@ -163,8 +162,8 @@ TEST(OrderSearchTest, ReadersOfOneGroup) {
                "half changed|were before it");
 }
 
-// Ops of a run at node level: two on group 1 write, and each is waited for by
-// an op on group 0, which another thread launches.
+// A run at node level: two ops on group 1 write. For each an op on group 0,
+// launched by another thread, waits.
 void OpsOfARun(Program* program) {
   struct Run {
     LateGpu late{2};

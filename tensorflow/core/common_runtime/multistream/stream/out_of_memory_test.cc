@@ -42,12 +42,12 @@ TEST_F(OutOfMemoryTest, ErrorsSayWhichGroupHadNoMemory) {
   absl::Status status = groups_->WithMemoryOfGroups(error, start);
   EXPECT_TRUE(absl::IsResourceExhausted(status));
   EXPECT_EQ(status.message(), "no tensor\n\t" + first + "\n\t" + third);
-  // Of a step that began later.
+  // A step that began later.
   status = groups_->WithMemoryOfGroups(error, middle);
   EXPECT_EQ(status.message(), "no tensor\n\t" + first);
   EXPECT_EQ(groups_->WithMemoryOfGroups(error, groups_->memory_failures()),
             error);
-  // Where the memory was not missed, or the step did not fail.
+  // Steps that failed for another reason, or not at all.
   const absl::Status other = absl::InternalError("another");
   EXPECT_EQ(groups_->WithMemoryOfGroups(other, start), other);
   EXPECT_TRUE(groups_->WithMemoryOfGroups(absl::OkStatus(), start).ok());

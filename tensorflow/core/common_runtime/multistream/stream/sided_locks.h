@@ -48,7 +48,7 @@ class SidedLocks {
   enum Side { kReaders, kWriters, kMovers };
   using Key = uint64_t;
 
-  // Whether the two exclude each other.
+  // Whether two threads of these sides exclude each other.
   static bool Exclude(Side a, Side b) {
     constexpr Rule kRules[3][3] = {
         {Rule::kNone, Rule::kReadersExcludeWriters,

@@ -36,7 +36,7 @@ class SidedLocksTest : public ::testing::TestWithParam<Cell> {
  protected:
   static Side First() { return GetParam().first; }
   static Side Second() { return GetParam().second; }
-  // Starts a thread that leaves once it is told to.
+  // Starts a thread that enters, and leaves when told to.
   void Start(Side side) {
     threads_.emplace_back([this, side] {
       lock_.Enter(side, kKey);
@@ -45,7 +45,7 @@ class SidedLocksTest : public ::testing::TestWithParam<Cell> {
       lock_.Leave(side, kKey);
     });
   }
-  // Blocks until so many threads are inside, and so many wait.
+  // Blocks until `inside` threads are inside and `waiting` threads wait.
   void WaitUntil(int inside, int waiting) {
     while (inside_ != inside || lock_.waiting() != waiting) {
       std::this_thread::yield();
@@ -77,7 +77,7 @@ TEST_P(SidedLocksTest, IsAsInTheTable) {
   EXPECT_EQ(lock_.size(), 0);
 }
 
-// All that wait come in at once, or, if they exclude each other, one.
+// All waiting threads enter together or, if they exclude each other, one.
 TEST_P(SidedLocksTest, WaitersComeInAsInTheTable) {
   if (!GetParam().exclude) return;
   constexpr int kThreads = 4;
@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Table, SidedLocksTest,
                                            Cell{kMovers, kMovers, true}),
                          NameOf);
 
-// It hangs if a thread that waits is forgotten.
+// Hangs if a waiting thread is never woken.
 TEST(SidedLocksThreadsTest, NeverAreBothSidesInside) {
   constexpr int kThreads = 4;  // of each side
   constexpr int kRounds = 100000;
@@ -163,11 +163,11 @@ TEST(SidedLocksThreadsTest, NeverAreBothSidesInside) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(both, 0);
-  // Else the threads would show little.
+  // Otherwise the threads hardly overlapped and the test shows little.
   EXPECT_GT(together, 0);
 }
 
-// Each side's only thread has to be woken in most of the rounds.
+// Each side has one thread, which must be woken in most rounds.
 TEST(SidedLocksThreadsTest, NobodyIsForgotten) {
   constexpr int kRounds = 100000;
   SidedLocks lock;
@@ -186,7 +186,7 @@ TEST(SidedLocksThreadsTest, NobodyIsForgotten) {
   EXPECT_EQ(changes, 2 * kRounds);
 }
 
-// Several keys. Those that wait do so for ever unless the lock lets them in.
+// Several keys. These tests hang if the lock does not admit a waiting thread.
 
 constexpr SidedLocks::Side kOne = SidedLocks::kReaders;
 constexpr SidedLocks::Side kOther = SidedLocks::kWriters;
@@ -213,7 +213,7 @@ TEST(ManySidedLocksTest, WhoWaitsForOneKeyKeepsNobodyOutWhoCameBefore) {
   });
   while (locks.waiting() == 0) std::this_thread::yield();
   locks.Leave(kOne, {1});
-  // It waits for the other key still, and has not taken this one.
+  // The thread still waits for key 2, and has not taken key 1.
   EXPECT_EQ(locks.waiting(), 1);
   EXPECT_FALSE(entered.HasBeenNotified());
   locks.Enter(kOther, {1});
@@ -239,8 +239,8 @@ TEST(ManySidedLocksTest, AKeyThatIsThereTwiceCountsAsOne) {
   EXPECT_EQ(locks.size(), 0);
 }
 
-// Of any two that have a key in common and are of different sides, one is
-// inside at a time, and none waits for ever.
+// Two threads of different sides with a common key are never inside together,
+// and no thread waits for ever.
 TEST(ManySidedLocksTest, ThreadsWithManyKeysAllGetIn) {
   constexpr int kThreads = 8;
   constexpr int kRounds = 20000;

@@ -70,8 +70,8 @@ class StreamGroup {
   virtual void Record(StreamEvent* event) = 0;
   // This group's stream waits for `event`, which `other` has recorded.
   virtual void WaitForEvent(StreamGroup* other, StreamEvent* event) = 0;
-  // Whether the stream has completed what was enqueued when this group recorded
-  // `event`. False may also mean: unknown.
+  // Whether the stream has completed all that was enqueued before this group
+  // recorded `event`. False may also mean: unknown.
   virtual bool IsCompleted(StreamEvent* event) { return false; }
 
   // Enqueues a host callback: runs `f` on some host thread once the stream has

@@ -25,7 +25,7 @@ using RecordedEvent = std::unique_ptr<StreamOrder::RecordedEvent>;
 
 constexpr int kGroups = 4;
 
-// Counts its events, and lets the test look in.
+// Counts its events, and runs the test's code inside calls.
 class WatchedGroup : public FakeStreamGroup {
  public:
   using FakeStreamGroup::FakeStreamGroup;
@@ -43,7 +43,7 @@ class WatchedGroup : public FakeStreamGroup {
     FakeStreamGroup::WaitForEvent(other, event);
   }
   int events_made = 0;
-  StreamEvent* waited_for = nullptr;  // last
+  StreamEvent* waited_for = nullptr;  // the last one
   std::function<void()> when_recorded;
   std::function<void()> before_waiting;
 };
@@ -175,7 +175,7 @@ TEST_F(StreamOrderTest, AGroupDoesNotWaitForItself) {
   order_->WaitForTail(1, 1, order_->Launched(1));
   order_->WaitForAll(1, 1);
   EXPECT_EQ(record_.Take(), Calls());
-  // It is no wait that Knows saved.
+  // This does not count as a wait that Knows saved.
   ExpectCounts(1, 0, 0);
 }
 
@@ -265,7 +265,7 @@ TEST_F(StreamOrderTest, AWaitForAllIsAlwaysIssued) {
   EXPECT_EQ(record_.Take(), wait);
   order_->WaitForAll(2, 1);
   EXPECT_EQ(record_.Take(), wait);
-  // Also for what nobody noted.
+  // WaitForAll also covers work that was not counted by Launched.
   order_->WaitForAll(2, 3);
   EXPECT_EQ(record_.Take(), Calls({"3 records", "2 waits for event of 3"}));
   ExpectCounts(4, 4, 0);
@@ -323,12 +323,12 @@ TEST_F(StreamOrderTest, WaitsForTailsShareAnEvent) {
   ExpectCounts(10, 10, 0);
 }
 
-// In the middle of a call, other threads do the following.
+// Other threads act in the middle of a call.
 
 TEST_F(StreamOrderTest, WhatComesWhileAnEventIsRecordedIsNotOfTheEvent) {
   const RecordedEvent of_0 = LaunchAndRecord(0);
   order_->Launched(1);
-  // The event has been recorded, and no one has been told of it.
+  // Runs when the event is recorded, but Record has not returned.
   watched_[1]->when_recorded = [&] {
     order_->Launched(1);
     order_->WaitFor(1, *of_0);

@@ -27,7 +27,8 @@ using RecordedEvent = std::unique_ptr<StreamOrder::RecordedEvent>;
 
 constexpr int kGroups = 4;
 
-// Streams as vector clocks: how much of each stream is behind the end of each.
+// Streams as vector clocks: how much work of each other stream is ordered
+// before each stream's end.
 using Clock = std::vector<int64_t>;
 
 struct ModelEvent : public StreamEvent {
@@ -39,7 +40,7 @@ class ModelStreams {
  public:
   ModelStreams() : clocks_(kGroups, Clock(kGroups)) {}
 
-  // Gives a stream work, and returns how much it has.
+  // Enqueues work on a stream, and returns how much the stream has.
   int64_t Launch(int group) {
     absl::MutexLock lock(&mu_);
     return ++clocks_[group][group];
@@ -56,7 +57,7 @@ class ModelStreams {
       clocks_[group][i] = std::max(clocks_[group][i], event.clock[i]);
     }
   }
-  // Whether what `group` is given from now on comes after that work of `other`.
+  // Whether future work of `group` is ordered after `work` of `other`.
   bool IsAfter(int group, int other, int64_t work) {
     absl::MutexLock lock(&mu_);
     return clocks_[group][other] >= work;
@@ -82,7 +83,7 @@ class ModelGroup : public StreamGroup {
   std::unique_ptr<StreamEvent> NewEvent() override {
     return std::make_unique<ModelEvent>();
   }
-  // Other threads get in before and after, as they do at a driver.
+  // Yields before and after, so that other threads get in, as at a driver.
   void Record(StreamEvent* event) override {
     std::this_thread::yield();
     streams_->Record(index(), static_cast<ModelEvent*>(event));
@@ -127,7 +128,7 @@ class StreamOrderThreadsTest : public ::testing::TestWithParam<bool> {
     last_[group] = launch;
     return launch;
   }
-  // The last launch of `group`, by whatever thread.
+  // The last launch of `group`, by any thread.
   Launch LastOf(int group) {
     absl::MutexLock lock(&mu_);
     return last_[group];
@@ -136,7 +137,7 @@ class StreamOrderThreadsTest : public ::testing::TestWithParam<bool> {
   bool IsAfter(int group, const Launch& launch) {
     return streams_.IsAfter(group, launch.group, launch.work);
   }
-  // Knows must not say more than the streams do.
+  // Knows must be true only where the streams are ordered.
   void CheckKnown(const Launch& launch) {
     for (int group = 0; group < kGroups; ++group) {
       if (!order_->Knows(group, launch.group, launch.position)) continue;
@@ -174,7 +175,7 @@ class StreamOrderThreadsTest : public ::testing::TestWithParam<bool> {
           break;
         }
         case 3: {
-          // Noted by no one.
+          // Not counted by Launched.
           Launch launch;
           launch.group = any_group();
           launch.work = streams_.Launch(launch.group);
@@ -208,8 +209,7 @@ TEST_P(StreamOrderThreadsTest, WhatIsKnownHasBeenWaitedFor) {
   EXPECT_EQ(false_knowledge_, 0);
   EXPECT_EQ(early_, 0);
   EXPECT_EQ(streams_.wrong_events(), 0);
-  // Else the threads would show little. How many they are depends on when each
-  // thread runs.
+  // Otherwise the test shows little. The counts depend on scheduling.
   EXPECT_GT(known_, kThreads * kTurns);
   EXPECT_GT(order_->counts().waited, kThreads * kTurns / 4);
   if (GetParam()) {

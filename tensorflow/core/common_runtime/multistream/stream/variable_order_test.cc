@@ -25,7 +25,7 @@ namespace {
 
 using Calls = std::vector<std::string>;
 
-// A variable, and another one.
+// Two variables.
 constexpr GpuGroups::StateKey kState[] = {1};
 constexpr GpuGroups::StateKey kOtherState[] = {2};
 
@@ -41,7 +41,8 @@ class VariableOrderTest : public ::testing::Test {
   }
   void OrderAfterLeader(int i) { groups_->OrderAfterLeader(groups_->group(i)); }
 
-  // Until so many threads wait to be let in, or one of them is inside.
+  // Blocks until `threads` threads wait to enter, or `inside` is set by one
+  // that has entered.
   template <class Inside>
   void WaitUntilOutside(int threads, const std::atomic<Inside>& inside) {
     while (groups_->threads_that_wait_for_state() < threads && !inside) {
@@ -90,7 +91,7 @@ TEST_F(VariableOrderTest, TheLeaderNeverWaitsForItself) {
   groups_->NoteLeaderWork();
   OrderAfterLeader(0);
   EXPECT_EQ(record_.Take(), Calls());
-  // Nor does it take the work from the others.
+  // Other groups still wait for the work.
   OrderAfterLeader(1);
   EXPECT_EQ(record_.Take(),
             Calls({"0 records its own event", "1 waits for own event of 0"}));
@@ -115,7 +116,7 @@ TEST_F(VariableOrderTest, AWriteWaitsForExactlyTheGroupsThatHaveRead) {
   groups_->BeginWrite(kState);
   EXPECT_EQ(record_.Take(), Calls({"0 waits for 1", "0 waits for 3"}));
   groups_->EndWrite(kState);
-  // Those reads are behind it now.
+  // The leader's stream has already waited for these reads.
   groups_->BeginWrite(kState);
   EXPECT_EQ(record_.Take(), Calls());
   groups_->EndWrite(kState);
@@ -204,8 +205,8 @@ TEST_F(VariableOrderTest, TheLeadersReadsKeepWritersOutAndNeedNoWait) {
   EXPECT_EQ(record_.Take(), Calls());
 }
 
-// An op that reads or changes one variable may wait for memory that an op gives
-// back that has to do with another.
+// An op that uses one variable may wait for memory that an op with another
+// variable frees.
 TEST_F(VariableOrderTest, AReadGoesOnWhileAnotherVariableIsChanged) {
   Write();
   groups_->BeginWrite(kState);
@@ -217,7 +218,7 @@ TEST_F(VariableOrderTest, AReadGoesOnWhileAnotherVariableIsChanged) {
   EXPECT_EQ(record_.Take(),
             Calls({"0 records its own event", "1 waits for own event of 0"}));
   groups_->EndWrite(kState);
-  // What has been enqueued since the event.
+  // The end of the change is work enqueued since the event.
   Read(1);
   EXPECT_EQ(record_.Take(),
             Calls({"0 records its own event", "1 waits for own event of 0"}));
@@ -234,7 +235,7 @@ TEST_F(VariableOrderTest, AWriteGoesOnWhileAnotherVariableIsRead) {
   groups_->EndWrite(kOtherState);
 }
 
-// The leader's stream, when it records its own event, lets the test look in.
+// Runs the test's code when the leader's stream records its own event.
 class WatchedLeader : public FakeStreamGroup {
  public:
   using FakeStreamGroup::FakeStreamGroup;
@@ -267,8 +268,8 @@ TEST(VariableOrderThreadsTest, AGroupWaitsAlsoWhileAnotherRecordsTheEvent) {
                    "2 waits for own event of 0"}));
 }
 
-// Streams as counters: a leader's event stands for the writes before it, a
-// group that waits for it has them behind itself.
+// Streams as counters: the leader's event stands for the writes before it. A
+// group that waits for the event is ordered after these writes.
 struct CountedWrites {
   std::atomic<int> written{0};
   std::atomic<int> recorded{0};
