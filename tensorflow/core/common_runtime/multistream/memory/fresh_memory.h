@@ -19,8 +19,7 @@ inline std::vector<const void*>* FreshMemory() {
 }
 
 inline void NoteFreshMemory(const void* address) {
-  // The list is cleared when an op begins. Bound it for threads that allocate
-  // without launching ops.
+  // Each op clears the list. Bound it for threads that launch none.
   constexpr size_t kMost = 4096;
   if (FreshMemory()->size() >= kMost) FreshMemory()->clear();
   FreshMemory()->push_back(address);

@@ -210,8 +210,7 @@ TEST_F(MemoryOwnerTest, AddressesThatNoProcessHasAreNobodys) {
 }
 
 TEST_F(MemoryOwnerTest, MemoryThatComesAndGoesNeedsNoMoreTables) {
-  // In each of many parts of 2 MiB: adds some memory, adds more, and returns
-  // all.
+  // In each of many parts of 2 MiB: adds memory, adds more, and returns all.
   for (uintptr_t part = 1; part <= 2000; ++part) {
     const uintptr_t begin = part * 0x2000;
     Add(begin + 0x10, 0x100, &a_);
@@ -408,8 +407,7 @@ TEST_F(GroupAllocatorTest, WaitsForMemoryOfRecordingsThatNobodyHasAnyLonger) {
   LateAllocator late;
   GroupAllocator allocator(&late, &a_, GroupAllocator::RegionOf());
   {
-    // Another thread has reclaimed the recordings; their memory is not free
-    // yet.
+    // Another thread has reclaimed recordings; their memory is not free yet.
     const ReclaimableMemory::Holder recording(a_.reclaimable());
     EXPECT_TRUE(a_.reclaimable()->IsHeld());
     EXPECT_FALSE(b_.reclaimable()->IsHeld());

@@ -33,8 +33,7 @@ absl::Status MakeGathered(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
       StateKeyOf(HandleFromInput(context, 0), context->resource_manager())};
   Tensor moved;
   while (!var->copy_on_read_mode.load()) {
-    // Allocate without the variable's lock: a thread that waits for the lock
-    // may be the one that would free memory.
+    // Allocate without the lock: its waiters may be the ones to free memory.
     DataType type = DT_INVALID;
     TensorShape shape;
     {
@@ -64,8 +63,7 @@ absl::Status MakeGathered(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
         return absl::OkStatus();
       }
       if (must_move()) {
-        // If the value was replaced or became shared meanwhile, `moved` does
-        // not fit: allocate again.
+        // `moved` does not fit: the value was replaced or shared meanwhile.
         is_done = moved.dtype() == tensor->dtype() &&
                   moved.shape() == tensor->shape() && moved.IsInitialized();
         if (!is_done) return absl::OkStatus();

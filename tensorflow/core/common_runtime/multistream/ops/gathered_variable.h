@@ -1,13 +1,12 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which variable must be moved before a group gathers from the variable, and
-// how?
+// Which variable must be moved before a group gathers from it, and how?
 //
 // A gather sets its variable to copy-on-read mode. For that the kernel may copy
 // the variable into memory of the group that gathers. So with several groups a
-// GroupDevice sets the mode before the op, on the leader, in the order of reads
-// and changes.
+// GroupDevice does both before the op, on the leader, in the order of reads and
+// changes.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_GATHERED_VARIABLE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_GATHERED_VARIABLE_H_
@@ -27,8 +26,7 @@ inline bool MayMakeGathered(GpuGroups* gpu, const OpKernel* kernel) {
                              kernel->type_string_view() == "ResourceGatherNd");
 }
 
-// `allocator` and `copy` are the leader's. Call before the op's OpScope is
-// made.
+// `allocator` and `copy` are the leader's. Call before the OpScope is made.
 absl::Status MakeGathered(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
                           OpKernelContext* context, Allocator* allocator,
                           const CopyOnStream& copy);

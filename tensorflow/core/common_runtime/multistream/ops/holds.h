@@ -153,9 +153,8 @@ class StepHolds {
   // `then` may use the stream's results.
   void ReleaseWhenCompleted(StreamGroup* group, std::function<void()> then);
 
-  // When a group's holds exceed this, all its enqueued holds except those to
-  // the step's end are dropped as soon as the stream has completed their work,
-  // before the step's end.
+  // Beyond this, a group's enqueued holds, except those to the step's end, are
+  // dropped as soon as the stream has completed their work.
   static constexpr int64_t kMostBytes = int64_t{64} << 20;
 
  private:
@@ -188,8 +187,7 @@ template <typename H>
 void ReleaseHoldsWhenCompleted(StreamGroup* group, H holds,
                                std::function<void()> then = nullptr,
                                bool host_waits = false) {
-  // Shared, because std::function may be copied: each copy would keep its holds
-  // until it is destroyed.
+  // Shared: each copy of a std::function would keep holds until destroyed.
   auto held = std::make_shared<H>(std::move(holds));
   if (!IsKept(Rule::kHeldUntilCompleted)) *held = H();
   group->WhenCompleted(

@@ -85,8 +85,7 @@ void OpAccesses::Launched() {
       }
       break;
     }
-    // The op only passes this output on, as a call passes on its function's
-    // results.
+    // Otherwise the op passes the output on, as a call passes on results.
     if (!is_write) continue;
     accesses.push_back(
         {data, output->TotalBytes(), true, absl::StrCat("output ", i)});
@@ -118,8 +117,7 @@ void OpAccesses::LogVariables() const {
     if (!IsVariable(handle) || !LookupResource(context_, handle, &var).ok()) {
       continue;
     }
-    // Locked until logged, because another op of the leader may change the
-    // variable, too.
+    // Until logged: another op of the leader may change the variable, too.
     tf_shared_lock lock(*var->mu());
     const Tensor& tensor = *var->tensor();
     if (Skips(tensor)) continue;

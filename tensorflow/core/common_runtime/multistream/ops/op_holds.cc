@@ -34,16 +34,14 @@ int64_t ReferencesTo(const Tensor& tensor) {
 
 OpHolds::OpHolds(const OpLaunch& op)
     : op_(op),
-      // At graph level the only memory of other groups is that of arguments and
-      // variables. These outlive the holds, so dropping the holds frees
-      // nothing.
+      // At graph level, other groups' memory is that of arguments and
+      // variables, which outlives the holds: dropping them frees nothing.
       holds_(op.group, op.step, /*counts=*/op.traits != nullptr) {
   FindForeignInputs();
 }
 
 void OpHolds::HoldHandles() {
-  // Not through Hold(): the test fault that drops holds is meant for other
-  // groups' memory, and a handle is none.
+  // Not through Hold(): its test fault is for other groups' memory.
   for (int i = 0; i < op_.context->num_inputs(); ++i) {
     if (op_.context->has_input(i) &&
         op_.context->input_dtype(i) == DT_RESOURCE) {
@@ -104,9 +102,8 @@ void OpHolds::FindForeignInputs() {
       op_.context->num_inputs() > 2 && op_.kernel->type_string_view() == "AddN";
   for (int i = 0; i < op_.context->num_inputs(); ++i) {
     const TensorValue& value = OpParams(op_.context)->inputs[i];
-    // Skip dead inputs, which have no tensor, and references, whose buffer may
-    // change meanwhile: reference variables belong to the leader and are read
-    // under BeginRead.
+    // Dead inputs have no tensor. References' buffers may change meanwhile, but
+    // belong to the leader and are read under BeginRead.
     if (value.tensor == nullptr || value.is_ref()) continue;
     const Tensor& tensor = *value.tensor;
     if (tensor.dtype() == DT_VARIANT &&

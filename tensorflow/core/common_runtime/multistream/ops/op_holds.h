@@ -25,8 +25,7 @@ class OpHolds {
 
   // Inputs in other groups' memory.
   const std::vector<int>& foreign() const { return foreign_; }
-  // Inputs into which the op would write its output in place if they were not
-  // held.
+  // Inputs that the op would overwrite with its output if they were not held.
   const std::vector<int>& taken_over() const { return taken_over_; }
 
   // For an op that reads variables. Holds the handles, because a handle keeps a
@@ -60,8 +59,7 @@ class OpHolds {
   Holds holds_;
 };
 
-// Adds `tensor` to `holds`, which are `group`'s, if another group owns its
-// memory.
+// Adds `tensor` to `group`'s `holds` if another group owns the memory.
 void HoldIfForeign(StreamGroup* group, const Tensor& tensor, Holds* holds);
 
 }  // namespace multistream

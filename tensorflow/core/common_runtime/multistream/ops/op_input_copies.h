@@ -1,9 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How does an op get copies of inputs that it must not use directly? An OpScope
-// replaces inputs by copies in the memory of the op's group, and restores the
-// original inputs at the scope's end.
+// How does an op get copies of inputs that it must not use? An OpScope replaces
+// the inputs by copies in its group's memory, and restores them at its end.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_INPUT_COPIES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_INPUT_COPIES_H_
@@ -23,8 +22,7 @@
 namespace tensorflow {
 namespace multistream {
 
-// Copies `from` to `to`, which is memory of the op's group, in the order of
-// that group's stream.
+// Copies within or into the memory of the op's group, in stream order.
 using CopyOnStream =
     std::function<absl::Status(const Tensor& from, Tensor* to)>;
 

@@ -53,9 +53,8 @@ class OpState {
   bool reads_ = false;
   bool writes_ = false;
   bool keeps_inputs_ = false;
-  // The op reads on the leader and needs the lock all the same: against
-  // recorded steps that change variables and, on an emulated GPU, against ops
-  // that run at the same time.
+  // The op reads on the leader, and locks: against recorded steps that change
+  // variables and, on an emulated GPU, against overlapping ops.
   bool reads_on_leader_ = false;
   // Other groups may depend on the op: it is not part of a read-only step.
   bool is_leader_work_ = false;

@@ -74,17 +74,15 @@ class GpuGroups {
     return variables_.threads_that_wait();
   }
 
-  // Call when steps may be recorded. A recorded step that changes a variable
-  // must exclude every reader of the variable, so from now on the leader's
-  // reads take the variable's lock, too.
+  // Call when steps may be recorded. Recorded steps may change variables, and
+  // must exclude all readers: from now on the leader's reads lock, too.
   void NoteRecorder() { has_recorders_.store(true, std::memory_order_release); }
   bool has_recorders() const {
     return has_recorders_.load(std::memory_order_acquire);
   }
 
-  // Call before the groups are used, if ops of one group may run at the same
-  // time, as on an emulated GPU: locks must then give the order that a stream
-  // gives.
+  // Call before the groups are used, if ops of one group may overlap, as on an
+  // emulated GPU: locks must then order what a stream orders.
   void NoteThatOpsOverlap() { ops_overlap_ = true; }
   bool ops_overlap() const { return ops_overlap_; }
 

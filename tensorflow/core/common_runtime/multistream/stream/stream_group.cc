@@ -19,8 +19,7 @@ namespace {
 // Few, because each poll may call the driver.
 constexpr int kLooksBetweenYields = 16;
 
-// Tells the sanitizer that the host has waited until a stream completed
-// `position`.
+// Tells the sanitizer that the host waited for a stream to pass `position`.
 void HostGoesOn(Sanitizer* sanitizer, const Position& position) {
   sanitizer->Completed(position);
   sanitizer->HostSynchronized(position);
@@ -145,8 +144,7 @@ void StreamGroup::BelongsTo(Sanitizer* sanitizer, OutOfMemory* out_of_memory) {
 void StreamGroup::NoteNoMemory(size_t bytes,
                                const std::optional<AllocatorStats>& stats,
                                const std::optional<AllocatorStats>& all) {
-  if (out_of_memory_ == nullptr)
-    return;  // not part of a GPU, so no step runs on it
+  if (out_of_memory_ == nullptr) return;  // not part of a GPU: no steps
   out_of_memory_->Note(index_, bytes, stats, all);
 }
 

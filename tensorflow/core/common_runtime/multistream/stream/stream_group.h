@@ -140,8 +140,7 @@ class StreamGroup {
   // All statistics of the group, except the counts of steps (GroupLoad).
   StreamGroupStats Stats() const;
 
-  // Called when the group is added to its GPU, with the GPU's sanitizer (or
-  // nullptr) and OutOfMemory.
+  // Sets the GPU's sanitizer, which may be nullptr, and OutOfMemory.
   void BelongsTo(Sanitizer* sanitizer, OutOfMemory* out_of_memory);
 
   // The allocator of the group's memory; nullptr before a device exists.

@@ -27,8 +27,7 @@
 namespace tensorflow {
 namespace multistream {
 
-// Thread-safe. A position belongs to one group and starts at 1; 0 is before all
-// launches.
+// Thread-safe. A position is one group's, from 1; 0 is before all launches.
 class StreamOrder {
  public:
   // `reduce`: leave out waits for known positions.
@@ -42,8 +41,7 @@ class StreamOrder {
     std::unique_ptr<StreamEvent> event;
   };
 
-  // Call when work has been launched on `group`. Returns the position of that
-  // work.
+  // Call after each launch on `group`. Returns the position of the launch.
   int64_t Launched(int group) {
     return positions_[group].fetch_add(1, std::memory_order_acq_rel) + 1;
   }

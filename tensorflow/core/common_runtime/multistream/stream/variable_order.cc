@@ -23,9 +23,8 @@ void VariableOrder::OrderAfterLeader(StreamGroup* group) {
   }
   absl::MutexLock lock(&publish_mu_);
   if (leader_work_.load(std::memory_order_acquire)) {
-    // The order matters: a thread without the lock that sees `leader_work_`
-    // false must also see the new count. Then it finds an event that its group
-    // has not waited for, and takes the lock.
+    // Count first: a thread that finds no work without the lock then sees a
+    // count that its group has not waited for, and takes the lock.
     const bool in_order = IsKept(Rule::kPublishedIsCountedBeforeWorkIsDone);
     if (in_order) published_.fetch_add(1, std::memory_order_acq_rel);
     leader_work_.exchange(false, std::memory_order_acq_rel);
@@ -62,9 +61,8 @@ void VariableOrder::Begin(SidedLocks::Side side, Keys state) {
   for (Key key : state) {
     if (in_order) writes_[key % kWriteCounts].begun.fetch_add(1);
   }
-  // With the lock, a writer that finds `has_read` cleared by another writer
-  // launches after that writer's waits. Reads of other variables that are being
-  // launched now need no wait.
+  // Locked: a writer that finds `has_read` cleared launches after the waits.
+  // Reads of other variables, which may be in progress, need none.
   RuleLock lock(Rule::kReadersAreWaitedForInALock, &waits_mu_);
   for (StreamGroup* group : groups_) {
     if (readers_[group->index()].has_read.exchange(false,

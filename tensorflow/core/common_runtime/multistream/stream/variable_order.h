@@ -40,11 +40,9 @@ class VariableOrder {
   // Ordered by index; the first is the leader.
   explicit VariableOrder(std::vector<StreamGroup*> groups);
 
-  // Call when work that other groups may depend on has been enqueued on the
-  // leader's stream.
+  // Call after enqueueing leader work that other groups may depend on.
   void NoteLeaderWork() { leader_work_.store(true, std::memory_order_release); }
-  // Makes `group`'s stream wait for the leader's noted work, unless the stream
-  // has waited already.
+  // Makes `group`'s stream wait for noted leader work, unless it has waited.
   void OrderAfterLeader(StreamGroup* group);
 
   // Identifies one variable, or one piece of other state, for its whole life.
@@ -85,8 +83,7 @@ class VariableOrder {
   };
   static constexpr int kWriteCounts = 1024;
 
-  // State of one group. Has its own cache lines, because each read of a
-  // variable writes it.
+  // One group's, in its own cache lines: each read of a variable writes here.
   struct alignas(128) Reader {
     // Number of the last published event of the leader that the group's stream
     // has waited for.
@@ -114,8 +111,7 @@ class VariableOrder {
   // same in stock TensorFlow: kernels hold it while they allocate.
   SidedLocks state_locks_;
   std::array<Writes, kWriteCounts> writes_;
-  absl::Mutex
-      waits_mu_;  // held while the leader's waits for readers are enqueued
+  absl::Mutex waits_mu_;  // held to enqueue the leader's waits for readers
 };
 
 }  // namespace multistream
