@@ -1,9 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How does TensorFlow's executor learn that it should run a kernel in a thread
-// of its own? The LaunchPlanner says it of those that begin a branch or may
-// block.
+// How does TensorFlow's executor learn that a kernel should run in a thread of
+// its own? The LaunchPlanner marks kernels that begin a branch or may block.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_EXPENSIVE_KERNEL_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_EXPENSIVE_KERNEL_H_
@@ -13,10 +12,10 @@
 namespace tensorflow {
 namespace multistream {
 
-// The executor runs all inexpensive kernels that are ready in one thread, and
-// takes every kernel of a GPU for inexpensive: so one thread would launch all
-// branches. A kernel that is expensive gets another thread, which goes on with
-// what it makes ready. OpKernel has no way to say so, but an explicit
+// The executor runs all ready inexpensive kernels in one thread, and treats
+// every GPU kernel as inexpensive, so one thread would launch all branches. An
+// expensive kernel gets another thread, which then runs the nodes that the
+// kernel makes ready. OpKernel has no setter for this, but an explicit
 // instantiation may name a private member.
 template <bool OpKernel::*member>
 struct ExpensiveMember {

@@ -57,7 +57,7 @@ class FunctionGroupsTest : public ::testing::Test {
       : library_(OpRegistry::Global()),
         graph_(std::make_unique<Graph>(OpRegistry::Global())) {}
 
-  // A function of a float that returns the float, beside `nodes`.
+  // A function that returns its float argument and also has `nodes`.
   FunctionDef FunctionOf(const std::string& name,
                          std::vector<FDH::Node> nodes) {
     nodes.push_back({{"same"}, "Identity", {"x"}, {{"T", DT_FLOAT}}});

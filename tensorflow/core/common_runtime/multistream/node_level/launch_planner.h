@@ -1,9 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which group launches each kernel of a graph, and what does it wait for? Plans
-// the graph's nodes (node_plan.h) and says it of their kernels, as a run of the
-// graph needs it (node_level_run.h). The node-level executor has one.
+// Which group launches each kernel of a graph, and what does the group wait for
+// first? Turns the plan of the graph's nodes (node_plan.h) into launches by
+// kernel, as a run needs them (node_level_run.h). Each node-level executor has
+// one.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_LAUNCH_PLANNER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_LAUNCH_PLANNER_H_
@@ -28,17 +29,17 @@
 namespace tensorflow {
 namespace multistream {
 
-// What a plan is made of, beside the graph.
+// Assumptions of a plan. plan_variants.h tries several.
 struct PlanGuess {
-  bool split = true;  // as the policies say
+  bool split = true;  // use policies that have to be measured
   Policy cost_policy = Policy::kCost;
   double wait_us = PolicyOptions().wait_us;
 };
 
 class LaunchPlanner {
  public:
-  // `options` outlive this. `is_emulated`: the GPU is. `file` and `library` may
-  // be nullptr.
+  // `options` must outlive the planner. `is_emulated`: the GPU is emulated.
+  // `file` and `library` may be nullptr.
   LaunchPlanner(const Options& options, const SessionStreams& streams,
                 bool is_emulated, const StreamFile* file,
                 const FunctionLibraryDefinition* library)
@@ -48,31 +49,31 @@ class LaunchPlanner {
         file_(file),
         library_(library) {}
 
-  // Before the first plan: a copy of the graph, and the kernels of its nodes by
-  // their names. They outlive the planner.
+  // Call before the first plan. Copies the graph. `kernels` is by node name;
+  // the kernels must outlive the planner.
   void SetGraph(const Graph& graph,
                 absl::flat_hash_map<std::string, OpKernel*> kernels);
 
   const Graph& graph() const { return *graph_; }
-  // What a profiled step writes, and later plans read.
+  // The ops' times, which profiled steps write and later plans read.
   StepProfile* profile() { return &profile_; }
 
-  // Whether to find out which plan is the fastest.
+  // Whether a node has a policy whose plan has to be measured.
   absl::StatusOr<bool> HasNodesToTune() const;
 
-  // The plan of steps whose caller's group is `caller_group`. That of the
-  // leader also says which kernels the executor made next runs in threads of
-  // their own: it is made by one thread at a time.
+  // The plan of steps whose caller's group is `caller_group`. Planning for the
+  // leader also marks the kernels that the next executor runs in threads of
+  // their own, so only one thread at a time may do it.
   absl::StatusOr<std::shared_ptr<const Launches>> Plan(
       int caller_group, const PlanGuess& guess) const;
 
-  // Adds the groups of `launches`' nodes to what SavedPlan shows.
+  // Adds the groups of `launches`' nodes to the SavedPlan.
   void AddToSavedPlan(const Launches& launches) const;
 
  private:
   NodePlanOptions PlanOptions(int caller_group) const;
   NodeFacts FactsOf(const Node& node) const;
-  // Whether the op may wait in its thread for what another op of the step does,
+  // Whether the op may block its thread until another op of the step has run,
   // as taking from a staging area does.
   bool MayBlock(const Node& node) const;
   OpTraits TraitsOf(const Node& node, const OpKernel& kernel,

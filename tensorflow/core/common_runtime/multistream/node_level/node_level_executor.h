@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How does a step run whose nodes have stream groups of their own? attach makes
-// the executor in TensorFlow's NewExecutor; it runs each step by the plan that
-// plan_variants.h says.
+// How does a step run if its nodes have stream groups of their own? attach
+// makes this executor in TensorFlow's NewExecutor. The executor runs each step
+// by the plan that plan_variants.h chooses.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_EXECUTOR_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_EXECUTOR_H_
@@ -21,9 +21,9 @@
 namespace tensorflow {
 namespace multistream {
 
-// One executor, made by `make_stock` for the visible device, which is
-// `leader`'s; node_plan.h says where nodes go. InvalidArgument names a node
-// whose group is not there.
+// Runs steps with stock executors that `make_stock` makes for the visible
+// device, `leader`'s; node_plan.h decides the nodes' groups. InvalidArgument
+// names a node whose group does not exist.
 absl::Status NewNodeLevelExecutor(const LocalExecutorParams& params,
                                   const Graph& graph, GroupLeader* leader,
                                   const Options& options,

@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How does one run of a graph launch each op on the device of its node's group,
-// whose stream first waits for what the op needs? The node-level executor makes
-// one for each step, and the leader's device hands it the ops.
+// How does one run of a graph launch each op on its group's device, after the
+// group's stream waits for the op's inputs? The node-level executor makes a
+// NodeLevelRun for each step, and the leader's device hands the ops to it.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_RUN_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_RUN_H_
@@ -27,16 +27,15 @@
 namespace tensorflow {
 namespace multistream {
 
-// What a run needs of a node: its part of the plan, with what tells it from
-// others by its kernel.
+// A node's part of the plan, with the traits of its op.
 struct Launch {
   int group = 0;
   OpTraits traits;
-  // Slots of other nodes: see NodePlan::Node.
+  // Slots of nodes to wait for: see NodePlan::Node.
   std::vector<int> events;
   std::vector<int> tails;
   bool after_all = false;
-  int slot = -1;  // its own, if others wait for it
+  int slot = -1;  // of this node, if a node waits for it
   bool records = false;
 };
 
@@ -46,11 +45,10 @@ struct Launches {
   std::vector<int> groups;       // that are used
 };
 
-// What all runs of a graph share, whatever their callers' groups, and what must
-// outlive them.
+// Shared by all runs of a graph, whatever their callers' groups. Outlives them.
 struct RunShared {
   std::vector<GroupMember*> members;  // of the groups
-  std::vector<Device*> devices;       // likewise
+  std::vector<Device*> devices;       // of the groups
   GpuGroups* gpu;
   StreamOrder* order;
   std::vector<core::RefCountPtr<DeviceContext>> contexts;  // of the groups
@@ -60,15 +58,15 @@ struct RunShared {
 class NodeLevelRun : public NodeRun,
                      public std::enable_shared_from_this<NodeLevelRun> {
  public:
-  // `caller_group`: the caller's group. `profile`: nullptr, or where to note
-  // how long each op takes. The ops then run one by one.
+  // `profile`: nullptr, or where to note how long each op takes. With a
+  // profile, ops run one by one.
   NodeLevelRun(std::shared_ptr<const RunShared> shared,
                std::shared_ptr<const Launches> launches,
                StreamGroup* caller_group, std::shared_ptr<Step> step,
                Executor::Args::Runner run, StepProfile* profile);
   ~NodeLevelRun() override;
 
-  // Runs closures of the step for an op on `group`.
+  // Returns a runner of the step's closures for an op on `group`.
   Executor::Args::Runner Runner(StreamGroup* group);
 
   void Compute(OpKernel* kernel, OpKernelContext* context) override;
@@ -80,7 +78,7 @@ class NodeLevelRun : public NodeRun,
 
  private:
   struct Slot {
-    // Of the last launch: in a loop, a node is launched many times.
+    // Of the node's last launch (a loop has many), or 0 before the first.
     std::atomic<int64_t> position{0};
     absl::Mutex mu;
     std::unique_ptr<StreamOrder::RecordedEvent> recorded ABSL_GUARDED_BY(mu);
@@ -91,12 +89,12 @@ class NodeLevelRun : public NodeRun,
   };
 
   const Launch& LaunchOf(const OpKernel* kernel) const;
-  // Makes the launch's stream wait for what the node needs.
+  // Makes the stream of the launch's group wait as planned.
   void Order(const Launch& launch);
-  // The op is the group's: its memory, its streams, its nested calls.
+  // Gives the op the group's memory, stream and runner of nested calls.
   absl::Status Move(int group, OpKernelContext* context);
   Executor::Args::Runner* RunnerOf(int group);
-  // To be called when the op has been launched, or is done if asynchronous.
+  // Call when the op has been launched or, if asynchronous, is done.
   void Note(const Launch& launch);
 
   const std::shared_ptr<const RunShared> shared_;

@@ -1,15 +1,15 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which stream group runs each node of a graph, and what must its stream wait
-// for? The LaunchPlanner asks for each graph, plan_table.h for people to read.
-// Pure graph code: no device in it.
+// Which stream group runs each node of a graph, and what must the group's
+// stream wait for? The LaunchPlanner asks for each graph, and plan_table.h for
+// people. Pure graph code: no device in it.
 //
-// A node goes where, in this order: its own nature (leader), the stream file,
-// the scope it was built in, if allowed its first input with a group, or a
-// policy says (node_policy.h); else it stays in the group of the graph's
-// caller. Nodes of one group are ordered by its stream; for an edge between
-// groups, the later node's stream waits.
+// A node's group is decided by the first of: ops that must run on the leader,
+// the stream file, the scope the node was built in, its first input with a
+// group (if propagation is on), a policy (node_policy.h), the caller's group.
+// Nodes of one group are ordered by its stream; for an edge between groups, the
+// later node's stream waits.
 //
 //   group 1:  a ----> b ----------> e        e needs a (same stream), b and d;
 //                \                 /         d waits for b's event, e for d's.
@@ -35,42 +35,41 @@ namespace multistream {
 // What the plan must know of a node's kernel.
 struct NodeFacts {
   // False if the executor makes the node's outputs without running a kernel
-  // (constants, NoOp): nothing of it is on a stream.
+  // (constants, NoOp): the node puts nothing on a stream.
   bool launched = true;
-  // Outputs in host memory: complete when the node is.
+  // Whether each output is in host memory: complete when the node is.
   std::vector<bool> on_host;
   // Empty, or why the node must run on the leader.
   std::string leader_reason;
-  // May change a variable, which others may have read after they made what the
-  // node takes.
+  // May change a variable. Other nodes may read it after they have made this
+  // node's inputs, so waiting for the inputs alone is not enough.
   bool changes_state = false;
-  // Keeps scratch memory, so that it must always run on one group.
+  // Keeps scratch memory, so the node must always run on the same group.
   bool keeps_scratch = false;
 };
 
 struct NodePlanOptions {
   int group_count = 1;
-  int caller_group = 0;              // the caller's group
+  int caller_group = 0;
   bool reduce = true;                // leave out waits that others imply
   bool propagate = false;            // follow the inputs
   const StreamFile* file = nullptr;  // or nullptr
-  // For nodes of which nobody else says anything.
+  // For nodes whose group nothing else decides.
   Policy policy = Policy::kNone;
-  // Whether a policy's plan counts where it has been measured to be faster
-  // only.
+  // Use a policy's plan only where it has been measured to be faster.
   bool measure = true;
-  // False: no policy that is to be measured counts.
+  // False: ignore policies that have to be measured.
   bool split = true;
-  // What stands for Policy::kCost: while times are measured, others do.
+  // Replaces Policy::kCost: while plans are measured, others are tried.
   Policy cost_policy = Policy::kCost;
   // As for NodePolicyOptions.
   std::function<std::optional<double>(const Node&)> cost_us;
   double wait_us = PolicyOptions().wait_us;
 };
 
-// The attribute of a node that tf.cuda.auto_stream gave a policy:
-// POLICY[:GROUPS[:always]], where it may use GROUPS groups (0: all), and is not
-// measured if it is to count always.
+// The node attribute that tf.cuda.auto_stream sets: POLICY[:GROUPS[:always]].
+// The policy may use GROUPS groups (0: all). With `always`, its plan is used
+// without being measured.
 inline constexpr char kStreamPolicyAttr[] = "_stream_policy";
 
 struct NodePolicy {
@@ -83,8 +82,8 @@ struct NodePolicy {
   }
 };
 
-// The policy of a node of which nobody else says anything. InvalidArgument
-// names the node if its attribute is wrong.
+// The policy of a node whose group nothing else decides. InvalidArgument names
+// the node if its attribute is wrong.
 absl::StatusOr<NodePolicy> PolicyOf(const Node& node,
                                     const NodePlanOptions& options);
 
@@ -93,20 +92,20 @@ struct NodePlan {
     int group = 0;
     // "leader: REASON", "file", "scope", "propagated", "policy" or "default".
     std::string why;
-    // Nodes of other groups, by id, at most one of each group, whose event the
-    // node's stream waits for.
+    // Ids of nodes whose events this node's stream waits for: at most one node
+    // of each other group.
     std::vector<int> events;
-    // Nodes of other groups that are waited for by one wait for the end of
-    // their group's stream: two or more of each of these groups, or those that
-    // a node that changes state needs.
+    // Ids of nodes that one wait per group, for the end of that group's stream,
+    // covers. Used if this node needs two or more nodes of the group, or
+    // changes state.
     std::vector<int> tails;
     // Waits for the ends of all groups that the graph uses.
     bool after_all = false;
-    // Some node waits for it: by `events`, or by either.
+    // Some node waits for this one: `records` by event, `noted` by any wait.
     bool records = false;
     bool noted = false;
-    // What it needs last comes from another group than its own: worth a thread
-    // of its own, which then launches what follows in its group.
+    // The latest input is of another group: the node begins a branch. It gets a
+    // thread, which then launches what follows in its group.
     bool starts = false;
   };
   std::vector<Node> nodes;  // by node id
@@ -115,7 +114,7 @@ struct NodePlan {
   int waits_left_out = 0;
 };
 
-// InvalidArgument names a node whose group is not there.
+// InvalidArgument names a node whose group does not exist.
 absl::StatusOr<NodePlan> MakeNodePlan(
     const Graph& graph, const NodePlanOptions& options,
     const std::function<NodeFacts(const Node&)>& facts_of);

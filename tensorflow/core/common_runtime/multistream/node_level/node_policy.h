@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which groups do the nodes of a TensorFlow graph get from a policy? The node
-// plan asks. Makes a PolicyGraph of what is launched on streams, and puts the
-// rest beside it:
+// plan asks. Nodes that launch work form a PolicyGraph; pass-through ops and
+// ops on the host get a neighbour's group:
 //
 //   W --> ReadVariableOp --> MatMul ---> Reshape --> Tanh
 //         (no work of its    (policy)    (MatMul's   (policy)
@@ -25,43 +25,43 @@ namespace multistream {
 
 // What the policies must know of a node.
 struct NodeForPolicy {
-  // Launched nodes that it must come after, by id.
+  // Ids of the launched nodes that this node must come after.
   std::vector<int> before;
-  // False: nothing of it is on a stream.
+  // False: the node puts nothing on a stream.
   bool launched = false;
-  // All its outputs are in host memory.
+  // All outputs are in host memory.
   bool on_host = false;
-  // The group that it has anyway.
+  // The node's group, if it is fixed whatever the policy.
   std::optional<int> group;
 };
 
 struct NodePolicyOptions {
   Policy policy = Policy::kNone;
-  // It uses the first so many groups, and those up to `caller_group`, the
-  // caller's, and the last one that a node has anyway.
+  // The policy uses at least this many groups, from 0 on: more if
+  // `caller_group`, the caller's, or a node's fixed group is higher.
   int groups = 1;
   int caller_group = 0;
-  // Time that a node takes of a group, in microseconds, where it is known; may
-  // be empty.
+  // How many microseconds a node keeps its group busy, where known. May be
+  // empty.
   std::function<std::optional<double>(const Node&)> cost_us;
-  // What a wait between groups costs.
+  // The cost of a wait between groups.
   double wait_us = PolicyOptions().wait_us;
 };
 
-// `order` has the nodes of the graph, each after what it needs; `nodes` is by
-// id. By id: the groups of nodes that had none. nullopt for those that stay
-// with the caller: what is not launched, and what may be dead or be run many
-// times, being in a branch or loop of control flow.
+// `order`: the nodes in topological order. `nodes` and the result are by id.
+// Returns the groups of nodes that had none. nullopt for nodes that stay with
+// the caller: nodes that are not launched, and nodes that may be dead or run
+// many times, as they are in a branch or loop of control flow.
 std::vector<std::optional<int>> GroupsByPolicy(
     const Graph& graph, const std::vector<Node*>& order,
     const std::vector<NodeForPolicy>& nodes, const NodePolicyOptions& options);
 
-// Whether the node looks rows of a table up: the embedding policy spreads
-// these.
+// Whether the node looks up rows of a table. The embedding policy spreads
+// lookups over the groups.
 bool IsEmbeddingLookup(const Node& node);
 
-// Nodes of these types hand their inputs on, or a variable, and mostly launch
-// nothing.
+// Whether the node is a pass-through op: hands on an input or a variable, and
+// mostly launches nothing.
 bool HandsOnOnly(const Node& node);
 
 }  // namespace multistream

@@ -16,11 +16,11 @@
 namespace tensorflow {
 namespace multistream {
 
-// A line "NODE<tab>GROUP<tab>WHY" for each node of `graph`, or of its function
-// `function` unless that is empty, whose group does not follow from its
-// attribute and its caller alone: WHY is "file", "propagated" or "leader:
-// REASON". NotFound if there is no such function; InvalidArgument if the graph
-// is not valid or names a group that is not there.
+// A line "NODE<tab>GROUP<tab>WHY" for each node of function `function` of
+// `graph`, or of the graph itself if `function` is empty. Leaves out nodes
+// whose group follows from attribute and caller alone: WHY is "file",
+// "propagated" or "leader: REASON". NotFound: no such function.
+// InvalidArgument: the graph is not valid or names a group that does not exist.
 absl::StatusOr<std::string> PlanTable(const GraphDef& graph,
                                       const std::string& function,
                                       const NodePlanOptions& options);

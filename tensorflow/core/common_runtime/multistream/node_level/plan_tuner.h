@@ -1,10 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which of several plans of a graph makes its steps shortest? The estimate of a
-// plan may be wrong, so they are measured, and one stream (plan 0) stays unless
-// another one is clearly faster. All have the same results. The executor's
-// PlanVariants ask at the beginning of each step.
+// Which of several plans of a graph makes its steps shortest? Estimates may be
+// wrong, so plans are measured. Plan 0, one stream, stays unless another plan
+// is clearly faster. All plans have the same results. The executor's
+// PlanVariants asks at the beginning of each step.
 //
 //   steps:  0 0 0 0 0   p p p   1 1 2 2   0 0 0 0 1 1 1 1 2 2 2 2  ...   1 1 1
 //           warm-up  profiled ^ warm-up   each in turn, some rounds decided
@@ -28,38 +28,37 @@ namespace multistream {
 // Thread-safe.
 class PlanTuner {
  public:
-  // `make_plans` is called once the steps have been profiled, by a thread that
-  // begins a step and may plan; it returns how many plans there are, plan 0
-  // included. It may take long, and no lock is held meanwhile: steps that
-  // others begin have plan 0, and what tells of the end of steps never waits.
+  // `make_plans` is called after the profiled steps, on a thread that begins a
+  // step and may plan. It returns the number of plans, plan 0 included. It may
+  // take long, so no lock is held: steps that begin meanwhile get plan 0, and
+  // Done and Completed never wait.
   explicit PlanTuner(std::function<int()> make_plans);
 
   // One step.
   struct Run {
     int plan = 0;
-    // Its ops are to be timed.
+    // Each op of the step is to be timed.
     bool profiled = false;
-    // Done and Completed are to be called with it; not so once it is decided.
+    // Done and Completed must be called. False once a plan is decided.
     bool watched = false;
     int64_t number = 0;
     double begun_us = 0;
     bool timed = false;
   };
 
-  // A step begins; `now_us` is the time in microseconds. If plans are to be
-  // made and this thread may not, none begins, and the run's plan is kMustPlan.
+  // A step begins; `now_us` is the time in microseconds. If plans have to be
+  // made and `may_plan` is false, no step begins: the plan is kMustPlan.
   Run Begin(double now_us, bool may_plan = true);
   static constexpr int kMustPlan = -1;
-  // It is done on the host.
+  // The step is done on the host.
   void Done(const Run& run);
-  // Its streams have completed it. `ok`: it ended without an error.
+  // The streams have completed the step. `ok`: without an error.
   void Completed(const Run& run, double now_us, bool ok);
 
-  // The plan to stay with, or -1.
+  // The chosen plan, or -1 if undecided.
   int decided() const { return decided_.load(std::memory_order_acquire); }
 
-  // Of each plan, the median time of a step in microseconds; 0 if none has been
-  // timed.
+  // The median step time of each plan in microseconds; 0 if none was timed.
   std::vector<double> Medians() const;
 
  private:
@@ -69,7 +68,7 @@ class PlanTuner {
     bool timed;
   };
 
-  // To be called with the lock, which it releases while plans are made.
+  // Releases mu_ while make_plans_ runs.
   void MakePlans() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DecideIfKnown() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -83,8 +82,8 @@ class PlanTuner {
   int rounds_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t begun_ ABSL_GUARDED_BY(mu_) = 0;
   int running_ ABSL_GUARDED_BY(mu_) = 0;  // on the host
-  int timed_ ABSL_GUARDED_BY(mu_) = 0;    // until their streams completed them
-  // Runs up to this number had others beside them.
+  int timed_ ABSL_GUARDED_BY(mu_) = 0;    // not yet completed by the streams
+  // Runs up to this number overlapped with others: their times do not count.
   int64_t disturbed_ ABSL_GUARDED_BY(mu_) = 0;
   double last_completed_us_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<std::vector<double>> times_us_ ABSL_GUARDED_BY(mu_);  // by plan

@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// With which plan of its graph, and which executor of it, does the next step
-// run? With the only one, or with those that a PlanTuner compares. The
-// node-level executor asks at the beginning of each step.
+// Which plan and executor of a graph does the next step use? The only ones, or
+// those that a PlanTuner compares. The node-level executor asks at the
+// beginning of each step.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_PLAN_VARIANTS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_PLAN_VARIANTS_H_
@@ -28,33 +28,33 @@ namespace multistream {
 // Thread-safe.
 class PlanVariants {
  public:
-  // An executor whose kernels are as the last plan of the leader left them.
+  // Makes an executor of the kernels as the leader's last plan marked them.
   using NewExecutorOf =
       std::function<absl::Status(const Graph&, std::unique_ptr<Executor>*)>;
 
-  // `groups`: that the session has. `planner` outlives this, and has its graph
-  // when Initialize is called.
+  // `groups`: the session's number of groups. `planner` must outlive this
+  // object and have its graph before Initialize.
   PlanVariants(LaunchPlanner* planner, int groups)
       : planner_(planner), groups_(groups) {}
 
   // Makes the first plan.
   absl::Status Initialize(NewExecutorOf new_executor);
 
-  // A step begins. `is_nested`: it runs within another, and is not worth a
-  // search. If plans are to be made and this thread may not, none begins, and
-  // LaunchesOf returns nullptr.
+  // A step begins. `is_nested`: the step runs within another, and is not worth
+  // a search. If plans have to be made and `may_plan` is false, no step begins,
+  // and LaunchesOf returns nullptr.
   PlanTuner::Run Begin(bool is_nested, bool may_plan);
-  // It is done on the host.
+  // The step is done on the host.
   void Done(const PlanTuner::Run& turn);
-  // The same, and `caller_group`'s stream completes it later. `ok`: without an
-  // error.
+  // Like Done, and tells the tuner when `caller_group`'s stream has completed
+  // the step. `ok`: without an error.
   void DoneAndCompletesOn(StreamGroup* caller_group, const PlanTuner::Run& turn,
                           bool ok);
 
-  // The plan `number` for `caller_group`, the caller's group. Makes it without
-  // the lock, as no step shall wait for a plan that is not its own. Two threads
-  // that do so at once have the same plan, of which the first one stays.
-  // nullptr: it has to be made, and this thread may not.
+  // Plan `number` for `caller_group`, the caller's group; `runs` gets its
+  // executor. Makes the plan without the lock, so that no step waits for
+  // another step's plan. If two threads make one plan at once, the first result
+  // stays. nullptr: the plan has to be made and `may_plan` is false.
   absl::StatusOr<std::shared_ptr<const Launches>> LaunchesOf(int number,
                                                              int caller_group,
                                                              bool may_plan,
@@ -62,7 +62,7 @@ class PlanVariants {
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // A plan of the graph, and what runs it.
+  // A plan of the graph and its executor.
   struct Variant {
     PlanGuess guess;
     std::vector<std::shared_ptr<const Launches>>
@@ -70,10 +70,10 @@ class PlanVariants {
     std::unique_ptr<Executor> executor;
   };
 
-  // By one thread at a time: it changes the kernels for the executor.
+  // Called by one thread at a time: planning marks the executor's kernels.
   absl::StatusOr<std::unique_ptr<Variant>> NewVariant(
       const PlanGuess& guess) const ABSL_LOCKS_EXCLUDED(mu_);
-  // Plans to try beside that of one stream. Returns how many there are with it.
+  // Adds plans to compare with one stream. Returns the number of all plans.
   int MakeVariants() ABSL_LOCKS_EXCLUDED(mu_);
 
   LaunchPlanner* const planner_;
@@ -83,7 +83,7 @@ class PlanVariants {
 
   // Never held while a plan is made: steps begin and end meanwhile.
   absl::Mutex mu_;
-  // The first one splits nothing, if the fastest is to be found.
+  // If plans are compared, the first one splits nothing.
   std::vector<std::unique_ptr<Variant>> variants_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which file says the groups of this process's nodes? The first executor reads
-// it for all; attach and the programs' interface check it before.
+// Which stream file gives this process's nodes their groups? The first executor
+// reads the file for all; attach and the programs' interface check it before.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_PROCESS_STREAM_FILE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_PROCESS_STREAM_FILE_H_
@@ -17,16 +17,16 @@
 namespace tensorflow {
 namespace multistream {
 
-// The file that TF_STREAM_FROM_FILE names; nullptr if there is none or no nodes
-// have groups. An error names the file and the line.
+// The file that TF_STREAM_FROM_FILE names; nullptr if there is none or node
+// level is off. An error names the file and the line.
 absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile(
     const Options& options);
-// The same, read once for all executors, since it counts their nodes: by the
-// first, as the process has all its groups then.
+// The same, but read once and shared, as the file counts the nodes of all
+// executors. The first executor reads it: all groups exist by then.
 absl::StatusOr<const StreamFile*> ProcessStreamFile(const Options& options);
 
-// Logs, once a process, what the file says, if a node of `plan` has its group
-// from there.
+// If a node of `plan` has its group from the file, logs the file's summary,
+// once per process.
 void LogStreamFileOnce(const StreamFile& file, const NodePlan& plan);
 
 }  // namespace multistream

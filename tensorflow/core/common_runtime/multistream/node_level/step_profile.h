@@ -1,9 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How long does each op of a graph keep its stream group busy? A
-// NodeLevelRun measures it in some steps, op by op, and the LaunchPlanner
-// plans with it.
+// How long does each op of a graph keep its stream group busy? In some steps a
+// NodeLevelRun measures its ops one by one; the LaunchPlanner uses the times.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_STEP_PROFILE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_STEP_PROFILE_H_
@@ -35,7 +34,7 @@ class StepProfile {
     launch();
     const std::chrono::duration<double, std::micro> launching =
         std::chrono::steady_clock::now() - started;
-    // The stream had nothing to do while the host launched.
+    // Without the time that the stream was idle while the host launched.
     const double running = stop() - launching.count();
     Add(kernel, std::max(launching.count(), running));
   }
@@ -43,11 +42,11 @@ class StepProfile {
   void Add(const OpKernel* kernel, double us) {
     absl::MutexLock lock(&mu_);
     auto [known, added] = us_.try_emplace(kernel, us);
-    // What disturbs makes it longer.
+    // Disturbances only make times longer.
     if (!added) known->second = std::min(known->second, us);
   }
 
-  // In microseconds: of launching or of running, whichever is longer.
+  // Microseconds to launch or to run, whichever is longer.
   std::optional<double> CostOf(const OpKernel* kernel) const {
     absl::MutexLock lock(&mu_);
     auto known = us_.find(kernel);

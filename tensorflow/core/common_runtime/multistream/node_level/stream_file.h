@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which stream group does TF_STREAM_FROM_FILE say for a node?
+// Which stream group does the file of TF_STREAM_FROM_FILE give a node?
 // process_stream_file loads it, and the node plan asks for each node.
 //
 //   # comment                   blank lines and comments say nothing
@@ -36,11 +36,12 @@ class StreamFile {
   StreamFile& operator=(StreamFile&&);
   ~StreamFile();
 
-  // The group of the node, if the file says one. Every call counts as a node.
+  // The node's group, if the file gives one. Summary counts each call as a
+  // node.
   std::optional<int> GroupOf(absl::string_view node_name) const;
 
-  // A line per expression: "streams.txt:3 group 1 regex 'user/.*': 12 nodes",
-  // or for all those of a line of the file that has many. A node counts for the
+  // A line per expression: "streams.txt:3 group 1 regex 'user/.*': 12 nodes". A
+  // file line with many expressions gets one for all. A node counts for the
   // expression that decided.
   std::string Summary() const;
 
@@ -59,14 +60,14 @@ class StreamFile {
 
   std::string path_;
   std::vector<std::unique_ptr<Rule>> rules_;
-  // Numbers of rules: the first of those that match one name only, by name, and
-  // all others.
+  // Indexes of rules: for each literal name the first rule that has it, and all
+  // rules that are patterns.
   absl::flat_hash_map<std::string, size_t> names_;
   std::vector<size_t> patterns_;
 };
 
-// A line that is not as above or names a group that is not there is
-// InvalidArgument: "PATH:LINE: reason".
+// InvalidArgument, "PATH:LINE: reason", if a line is not as above or names a
+// group that does not exist.
 absl::StatusOr<StreamFile> ParseStreamFile(absl::string_view contents,
                                            const std::string& path,
                                            int group_count);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which two uses of memory does the sanitizer report, and how does it say so?
-// A Sanitizer makes reports; whoever owns it (gpu_groups.cc) logs their text.
+// A Sanitizer makes reports; its owner (gpu_groups.cc) logs their text.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SANITIZER_RACE_REPORT_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SANITIZER_RACE_REPORT_H_
@@ -19,8 +19,8 @@ enum class UseKind { kRead, kWrite, kFree, kAllocate, kOwn };
 struct Use {
   UseKind kind;
   int group;
-  // Of a free, the last op that its group had launched; else empty where no op
-  // is known.
+  // The op that uses the memory; for a free, the last op that the group had
+  // launched. Empty if no op is known.
   std::string op;
   std::string tensor;
 };
@@ -31,8 +31,8 @@ enum class ReportKind {
   kWriteAfterWrite,
   // Freed while a group other than its owner may still use it.
   kFreedInUse,
-  // Handed out, or used by its next user, while an earlier one may still use
-  // it.
+  // Handed out again, or used after that, while a use from before may not be
+  // over.
   kHandedOutInUse,
   // Handed out before it was freed.
   kHandedOutTwice,
@@ -43,14 +43,14 @@ struct Report {
   ReportKind kind;
   Use current;
   Use previous;
-  // What both use.
+  // The memory that both sides use.
   const void* address;
   size_t bytes;
-  // What would have put the two in order.
+  // Made by MissingOrder.
   std::string missing;
 };
 
-// What would have put the two uses in order: Report::missing.
+// Says what would have put the two uses in order, such as a wait.
 std::string MissingOrder(const Report& report);
 
 // Several lines for people, the current use first.

@@ -16,8 +16,8 @@ namespace {
 // The history is swept when it has doubled, and not while it is small.
 constexpr size_t kSmallHistory = 1024;
 
-// The two functions below work on maps of parts of memory by first address,
-// whose values know where the part ends.
+// FirstPart, Cut and MergeNeighbours work on maps of parts of memory by first
+// address. Each part stores where it ends.
 
 // The first part that ends after `begin`.
 template <typename Part>
@@ -39,7 +39,7 @@ void Cut(std::map<uintptr_t, Part>* parts, uintptr_t at) {
   parts->emplace_hint(std::next(found), at, std::move(right));
 }
 
-// Makes one of two neighbours that are `alike`.
+// Merges adjacent parts that are `alike`.
 template <typename Part, typename Alike>
 void MergeNeighbours(std::map<uintptr_t, Part>* parts, Alike alike) {
   if (parts->empty()) return;
@@ -55,7 +55,7 @@ void MergeNeighbours(std::map<uintptr_t, Part>* parts, Alike alike) {
   }
 }
 
-// Of each group only the last use counts: a stream runs its ops in order.
+// Keeps only the last use by each group: a stream runs its ops in order.
 template <typename TouchPtr>
 void KeepLast(const TouchPtr& touch, std::vector<TouchPtr>* touches) {
   for (TouchPtr& other : *touches) {
@@ -66,7 +66,7 @@ void KeepLast(const TouchPtr& touch, std::vector<TouchPtr>* touches) {
   touches->push_back(touch);
 }
 
-// What tells one pair from another. Of a side that is no op's doing, the group.
+// Half of a report's key: the op or, for uses that no op makes, the group.
 std::string Side(const Use& use) {
   return use.kind == UseKind::kRead || use.kind == UseKind::kWrite
              ? use.op
@@ -203,7 +203,7 @@ void Sanitizer::FreeLocked(const void* address, std::vector<Report>* found) {
     KeepLast(touch, &block.before);
   }
   SettleLifetimes(now, ReportKind::kFreedInUse, &block.before, found);
-  // The owner may have used it in any op so far, as scratch memory too.
+  // Any op of the owner so far may have used the block, also as scratch memory.
   block.live = false;
   block.freed = std::make_shared<const Touch>(
       Touch{{UseKind::kFree, block.owner, last_op_[block.owner], ""},
@@ -275,7 +275,7 @@ void Sanitizer::Remember(const TouchPtr& touch) {
       it = ranges_.emplace_hint(it, at, Range{end});
     }
     if (touch->use.kind == UseKind::kWrite) {
-      // Who comes after this write comes after all that it came after.
+      // A use ordered after this write is ordered after the reads before it.
       it->second.write = touch;
       it->second.reads.clear();
     } else {
@@ -309,7 +309,7 @@ Sanitizer::Touches Sanitizer::TakeBlocks(const Touch& now,
     const int owner = it->second.owner;
     Touch previous = {
         {UseKind::kOwn, owner, "", ""}, 0, it->first, it->second.end};
-    // Its uses are part of the same finding, no others.
+    // The old block's uses belong to this report and make no further ones.
     for (const TouchPtr& touch : TakeTouches(previous.begin, previous.end)) {
       if (touch->use.group != owner) continue;
       previous.use.op = touch->use.op;

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which uses of memory by different stream groups does nothing order? And is
-// memory freed or handed out while a group may still use it?
+// Which uses of the same memory by different stream groups are not ordered? And
+// is memory freed or handed out while a group may still use it?
 //
 //   group 1  --- x writes M --r.
 //                               \.
@@ -12,14 +12,14 @@
 //
 //   (r: event recorded, w: stream waits for it)
 //
-// A vector clock per stream says what the stream has waited for, itself or
-// through others. This file knows nothing of devices: whoever enqueues work on
-// the streams tells a Sanitizer of every launch, wait, allocation and so on, in
-// the order in which they are enqueued.
+// A vector clock per stream says what the stream has waited for, directly or
+// through other streams. This file knows nothing of devices: the code that
+// enqueues work on the streams tells a Sanitizer of every launch, wait,
+// allocation and so on, in the order in which they are enqueued.
 //
-// Knowing that a stream has completed a point is not the same as waiting for
-// it: it settles lifetimes (memory may be freed once its last use is over), but
-// two uses that merely happened one after the other are a missing wait.
+// Learning on the host that a stream has completed a point settles lifetimes
+// (memory may be freed once its last use is over), but orders nothing: between
+// two uses that merely happened one after the other, a wait is missing.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SANITIZER_SANITIZER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SANITIZER_SANITIZER_H_
@@ -42,7 +42,7 @@
 namespace tensorflow {
 namespace multistream {
 
-// Names a CUDA event or what takes its place, such as by its address.
+// Identifies a CUDA event or its stand-in, for example by its address.
 using EventId = uint64_t;
 
 // What an op does with a part of memory.
@@ -60,19 +60,19 @@ class Position {
   VectorClock clock_;
 };
 
-// Follows the streams of one GPU. Thread-safe: calls count in the order in
-// which they come. A group is an index below `group_count`.
+// Follows the streams of one GPU. Thread-safe: the order of the calls is taken
+// as the order of the work. A group is an index below `group_count`.
 class Sanitizer {
  public:
   using OnReport = std::function<void(const Report&)>;
 
-  // Reports are made once per pair of ops and kind, and kMostReports at most.
+  // One report per kind and pair of ops, and at most kMostReports in all.
   static constexpr size_t kMostReports = 4096;
 
   // `on_report` runs on the thread whose call found the race, without a lock.
   Sanitizer(int group_count, OnReport on_report);
 
-  // `op`, which uses memory as `accesses` say, is launched on `group`'s stream.
+  // `op` is launched on `group`'s stream and uses the memory in `accesses`.
   void Launch(int group, const std::string& op,
               const std::vector<Access>& accesses);
 
@@ -90,30 +90,30 @@ class Sanitizer {
   // The host has learned that the stream completed `position`. Settles
   // lifetimes of memory; orders nothing.
   void Completed(const Position& position);
-  // The host went on only after the stream had completed `position`: whatever
-  // is launched from now on, on any stream, comes after it.
+  // The host blocked until the stream had completed `position`, so all later
+  // launches, on any stream, are ordered after `position`.
   void HostSynchronized(const Position& position);
   void HostSynchronized(int group) { HostSynchronized(Tail(group)); }
 
-  // The allocator of group `owner` hands out memory, to be used in the order
-  // of `owner`'s stream: by other groups only after waiting for it.
-  // `for_copy`: nobody uses it before the host has seen a copy into it end,
-  // which itself came after all that was enqueued on `owner`'s stream.
+  // The allocator of group `owner` hands out memory. Its uses must be ordered
+  // after the present end of `owner`'s stream: other groups have to wait.
+  // `for_copy`: the first use is a copy that is ordered so, and all others
+  // begin after the host has seen the copy end.
   void Allocate(int owner, const void* address, size_t bytes,
                 bool for_copy = false);
-  // Whoever hands out memory there next has put it after all earlier uses, in
-  // ways that this does not see.
+  // Drops the earlier uses of freed memory: the next allocation there is
+  // ordered after them by means that the sanitizer does not see.
   void Forget(const void* address, size_t bytes);
-  // The allocator takes it back and may hand it out again at once. An address
-  // that Allocate has not seen is ignored.
+  // The allocator takes the memory back and may hand it out again at once. An
+  // address that Allocate has not seen is ignored.
   void Free(const void* address);
-  // Free and Allocate in one: an op of `owner` wrote into memory that nobody
-  // else holds, whose lifetime may as well begin anew. Another thread may use
-  // it at any moment, and must not find it freed.
+  // Free and Allocate as one atomic call, for memory that an op of `owner`
+  // wrote and nothing else holds: its lifetime begins anew. Atomic, since
+  // another thread may use the memory at any moment and must not find it freed.
   void Renew(int owner, const void* address, size_t bytes);
 
   int64_t report_count();
-  // Parts of memory with a history of their own, to watch that it is bounded.
+  // Ranges and blocks remembered, to check that the history is bounded.
   size_t history_size();
 
  private:
@@ -127,7 +127,7 @@ class Sanitizer {
   using TouchPtr = std::shared_ptr<const Touch>;
   using Touches = std::vector<TouchPtr>;
 
-  // A part of memory of which every byte was last used by the same ops.
+  // A range of memory whose bytes were all last used by the same ops.
   struct Range {
     uintptr_t end;
     TouchPtr write;
@@ -139,8 +139,8 @@ class Sanitizer {
     uintptr_t end;
     int owner;
     bool live;
-    // Of earlier lives, and of this one if over: the last use of each group.
-    // Who uses the block comes after them.
+    // The last use by each group in earlier lives of this memory, and in this
+    // life once it is over. Uses in the next life must be ordered after these.
     Touches before;
     TouchPtr freed;  // unless live
   };
@@ -161,18 +161,18 @@ class Sanitizer {
   // Forgets the ranges of [begin, end); returns each group's last use in them.
   Touches TakeTouches(uintptr_t begin, uintptr_t end)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Makes room for a block where `now` is: ends those that overlap it. Returns
-  // the uses that the new one comes after.
+  // Makes room for a block at `now`: removes the blocks that overlap it.
+  // Returns the uses that the new block must be ordered after.
   Touches TakeBlocks(const Touch& now, std::vector<Report>* found)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Drops from `touches` those that are over. Reports and drops those that
-  // `now` does not come after.
+  // Drops from `touches` the uses that have completed. Reports and drops the
+  // uses that `now` is not ordered after.
   void SettleLifetimes(const Touch& now, ReportKind kind, Touches* touches,
                        std::vector<Report>* found)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Find(ReportKind kind, const Touch& current, const Touch& previous,
             std::vector<Report>* found) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Forgets uses that every stream comes after, once the history has grown.
+  // Once the history has grown, forgets uses that all streams come after.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AllocateLocked(int owner, const void* address, size_t bytes,
                       bool for_copy, std::vector<Report>* found)
@@ -183,12 +183,12 @@ class Sanitizer {
   const OnReport on_report_;
 
   absl::Mutex mu_;
-  // What each stream has waited for, and of itself what it has launched.
+  // Per group: what its stream has waited for. Own entry: what it launched.
   std::vector<VectorClock> known_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> last_op_ ABSL_GUARDED_BY(mu_);
   VectorClock completed_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<EventId, VectorClock> events_ ABSL_GUARDED_BY(mu_);
-  // Both by first address. Neither overlap among themselves.
+  // Both by first address. Ranges never overlap, and neither do blocks.
   std::map<uintptr_t, Range> ranges_ ABSL_GUARDED_BY(mu_);
   std::map<uintptr_t, Block> blocks_ ABSL_GUARDED_BY(mu_);
   size_t sweep_at_ ABSL_GUARDED_BY(mu_);

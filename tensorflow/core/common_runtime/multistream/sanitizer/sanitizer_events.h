@@ -50,7 +50,7 @@ class SanitizerTest : public ::testing::Test {
   }
   void Free(uintptr_t address = kM) { sanitizer_.Free(Address(address)); }
 
-  // One report, of this kind, and forgets it.
+  // Expects exactly one report, with these values, and clears it.
   void ExpectOne(ReportKind kind, const std::string& current_op,
                  int current_group, const std::string& previous_op,
                  int previous_group) {
