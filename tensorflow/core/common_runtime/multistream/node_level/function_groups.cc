@@ -48,9 +48,9 @@ bool MustBeCompiled(const Attributes& attributes) {
   return value != nullptr && value->b();
 }
 
-// Whether the functions that a node names run as nodes of the same step. XLA
-// makes one kernel of them, input pipelines run them on threads of their own
-// outside the step, and a SymbolicGradient is expanded, not called.
+// Whether the functions that a node names run as nodes of the same step. They
+// do not if XLA compiles them to one kernel, if an input pipeline runs them on
+// its own threads, or if a SymbolicGradient expands them.
 bool CallsInStep(const NodeDef& node) {
   const absl::string_view op = node.op();
   if (MustBeCompiled(node.attr())) return false;
@@ -62,13 +62,13 @@ bool CallsInStep(const NodeDef& node) {
          op != "OneShotIterator";
 }
 
-// Makes the copies of functions that a graph needs, in its library.
+// Adds the copies of functions that a graph needs to `library`.
 class FunctionCopies {
  public:
   explicit FunctionCopies(FunctionLibraryDefinition* library)
       : library_(library) {}
 
-  // Whether `node` on `group` calls functions of which it needs copies.
+  // Whether `node`, which is on `group`, calls functions that must be copied.
   bool NeedsRewrite(Group group, const NodeDef& node) {
     for (const std::string& callee : Callees(node)) {
       if (NeedsCopy(group, callee)) return true;
@@ -76,7 +76,7 @@ class FunctionCopies {
     return false;
   }
 
-  // Points `node`, which is on `group`, at the copies of what it calls.
+  // Makes `node`, which is on `group`, call the copies of its functions.
   absl::Status RewriteCall(Group group, NodeDef* node) {
     if (!NeedsRewrite(group, *node)) return absl::OkStatus();
     absl::Status status = PointAtCopy(group, node->mutable_op());
@@ -94,12 +94,12 @@ class FunctionCopies {
   }
 
  private:
-  // Attributes with an underscore name gradients and the like.
+  // Attributes that start with an underscore name gradients and the like.
   static bool MayNameCallee(absl::string_view attribute) {
     return !absl::StartsWith(attribute, "_");
   }
 
-  // A copy made by an earlier run has its groups.
+  // False for a copy made by an earlier run: its nodes have their groups.
   bool MayCopy(const std::string& name) const {
     const FunctionDef* function = library_->Find(name);
     return function != nullptr && !MustBeCompiled(function->attr()) &&
@@ -126,8 +126,8 @@ class FunctionCopies {
     return group.has_value() || HasScopedCall(callee);
   }
 
-  // Whether a function that is called outside every scope has calls inside one,
-  // itself or in what it calls outside every scope.
+  // Whether a function called outside every scope has calls inside a scope,
+  // directly or in functions that it calls outside every scope.
   bool HasScopedCall(const std::string& name) {
     if (auto found = has_scoped_call_.find(name);
         found != has_scoped_call_.end()) {
@@ -146,14 +146,14 @@ class FunctionCopies {
         }
       }
     }
-    // If there is none, then neither in any function that was looked into.
+    // If there is none, all functions that were visited have none either.
     if (scoped) seen = {name};
     for (const std::string& member : seen) has_scoped_call_[member] = scoped;
     return scoped;
   }
 
-  // Changes the name of a function that a node on `group` calls to that of its
-  // copy, if it needs one.
+  // If a node on `group` must call a copy of function `name`, changes `name` to
+  // the copy's.
   absl::Status PointAtCopy(Group group, std::string* name) {
     if (!MayCopy(*name) || !NeedsCopy(group, *name)) return absl::OkStatus();
     absl::StatusOr<std::string> copy = CopyOf(*name, group);
@@ -161,8 +161,8 @@ class FunctionCopies {
     return copy.status();
   }
 
-  // The name of the function's copy for calls on `group`, which is made unless
-  // it is there.
+  // The name of the function's copy for calls on `group`. Makes the copy if it
+  // does not exist.
   absl::StatusOr<std::string> CopyOf(const std::string& name, Group group) {
     std::string& copy_name = copies_[{name, group}];
     if (!copy_name.empty()) return copy_name;
@@ -177,8 +177,8 @@ class FunctionCopies {
       if (original != nullptr && original->s() == name) return copy_name;
       copy_name = absl::StrCat(base, "_", i);
     }
-    // The name is known before the nodes are visited: a function may call
-    // itself. The map may move while they are.
+    // Set the name before visiting the nodes: a function may call itself. Keep
+    // a copy: RewriteCall may rehash `copies_`.
     const std::string result = copy_name;
     FunctionDef copy = *library_->Find(name);
     copy.mutable_signature()->set_name(result);
@@ -212,7 +212,7 @@ class FunctionCopies {
   absl::flat_hash_map<std::string, bool> has_scoped_call_;
 };
 
-// A node's op cannot change, so another takes its place.
+// Replaces the node by a new one, as a node's op cannot change.
 absl::Status ReplaceNode(const NodeDef& def, Node* node, Graph* graph) {
   absl::Status status;
   Node* replacement = graph->AddNode(def, &status);
@@ -236,8 +236,8 @@ absl::Status ReplaceNode(const NodeDef& def, Node* node, Graph* graph) {
   return absl::OkStatus();
 }
 
-// A graph looks functions up in a library of its own or, where the runtime made
-// that one empty, in the pass's. Gives its own the copies that it lacks.
+// A graph looks functions up in its own library or, if the runtime left that
+// one empty, in the pass's. Adds the copies that the graph's library lacks.
 absl::Status ShareCopies(const FunctionLibraryDefinition& library,
                          Graph* graph) {
   for (const std::string& name : library.ListFunctionNames()) {

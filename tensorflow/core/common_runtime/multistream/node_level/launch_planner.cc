@@ -77,7 +77,7 @@ absl::StatusOr<std::shared_ptr<const Launches>> LaunchPlanner::Plan(
     for (int id : planned.events) launch.events.push_back(slot_of[id]);
     for (int id : planned.tails) launch.tails.push_back(slot_of[id]);
     launch.after_all = planned.after_all;
-    // The executor that is made next looks at it.
+    // The next executor reads this when it is made.
     if (caller_group == 0) {
       SetExpensive(kernel->second, planned.starts || MayBlock(*node));
     }
@@ -111,8 +111,8 @@ NodeFacts LaunchPlanner::FactsOf(const Node& node) const {
   facts.changes_state = MayChangeState(*kernel->second, library_);
   facts.launched =
       node.type_string() != "NoOp" && kernel->second->const_tensor() == nullptr;
-  // TensorFlow guesses where a call's results are. What an emulated GPU has
-  // in host memory, by its kernel, is a group's memory all the same.
+  // TensorFlow only guesses where a call's results are. On an emulated GPU,
+  // outputs that a kernel puts in host memory still belong to a group.
   if (IsCall(node.def(), library_) || is_emulated_) return facts;
   for (MemoryType type : kernel->second->output_memory_types()) {
     facts.on_host.push_back(type == HOST_MEMORY);

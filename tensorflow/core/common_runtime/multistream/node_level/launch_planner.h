@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which group launches each kernel of a graph, and what does the group wait for
-// first? Turns the plan of the graph's nodes (node_plan.h) into launches by
-// kernel, as a run needs them (node_level_run.h). Each node-level executor has
-// one.
+// first? Turns the plan of the nodes (node_plan.h) into launches by kernel, as
+// a run needs them (node_level_run.h). Each node-level executor has one.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_LAUNCH_PLANNER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_LAUNCH_PLANNER_H_

@@ -74,7 +74,7 @@ class NodeLevelExecutor : public Executor {
     shared_ = std::move(shared);
   }
 
-  // A step that is done on the host may still run on its streams, with the
+  // A step that is done on the host may still run on its streams and use
   // constants that the kernels own.
   ~NodeLevelExecutor() override {
     if (GroupsAreOfParent()) return;
@@ -89,8 +89,8 @@ class NodeLevelExecutor : public Executor {
                           const MakeStockExecutor& make_stock) {
     params_ = params;
     SharedKernels::Wrap(shared_->kernels, 0, &params_);
-    // The plan needs kernels, and the executor looks at once which of them are
-    // expensive. It then gets the same ones.
+    // Make the kernels first: the plan needs them, and the executor, when made,
+    // reads which are expensive. It then gets the same kernels.
     absl::flat_hash_map<std::string, OpKernel*> kernels;
     auto release = absl::MakeCleanup([&] {
       for (const auto& [name, kernel] : kernels) {
@@ -99,7 +99,7 @@ class NodeLevelExecutor : public Executor {
     });
     for (const Node* node : graph.op_nodes()) {
       OpKernel* kernel = nullptr;
-      // The executor says it in its own words.
+      // The executor reports the error in its own words.
       if (!params_.create_kernel(node->properties(), &kernel).ok()) break;
       kernels[node->name()] = kernel;
     }
@@ -112,7 +112,7 @@ class NodeLevelExecutor : public Executor {
   }
 
  private:
-  // This may be the thread that runs all streams' callbacks: it plans nothing.
+  // Plans nothing: this may be the thread that runs all streams' callbacks.
   void TFMS_RUN_ASYNC(const Args& args, DoneCallback done) override {
     RunStep(args, std::move(done), /*may_plan=*/false);
   }
@@ -140,7 +140,7 @@ class NodeLevelExecutor : public Executor {
     auto launches = variants_.LaunchesOf(turn.plan, caller_group->index(),
                                          may_plan, &executor);
     if (launches.ok() && *launches == nullptr) {
-      // No turn has begun: without one, only a nested step may lack its plan.
+      // No turn to end: neither kMustPlan nor a nested step has begun one.
       params_.device->env()->SchedClosure([this, args, done = std::move(done)] {
         RunStep(args, done, /*may_plan=*/true);
       });
@@ -174,7 +174,7 @@ class NodeLevelExecutor : public Executor {
     Args ours = args;
     ours.runner = run->Runner(caller_group);
     if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
-    // The executor would wait for one group, before the others are joined.
+    // The executor would wait only for one group, before the others join.
     ours.sync_on_finish = false;
     if (!nested) {
       gpu_->StartStepOn(caller_group);
@@ -206,7 +206,7 @@ class NodeLevelExecutor : public Executor {
   const Options options_;
   const std::string name_;  // of the graph
   GpuGroups* const gpu_;
-  const int groups_;  // that the session has
+  const int groups_;  // of the session
   std::shared_ptr<const RunShared> shared_;
   LocalExecutorParams params_;
   LaunchPlanner planner_;

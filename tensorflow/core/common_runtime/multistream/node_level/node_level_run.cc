@@ -68,7 +68,7 @@ void NodeLevelRun::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
   const Launch& launch = LaunchOf(kernel);
   Order(launch);
   GroupMember* member = shared_->members[launch.group];
-  // These parameters are the op's own.
+  // No need to restore the parameters: an asynchronous op has its own.
   absl::Status status = Move(launch.group, context);
   if (!status.ok()) {
     context->SetStatus(status);
@@ -110,7 +110,7 @@ void NodeLevelRun::Order(const Launch& launch) {
   for (int i : launch.events) {
     Slot& slot = slots_[i];
     const int64_t position = slot.position.load(std::memory_order_acquire);
-    // It was not launched, being dead: no order comes through it.
+    // The node was dead, so not launched: waiting for it orders nothing.
     if (position == 0) {
       all = true;
       continue;
@@ -158,7 +158,7 @@ Executor::Args::Runner* NodeLevelRun::RunnerOf(int group) {
   }
   absl::MutexLock lock(&runners_mu_);
   if (slot.runner == nullptr) {
-    // Owned by the run: one that owned the run would never be deleted.
+    // The run owns this runner, so the runner must not own the run (a cycle).
     slot.runner = std::make_unique<Executor::Args::Runner>(
         StepRunner{step_, &shared_->kernels->traits(), run_,
                    std::shared_ptr<NodeRun>(std::shared_ptr<NodeRun>(), this),
@@ -182,7 +182,7 @@ void NodeLevelRun::Note(const Launch& launch) {
     }
     shared_->order->Recycle(std::move(recorded));
   }
-  // A node of a loop may be launched by two threads at a time.
+  // Two threads may launch a node of a loop at the same time.
   RaiseTo(position, &slot.position);
 }
 

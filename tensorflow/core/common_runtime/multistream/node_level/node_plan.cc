@@ -25,13 +25,13 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// A node that nothing is launched for, such as a NoOp that joins a group of
-// nodes, hands its predecessors on to its successors. With more than this, the
-// successors wait for all.
+// A node that launches nothing, such as a NoOp that joins many nodes, hands its
+// predecessors on to its successors. If it has more predecessors than this, its
+// successors wait for all groups instead.
 constexpr size_t kMostHandedOn = 64;
 
-// The nodes that must have been launched, and their streams waited for, before
-// a node.
+// The nodes that a node must come after. `all`: it comes after the ends of all
+// groups.
 struct Before {
   std::vector<int> nodes;  // sorted
   bool all = false;
@@ -46,8 +46,7 @@ class Planner {
       facts_[node->id()] = facts_of(*node);
       has_dead_ |= node->IsSwitch() || node->IsMerge() || node->IsEnter();
     }
-    // Without the edges back to the start of a loop, each node comes after what
-    // it needs.
+    // In topological order, if the back edges of loops are left out.
     GetReversePostOrder(
         graph, &order_, NodeComparatorID(),
         [](const Edge& edge) { return !edge.src()->IsNextIteration(); });
@@ -70,7 +69,7 @@ class Planner {
       if (planned.why.empty()) AssignCallerGroup(node->id());
       if (facts_[node->id()].launched) plan_.groups_used[planned.group] = true;
     }
-    // A dead node is not launched, and no path leads through it.
+    // Not if nodes may be dead: a dead node orders nothing, so no path is sure.
     if (options_.reduce && !has_dead_) Reduce();
     for (const Node* node : order_) {
       if (node->IsOp()) PlanWaits(node->id());
@@ -92,7 +91,7 @@ class Planner {
     if (TryGetNodeAttr(node.attrs(), kStreamGroupAttr, &attribute)) {
       from_scope = attribute;
     }
-    // The file's groups are those of the GPU that has the most.
+    // The file was checked against the GPU with the most groups: check again.
     for (const std::optional<int>& group : {from_file, from_scope}) {
       if (!group || (*group >= 0 && *group < options_.group_count)) continue;
       return absl::InvalidArgumentError(
@@ -106,8 +105,8 @@ class Planner {
       planned.group = 0;
       planned.why = absl::StrCat("leader: ", facts.leader_reason);
     } else if (node.IsSend() || node.IsRecv() || node.IsArg()) {
-      // The rendezvous of the step places tensors in one group's memory, and
-      // the caller's group is the one that has waited for the arguments.
+      // The step's rendezvous places tensors in one group's memory, and the
+      // caller's group is the one that has waited for the arguments.
       planned.group = options_.caller_group;
       planned.why = "default";
     } else if (from_file) {
@@ -129,7 +128,7 @@ class Planner {
     plan_.nodes[id].why = "default";
   }
 
-  // Each policy finds the groups that those before it have chosen.
+  // Policies run in turn: each sees groups chosen by earlier ones as fixed.
   absl::Status AssignByPolicies() {
     std::vector<NodePolicy> policies;
     std::vector<int> policy_of(graph_.num_node_ids(), -1);
@@ -190,11 +189,11 @@ class Planner {
     return false;
   }
 
-  // Whether the later node must not run before what the earlier one launched.
+  // Whether the later node must run after the earlier node's launched work.
   bool IsOrdered(const Edge& edge) const {
     if (edge.IsControlEdge()) return true;
     const DataType type = edge.src()->output_type(edge.src_output());
-    // A list's elements are elsewhere than the list.
+    // A list's elements may be in other memory than the list.
     if (type == DT_VARIANT) return true;
     if (type == DT_RESOURCE) return false;
     const std::vector<bool>& on_host = facts_[edge.src()->id()].on_host;
@@ -220,7 +219,7 @@ class Planner {
                             handed_on.nodes.end());
       }
       SortUnique(&before.nodes);
-      // It runs although what it follows was dead, and so not launched.
+      // A ControlTrigger runs even if its inputs were dead, so not launched.
       before.all |= node->type_string() == "ControlTrigger";
       if (!facts_[node->id()].launched && before.nodes.size() > kMostHandedOn) {
         before.all = true;
@@ -233,7 +232,7 @@ class Planner {
     return plan_.nodes[from].group != plan_.nodes[to].group;
   }
 
-  // Leaves out the waits that a path of streams and other waits implies.
+  // Leaves out waits that streams and other waits imply.
   void Reduce() {
     std::vector<int> position(graph_.num_node_ids());
     for (size_t i = 0; i < order_.size(); ++i) position[order_[i]->id()] = i;
@@ -245,7 +244,7 @@ class Planner {
       for (int from : before_[id].nodes) {
         inputs_of_node.push_back(position[from]);
       }
-      // The stream orders what the host orders, whatever is handed over.
+      // Within a group, the launch order is the stream's order, for any edge.
       for (const Edge* edge : node->in_edges()) {
         const int from = edge->src()->id();
         if (edge->src()->IsOp() && facts_[from].launched &&
@@ -294,7 +293,7 @@ class Planner {
     }
   }
 
-  // What a node needs last is what the longest path to it leads through.
+  // A node's latest input is the one that the longest path leads through.
   void FindStarts() {
     struct Last {
       int depth = 0;  // launches on the longest path

@@ -5,9 +5,9 @@
 // stream wait for? The LaunchPlanner asks for each graph, and plan_table.h for
 // people. Pure graph code: no device in it.
 //
-// A node's group is decided by the first of: ops that must run on the leader,
-// the stream file, the scope the node was built in, its first input with a
-// group (if propagation is on), a policy (node_policy.h), the caller's group.
+// A node's group is decided by the first of: its op, if it must run on the
+// leader; the stream file; the scope it was built in; its first input with a
+// group, if propagation is on; a policy (node_policy.h); the caller's group.
 // Nodes of one group are ordered by its stream; for an edge between groups, the
 // later node's stream waits.
 //

@@ -20,10 +20,10 @@ namespace {
 
 using Groups = std::vector<std::optional<int>>;
 
-// Of an op of which nobody has measured the time.
+// The cost of an op whose time has not been measured.
 constexpr double kLaunchUs = 6;
 constexpr double kHandingOnUs = 1;
-// With more than this behind it, a node that hands on is one of the policy's.
+// A pass-through op with more inputs than this gets its group by the policy.
 constexpr size_t kMostHandedOn = 64;
 
 bool IsDense(absl::string_view type) {
@@ -59,7 +59,7 @@ class Placer {
       if (number_[id] >= 0) groups_[id] = groups[number_[id]];
     }
     PlaceWhatHandsOn();
-    // Those that were to stay where they are.
+    // Fixed nodes keep their groups.
     for (const Node* node : order_) {
       if (IsFixed(node->id())) groups_[node->id()].reset();
     }
@@ -67,8 +67,8 @@ class Placer {
   }
 
  private:
-  // Branches and loops of control flow. After the merge of branches that are in
-  // no loop, and after a loop, nodes run once again.
+  // Finds nodes in branches and loops of control flow. After a loop, and after
+  // a merge of branches outside loops, nodes run once again.
   void FindWhatMayNotRunOnce() {
     const int n = graph_.num_node_ids();
     conditional_.resize(n);
@@ -89,13 +89,13 @@ class Placer {
     }
   }
 
-  // Keeps its group, or the caller's, whatever the policy says.
+  // Whether the node keeps its group, or the caller's, whatever the policy.
   bool IsFixed(int id) const {
     return nodes_[id].group.has_value() || conditional_[id] ||
            !nodes_[id].launched;
   }
 
-  // Beside the policy: where its input is, or what it is for.
+  // Whether the node gets its group from a neighbour, not from the policy.
   bool IsBeside(const Node& node) const {
     return !IsFixed(node.id()) &&
            (HandsOnOnly(node) || nodes_[node.id()].on_host);
@@ -141,13 +141,13 @@ class Placer {
   }
 
   void PlaceWhatHandsOn() {
-    // A wait for it is then one for the last of its inputs, too.
+    // With the last input's group, one wait covers the node and that input.
     for (const Node* node : order_) {
       const int id = node->id();
       if (!node->IsOp() || groups_[id] || !IsBeside(*node)) continue;
       if (!handed_on_[id].empty()) groups_[id] = GroupOfLast(handed_on_[id]);
     }
-    // It has no input that is launched: a variable's value.
+    // The rest has no launched input: the reading of a variable, for example.
     for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
       const Node& node = **it;
       if (!node.IsOp() || groups_[node.id()] || !IsBeside(node)) continue;
@@ -181,8 +181,8 @@ class Placer {
   const NodePolicyOptions& options_;
   std::vector<bool> conditional_;
   PolicyGraph policy_graph_;
-  std::vector<int> number_;  // in it, or -1
-  // Nodes of it that a node beside it hands on.
+  std::vector<int> number_;  // in policy_graph_, or -1
+  // By pass-through node: the nodes of policy_graph_ that it hands on.
   std::vector<std::vector<int>> handed_on_;
   Groups groups_;
 };

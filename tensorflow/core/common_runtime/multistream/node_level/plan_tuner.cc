@@ -17,12 +17,12 @@ constexpr int kWarmUp = 5;  // allocators grow, libraries choose algorithms
 constexpr int kProfiled = 3;
 constexpr int kWarmUpOfPlan = 2;
 constexpr int kRounds = 3;
-constexpr int kTimedInTurn = 3;  // after one that is not
+constexpr int kTimedInTurn = 3;  // after one untimed step
 constexpr size_t kFewestTimes = 5;
-// Where steps run beside each other, there may be no time to measure.
+// Limits: steps that overlap are not timed, so measuring might never end.
 constexpr int kMostRounds = 10;
 constexpr int64_t kMostSteps = 1000;
-// What a plan must gain to be worth leaving one stream.
+// A plan replaces one stream if its steps take less than this share.
 constexpr double kGain = 0.97;
 
 double Median(std::vector<double> v) {
@@ -105,7 +105,7 @@ void PlanTuner::Done(const Run& run) {
 void PlanTuner::Completed(const Run& run, double now_us, bool ok) {
   absl::MutexLock lock(&mu_);
   if (run.timed) --timed_;
-  // What was enqueued before it kept the streams busy.
+  // Until then, earlier steps kept the streams busy.
   const double us = now_us - std::max(run.begun_us, last_completed_us_);
   last_completed_us_ = std::max(last_completed_us_, now_us);
   if (run.timed && ok && disturbed_ < run.number) {

@@ -19,8 +19,8 @@ double NowUs() {
       .count();
 }
 
-// What a wait costs depends on the machine: less with threads that are awake,
-// more with those that have to be woken.
+// A wait's cost depends on the machine: less if the waiting threads are awake,
+// more if they have to be woken.
 constexpr double kWaitWithThreadUs = 15;
 constexpr double kSlowWaitUs = 45;
 

@@ -49,7 +49,7 @@ bool SavedPlan::IsOn() { return Get()->on.load(std::memory_order_acquire); }
 void SavedPlan::Add(const std::string& node, int group) {
   Captured* captured = Get();
   absl::MutexLock lock(&captured->mu);
-  // A step that began before the end.
+  // The step began before Stop.
   if (!captured->on.load(std::memory_order_acquire)) return;
   captured->groups[node].insert(group);
 }

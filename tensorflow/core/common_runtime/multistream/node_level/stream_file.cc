@@ -21,7 +21,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// More regexes of a line than this are counted together: a plan that was
+// If a line has more regexes than this, Summary counts them together: a plan
 // written by save_plan has a name for each node.
 constexpr size_t kMostListed = 8;
 constexpr char kForm[] = "a line is GROUP:REGEX or GROUP:REGEX,REGEX,...";
@@ -35,7 +35,7 @@ absl::string_view WithoutComment(absl::string_view line) {
   return line;
 }
 
-// The first character after the class, such as [^],[:alpha:]], that starts at
+// The index after the character class, such as [^],[:alpha:]], that starts at
 // `text[i]`.
 size_t EndOfClass(absl::string_view text, size_t i) {
   ++i;
@@ -53,8 +53,8 @@ size_t EndOfClass(absl::string_view text, size_t i) {
   return i + 1;
 }
 
-// Splits at the commas that do not belong to an expression. Whether an
-// expression is well-formed is for RE2 to say.
+// Splits at the commas that do not belong to an expression. RE2 checks later
+// whether an expression is well-formed.
 std::vector<absl::string_view> SplitRegexes(absl::string_view text) {
   std::vector<absl::string_view> parts;
   size_t begin = 0;
@@ -106,7 +106,7 @@ std::optional<std::string> OnlyMatch(absl::string_view regex) {
 
 RE2::Options RegexOptions() {
   RE2::Options options;
-  options.set_log_errors(false);  // they are in the status
+  options.set_log_errors(false);  // the status has them
   return options;
 }
 

@@ -36,8 +36,7 @@ class StreamFile {
   StreamFile& operator=(StreamFile&&);
   ~StreamFile();
 
-  // The node's group, if the file gives one. Summary counts each call as a
-  // node.
+  // The node's group, if the file gives one. Each call counts as a node.
   std::optional<int> GroupOf(absl::string_view node_name) const;
 
   // A line per expression: "streams.txt:3 group 1 regex 'user/.*': 12 nodes". A

@@ -139,8 +139,8 @@ class Sanitizer {
     uintptr_t end;
     int owner;
     bool live;
-    // The last use by each group in earlier lives of this memory, and in this
-    // life once it is over. Uses in the next life must be ordered after these.
+    // The last use by each group before this life and, once it is over, in this
+    // life. All later uses must be ordered after these.
     Touches before;
     TouchPtr freed;  // unless live
   };

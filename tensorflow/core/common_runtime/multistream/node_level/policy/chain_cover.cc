@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kNone = -1;
 
-// Hopcroft and Karp: rounds of shortest augmenting paths, sqrt(nodes) of them.
-// Without recursion, since a path may be as long as the graph.
+// Hopcroft-Karp: about sqrt(nodes) rounds of shortest augmenting paths. Not
+// recursive, since a path may be as long as the graph.
 class Matching {
  public:
   // Tries nodes in `order`, and their consumers as they are listed.
@@ -50,8 +50,8 @@ class Matching {
     previous_[consumer] = node;
   }
 
-  // Numbers nodes by their distance from one without a match. Whether there is
-  // an augmenting path.
+  // Numbers nodes by their distance from an unmatched node. Returns whether
+  // there is an augmenting path.
   bool Layer() {
     std::vector<int> queue;
     for (size_t i = 0; i < next_.size(); ++i) {
@@ -97,7 +97,7 @@ class Matching {
   std::vector<int> next_;
   std::vector<int> previous_;
   std::vector<int> depth_;
-  std::vector<size_t> tried_;  // of a node's consumers, in this round
+  std::vector<size_t> tried_;  // by node: consumers tried this round
 };
 
 }  // namespace
@@ -114,7 +114,7 @@ ReducedGraph::ReducedGraph(const NodeLists& inputs) : inputs_(inputs) {
   reach_.resize(size);
   NodeLists kept = Reversed(inputs);
   for (int i = n - 1; i >= 0; --i) {
-    // In increasing order: whatever leads to a consumer has been seen before.
+    // Consumers are sorted, so an implied edge comes after those implying it.
     std::vector<int> needed;
     for (int consumer : kept[i]) {
       if (Bit(i, consumer)) continue;

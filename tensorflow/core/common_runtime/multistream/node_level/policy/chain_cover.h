@@ -4,12 +4,12 @@
 // Which chains keep all of a graph's concurrency with the fewest waits?
 //
 // As in Nimble (Kwon et al., "Nimble: Lightweight and Parallel GPU Task
-// Scheduling for Deep Learning", NeurIPS 2020): leave out the edges that others
-// imply, and match each node with at most one consumer and each consumer with
-// at most one node, as many as possible. Matched edges make chains, which need
-// no wait inside. Nodes that no path connects are never in one chain, and of
-// all ways to have that this needs the fewest waits between chains: one for
-// each edge that is not matched.
+// Scheduling for Deep Learning", NeurIPS 2020): leave out implied edges
+// (transitive reduction), and match each node with at most one consumer and
+// each consumer with at most one node, as many as possible. Matched edges make
+// chains, which need no wait inside. Nodes that no path connects are never in
+// one chain. Of all covers that keep them apart, this one needs the fewest
+// waits between chains: one for each unmatched edge.
 //
 //        b ---> d           6 edges, of which at most 4 can be matched:
 //      /          \         chains a b d f and c e,
@@ -28,11 +28,11 @@
 namespace tensorflow {
 namespace multistream {
 
-// The only smallest graph with the same paths between nodes.
+// The transitive reduction: the unique smallest graph with the same paths.
 class ReducedGraph {
  public:
-  // Reachability takes a bit for each pair of nodes: 25 MB. A larger graph
-  // keeps all edges.
+  // Reachability takes a bit for each pair of nodes: 25 MB for this many. A
+  // larger graph keeps all edges.
   static constexpr int kMostNodes = 20000;
 
   explicit ReducedGraph(const NodeLists& inputs);
@@ -46,7 +46,7 @@ class ReducedGraph {
  private:
   using Word = uint64_t;
 
-  // The bits of nodes that come after it, from its own word on.
+  // Bits of the nodes that `node` reaches, from the word with its own bit on.
   Word* Row(int node) { return &reach_[row_[node]]; }
   bool Bit(int from, int to) const {
     return reach_[row_[from] + to / 64 - from / 64] >> (to % 64) & 1;
@@ -59,10 +59,10 @@ class ReducedGraph {
 
 using Chain = std::vector<int>;
 
-// Each node is in one chain, and what follows a node in a chain is one of its
-// consumers. There are as few chains as possible. Where there is a choice,
-// nodes of greater `weight` rather follow each other. In the order of their
-// first nodes.
+// Each node is in one chain, and is followed there by one of its consumers.
+// There are as few chains as possible. Where there is a choice, nodes of
+// greater `weight` follow each other. Chains are in the order of their first
+// nodes.
 std::vector<Chain> CoverWithChains(const NodeLists& inputs,
                                    const std::vector<double>& weight);
 

@@ -69,13 +69,13 @@ class ChainSpread {
     double load_us = 0;
     int to_come = 0;  // pieces that go here in any case
     bool used = false;
-    // While all pieces come after one another, the last node.
+    // The last node, as long as each piece comes after the one before it.
     std::optional<int> last;
   };
 
   void FindChains() {
     NodeLists edges = reduced_.inputs();
-    // A chain would be cut there.
+    // Leave out edges between different fixed groups: chains are cut there.
     for (size_t i = 0; i < graph_.size(); ++i) {
       const std::optional<int>& group = graph_[i].group;
       if (!group.has_value()) continue;
@@ -133,7 +133,7 @@ class ChainSpread {
     }
   }
 
-  // Whether each node is on it: one of them, if there are several.
+  // Whether each node is on the longest path (on one, if there are several).
   std::vector<bool> LongestPath() const {
     const NodeLists consumers = Reversed(inputs_);
     std::vector<bool> is_on_it(graph_.size());
@@ -149,12 +149,12 @@ class ChainSpread {
     return is_on_it;
   }
 
-  // The group with the lowest is the best for the piece.
+  // The group with the lowest rank is the best for the piece.
   std::tuple<bool, double, bool, bool, double, int> Rank(const Piece& piece,
                                                          int group) const {
     const GroupState& state = state_[group];
     const int first = piece.nodes[0];
-    // May run at the same time as what is, or will be, in the group.
+    // The piece may run beside nodes that are, or will be, in the group.
     const bool concurrent =
         state.to_come > 0 ||
         (state.used &&

@@ -4,9 +4,9 @@
 // Which group does each chain of a graph go to, if there are more chains
 // (chain_cover.h) than groups?
 //
-// As if each chain had a group of its own, chains have a time when they start.
-// In that order each goes to a group where all comes before it, or to one that
-// has nothing yet, or else to one that has done its part first.
+// Chains are placed in the order in which they would start if each had a group
+// of its own. A chain goes to the group that is free first, if possible to an
+// empty one or one whose nodes all come before the chain.
 //
 //        b       e             chain   a c d f g    b    e
 //      /   \   /   \           group   0            1    1
@@ -15,8 +15,8 @@
 //        c       f
 //
 // The chain with the most of the longest path stays in the caller's group. A
-// chain goes where its fixed nodes are, and is cut where these are in different
-// groups.
+// chain goes where its fixed nodes are, and is cut between fixed nodes of
+// different groups.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_CHAIN_SPREAD_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_CHAIN_SPREAD_H_

@@ -90,8 +90,8 @@ class Finder {
     found_.cluster_of[node] = cluster;
   }
 
-  // The one cluster among the nodes; less than 0 if there is not one, or if
-  // others are in none and must not be.
+  // The only cluster among `nodes`. Less than 0 if there is none or several, or
+  // if a node is in no cluster, unless `others_too`.
   int OnlyCluster(const std::vector<int>& nodes, bool others_too) const {
     int only = kNone;
     for (int node : nodes) {
@@ -123,7 +123,7 @@ class Finder {
   const NodeLists consumers_;
   EmbeddingClusters found_;
   size_t words_ = 0;
-  std::vector<uint64_t> lookups_before_;  // a bit for each, of each node
+  std::vector<uint64_t> lookups_before_;  // by node: a bit for each lookup
   std::vector<bool> in_dense_part_;
 };
 

@@ -3,19 +3,20 @@
 
 // Which nodes belong to which embedding lookup?
 //
-// Each lookup starts a cluster, which takes in, of the free nodes,
-//   1. what prepares the lookup's ids and nothing else: it leads to no other
-//      lookup, and what else needs it comes after the lookup (its gradient),
-//   2. what takes something of this cluster and of no other: pooling, and the
+// Each lookup starts a cluster. A free node joins a cluster
+//   1. if it only prepares the lookup's ids: it leads to no other lookup, and
+//   its
+//      other consumers come after the lookup (its gradient),
+//   2. if it has inputs from this cluster and from no other: pooling, and the
 //      gradient, which takes the ids or a shape,
-//   3. what only this cluster needs: the gradient's slice.
-// Inputs in no cluster count as nothing. What leads to two lookups, and what
-// takes something of two clusters, is in none.
+//   3. if all its consumers are in the cluster: the gradient's slice.
+// Inputs in no cluster are ignored. A node that leads to two lookups, or has
+// inputs from two clusters, is in no cluster.
 //
-// By 2, a node that adds one cluster's output to the dense part's, and all that
-// comes after it, would be the cluster's: with one lookup, the whole model. So
-// the dense part is in no cluster: the dense nodes and what lies between two of
-// them. A lookup's gradient comes after it and leads to no dense node.
+// By rule 2 alone, a node that adds a cluster's output to the dense part's, and
+// all that follows, would join the cluster: with one lookup, the whole model.
+// So the dense part (dense nodes and nodes between two of them) is in no
+// cluster. A lookup's gradient comes after it, but leads to no dense node.
 //
 //   cluster 0   ids0 -> LOOKUP -> pool --.            .--> gradient (with ids0)
 //   none                                  concat -> DENSE
@@ -32,11 +33,11 @@ namespace tensorflow {
 namespace multistream {
 
 struct EmbeddingClusters {
-  // The cluster of each node, or -1. Of nodes with a fixed group only lookups
-  // are in one. Clusters are numbered as their lookups come.
+  // The cluster of each node, or -1. Nodes with a fixed group are in none,
+  // except lookups. Clusters are numbered in the order of their lookups.
   std::vector<int> cluster_of;
   int count = 0;
-  // Whether each node comes after a lookup, or is one.
+  // Whether each node is a lookup or comes after one.
   std::vector<bool> after_lookup;
 };
 

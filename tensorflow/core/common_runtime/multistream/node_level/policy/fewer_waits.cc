@@ -14,9 +14,9 @@ namespace {
 
 // Nodes of one group with a path of edges between them.
 constexpr size_t kMostInPiece = 8;
-// Each move may make others worth it.
+// Each move may make other moves worthwhile.
 constexpr int kMostRounds = 4;
-// Nodes that all estimates together look at: some tenths of a second.
+// Limits the nodes visited by all estimates: some tenths of a second.
 constexpr size_t kMostWork = 400000;
 
 struct Move {
@@ -90,7 +90,7 @@ class Mover {
     return piece;
   }
 
-  // To the group with the most neighbours, if it has more than its own.
+  // Moves nodes to the group with most neighbours, if not already theirs.
   void AddMove(std::vector<int> nodes, std::vector<Move>* moves) const {
     const int from = groups_[nodes[0]];
     std::vector<int> edges_to(options_.group_count);
@@ -108,7 +108,7 @@ class Mover {
     if (to != from) moves->push_back({std::move(nodes), to});
   }
 
-  // All at once, or, if that is no better, half by half.
+  // Tries all moves at once or, if that is no better, each half alone.
   void Try(const std::vector<Move>& moves, size_t begin, size_t end) {
     if (begin == end || work_ > kMostWork) return;
     work_ += graph_.size();

@@ -13,9 +13,9 @@
 namespace tensorflow {
 namespace multistream {
 
-// Moves free nodes, alone or as a small piece that lies among other groups, to
-// the group that most of their neighbours are in, where the estimated step
-// becomes shorter, or has fewer waits and does not become longer.
+// Moves free nodes, alone or as a small piece among other groups, to the group
+// of most of their neighbours, if the estimated step becomes shorter, or has
+// fewer waits and does not become longer.
 std::vector<int> SaveWaits(const PolicyGraph& graph,
                            const PolicyOptions& options,
                            std::vector<int> groups);

@@ -3,9 +3,9 @@
 
 // Which waits do stream groups need, if they run nodes in a given order?
 //
-// A group knows what it ran, what it waited for, and what those nodes' groups
-// knew then. It waits for what a node needs and it does not know: at most once
-// for each other group, and not for what another of these waits tells it.
+// A group's vector clock covers the nodes that it ran or waited for, and what
+// the groups of these knew then. It waits for inputs that its clock lacks: at
+// most once for each other group, and not if another of the waits implies it.
 //
 //   group 0:  a -----> c ---------> e       c waits for b. e waits for d and
 //                     w            w        not for b, which c waited for.
@@ -28,13 +28,13 @@ namespace multistream {
 
 class GroupKnowledge {
  public:
-  // `inputs` outlives it.
+  // `inputs` must outlive this object.
   GroupKnowledge(const NodeLists& inputs, const PolicyOptions& options);
 
-  // How often `group` must wait if `node` is its next. All inputs have run.
+  // How often `group` must wait if it runs `node` next. All inputs have run.
   int WaitsOf(int node, int group);
 
-  // Makes the node its group's next, and returns the same.
+  // Runs `node` as the next node of `group`. Returns WaitsOf(node, group).
   int Run(int node, int group);
 
   // How often the caller's group must wait at the end of the step.
@@ -49,13 +49,12 @@ class GroupKnowledge {
   const int caller_group_;
   const int
       start_;  // stands for the step's start, as a node of the caller's group
-  std::vector<VectorClock>
-      known_after_;                    // of a node: what its group knows then
-  std::vector<VectorClock> known_to_;  // of a group
+  std::vector<VectorClock> known_after_;  // by node: what its group knows then
+  std::vector<VectorClock> known_to_;     // by group
   std::vector<int> group_of_;
   std::vector<int> position_;  // of a node in its group, from 1
-  std::vector<int> last_of_;   // of a group
-  // Last nodes of other groups that the node in question needs, one a group.
+  std::vector<int> last_of_;   // by group
+  // For the next node: the last node that it needs of each other group.
   std::vector<int> missing_;
 };
 

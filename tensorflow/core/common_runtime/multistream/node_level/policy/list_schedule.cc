@@ -17,11 +17,11 @@ std::vector<int> ListSchedule(const PolicyGraph& graph,
                               const std::vector<int>& groups,
                               double wait_weight) {
   const NodeLists inputs = InputsOf(graph);
-  // As if an edge were as likely to stay in its group as to go to each other.
+  // Assumes that an edge leads to each of the groups with equal chance.
   const double count = static_cast<double>(groups.size());
   const std::vector<double> to_end_us = LongestPaths(
       graph, Reversed(inputs), options.wait_us * (count - 1) / count);
-  // No node is farther from the end than its inputs: they come before it.
+  // Topological: no node is farther from the end than its inputs.
   std::vector<int> order(graph.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -36,12 +36,12 @@ std::vector<int> ListSchedule(const PolicyGraph& graph,
     for (int input : inputs[node]) {
       ready_us = std::max(ready_us, done_us[input]);
     }
-    // Of its own work, after the waits.
+    // When the node's own work starts, after the waits.
     auto start_us = [&](int group, int waits, double weight) {
       return std::max(ready_us, free_us[group]) +
              waits * weight * options.wait_us;
     };
-    // Of two that are as good, the one with fewer waits, then the first.
+    // Of equally good groups, the one with fewer waits, then the first.
     auto rank = [&](int group) {
       const int waits = knowledge.WaitsOf(node, group);
       return std::make_pair(start_us(group, waits, wait_weight), waits);

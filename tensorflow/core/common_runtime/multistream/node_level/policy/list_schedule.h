@@ -7,9 +7,9 @@
 // order of the longest path from them to the end, waits included, each to the
 // group where it ends first, after the waits that it needs there.
 //
-// That gives a wait no weight beyond the node's own delay. Where all groups are
-// busy, it delays the others too, and a node had better stay with its inputs:
-// there, a weight above 1 makes shorter steps.
+// List scheduling counts a wait only as a delay of its own node. Where all
+// groups are busy, a wait delays other nodes too, and a node had better stay
+// with its inputs: there, a weight above 1 makes shorter steps.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_LIST_SCHEDULE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_LIST_SCHEDULE_H_
@@ -21,9 +21,9 @@
 namespace tensorflow {
 namespace multistream {
 
-// A group for each node. Free nodes are only given to `groups`, of which a node
-// gets the first where several are as good. `groups` is not empty. Groups are
-// compared as if a wait took `wait_weight` times as long as it does.
+// Returns a group for each node. Free nodes only go to `groups`, which is not
+// empty; of equally good groups to the first. Groups are compared as if a wait
+// took `wait_weight` times as long as it does.
 std::vector<int> ListSchedule(const PolicyGraph& graph,
                               const PolicyOptions& options,
                               const std::vector<int>& groups,

@@ -14,15 +14,15 @@ namespace tensorflow {
 namespace multistream {
 
 struct PolicyNode {
-  // Numbers of nodes that it must come after. They are lower than its own;
-  // duplicates are allowed. Constants and host values, which no stream waits
-  // for, should not be among them.
+  // Numbers of the nodes that this node must come after. They are lower than
+  // its own; duplicates are allowed. Constants and host values, which no stream
+  // waits for, should not be among them.
   std::vector<int> inputs;
-  // The group that the node has whatever the policy: its user's, or one that it
-  // is bound to. In [0, group_count). A node without is *free*.
+  // The node's fixed group, in [0, group_count): the user chose it, or the node
+  // is bound to it. A node without one is *free*.
   std::optional<int> group;
-  // Time it takes of a group: launching or running, whichever is longer. Not
-  // negative.
+  // How long the node keeps its group busy: launching or running, whichever is
+  // longer. Not negative.
   double cost_us = 1;
   // An embedding lookup.
   bool lookup = false;
@@ -36,25 +36,25 @@ using PolicyGraph = std::vector<PolicyNode>;
 
 struct PolicyOptions {
   int group_count = 1;
-  // The caller's group, where free nodes are without a policy.
+  // The caller's group: has all free nodes if there is no policy.
   int caller_group = 0;
-  // What a wait between groups costs: about a small kernel's launch.
+  // The cost of a wait between groups: about a small kernel's launch.
   double wait_us = 5;
 };
 
 // Numbers of other nodes, for each node.
 using NodeLists = std::vector<std::vector<int>>;
 
-// Puts numbers in increasing order, each once.
+// Sorts the numbers and removes duplicates.
 void SortUnique(std::vector<int>* numbers);
 
-// Each node's inputs, in increasing order, each once.
+// Each node's inputs, sorted and without duplicates.
 NodeLists InputsOf(const PolicyGraph& graph);
 
-// From inputs to consumers and back. The lists are in increasing order.
+// Makes consumers of inputs, or inputs of consumers. The lists are sorted.
 NodeLists Reversed(const NodeLists& lists);
 
-// The longest path from each node to an end of the graph, itself included;
+// The longest path from each node to an end of the graph, the node included;
 // `edge_us` is added for each edge.
 std::vector<double> LongestPaths(const PolicyGraph& graph,
                                  const NodeLists& consumers, double edge_us);

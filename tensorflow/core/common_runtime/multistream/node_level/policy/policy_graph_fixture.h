@@ -18,7 +18,7 @@
 namespace tensorflow {
 namespace multistream {
 
-// The number of the new node.
+// Returns the number of the new node.
 inline int Add(PolicyGraph* graph, std::vector<int> inputs = {},
                double cost_us = 1, std::optional<int> group = {}) {
   PolicyNode node;
@@ -76,7 +76,7 @@ inline PolicyGraph RandomGraph(const RandomGraphOptions& options,
   PolicyGraph graph;
   for (int i = 0; i < options.nodes; ++i) {
     std::vector<int> inputs;
-    // With duplicates, as a node may take something twice.
+    // With duplicates, as a node may take an input twice.
     for (int j = i == 0 ? 0 : below(options.most_inputs + 1); j > 0; --j) {
       inputs.push_back(i - 1 - below(std::min(i, options.farthest_input)));
     }

@@ -45,8 +45,8 @@ StepEstimate StepModel::Estimate(const std::vector<int>& groups) const {
       lanes[groups[i]].ready.emplace(0, static_cast<int>(i));
     }
   }
-  // What starts next makes nothing ready earlier than it starts, so the first
-  // of each lane's queue is really its next.
+  // The node that starts next makes no node ready before its own start, so the
+  // first of each lane's queue is really the lane's next node.
   for (;;) {
     Lane* next = nullptr;
     for (Lane& lane : lanes) {

@@ -3,11 +3,12 @@
 
 // How long does a step take, if its nodes run in given groups?
 //
-// The model: each group is a lane. A lane runs one node at a time, that which
-// has been ready (all inputs done) for longest; of equals, that with the lowest
-// number. Each wait that a node needs (group_knowledge.h) takes `wait_us` of
-// its lane, after what is waited for and before the node. The step starts in
-// the caller's lane, where the lanes meet again at its end.
+// The model: each group is a lane. A lane runs one node at a time: the one that
+// has been ready (all inputs done) for longest; of equals, the one with the
+// lowest number. Each wait that a node needs (group_knowledge.h) takes
+// `wait_us` of the node's lane, between the awaited node and the waiting one.
+// The step starts and ends in the caller's lane, which waits for the others at
+// the end.
 //
 //        b (6)           in lane:   0   0   1   0       wait_us 1
 //       /     \                     a   b   c   d
@@ -28,14 +29,14 @@ namespace multistream {
 struct StepEstimate {
   double step_us = 0;
   double one_stream_us = 0;  // of all nodes in one group
-  int waits = 0;             // those at the start and the end included
+  int waits = 0;             // with those at the step's start and end
   int groups_used = 0;       // groups with a node
 };
 
-// For several estimates of one graph.
+// Makes several estimates of one graph.
 class StepModel {
  public:
-  // `graph` outlives it.
+  // `graph` must outlive the model.
   StepModel(const PolicyGraph& graph, const PolicyOptions& options);
 
   // `groups` has a group in [0, group_count) for each node.

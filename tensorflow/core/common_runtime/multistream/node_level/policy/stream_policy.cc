@@ -19,13 +19,13 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Estimates are not this exact: nearly as short is as good.
+// Estimates are not exact: a step longer by this factor is as good.
 constexpr double kNearlyAsShort = 1.02;
-// And a split must gain more than that.
+// A split must make the step shorter than this share of the unsplit step.
 constexpr double kClearlyShorter = 0.95;
-// How much a wait counts in list schedules: each is best for some graphs.
+// How much a wait counts in list schedules: each value suits some graphs.
 constexpr double kWaitWeights[] = {1, 3};
-// Splits, from the shortest on, that are worth the time to save waits.
+// So many of the shortest splits are worth the time to save waits.
 constexpr size_t kMostTidied = 3;
 
 std::vector<int> AllInCallerGroup(const PolicyGraph& graph,
@@ -62,8 +62,8 @@ std::vector<int> SpreadEmbeddings(const PolicyGraph& graph,
     std::optional<int> group;
   };
   std::vector<Cluster> clusters(found.count);
-  // What runs beside the lookups counts, such as the dense part's own first
-  // layers. What comes after them leaves its group free for them.
+  // Nodes beside the lookups count as load, such as the dense part's first
+  // layers. Nodes after the lookups do not: they leave the group free.
   std::vector<double> load(options.group_count);
   for (size_t i = 0; i < graph.size(); ++i) {
     const PolicyNode& node = graph[i];
@@ -144,8 +144,8 @@ class CheapestSplit {
     StepEstimate estimate;
   };
 
-  // 2, 3, 4, 6, 8, 12 and so on: between many groups and one more there is
-  // little difference.
+  // 2, 3, 4, 6, 8, 12 and so on: one group more makes little difference if
+  // there are many.
   static int Next(int count) {
     int power = 1;
     while (2 * power <= count) power *= 2;

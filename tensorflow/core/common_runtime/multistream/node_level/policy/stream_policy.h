@@ -20,8 +20,8 @@
 namespace tensorflow {
 namespace multistream {
 
-// A group for each node, in [0, group_count). The same for the same arguments.
-// A policy never changes a fixed group.
+// A group for each node, in [0, group_count). Deterministic. A policy never
+// changes a fixed group.
 std::vector<int> AssignGroups(Policy policy, const PolicyGraph& graph,
                               const PolicyOptions& options);
 
