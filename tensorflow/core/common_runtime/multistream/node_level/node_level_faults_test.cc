@@ -26,7 +26,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// The sanitizer is proven to see, in the same run in which it saw nothing.
+// Shows that the sanitizer finds a fault, in the run in which it found none.
 //
 //   group 1  --- g1_a -----------          g1_a's memory is released when
 //                     \                    g2_b has been launched; nothing
@@ -47,7 +47,7 @@ class FaultTest : public NodeLevelTest {
     return static_cast<EmulatedStreamGroup*>(FindGpuGroups(0)->group(i));
   }
 
-  // What the sanitizer says of the fault, in the graph of HandOver.
+  // The sanitizer's reports of the fault, in the graph of HandOver.
   std::string ReportsOf(TestFault fault, int times) {
     const std::string suffix = std::to_string(static_cast<int>(fault));
     auto session = GroupedSession(HandOver(suffix));
@@ -62,7 +62,7 @@ class FaultTest : public NodeLevelTest {
     EXPECT_EQ(NewReports(), 0);
     ::testing::internal::CaptureStderr();
     EXPECT_TRUE(InjectTestFault(fault, times));
-    // As if the ops took long: what has completed cannot be used any more.
+    // Make the ops take long: memory is not in use once ops have completed.
     for (int i = 0; i < kGroups; ++i) Group(i)->Pause();
     std::atomic<bool> ended{false};
     std::thread step([&] {
@@ -101,7 +101,8 @@ TEST_F(FaultTest, MemoryGivenBackTooEarlyIsReportedByName) {
 }
 
 // TensorFlow copies an eager tensor from the host to memory that no op asked
-// for, and waits for the copy, which comes after all of the leader's stream.
+// for, and waits for the copy, which comes after all work of the leader's
+// stream.
 TEST_F(FaultTest, MemoryForACopyFromTheHostIsUsedAtOnce) {
   auto session = GroupedSession(HandOver("_copy"));
   StreamGroup* leader = FindGpuGroups(0)->leader();
@@ -119,7 +120,7 @@ TEST_F(FaultTest, MemoryForACopyFromTheHostIsUsedAtOnce) {
   };
   use_again("copied");
   EXPECT_EQ(NewReports(), 0);
-  // What an op asks for may be used by others only after that op.
+  // Other groups may use memory that an op asked for only after that op.
   {
     GroupOnThread on(leader);
     use_again("computed");

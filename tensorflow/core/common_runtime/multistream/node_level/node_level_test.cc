@@ -71,7 +71,7 @@ TEST_F(NodeLevelTest, MemoryComesFromTheGroupOfTheNode) {
       [] { return BytesInUse(1) + BytesInUse(2) + BytesInUse(3) == 0; }));
 }
 
-// A part of a tensor, in its memory, that is all that is left of it.
+// The slice shares its tensor's memory and is the last reference to it.
 TEST_F(NodeLevelTest, AnOpThatWritesIntoAPartOfATensor) {
   Scope scope = GpuScope();
   auto x = ops::Placeholder(scope.WithOpName("x"), DT_FLOAT);
@@ -176,7 +176,7 @@ TEST_F(NodeLevelTest, VariablesAreReadByAllAndChangedByTheLeader) {
     all.push_back(ops::Square(root.WithOpName(name + "_square"), read));
   }
   Output sum = ops::AddN(root.WithOpName("sum"), all);
-  // In a scope, and yet the leader changes it.
+  // The op is in a scope, and yet the leader changes the variable.
   ops::AssignAddVariableOp(
       root.WithOpName("g3_add").WithControlDependencies(sum), var, sum);
   auto session = GroupedSession(root);

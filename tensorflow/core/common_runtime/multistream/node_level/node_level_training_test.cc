@@ -134,14 +134,14 @@ TEST_F(NodeLevelTest, TrainingInBranchesGivesWhatOneGroupGives) {
   EXPECT_EQ(NewViolations(), 0);
 }
 
-// What other groups hold of a variable until the step ends is released before
-// the change.
+// Other groups' holds of a variable, which last until the step ends, are
+// released before the change.
 TEST_F(NodeLevelTest, TrainingChangesVariablesInPlace) {
   auto session = StartedTraining(true);
   auto train = [&](int i) {
     return session->Run({{"x:0", Square(32, i)}}, {}, {"train"}, nullptr);
   };
-  // Until now their buffers may be those of the constants that they come from.
+  // Before the first step, variables may share buffers with their constants.
   ASSERT_TRUE(train(0).ok());
   std::map<std::string, const void*> buffers;
   for (const std::string& name : TrainedVariables()) {

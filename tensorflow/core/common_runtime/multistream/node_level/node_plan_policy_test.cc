@@ -49,7 +49,7 @@ class PolicyTest : public NodePlanTest {
   void SetCost(double us) {
     options_.cost_us = [us](const Node&) { return us; };
   }
-  // To the nodes whose names start so.
+  // Gives `policy` to the nodes whose names start with `prefix`.
   void SetPolicy(const std::string& policy, const std::string& prefix = "") {
     for (Node* node : graph_.op_nodes()) {
       if (!absl::StartsWith(node->name(), prefix)) continue;
@@ -73,7 +73,7 @@ class PolicyTest : public NodePlanTest {
       EXPECT_EQ(Of(Named(name + node)).why, "policy") << name << node;
     }
   }
-  // Those whose names start so.
+  // Nodes whose names start with the prefix.
   void ExpectAllAt(const std::string& place,
                    const std::string& prefix = "") const {
     for (const Node* node : graph_.op_nodes()) {
@@ -140,7 +140,7 @@ TEST_F(PolicyTest, EveryOtherReasonGoesBeforeAPolicy) {
   }
 }
 
-// A chain goes where what is marked in it is.
+// A chain goes where its marked nodes are.
 TEST_F(PolicyTest, APolicyKnowsWhereMarkedNodesAre) {
   options_.policy = Policy::kFullGraph;
   AddFork();
@@ -180,7 +180,7 @@ TEST_F(PolicyTest, AnAttributeSaysHowManyGroupsToUse) {
       Plan();
       EXPECT_EQ(GroupsUsed(), groups) << policy;
     }
-    // All, if it says nothing or more than there are.
+    // All groups, if the attribute gives no number or more than there are.
     for (const char* number : {"", ":0", ":5", ":64", ":0:always"}) {
       SetPolicy(absl::StrCat(policy, number));
       Plan();
@@ -255,7 +255,7 @@ TEST_F(PolicyTest, WithoutASplitPoliciesThatAreMeasuredDoNotCount) {
   };
   Plan();
   EXPECT_EQ(whys(), "default, default, policy");
-  // Nothing is.
+  // Nothing is measured.
   options_.measure = false;
   Plan();
   EXPECT_EQ(whys(), "policy, policy, policy");

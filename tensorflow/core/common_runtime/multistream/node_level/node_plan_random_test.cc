@@ -88,7 +88,7 @@ struct RandomGraph {
         groups[i] = 0;
       }
     }
-    // Ids say nothing of the order.
+    // Shuffle the ids, so that they do not follow the order.
     std::vector<int> turns(count);
     for (int i = 0; i < count; ++i) turns[i] = i;
     for (int i = count; i > 1; --i) std::swap(turns[i - 1], turns[below(i)]);
@@ -108,7 +108,7 @@ struct RandomGraph {
     FindNeeds();
   }
 
-  // What the edge itself asks for.
+  // Whether the edge itself needs an order.
   bool IsOrdered(const Edge& edge) const {
     if (edge.IsControlEdge()) return true;
     const NodeFacts& from = facts[numbers[edge.src()->id()]];
@@ -170,7 +170,7 @@ struct RandomGraph {
     return waits;
   }
 
-  // The needs that streams and waits do not meet, as text; none if "".
+  // Needed orders that streams and waits do not give, as text; "" if none.
   std::string Unmet(const Pairs& waits) const {
     std::vector<std::vector<int>> next(nodes.size());
     for (const auto& [from, to] : streams) next[from].push_back(to);

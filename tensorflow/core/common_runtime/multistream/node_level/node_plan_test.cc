@@ -80,7 +80,7 @@ TEST_F(NodePlanTest, SendsAndRecvsStayWithTheCaller) {
   }
 }
 
-// The caller's group is the one that has waited for them.
+// The caller's group is the one that has waited for the arguments.
 TEST_F(NodePlanTest, ArgumentsStayWithTheCaller) {
   options_.caller_group = 1;
   options_.propagate = true;
@@ -171,7 +171,7 @@ TEST_F(NodePlanTest, ANegativeScopeIsInvalid) {
       "has 2 (TF_GPU_STREAM_GROUP_COUNT, or the session's multi_stream_num)");
 }
 
-// One file is for all GPUs, and they may have different numbers of groups.
+// One file serves all GPUs, which may have different numbers of groups.
 TEST_F(NodePlanTest, AGroupOfTheFileOutsideTheGpusIsInvalid) {
   options_.group_count = 2;
   UseFile("3: far", /*groups=*/4);
@@ -220,7 +220,7 @@ TEST_F(NodePlanTest, AChainIsOneBranchWhateverItIsGivenOnTheWay) {
   a = Op("a4", 1, {a, Arg("arg_2")});
   a = Op("a5", 1, {Const("const", {}), a});
   a = Op("a6", 1, {Identity("identity", 1, a)});
-  // Nothing is launched for it, so that no other group comes in between.
+  // Identity launches nothing, so no other group comes in between.
   a = Op("a7", 1, {Identity("elsewhere", 2, a)});
   a = Op("a8", 1, {a, Recv("recv", "_Recv", {})});
   // As deep as the chain itself.
@@ -249,8 +249,7 @@ TEST_F(NodePlanTest, ABranchThatIsEnteredAgainStartsAgain) {
   EXPECT_EQ(Starts(), "a1, a2, b1");
 }
 
-// Of each branch, the forward part's thread is long gone when the loss is
-// there.
+// When the loss is there, the threads of all branches' forward parts are gone.
 TEST_F(NodePlanTest, ABackwardPassStartsThoughItTakesItsBranchesActivations) {
   Node* x = Arg("x");
   std::vector<Node*> activations, ends;

@@ -105,7 +105,7 @@ TEST_F(NodePlanTest, EachOutputHasItsOwnMemory) {
                     .Input(Outputs{})
                     .Attr("Tout", DataTypeVector(3, DT_FLOAT)),
                 1);
-  // Nothing is known of the third.
+  // Nothing is known of the third output.
   facts_["a"].on_host = {true, false};
   const Nodes users = {Op("user_0", 2, {{a, 0}}), Op("user_1", 2, {{a, 1}}),
                        Op("user_2", 2, {{a, 2}})};
@@ -217,8 +217,8 @@ TEST_F(NodePlanTest, AControlTriggerThatIsNotLaunchedHandsItsWaitOn) {
   EXPECT_EQ(Waits(b), "a, all");
 }
 
-// A change of a variable may come long after what it takes was made: others
-// that use the variable may have been launched in that group since.
+// A variable may change long after the inputs of the change were made: other
+// ops that use the variable may have been launched in that group since.
 
 TEST_F(NodePlanTest, AChangeOfStateWaitsForTheTailEvenOfOneProducer) {
   Node* a = Op("a", 1);
@@ -335,7 +335,7 @@ TEST_F(NodePlanTest, AnEarlierWaitOfTheSameStreamImpliesALaterOne) {
 TEST_F(NodePlanTest, NodesOfOneGroupWithoutAPathImplyNothing) {
   Node* a = Op("a", 0);
   Node* b = Op("b", 1, {a});
-  // Either may be launched first.
+  // b and c may be launched in either order.
   Node* c = Op("c", 1, {a});
   Plan();
   EXPECT_EQ(Waits(b), "a");

@@ -12,7 +12,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Control flow: who may be dead, or run many times, stays with the caller.
+// Control flow: nodes that may be dead or run many times stay with the caller.
 
 //   x --> Switch --> fork -----> Merge --> fork
 //            '-----> no -------'
@@ -69,7 +69,7 @@ TEST_F(NodePolicyTest, NodesInALoopGetNoGroupAndThoseAfterItDo) {
   const Loop loop = Open("loop", x);
   Close("loop", loop, Fork("in_", loop.body));
   Node* after = Fork("after_", loop.exit);
-  // Beside it, too.
+  // A fork beside the loop gets groups, too.
   Op("end", {after, Fork("beside_", x)});
   Place();
   ExpectNone({"loop_enter", "loop_merge", "loop_if", "loop_switch", "loop_next",

@@ -47,7 +47,7 @@ TEST_F(NodePolicyTest, LookupsGoApartWithWhatPreparesAndPoolsThem) {
   EXPECT_EQ(Of(product), 0);
 }
 
-// The table is read where its rows are looked up.
+// The table is read in the group that looks up its rows.
 TEST_F(NodePolicyTest, LookupsInValuesOfVariablesGoApartToo) {
   options_.policy = Policy::kEmbedding;
   options_.groups = 2;
@@ -62,8 +62,8 @@ TEST_F(NodePolicyTest, LookupsInValuesOfVariablesGoApartToo) {
   EXPECT_EQ(Of("product"), 0);
 }
 
-// What takes the lookup's output and nothing of another one goes with it,
-// unless the model's dense part starts there.
+// A node with inputs from one lookup only goes with the lookup, unless the
+// model's dense part starts there.
 //
 //   lookup --> next
 //   bottom ----'
@@ -71,7 +71,7 @@ TEST_F(NodePolicyTest, LookupsInValuesOfVariablesGoApartToo) {
 class AfterALookupTest : public NodePolicyTest,
                          public ::testing::WithParamInterface<const char*> {
  protected:
-  // The group of a node of the type.
+  // The group of node `next`, an op of `type`.
   Group GroupOfNext(const std::string& type) {
     options_.policy = Policy::kEmbedding;
     options_.groups = 2;
@@ -121,7 +121,7 @@ class IsEmbeddingLookupTest : public NodePolicyTest {
                    .Attr("dtype", DT_FLOAT)
                    .Attr("shape", TensorShape({})));
   }
-  // Whether it is one of GatherV2.
+  // Whether GatherV2 on `table` counts as a lookup.
   bool IsTable(Node* table) {
     return IsEmbeddingLookup(
         *Gather(table->name() + "_gather", table, Ids(table->name() + "_ids")));

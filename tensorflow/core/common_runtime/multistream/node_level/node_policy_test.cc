@@ -23,7 +23,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Who gets a group.
+// Which nodes get a group.
 
 TEST_F(NodePolicyTest, BranchesGoApart) {
   Node* join = Fork("", Op("x"));
@@ -101,7 +101,7 @@ TEST_F(GroupsOfPolicyTest, ItUsesThoseUpToTheCallersGroupToo) {
   AddBranches(6);
   Place();
   EXPECT_EQ(GroupsUsed(), (std::set<int>{0, 1, 2, 3}));
-  // The longest path.
+  // x is on the longest path.
   EXPECT_EQ(Of("x"), 3);
 }
 
@@ -133,7 +133,7 @@ TEST_F(GroupsOfPolicyTest,
   ExpectNone({"yes", "no"});
 }
 
-// What is beside the policy.
+// Nodes that get a neighbour's group.
 
 //   W0 --> ReadVariableOp --> a1 -->          each read is where it is used,
 //   W1 --> ReadVariableOp --> b1 --> join     and its handle, too.
@@ -193,7 +193,7 @@ TEST_F(NodePolicyTest, AVariableIsReadForWhatItIsHandedOnTo) {
   EXPECT_EQ(Of("b_identity"), Of(ends[1]));
 }
 
-// What follows it by a control edge takes nothing of it.
+// A node after a control edge does not use the variable's value.
 TEST_F(NodePolicyTest, AVariableIsReadForWhatTakesItsValue) {
   Node* x = Op("x");
   Node* read = Read("read");
@@ -263,7 +263,7 @@ TEST_F(NodePolicyTest, WhatHandsOnIsNoBranch) {
   EXPECT_EQ(GroupsUsed(), std::set<int>{0});
 }
 
-// The policy sees through them: b comes after a.
+// The policy sees through pass-through ops: b comes after a.
 //
 //   a --> Identity --> host --> b
 TEST_F(NodePolicyTest, OrderThroughWhatHandsOnCounts) {
@@ -293,7 +293,7 @@ TEST_F(NodePolicyTest, ARecvGoesWhereItIsUsedAndIsNoBranch) {
   EXPECT_EQ(GroupsUsed(), std::set<int>{0});
 }
 
-// The one with more is a node of the policy's own.
+// A pass-through op with more inputs gets its group by the policy.
 TEST_F(NodePolicyTest, UpToSixtyFourNodesAreHandedOn) {
   options_.policy =
       Policy::kEmbedding;  // all others stay in the caller's group
@@ -348,7 +348,7 @@ TEST_F(CostsTest, TheLongestBranchStaysAloneInTheCallersGroup) {
   EXPECT_EQ(Groups(), "0 1 1");
   SetCosts({{"a", 10}, {"b", 100}, {"c", 10}});
   EXPECT_EQ(Groups(), "1 0 1");
-  // An op of which nothing is known is a small one.
+  // An op without a measured time counts as small.
   SetCosts({{"c", 100}});
   EXPECT_EQ(Groups(), "1 1 0");
 }

@@ -29,15 +29,15 @@ namespace {
 using StepRun = PlanTuner::Run;
 using Times = std::vector<double>;
 
-// More steps than any search takes that has an end.
+// More steps than any search that ends takes.
 constexpr int kManySteps = 2000;
-// Before the first turn of another plan.
+// Steps before the first turn of another plan.
 constexpr int kStepsBeforePlans = 8;
 
-// Steps of a fake time: it goes on by what the plan takes.
+// Steps on a fake clock, which advances by the plan's step time.
 class PlanTunerTest : public ::testing::Test {
  protected:
-  // A plan for each time.
+  // Makes a plan for each of the step times.
   void UsePlans(Times step_us) {
     step_us_ = std::move(step_us);
     made_ = 0;
@@ -53,7 +53,7 @@ class PlanTunerTest : public ::testing::Test {
     tuner_->Done(run);
     tuner_->Completed(run, now_us_, ok);
   }
-  // A step with no other beside it.
+  // A step that overlaps with no other.
   StepRun Step() {
     const StepRun run = Begin();
     now_us_ += step_us_[run.plan];
@@ -110,14 +110,14 @@ TEST_F(PlanTunerTest, AThreadThatMayNotPlanDoesNot) {
   EXPECT_EQ(tuner_->Begin(now_us_, /*may_plan=*/false).plan,
             PlanTuner::kMustPlan);
   EXPECT_EQ(made_, 0);
-  // As if it had not come.
+  // The refused Begin has changed nothing.
   EXPECT_EQ(Steps(6), "1 1 0 0 0 0");
   EXPECT_EQ(made_, 1);
   EXPECT_NE(tuner_->Begin(now_us_, /*may_plan=*/false).plan,
             PlanTuner::kMustPlan);
 }
 
-// Callbacks of all streams run on one thread: who plans must not stop it.
+// Callbacks of all streams run on one thread: planning must not block it.
 TEST(PlanTunerThreadsTest, StepsBeginAndEndWhilePlansAreMade) {
   absl::Notification planning, may_end, completed;
   PlanTuner tuner([&] {
@@ -220,7 +220,7 @@ TEST_F(PlanTunerTest, AStepThatEndsAfterTheDecisionChangesNothing) {
   EXPECT_EQ(tuner_->Medians(), (Times{100, 80}));
 }
 
-// Memory and caches are still those of the plan before.
+// Memory and caches are still warm for the previous plan.
 TEST_F(PlanTunerTest, TheFirstStepOfATurnIsNotTimed) {
   UsePlans({100, 80});
   Steps(kStepsBeforePlans + 2);
@@ -266,7 +266,7 @@ TEST_F(PlanTunerTest, NeitherOfTwoStepsBesideEachOtherCounts) {
     End(other);
     ASSERT_EQ(Times(tuner_->Medians().size()), tuner_->Medians());
   }
-  // Nothing is known of plan 1.
+  // Plan 1 has not been timed.
   EXPECT_EQ(tuner_->decided(), 0);
   EXPECT_EQ(made_, 1);
 }
@@ -385,8 +385,8 @@ TEST_F(PlanTunerTest, APassThatIsToldLateDoesNotTurnTheTimeBack) {
   tuner_->Completed(third, begun_us + 300, true);
   now_us_ = begun_us + 300;
   Step();
-  // 200 of the second, and 100 of the third and the last. The first of a turn
-  // is not timed.
+  // The second step takes 200, the third and the last take 100. The first step
+  // of a turn is not timed.
   EXPECT_EQ(tuner_->Medians()[0], 100);
 }
 
@@ -448,10 +448,10 @@ TEST_F(PlanTunerTest, ThreadsThatCallItAtOnceReachOneDecision) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  // Had they always been beside each other.
+  // Go on with single steps, in case all steps of the threads overlapped.
   for (int i = 0; i < kManySteps && tuner.decided() < 0; ++i) step();
   EXPECT_FALSE(bad);
-  // 0: the search was given up, as there was always a step beside another.
+  // 0: the search was given up, as all steps overlapped.
   EXPECT_LE(made, 1);
   const int decided = tuner.decided();
   EXPECT_GE(decided, 0);

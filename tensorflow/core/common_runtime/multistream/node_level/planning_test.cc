@@ -35,10 +35,10 @@ namespace multistream {
 namespace {
 
 constexpr char kExecutorType[] = "STANDS_STILL_WHEN_TOLD";
-// Of which some are measured; the next one begins with planning.
+// Some of these are measured; the next step begins with planning.
 constexpr int kStepsBeforePlans = 8;
 
-// A planner makes an executor for each plan. This one's stand still.
+// Planning makes an executor for each plan; `stands_still` blocks the next.
 struct Planner {
   std::atomic<bool> stands_still{false};
   std::thread::id thread;  // of the last executor
@@ -130,7 +130,7 @@ class ThreadNotingOp : public OpKernel {
 REGISTER_KERNEL_BUILDER(Name("MultiStreamPlanningOp").Device(DEVICE_CPU),
                         ThreadNotingOp);
 
-// A function that an op of another group calls has that group for its caller's.
+// The caller's group of a function is the group of the op that calls it.
 TEST_F(PlanningTest, OfAFunctionIsNotDoneByTheThreadThatCallsIt) {
   FunctionDef function = FunctionDefHelper::Create(
       "noting", {}, {"y: float"}, {},

@@ -101,8 +101,8 @@ TEST(StreamFileTest, ACommaInsideARegexDoesNotSeparate) {
   EXPECT_EQ(file.GroupOf("c,d"), 1);
   EXPECT_EQ(file.GroupOf(","), 1);
   EXPECT_EQ(file.GroupOf("x"), 1);
-  EXPECT_EQ(file.GroupOf("]"), 2);  // [^],] has neither
-  EXPECT_EQ(file.GroupOf("q"), 1);  // but all else
+  EXPECT_EQ(file.GroupOf("]"), 2);  // [^],] matches neither
+  EXPECT_EQ(file.GroupOf("q"), 1);  // but any other
   EXPECT_EQ(file.GroupOf("e,f"), 1);
   EXPECT_EQ(file.GroupOf("["), 1);
   EXPECT_EQ(file.GroupOf("),g"), 1);

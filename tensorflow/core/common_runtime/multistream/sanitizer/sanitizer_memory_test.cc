@@ -25,7 +25,7 @@ TEST_F(SanitizerMemoryTest, MemoryFreedWhileAnotherGroupMayUseItIsReported) {
   Read(2, "y");
   Free();
   ExpectOne(ReportKind::kFreedInUse, "", 1, "y", 2);
-  // Once.
+  // The same pair is reported once.
   Allocate(1);
   Write(1, "z");
   ExpectNone();
@@ -137,7 +137,7 @@ TEST_F(SanitizerMemoryTest, OthersUseMemoryThatTheHostCopiedToAtOnce) {
   sanitizer_.Allocate(1, Address(kM), kBytes, /*for_copy=*/true);
   Read(2, "y");
   ExpectNone();
-  // What comes after the copy is followed as ever.
+  // Uses after the copy are still checked.
   Free();
   ExpectOne(ReportKind::kFreedInUse, "", 1, "y", 2);
   Allocate(1);
@@ -155,7 +155,7 @@ TEST_F(SanitizerMemoryTest, WhatOthersPutInOrderIsNotFollowed) {
   Allocate(2);
   Write(2, "y");
   ExpectNone();
-  // What comes after it is.
+  // Later uses are checked.
   Read(1, "z");
   ExpectOne(ReportKind::kReadAfterWrite, "z", 1, "y", 2);
 }
@@ -334,8 +334,8 @@ TEST_F(SanitizerMemoryTest, AReportOfALifetimeSaysWhoseMemoryItIs) {
             "completed op 'y'");
 }
 
-// Memory that moves on: without an end to its history these would be 200,000
-// parts.
+// The addresses keep moving: if the history were never forgotten, these would
+// be 200,000 parts.
 TEST_F(SanitizerMemoryTest, HistoryThatEveryStreamComesAfterIsForgotten) {
   for (uintptr_t i = 0; i < 100'000; ++i) {
     const uintptr_t at = 0x100000 + i * 0x100;
@@ -360,7 +360,7 @@ TEST_F(SanitizerMemoryTest, HistoryOfFreedMemoryEndsWhenItIsHandedOutAgain) {
   EXPECT_LT(sanitizer_.history_size(), 10'000);
 }
 
-// Sweeping forgets nothing that a race needs.
+// A sweep forgets no use that a later race may have to be compared with.
 TEST_F(SanitizerMemoryTest, ASweepKeepsWhatAGroupHasNotWaitedFor) {
   Write(1, "x");
   for (uintptr_t i = 0; i < 10'000; ++i) Write(1, "z", 0x100000 + i * 0x200);
@@ -373,7 +373,7 @@ TEST_F(SanitizerMemoryTest, ASweepKeepsWhatAGroupHasNotWaitedFor) {
   ExpectOne(ReportKind::kReadAfterWrite, "y", 3, "x", 1);
 }
 
-// A pool that goes through its memory before it reuses any.
+// A pool that hands out all of its memory before it reuses any.
 TEST_F(SanitizerMemoryTest, HistoryOfFreedMemoryThatIsNotReusedIsBounded) {
   for (uintptr_t i = 0; i < 50'000; ++i) {
     const uintptr_t at = 0x100000 + i * 0x100;

@@ -368,7 +368,7 @@ TEST(SanitizerThreadsTest, ThreadsMayCallAtTheSameTime) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(reports, 0);
-  // What every thread uses without a wait is found.
+  // Memory that every thread uses without a wait is reported.
   threads.clear();
   for (int group = 0; group < 4; ++group) {
     threads.emplace_back([&sanitizer, group] {
@@ -380,8 +380,8 @@ TEST(SanitizerThreadsTest, ThreadsMayCallAtTheSameTime) {
   EXPECT_EQ(reports, 3);
 }
 
-// As a variable that one step of the leader changes in place, and that another
-// one, launched by another thread on the same stream, reads.
+// Like a variable that one step of the leader changes in place while another
+// step, launched by another thread on the same stream, reads it.
 TEST(SanitizerThreadsTest, ARenewalIsNoMomentWithoutTheMemory) {
   std::atomic<int> reports{0};
   Sanitizer sanitizer(4, [&](const Report&) { ++reports; });

@@ -16,7 +16,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// With a node's cost for its weight.
+// The chains, with nodes' costs as weights.
 std::vector<Chain> Cover(const PolicyGraph& graph) {
   std::vector<double> weight;
   for (const PolicyNode& node : graph) weight.push_back(node.cost_us);

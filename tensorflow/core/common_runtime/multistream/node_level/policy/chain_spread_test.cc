@@ -80,7 +80,7 @@ TEST(ChainSpreadTest, MoreBranchesThanGroupsAreSharedOutEvenly) {
   const Groups groups = SpreadChains(graph, Options(4));
   std::vector<int> of_group(4);
   for (int group : groups) ++of_group[group];
-  // The root and the end are in the longest branch's.
+  // The root and the end share the group of the longest branch.
   EXPECT_EQ(of_group, (std::vector<int>{17, 15, 15, 15}));
 }
 

@@ -5,8 +5,7 @@
 //
 // Each lookup starts a cluster. A free node joins a cluster
 //   1. if it only prepares the lookup's ids: it leads to no other lookup, and
-//   its
-//      other consumers come after the lookup (its gradient),
+//      its other consumers come after the lookup (the gradient),
 //   2. if it has inputs from this cluster and from no other: pooling, and the
 //      gradient, which takes the ids or a shape,
 //   3. if all its consumers are in the cluster: the gradient's slice.

@@ -142,9 +142,8 @@ TEST(EmbeddingClustersTest, AShortCutIntoTheDensePartIsNotTheLookups) {
   EXPECT_EQ(FindEmbeddingClusters(graph).cluster_of[add], kNone);
 }
 
-//   loss --> grad0 (ids0) -> norm0 --.              The norm is of both, what
-//   is
-//       `--> grad1 (ids1) -> norm1 -- scale         scaled by it is each one's.
+//   loss --> grad0 (ids0) -> norm0 --.          scale needs both clusters, and
+//       `--> grad1 (ids1) -> norm1 -- scale     a clipped gradient is of one.
 //            grad0 --> clip0 <----------'
 TEST(EmbeddingClustersTest, ClippedGradientsStayWithTheirLookups) {
   PolicyGraph graph;
@@ -167,7 +166,7 @@ TEST(EmbeddingClustersTest, ClippedGradientsStayWithTheirLookups) {
   EXPECT_EQ(found.cluster_of[scale], kNone);
 }
 
-//   ids --> prepare --> lookup0        ids and prepare are no one's.
+//   ids --> prepare --> lookup0        ids and prepare are in no cluster.
 //                  `--> lookup1
 TEST(EmbeddingClustersTest, LookupsThatShareTheirIdsStayApart) {
   PolicyGraph graph;

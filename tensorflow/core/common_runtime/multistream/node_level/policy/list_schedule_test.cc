@@ -34,10 +34,10 @@ TEST(ListScheduleTest, ANodeGoesWhereItEndsFirst) {
   Add(&graph, {b, c}, 1);
   EXPECT_EQ(ListSchedule(graph, Options(2, 2), {0, 1}, 1),
             (Groups{0, 0, 1, 0}));
-  // With a wait of 20 us after b's 10 is later.
+  // If a wait takes 20 us, c ends earlier after b, in b's group.
   EXPECT_EQ(ListSchedule(graph, Options(2, 20), {0, 1}, 1),
             (Groups{0, 0, 0, 0}));
-  // Or if it counts as if it took 20 us.
+  // The same if a wait counts as 20 us.
   EXPECT_EQ(ListSchedule(graph, Options(2, 2), {0, 1}, 10),
             (Groups{0, 0, 0, 0}));
 }
@@ -68,8 +68,8 @@ TEST(ListScheduleTest, FixedNodesStayAndTakeTimeOfTheirGroup) {
             (Groups{2, 0, 1, 1}));
 }
 
-// Where all groups are busy, a node that leaves its inputs' group for each
-// small gain makes all later.
+// Where all groups are busy, a node that leaves its inputs' group for a small
+// gain delays all others.
 TEST(ListScheduleTest, AGreaterWeightOfWaitsMakesFewer) {
   const PolicyGraph graph = ForkJoin(/*branches=*/50, /*length=*/40, 10);
   const PolicyOptions options = Options(4, 5);

@@ -78,7 +78,7 @@ TEST(StepEstimateTest, WaitsThatOthersImplyAreNotMade) {
   Add(&graph, {b, c, d});
   EXPECT_EQ(EstimateStep(graph, groups, Options(2, 1)).waits, 3);
   graph.back().inputs = {b, c};
-  // The end's wait for d instead.
+  // Without a wait for d, but with one at the end.
   EXPECT_EQ(EstimateStep(graph, groups, Options(2, 1)).waits, 3);
 }
 
@@ -90,7 +90,7 @@ TEST(StepEstimateTest, AWaitTellsWhatTheOtherGroupKnew) {
   const int a = Add(&graph);
   const int b = Add(&graph, {a});
   Add(&graph, {a, b});
-  // And one at the end, for c.
+  // Two in the drawing, and one at the end, for c.
   EXPECT_EQ(EstimateStep(graph, {0, 1, 2}, Options(3, 1)).waits, 3);
 }
 

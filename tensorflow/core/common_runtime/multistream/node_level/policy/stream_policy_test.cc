@@ -42,7 +42,7 @@ int GroupsIn(Groups groups) {
 
 class RandomGraphs : public ::testing::TestWithParam<Policy> {
  protected:
-  // With fixed nodes, lookups and dense nodes.
+  // The next random graph, with fixed nodes, lookups and dense nodes.
   PolicyGraph Next() {
     RandomGraphOptions drawn;
     drawn.nodes = static_cast<int>(random_() % 60);
@@ -119,7 +119,7 @@ TEST(EmbeddingPolicyTest, TheCostliestGoFirstToTheGroupWithTheLeastToDo) {
   AddDense(&graph, {concat}, 100);
   EXPECT_EQ(AssignGroups(Policy::kEmbedding, graph, Options(2)),
             (Groups{1, 1, 0, 1, 0, 0}));
-  // With another caller's group, the first is there too.
+  // With another caller's group, the costliest lookup goes there.
   EXPECT_EQ(
       AssignGroups(Policy::kEmbedding, graph, Options(3, /*caller_group=*/2)),
       (Groups{1, 1, 2, 0, 2, 2}));
@@ -173,7 +173,7 @@ TEST(FullGraphPolicyTest, BranchesAreApart) {
             (Groups{0, 0, 1, 0}));
 }
 
-// All in the caller's group: the estimate of a step without a policy.
+// The estimate of a step without a policy: all in the caller's group.
 double CallerGroupUs(const PolicyGraph& graph, const PolicyOptions& options) {
   return EstimateStep(graph, AssignGroups(Policy::kNone, graph, options),
                       options)
@@ -340,7 +340,7 @@ TEST(CostPolicyTest, FewerGroupsAreTakenIfTheyAreNearlyAsFast) {
   EXPECT_EQ(GroupsIn(AssignGroups(Policy::kCost, graph, options)), 2);
 }
 
-// Only printed: machines differ.
+// Prints the time and checks nothing: machines differ.
 TEST(StreamPolicySpeedTest, TwentyThousandNodes) {
   std::mt19937 random(1);
   RandomGraphOptions drawn;
