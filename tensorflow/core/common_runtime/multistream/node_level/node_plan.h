@@ -41,8 +41,8 @@ struct NodeFacts {
   std::vector<bool> on_host;
   // Empty, or why the node must run on the leader.
   std::string leader_reason;
-  // May change a variable. Other nodes may read it after they have made this
-  // node's inputs, so waiting for the inputs alone is not enough.
+  // May change a variable. Other nodes may read the variable after they have
+  // made this node's inputs, so waiting for the inputs alone is not enough.
   bool changes_state = false;
   // Keeps scratch memory, so the node must always run on the same group.
   bool keeps_scratch = false;
@@ -51,7 +51,7 @@ struct NodeFacts {
 struct NodePlanOptions {
   int group_count = 1;
   int caller_group = 0;
-  bool reduce = true;                // leave out waits that others imply
+  bool reduce = true;                // leave out waits that other waits imply
   bool propagate = false;            // follow the inputs
   const StreamFile* file = nullptr;  // or nullptr
   // For nodes whose group nothing else decides.

@@ -124,7 +124,7 @@ struct RandomGraph {
   }
 
   // The launched nodes that must come after launched node `from`, by a walk
-  // through `at` and others that are not launched.
+  // through `at` and other nodes that are not launched.
   void Follow(int from, int at) {
     for (const Edge* edge : nodes[at]->out_edges()) {
       const int to = numbers[edge->dst()->id()];

@@ -76,7 +76,7 @@ class AfterALookupTest : public NodePolicyTest,
     options_.policy = Policy::kEmbedding;
     options_.groups = 2;
     Node* bottom = Chain("bottom", Op("x"), 30);  // the caller's group is busy
-    Op("other", {bottom});  // else it would be for the lookup's only
+    Op("other", {bottom});  // else bottom would join the lookup
     Node* lookup = Lookup("lookup", Ids("ids"));
     NodeBuilder next("next", type);
     if (type == "Einsum") {

@@ -236,7 +236,7 @@ TEST_F(NodePolicyTest, WhatHandsOnGoesWithItsProducer) {
   EXPECT_EQ(Of(host), Of(c));
 }
 
-//   a (0) --> b (3) --> host         a wait for it is one for both
+//   a (0) --> b (3) --> host         a wait for host covers both
 //      '---------------'
 TEST_F(NodePolicyTest, WhatHandsSeveralOnGoesWithTheLastOfThem) {
   fixed_ = {{"a", 0}, {"b", 3}};

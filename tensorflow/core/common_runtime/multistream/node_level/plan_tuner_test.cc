@@ -317,7 +317,7 @@ TEST_F(PlanTunerTest, TurnsWaitUntilALongStepIsDone) {
 // Steps whose host goes on before their streams have completed them.
 
 // All steps take `host_us` of the host, which runs ahead by up to `depth`
-// steps, and then what their plan says of one stream.
+// steps, and then their plan's time of one stream.
 //
 //   host:     1 2 3 . . . 4 . . . 5
 //   stream:     111111222222333333444444555555
@@ -329,7 +329,7 @@ class PipelinedTest : public PlanTunerTest {
       double completed_us;
     };
     std::deque<Pending> pending;
-    double stream_us = now_us_;  // when it has completed what was enqueued
+    double stream_us = now_us_;  // when it has completed all enqueued steps
     auto pass_one = [&] {
       const auto [run, completed_us] = pending.front();
       pending.pop_front();

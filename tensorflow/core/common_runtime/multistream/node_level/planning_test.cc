@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // While plans of a graph are made, which may take long, its steps and the
-// streams' callbacks go on: no thread that begins a step makes them.
+// streams' callbacks go on: no thread that begins a step makes plans.
 
 #include <atomic>
 #include <memory>

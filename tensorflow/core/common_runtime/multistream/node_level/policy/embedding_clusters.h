@@ -15,7 +15,7 @@
 // By rule 2 alone, a node that adds a cluster's output to the dense part's, and
 // all that follows, would join the cluster: with one lookup, the whole model.
 // So the dense part (dense nodes and nodes between two of them) is in no
-// cluster. A lookup's gradient comes after it, but leads to no dense node.
+// cluster. A lookup's gradient comes after that, but leads to no dense node.
 //
 //   cluster 0   ids0 -> LOOKUP -> pool --.            .--> gradient (with ids0)
 //   none                                  concat -> DENSE

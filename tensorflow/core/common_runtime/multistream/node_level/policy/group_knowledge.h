@@ -4,8 +4,8 @@
 // Which waits do stream groups need, if they run nodes in a given order?
 //
 // A group's vector clock covers the nodes that it ran or waited for, and what
-// the groups of these knew then. It waits for inputs that its clock lacks: at
-// most once for each other group, and not if another of the waits implies it.
+// the groups of these knew then. The group waits for inputs that its clock
+// lacks: once for each other group at most, and not if another wait implies it.
 //
 //   group 0:  a -----> c ---------> e       c waits for b. e waits for d and
 //                     w            w        not for b, which c waited for.

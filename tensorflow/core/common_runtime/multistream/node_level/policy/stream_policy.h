@@ -6,8 +6,8 @@
 //
 //               lookup0 --.              kNone        all in the caller's group
 //   a --> b                concat --> c  kEmbedding   the lookups apart
-//          \    lookup1 --'          /   kFullGraph   all that may, apart
-//           '-- d ------------------'    kCost        apart what gains by it
+//          \    lookup1 --'          /   kFullGraph   branches apart
+//           '-- d ------------------'    kCost        apart where it is faster
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_STREAM_POLICY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_STREAM_POLICY_H_
