@@ -59,7 +59,7 @@ class GraphLevelExecutor : public Executor {
     return absl::OkStatus();
   }
 
-  // Lets steps be captured, if they may be.
+  // Makes captured_ if steps are to be captured and can be.
   absl::Status InitializeCapture(const LocalExecutorParams& params,
                                  const Graph& graph,
                                  const MakeStockExecutor& make_stock) {
@@ -77,7 +77,8 @@ class GraphLevelExecutor : public Executor {
                          "captured, or its session has a name of its own for "
                          "it");
     }
-    // Without a mark, initializers and training steps are not meant.
+    // TF_MULTI_STREAM_CAPTURE=require does not mean initializers and training
+    // steps, unless the function itself is marked.
     if (changes_state() && !mark.has_value()) required.clear();
     Capturable capturable = ClassifyForCapture(
         graph, params.function_library == nullptr
@@ -106,7 +107,7 @@ class GraphLevelExecutor : public Executor {
           make_stock(of_recorder, graph, &recorders.emplace_back()));
     }
     std::unique_ptr<Paddings> paddings;
-    // A padded training step would learn from rows that nobody gave.
+    // No padding in training: the step would learn from the added rows.
     if (!options_.capture_batches.empty() && !capturable.changes_variables) {
       paddings = std::make_unique<Paddings>(graph, options_.capture_batches);
     }
@@ -116,11 +117,11 @@ class GraphLevelExecutor : public Executor {
     return absl::OkStatus();
   }
 
-  // A step that is done on the host may still run on its stream, with the
-  // constants that the kernels own.
+  // A step that has ended on the host may still run on its stream and read the
+  // kernels' constants, so the destructor waits for the streams.
   ~GraphLevelExecutor() override {
     if (GroupsAreOfParent()) {
-      captured_.release();  // CUDA graphs are the parent's
+      captured_.release();  // the CUDA graphs belong to the parent process
       return;
     }
     for (int i = 0; i < groups_; ++i) {
@@ -151,7 +152,7 @@ class GraphLevelExecutor : public Executor {
                : "";
   }
 
-  // Steps run on the leader.
+  // Whether the steps have to run on the leader.
   bool changes_state() const { return !traits_.leader_only.empty(); }
 
   void TFMS_RUN_ASYNC(const Args& args, DoneCallback done) override {
@@ -183,28 +184,30 @@ class GraphLevelExecutor : public Executor {
       return;
     }
     done = TracedStep(group, name_, std::move(done));
-    // Arguments that the leader's stream is still making. A step that takes
-    // nothing from it does not wait, so that it may copy the next batch while
-    // the leader trains on this one.
+    // The leader's stream may still be computing arguments and variables. A
+    // step that takes neither does not wait, so that it can copy the next batch
+    // while the leader trains on this one.
     if (traits_.has_arguments || !traits_.readers.empty()) {
       gpu_->OrderAfterLeader(group);
       if (Sanitizer* sanitizer = group->sanitizer()) {
-        // Others that the host has made are complete.
+        // Arguments that other groups computed are complete: the host has
+        // waited for them.
         sanitizer->WaitForTail(group->index(), gpu_->leader()->index());
       }
     }
-    // What the call frame returns is used on other streams, so it must be
-    // complete. A step on the leader that changes state needs no wait: its
-    // stream orders what follows, as it does in stock TensorFlow.
+    // Returned tensors may be used on other streams, so they must be complete.
+    // A step that changes state runs on the leader and needs no wait: the
+    // leader's stream orders later work, as in stock TensorFlow.
     bool complete_on_stream =
         traits_.has_return_values && !changes_state && groups_ > 1;
     if (nested) {
-      // A call that changes state, from a step that ran on another group
-      // because nothing in its graph showed the call.
+      // A step on another group calls a graph that changes state; the step's
+      // own graph did not show the call, or it would run on the leader.
       group->OrderAfter(outer->step->group());
       complete_on_stream = true;
     }
-    // The caller of a nested one does not wait for the leader's stream.
+    // A nested call is not captured: its caller does not wait for the leader's
+    // stream.
     if (captured_ == nullptr || nested) {
       if (not_captured_ != nullptr) {
         not_captured_->fetch_add(1, std::memory_order_relaxed);
@@ -262,8 +265,8 @@ class GraphLevelExecutor : public Executor {
         });
   }
 
-  // A call from an op of a running step: the same group, the same holds, and
-  // the caller goes on in the same stream.
+  // Runs a call by an op of a running step: on the step's group and with the
+  // step's holds, as the caller goes on in the same stream.
   void RunNested(const Args& args, const StepRunner& outer, DoneCallback done) {
     const std::shared_ptr<Step> step = outer.step;
     if (kernels_->traits().has_references) step->NoteReferences();
@@ -292,14 +295,14 @@ class GraphLevelExecutor : public Executor {
   const Options options_;
   const std::string name_;  // of the graph
   GpuGroups* const gpu_;
-  const int groups_;  // that the session has
+  const int groups_;  // of the session
   const GraphTraits traits_;
   const std::shared_ptr<SharedKernels> kernels_;
   // One for each group, or only the leader's if the graph changes state.
   std::vector<std::unique_ptr<Executor>> executors_;
   std::vector<std::atomic<bool>> used_;
   std::unique_ptr<CapturedSteps> captured_;  // nullptr: no step is captured
-  // Counts its steps then, if steps of other graphs may be.
+  // Not null if capture is on and this graph cannot be captured.
   CaptureReport::Counter* not_captured_ = nullptr;
 };
 

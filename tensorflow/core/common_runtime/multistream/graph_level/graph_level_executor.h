@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which stream group runs a step, at graph level? The one that has the least to
-// do runs the whole step, unless the graph changes variables or the caller
-// names a group. hooks makes the executor in TensorFlow's NewExecutor.
+// Which stream group runs a step, at graph level? The least loaded group runs
+// the whole step, unless the caller names a group, or the graph changes state:
+// then the leader does. hooks/ makes the executor in TensorFlow's NewExecutor.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GRAPH_LEVEL_GRAPH_LEVEL_EXECUTOR_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GRAPH_LEVEL_GRAPH_LEVEL_EXECUTOR_H_
@@ -23,8 +23,8 @@
 namespace tensorflow {
 namespace multistream {
 
-// An executor of `graph` for `leader`, params.device, that has one stock
-// executor for each group. They share their kernels, which exist once.
+// Makes an executor of `graph` for `leader`, which is params.device, with one
+// stock executor for each group. The stock executors share their kernels.
 absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
                                    const Graph& graph, GroupLeader* leader,
                                    const Options& options,

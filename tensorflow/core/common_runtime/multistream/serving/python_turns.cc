@@ -16,26 +16,26 @@ namespace {
 
 constexpr int kLooksBetweenYields = 64;
 
-// The number of the turn of one PythonTurns that the calling thread has had
-// last and not left; 0: none.
+// The number of the turn that the calling thread has (or had, if the turn was
+// lost since); 0: none. There is one PythonTurns in a process.
 thread_local int64_t mine = 0;
 
 }  // namespace
 
 bool PythonTurns::Enter() {
-  Leave();  // the turn of a call within the one that the thread comes back from
+  Leave();  // ends the turn of a nested call
   const int64_t begin = SteadyNanos();
   if (IsOff()) return false;
   Waiter waiter;
   {
     absl::MutexLock lock(&mu_);
-    // It does not wait for those that are waking. Nobody has waited for a turn
-    // that was lost long ago.
+    // Waiters that are still waking do not keep this thread out. If no waiter
+    // polls, taking over a lost turn does not count as a loss: nobody waited.
     if (IsFree() && FirstThatLooks() == nullptr) {
       mine = Begin();
       return true;
     }
-    // Waiting for the end of a pause is no reason for another one.
+    // Waiting for the end of a pause must not lead to another pause.
     const bool is_pause =
         holds_since_.load(std::memory_order_relaxed) == kNobody;
     if (waited_since_ == 0 && !is_pause) waited_since_ = begin;
@@ -64,7 +64,7 @@ bool PythonTurns::Enter() {
 
 void PythonTurns::HasLock() {
   if (mine == 0) return;
-  // It is still its turn: nobody loses one before this.
+  // Still this thread's turn: only after this store can a turn be lost.
   holds_since_.store(SteadyNanos(), std::memory_order_relaxed);
 }
 
@@ -127,7 +127,7 @@ bool PythonTurns::GiveUp(Waiter* waiter) {
     called = Remove(waiter);
   }
   Wake(called);
-  // Somebody may be about to wake it.
+  // Another thread may be about to notify `waiter`, which dies on return.
   if (waiter->is_called && !waiter->looks) waiter->wakes.WaitForNotification();
   return true;
 }
@@ -136,7 +136,7 @@ std::vector<PythonTurns::Waiter*> PythonTurns::Remove(Waiter* waiter) {
   waiters_.erase(waiter->place);
   std::vector<Waiter*> called;
   int place = 0;
-  const bool is_off = IsOff();  // then nobody waits any longer
+  const bool is_off = IsOff();  // then all waiters leave
   for (Waiter* one : waiters_) {
     if (++place > limits_.looking && !is_off) break;
     if (!std::exchange(one->is_called, true)) called.push_back(one);
@@ -172,7 +172,7 @@ int64_t PythonTurns::Begin() {
 void PythonTurns::CountLost() {
   lost_ += limits_.turns_for_lost;
   if (lost_ < limits_.lost * limits_.turns_for_lost) return;
-  // The next one that is lost is enough, until others have made up for these.
+  // One below the limit: until kept turns drain it, one more loss is enough.
   lost_ -= limits_.turns_for_lost;
   off_until_.store(SteadyNanos() + off_, std::memory_order_relaxed);
   off_ = std::min(2 * off_, int64_t{limits_.most_off.count()});

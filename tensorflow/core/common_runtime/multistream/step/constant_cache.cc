@@ -52,7 +52,7 @@ absl::Status ConstantCache::Acquire(
 }
 
 bool ConstantCache::Release(const OpKernel* kernel) {
-  // In a fork()ed child, the lock may have been another thread's.
+  // In a fork()ed child, a thread that no longer exists may hold the lock.
   if (GroupsAreOfParent()) return true;
   std::unique_ptr<OpKernel> last;
   absl::MutexLock lock(&mu_);

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which kernel has a constant of this value already? With TF_SEGMENT_OWN_CONST,
-// constants of equal value exist once on a GPU, whatever the number of
-// executors (one for each set of feeds and fetches), sessions and functions
-// that use them; without it, once in each executor. SharedKernels asks.
+// constants of equal value exist once on a GPU, shared by all executors (one
+// for each set of feeds and fetches), sessions and functions; without the
+// variable, once in each executor. SharedKernels asks.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_CONSTANT_CACHE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_CONSTANT_CACHE_H_
@@ -28,19 +28,19 @@ class ConstantCache {
   using MakeKernel = std::function<absl::Status(
       const std::shared_ptr<const NodeProperties>&, OpKernel**)>;
 
-  // The cache of this process. Never deleted.
+  // The process-wide cache. Never deleted.
   static ConstantCache* Get();
 
-  // A kernel of a Const node of /device:GPU:`gpu` with the value of `node`,
-  // made by `make` if there is none. The caller calls Release when it is done.
+  // A Const kernel on /device:GPU:`gpu` with the value of `node`, made by
+  // `make` if the cache has none. Each Acquire needs one Release.
   absl::Status Acquire(int gpu,
                        const std::shared_ptr<const NodeProperties>& node,
                        const MakeKernel& make, OpKernel** kernel);
-  // False if `kernel` is not of this cache.
+  // False if `kernel` is not from this cache.
   bool Release(const OpKernel* kernel);
 
  private:
-  // GPU, and size and two independent hashes of the serialized value.
+  // The GPU, the serialized value's size, and two independent hashes of it.
   using Key = std::tuple<int, uint64_t, uint64_t, uint64_t>;
   struct Entry {
     std::unique_ptr<OpKernel> kernel;

@@ -31,13 +31,13 @@
 namespace tensorflow {
 namespace multistream {
 
-// What launches ops on a group's device.
+// Launches ops on a group's device.
 class GroupMember {
  public:
   virtual ~GroupMember() = default;
 
-  // Device::Compute and ComputeAsync on this device's own group. `traits`: as
-  // for OpScope.
+  // Device::Compute and ComputeAsync on this device's group, whatever run the
+  // op is part of. `traits`: as for OpScope.
   virtual void ComputeHere(OpKernel* kernel, OpKernelContext* context,
                            const OpTraits* traits) = 0;
   virtual void ComputeAsyncHere(AsyncOpKernel* kernel, OpKernelContext* context,
@@ -45,7 +45,7 @@ class GroupMember {
                                 AsyncOpKernel::DoneCallback done) = 0;
 };
 
-// What executors need of the visible device of a GPU with stream groups.
+// What executors need from the visible device of a GPU with stream groups.
 class GroupLeader {
  public:
   virtual ~GroupLeader() = default;
@@ -53,24 +53,24 @@ class GroupLeader {
   virtual GpuGroups* gpu_groups() const = 0;
   // The device of group `i`, the visible one for 0.
   virtual Device* group_device(int i) = 0;
-  // What launches ops on that device.
+  // Launches ops on group_device(i).
   virtual GroupMember* group_member(int i) = 0;
   // The session's threads for group `i`, or nullptr.
   virtual std::shared_ptr<StepThreads> session_threads(int i) const = 0;
-  // What the session has.
+  // The groups, policy and capture mode of the session on this GPU.
   virtual const SessionStreams& session_streams() const = 0;
-  // On which steps of group `i` are recorded; nullptr if none are to be.
+  // Records steps of group `i`; nullptr if steps are not to be captured.
   virtual Recorder* recorder(int i) const = 0;
 };
 
-// A run of a graph whose nodes have groups of their own: launches each op on
-// the device of its group.
+// One run of a graph at node level: launches each op on the device of the
+// op's group.
 class NodeRun {
  public:
   virtual ~NodeRun() = default;
 
-  // The run that an op on `group`'s device is part of, or nullptr. Executors
-  // know the visible device only, which is the leader's.
+  // The run that an op on `group`'s device is part of, or nullptr. Always
+  // nullptr on a hidden device: executors know the leader's device only.
   static NodeRun* Of(StreamGroup* group, OpKernelContext* context) {
     if (!group->is_leader()) return nullptr;
     const StepRunner* runner = StepRunner::From(context->runner());
@@ -114,7 +114,7 @@ class GroupDevice : public Base, public GroupMember, public GroupLeader {
     session_streams_ = streams;
   }
 
-  // Gives the leader the device of the next hidden group.
+  // Called on the leader: adds the device of the next hidden group.
   void AddHidden(std::unique_ptr<GroupDevice> device) {
     device->leader_ = this;
     hidden_.push_back(std::move(device));
@@ -123,7 +123,7 @@ class GroupDevice : public Base, public GroupMember, public GroupLeader {
   Recorder* recorder(int i) const override {
     return i < static_cast<int>(recorders_.size()) ? recorders_[i] : nullptr;
   }
-  // Gives the leader the recorder of the next group.
+  // Called on the leader: adds the recorder of the next group.
   template <class RecorderDevice>
   void AddRecorder(std::unique_ptr<RecorderDevice> device) {
     device->set_leader(this);
@@ -132,7 +132,7 @@ class GroupDevice : public Base, public GroupMember, public GroupLeader {
     recorder_devices_.push_back(std::move(device));
   }
 
-  // Variables exist once, with the leader.
+  // Variables exist once, in the leader's resource manager.
   ResourceMgr* resource_manager() override {
     return leader_ == nullptr ? Base::resource_manager()
                               : leader_->resource_manager();
@@ -163,7 +163,7 @@ class GroupDevice : public Base, public GroupMember, public GroupLeader {
           gpu_, group_, kernel, context,
           leader->GetAllocator(AllocatorAttributes()),
           [&](const Tensor& from, Tensor* to) {
-            // That of its stream; an emulated GPU has none.
+            // The leader's stream; null on an emulated GPU.
             const auto* info = leader->tensorflow_accelerator_device_info();
             return leader->CopyOnStream(
                 from, to, info == nullptr ? nullptr : info->default_context);
@@ -193,9 +193,9 @@ class GroupDevice : public Base, public GroupMember, public GroupLeader {
   void ComputeAsyncHere(AsyncOpKernel* kernel, OpKernelContext* context,
                         const OpTraits* traits,
                         AsyncOpKernel::DoneCallback done) override {
-    // `done` may run the step's next ops on this thread, so the scope must end
-    // before; on another thread it ends below. What the op has locked is locked
-    // until it is done.
+    // `done` may run the step's next ops on this thread, so the callback ends
+    // the scope before it calls `done`. On another thread, the callback leaves
+    // the scope to the end of this function. The op keeps its locks until done.
     auto scope = std::make_shared<std::optional<OpScope>>(
         std::in_place, gpu_, group_, kernel, context, traits);
     (*scope)->Enter();
@@ -220,7 +220,7 @@ class GroupDevice : public Base, public GroupMember, public GroupLeader {
     LogCopy(*from, *to);
     Base::CopyTensorInSameDevice(
         from, to, device_context,
-        // The copy is enqueued, and not yet complete.
+        // Runs when the copy is enqueued, not when it has completed.
         [this, holds, done = std::move(done)](const absl::Status& status) {
           holds->Enqueued();
           if (group_->is_leader()) gpu_->NoteLeaderWork();
@@ -243,10 +243,10 @@ class GroupDevice : public Base, public GroupMember, public GroupLeader {
     return copied;
   }
 
-  // An op that waits for the visible device waits for all its groups. Whoever
-  // else calls this is about to use what a step has given, as TensorFlow does
-  // before it copies a tensor to the host: that is complete, or on this
-  // device's own stream. Other groups may be busy with steps of others.
+  // Called by an op, Sync waits for all groups of the GPU. Any other caller is
+  // about to use a step's results, as TensorFlow is before it copies a tensor
+  // to the host. The results are complete or on this device's own stream, so
+  // the caller need not wait for other clients' steps on other groups.
   absl::Status Sync() override {
     absl::Status status = Base::Sync();
     if (GroupOnThread::Get() == nullptr) return status;
@@ -265,7 +265,7 @@ class GroupDevice : public Base, public GroupMember, public GroupLeader {
 
   GpuGroups* const gpu_;
   StreamGroup* const group_;
-  GroupDevice* leader_ = nullptr;  // of a hidden group's device
+  GroupDevice* leader_ = nullptr;  // nullptr: this is the leader
   std::vector<std::unique_ptr<GroupDevice>> hidden_;
   std::vector<Recorder*> recorders_;
   std::vector<std::unique_ptr<Device>> recorder_devices_;

@@ -36,12 +36,12 @@ void GroupRendezvous::RecvAsync(const ParsedKey& key, const Args& args,
     return;
   }
   Args ours = args;
-  // From the visible device to itself is from the host, too: where an op leaves
-  // its output there and the next one wants it on the device.
+  // A tensor that the visible device sends to itself is in host memory, too:
+  // one op's output is on the host and the next op wants it on the device.
   if (key.src.type != DEVICE_CPU && key.src_device != key.dst_device) {
-    // From another GPU: into the leader's memory, in the order of the leader's
-    // stream. The copy is complete when `done` runs; the ops that use it hold
-    // it as they do any foreign memory.
+    // From another GPU: stock code copies to the leader's memory, in the order
+    // of the leader's stream. The copy has completed when `done` runs. Ops that
+    // use the copy hold the memory, as all memory of other groups.
     const auto* info = leader_->tensorflow_accelerator_device_info();
     if (info != nullptr) ours.device_context = info->default_context;
     Sanitizer* sanitizer = step_->gpu()->leader()->sanitizer();
@@ -76,7 +76,8 @@ void GroupRendezvous::RecvAsync(const ParsedKey& key, const Args& args,
 void GroupRendezvous::CopyToGroup(const ParsedKey& key, const Args& send_args,
                                   const Args& args, const Tensor& value,
                                   DoneCallback done) {
-  // A list: its elements are used by ops that do not have it for an input.
+  // A tensor list: ops use its elements without having the list as an input,
+  // so holds of single ops would not cover them.
   if (value.dtype() == DT_VARIANT) step_->holds().HoldToEnd(group_, value);
   const bool memcpyable = DataTypeCanUseMemcpy(value.dtype());
   auto copy = std::make_shared<Tensor>();
@@ -100,8 +101,8 @@ void GroupRendezvous::CopyToGroup(const ParsedKey& key, const Args& send_args,
   se::Stream* stream =
       args.device_context == nullptr ? nullptr : args.device_context->stream();
   if (memcpyable && (emulated || stream != nullptr)) {
-    // On the compute stream itself: what uses the copy comes after it there, so
-    // the step goes on without waiting for the copy.
+    // On the compute stream, later ops are ordered after the copy, so the step
+    // goes on at once.
     done(EnqueueCopy(stream, value, copy.get()), send_args, args, *copy, false);
     return;
   }
@@ -137,7 +138,7 @@ absl::Status GroupRendezvous::EnqueueCopy(se::Stream* stream,
   std::memcpy(staging.data(), from.data(), bytes);
   Holds holds(group_, step_);
   holds.Add(staging);
-  // On a GPU, the profiler sees it.
+  // On a real GPU, the profiler records the copy.
   std::optional<ScopedTrace> trace;
   if (stream == nullptr && Trace::IsOn()) {
     trace.emplace(TraceKind::kCopy, group_->gpu(), group_->index());

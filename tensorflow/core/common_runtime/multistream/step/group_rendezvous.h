@@ -4,13 +4,12 @@
 // How do tensors reach a step's group, and leave it? The executors wrap the
 // rendezvous of each step in a GroupRendezvous.
 //
-// A rendezvous places what it receives in memory of the visible device, which
-// is the leader's, in the order of the leader's stream. A step on another
-// group must not use it so: what comes from the host is received on the host
-// and copied by the group's own stream into the group's own memory. The leader
-// does the same, because a copy on the compute stream is one that no thread
-// waits for. Sends need no help: their device context already names the group's
-// streams.
+// A stock rendezvous places received tensors in the leader's memory, in the
+// order of the leader's stream. That is wrong for a step on another group. So
+// tensors from the host are received on the host, and the group's own stream
+// copies them to the group's own memory. The leader does the same, because no
+// thread has to wait for a copy on the compute stream. Sends need no help:
+// their device context already names the group's streams.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_RENDEZVOUS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_RENDEZVOUS_H_
@@ -30,14 +29,14 @@ namespace multistream {
 
 class GroupRendezvous : public RendezvousInterface {
  public:
-  // Enqueues on `stream` a copy of `bytes` bytes from `from`, pinned memory of
-  // the host, to `to`. Without a stream, an emulated GPU's, makes the copy.
+  // Enqueues on `stream` a copy of `bytes` bytes from `from`, pinned host
+  // memory, to `to`. A null `stream` (emulated GPU) copies at once.
   using HostToDevice = std::function<absl::Status(
       se::Stream* stream, const void* from, void* to, size_t bytes)>;
 
-  // All pointers outlive the step. `leader` and `device` are the visible device
-  // and that of `group`, whose ops send and receive. `copy`: for tests, to see
-  // what is enqueued, and when.
+  // All pointers outlive the step. `leader` is the visible device; `device` is
+  // the device of `group`, on which the step's ops send and receive. `copy`:
+  // tests replace it, to see the copies and their order.
   GroupRendezvous(RendezvousInterface* wrapped, Step* step, StreamGroup* group,
                   Device* leader, Device* device,
                   HostToDevice copy = CopyOnStream)
@@ -55,15 +54,15 @@ class GroupRendezvous : public RendezvousInterface {
   void StartAbort(const absl::Status& status) override;
 
  private:
-  // Copies `value`, on the host, to the step's group.
+  // Copies `value`, in host memory, to the step's group.
   void CopyToGroup(const ParsedKey& key, const Args& send_args,
                    const Args& args, const Tensor& value, DoneCallback done);
 
   static absl::Status CopyOnStream(se::Stream* stream, const void* from,
                                    void* to, size_t bytes);
 
-  // Enqueues on `stream` (nullptr: of an emulated GPU) a copy of `from`, on the
-  // host, to `to`. `from` is read before this returns.
+  // Enqueues on `stream` (nullptr on an emulated GPU) a copy of `from`, in host
+  // memory, to `to`. The caller may free `from` after the return.
   absl::Status EnqueueCopy(se::Stream* stream, const Tensor& from, Tensor* to);
 
   RendezvousInterface* const wrapped_;

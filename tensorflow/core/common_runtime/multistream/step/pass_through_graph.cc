@@ -14,7 +14,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// The step that this thread runs closures of.
+// The step whose closure this thread is running; nullptr: none.
 thread_local const void* running = nullptr;
 
 class Running {
@@ -28,11 +28,11 @@ class Running {
   const void* const before_;
 };
 
-// Only this thread: a step whose results come from a thread that runs the
-// callbacks of streams must not run there what its caller does next, which may
-// wait for another callback.
+// Runs a closure at once only in a thread that is in this step already. Results
+// come from the thread that runs stream callbacks; what the caller does next
+// must not run there, because the caller may wait for another callback.
 struct PassingRunner {
-  std::shared_ptr<const Executor::Args::Runner> run;  // stands for the step
+  std::shared_ptr<const Executor::Args::Runner> run;  // identifies the step
   bool caller_waits;
 
   void operator()(Executor::Args::Closure closure) const {

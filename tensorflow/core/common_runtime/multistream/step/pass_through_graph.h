@@ -1,14 +1,14 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which thread runs a graph of the host that only passes tensors on? An
-// executor of such a graph asks at the beginning of each step.
+// Which thread runs a graph on the host that only passes tensors on? The
+// graph's executor decides at the beginning of each step.
 //
-// A function on a GPU has one: it sends the arguments to the GPU, and receives
-// the results. TensorFlow wakes a thread of its pool to send, another to
-// receive and a third to say that the step is over. All of that is less work
-// than to wake one thread, and a captured step is launched where its last
-// argument is sent:
+// Each function on a GPU has a pass-through graph on the host: it sends the
+// arguments to the GPU, and receives the results. Stock TensorFlow wakes one
+// pool thread to send, another to receive and a third to end the step. Waking
+// one thread takes longer than all three jobs. Besides, the thread that sends
+// a captured step's last argument launches the step:
 //
 //   caller           pool                        callbacks of streams
 //   RunAsync ------> send, launch
@@ -19,7 +19,8 @@
 //   RunAsync, send, launch                       and with a WaitingCaller
 //   waits <------------------------------------- retval, over
 //
-// No op of such a graph blocks, and nothing else is run in the caller's thread.
+// No op of a pass-through graph blocks, and the caller's thread runs no other
+// graph's ops meanwhile.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PASS_THROUGH_GRAPH_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PASS_THROUGH_GRAPH_H_
@@ -32,13 +33,13 @@
 namespace tensorflow {
 namespace multistream {
 
-// Whether the ops of a graph of the host are arguments, results, constants and
-// what sends and receives tensors.
+// Whether a graph on the host has only arguments, results, constants,
+// identities, sends and receives.
 bool OnlyPassesTensorsOn(const Graph& graph);
 
-// An executor of such a graph: what a step can do at once, it does in its
-// caller's thread. What has to wait for a tensor goes on where the caller wants
-// it, or where the tensor comes from if the caller is a WaitingCaller.
+// An executor for a pass-through graph. Ops that are ready at once run in the
+// caller's thread. An op that waits for a tensor runs on the caller's runner,
+// or, for a WaitingCaller, in the thread that brings the tensor.
 std::unique_ptr<Executor> RunWhereTensorsAre(std::unique_ptr<Executor> stock);
 
 }  // namespace multistream

@@ -1,12 +1,12 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which group must a call run on, if its caller says so? The programs'
-// interface sets it, and executors ask at the beginning of a step.
+// On which group does the caller want its calls to run (tf.cuda.stream_group)?
+// The Python API sets the group, and executors ask at the beginning of a step.
 //
-// The thread that makes a call begins its steps, so the wish is the thread's.
-// What ops of the call's step on the CPU call in their turn begins on other
-// threads: they hand on the step's runner, which carries the wish.
+// The thread that makes a call begins the call's step, so the pinned group is
+// thread-local. CPU ops of that step make nested calls on other threads; the
+// step's runner, which the ops pass on, carries the group there.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PINNED_GROUP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PINNED_GROUP_H_
@@ -20,15 +20,15 @@ namespace multistream {
 
 constexpr int kAnyGroup = -1;
 
-// Calls that this thread makes from now on run on `group`, or on kAnyGroup.
-// Returns what was said before.
+// Calls that this thread makes from now on run on `group`; kAnyGroup: on the
+// least loaded group. Returns the value before.
 int PinThread(int group);
 
-// The group of a step that this thread begins, or kAnyGroup.
+// The pinned group of the step that this thread begins, or kAnyGroup.
 int PinnedGroup(const Executor::Args& args);
 
-// An executor for a device without groups: what its ops call in their turn runs
-// on the group of the thread that began the step.
+// An executor for a device without groups, such as the CPU: nested calls of its
+// ops run on the group that the step's calling thread has pinned.
 std::unique_ptr<Executor> KeepPinnedGroup(std::unique_ptr<Executor> executor);
 
 }  // namespace multistream

@@ -17,8 +17,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// The device of a hidden group under the name that a session has for the
-// visible one, and with that one's resources.
+// A hidden group's device, with the name and the resources of the session's
+// RenamedDevice.
 class RenamedGroupDevice : public Device {
  public:
   RenamedGroupDevice(Device* renamed, Device* hidden)
@@ -123,7 +123,7 @@ class RenamedLeader : public GroupLeader {
   const SessionStreams& session_streams() const override {
     return leader_->session_streams();
   }
-  // What is recorded runs on devices with the leader's name.
+  // No capture: recorders are devices with the leader's own name.
   Recorder* recorder(int i) const override { return nullptr; }
 
  private:
@@ -138,8 +138,9 @@ GroupLeader* LeaderOf(Device* device) {
   if (auto* leader = dynamic_cast<GroupLeader*>(device)) return leader;
   auto* leader = dynamic_cast<GroupLeader*>(device->UnderlyingDevice());
   if (leader == nullptr) return nullptr;
-  // Kept, as nobody says when a session's devices go and its resources may
-  // still name them. Devices of later sessions come to lie at the same places.
+  // Never deleted: TensorFlow does not report the end of a session's devices,
+  // and its resources may still name them. Later sessions' devices get the same
+  // addresses, and so reuse the entries.
   static absl::Mutex mu(absl::kConstInit);
   using Key = std::tuple<Device*, GroupLeader*, std::string>;
   static auto* leaders = new std::map<Key, std::unique_ptr<RenamedLeader>>;

@@ -1,16 +1,15 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How does a step run on groups in a session whose devices have names of its
-// own? TensorFlow wraps a server's devices for a session that asks for a
-// cluster of its own, keeps its state to itself, or serves eager code of
-// another process (RenamedDevice). executor_choice.cc asks for the leader of
-// the device that an executor is made for.
+// How does a step run on groups in a session that renames its devices?
+// TensorFlow wraps a server's devices in RenamedDevice for a session that asks
+// for its own cluster, isolates its state, or serves another process's eager
+// code. executor_choice.cc asks for the leader behind an executor's device.
 //
-//     RenamedDevice  /job:worker/.../GPU:0  ->  the leader's device
-//     ours, hidden   the same name          ->  the device of a hidden group
-//         resource_manager() of the RenamedDevice, where the session's
-//         variables are
+//     RenamedDevice         /job:worker/.../GPU:0  ->  the leader's device
+//     our hidden wrapper    the same name          ->  a hidden group's device
+//         with the resource_manager() of the RenamedDevice, which has the
+//         session's variables
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_RENAMED_LEADER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_RENAMED_LEADER_H_
@@ -21,8 +20,8 @@
 namespace tensorflow {
 namespace multistream {
 
-// The leader that `device` is, or that it renames; nullptr if it has no groups.
-// The result lives as long as the process has the leader. Threads may share it.
+// `device` as a leader, or the leader that `device` wraps; nullptr if `device`
+// has no groups. The result lives as long as the leader, and is thread-safe.
 GroupLeader* LeaderOf(Device* device);
 
 }  // namespace multistream

@@ -16,10 +16,10 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// What a step leaves behind may be the last to need its threads, and one of
-// them may find that out: it cannot wait for itself.
+// One of `threads` may drop the last reference, at the end of a step. A thread
+// cannot join itself.
 void Delete(StepThreads* threads) {
-  // In a fork()ed child they are not there to end.
+  // A fork()ed child does not have these threads, so it cannot join them.
   if (GroupsAreOfParent()) return;
   if (threads->RunThisThread()) {
     Env::Default()->SchedClosure([threads] { delete threads; });

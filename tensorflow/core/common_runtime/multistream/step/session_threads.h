@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which threads does a session have for each stream group? The device factories
-// ask for a session's, and StepThreads::RunnerFor runs its steps there.
+// ask, and StepThreads::RunnerFor runs the session's steps there.
 //
-// Those of the pools that its ConfigProto lists (session_inter_op_thread_pool),
-// group i those of pool i mod n. TensorFlow's own pools are its own: these have
-// as many threads, and run closures as StepThreads do.
+// For each pool in the session's ConfigProto (session_inter_op_thread_pool)
+// there is a StepThreads with as many threads; group i uses pool i mod n. Stock
+// TensorFlow's pools, made from the same list, are left alone.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SESSION_THREADS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SESSION_THREADS_H_
@@ -22,10 +22,10 @@ namespace multistream {
 
 class SessionThreads {
  public:
-  // nullptr if `config` lists no pool, or one pool without a number of threads,
-  // which stands for the threads of the process. Pools of a global_name are
-  // those of all sessions that name it, with the threads that the first of them
-  // asked for (TensorFlow sees to it that they agree); they are never deleted.
+  // nullptr if `config` lists no pool, or a single pool without a number of
+  // threads, which means the process-wide threads. Sessions with the same
+  // global_name share one pool, which the first session sizes (TensorFlow
+  // refuses other sizes) and which is never deleted.
   static std::shared_ptr<const SessionThreads> Of(const ConfigProto& config);
 
   std::shared_ptr<StepThreads> OfGroup(int i) const {

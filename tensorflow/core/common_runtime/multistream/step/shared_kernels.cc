@@ -14,15 +14,15 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// The shared object that an address lies in, or nullptr.
+// The shared library that contains an address, or nullptr.
 const void* LibraryOf(const void* address) {
   Dl_info info;
   return address != nullptr && dladdr(address, &info) != 0 ? info.dli_fbase
                                                            : nullptr;
 }
 
-// Whether a kernel's class, told by its virtual table, comes with TensorFlow.
-// What other libraries' kernels keep between calls, nobody knows.
+// Whether a kernel's class, given by its virtual table, comes with TensorFlow.
+// Kernels of other libraries may keep unknown state between calls.
 bool IsBuiltIn(const void* table) {
   static const auto* libraries = new absl::flat_hash_set<const void*>{
       LibraryOf(reinterpret_cast<const void*>(&ExecutorFactory::GetFactory)),
@@ -30,8 +30,8 @@ bool IsBuiltIn(const void* table) {
   return libraries->contains(LibraryOf(table));
 }
 
-// The same for a kernel. dladdr searches all symbols of a library, so each
-// class is looked up once.
+// Whether a kernel's class comes with TensorFlow. dladdr searches all symbols
+// of a library, so the answer is cached for each class.
 bool IsBuiltIn(const OpKernel* kernel) {
   static absl::Mutex mu(absl::kConstInit);
   static auto* known = new absl::flat_hash_map<const void*, bool>;
@@ -96,8 +96,9 @@ absl::Status SharedKernels::Make(
     TF_RETURN_IF_ERROR(make_(node, kernel));
   }
   const Key key(name, group);
-  // A session may hand out one kernel of a stateful op many times, and the
-  // cache one for equal constants. It is counted here, and released once.
+  // A session may return the same kernel of a stateful op many times, and so
+  // may ConstantCache for equal constants. Entry::uses counts them; the kernel
+  // is given back once.
   if (!keys_.try_emplace(*kernel, key).second) {
     kernels_.find(keys_[*kernel])->second.uses++;
     if (share_constants_) ConstantCache::Get()->Release(*kernel);

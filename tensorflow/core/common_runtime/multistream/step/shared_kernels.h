@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // How do the executors of one graph, one for each group, share their kernels?
-// The graph-level and node-level executors wrap the functions with which
-// TensorFlow makes and deletes kernels.
+// The graph-level and node-level executors wrap TensorFlow's functions that
+// make and delete kernels.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SHARED_KERNELS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SHARED_KERNELS_H_
@@ -25,8 +25,8 @@
 namespace tensorflow {
 namespace multistream {
 
-// Makes each kernel once, through the session's own functions, counts the
-// executors that use it and deletes it after the last. Kernels that keep
+// Makes each kernel once, through the session's functions; counts the executors
+// that use the kernel, and deletes it with the last of them. Kernels that keep
 // scratch memory between calls exist once for each group.
 class SharedKernels {
  public:
@@ -37,11 +37,11 @@ class SharedKernels {
       bool share_constants);
 
   // Lets the executor of group `group` make and delete its kernels through
-  // `kernels`, which lives until the last one is deleted.
+  // `kernels`, which lives until the last kernel is deleted.
   static void Wrap(std::shared_ptr<SharedKernels> kernels, int group,
                    LocalExecutorParams* params);
 
-  // To be used once all executors are made.
+  // Call only when all executors are made: there is no lock.
   const KernelTraits& traits() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return kernel_traits_;
   }

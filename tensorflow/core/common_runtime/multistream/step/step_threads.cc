@@ -27,12 +27,12 @@ constexpr absl::Duration kLookFor = absl::Milliseconds(1);
 constexpr int kLooksAtOnce = 64;
 
 constexpr absl::Duration kLookForWaits = absl::Seconds(1);
-// Under full load an op waits for milliseconds.
+// Well above the milliseconds that an op waits for under full load.
 constexpr int64_t kMuchTooLongNanos = 1'000'000'000;
 
-// A closure that uses less than this part of a processor's time is blocked: one
-// that launches uses all of it, one that waits for Python's lock looks now and
-// then.
+// A closure that uses less than 1/kHardlyUsed of its processor is blocked. A
+// closure that launches uses all of it; one that waits for the GIL wakes now
+// and then, and so uses a little.
 constexpr int kHardlyUsed = 8;
 
 thread_local const StepThreads* of_this_thread = nullptr;
@@ -47,8 +47,8 @@ std::unique_ptr<Thread> NewThread(std::function<void()> body) {
 #endif
 }
 
-// `group`'s step waits, or has waited, for `nanos`: for a lock of the driver,
-// or for a thread.
+// Notes that a step of `group` waits, or has waited, for `nanos`: for a driver
+// lock, or for a thread.
 void NoteWait(StreamGroup* group, int64_t nanos, bool for_lock) {
   group->counters()->NoteLaunchWait(nanos);
   if (nanos < kMuchTooLongNanos) return;
@@ -92,8 +92,8 @@ StepThreads::~StepThreads() {
     rested_.SignalAll();
     watch_.Signal();
   }
-  watcher_ = nullptr;  // waits for it
-  threads_.clear();    // waits for them
+  watcher_ = nullptr;  // joins
+  threads_.clear();    // joins
 }
 
 void StepThreads::StartThread() {
@@ -104,10 +104,10 @@ void StepThreads::StartThread() {
 
 StepThreads* StepThreads::Get(bool node_level) {
   static StepThreads* threads = [node_level] {
-    // As many as can run: more of them only wait for a lock of the driver.
+    // As many as can run: more would only wait for driver locks.
     const int count = std::max(4, port::MaxParallelism());
-    // A step on one group needs another thread now and then, one on several
-    // groups one for each of them at the same time.
+    // At graph level a step needs another thread now and then; at node level, a
+    // thread for each of its groups at the same time.
     return new StepThreads(
         count, node_level ? std::max(1, port::MaxParallelism() / 2) : 1,
         kMostOfGroup);
@@ -125,7 +125,7 @@ void StepThreads::Schedule(StreamGroup* group, Closure closure,
   if (watcher_sleeps_ && wakes_watcher) watch_.Signal();
   Lane* lane = nullptr;
   if (group != nullptr && is_only_group &&
-      // With fewer threads no group can have too many.
+      // Without more threads than that, no group can have too many.
       most_of_group_ < count_) {
     std::unique_ptr<Lane>& of_group = lanes_[group];
     if (of_group == nullptr) of_group = std::make_unique<Lane>();
@@ -150,7 +150,7 @@ void StepThreads::Admit(Lane* lane, Scheduled scheduled) {
 void StepThreads::Leave(Lane* lane) {
   --lane->admitted;
   if (lane->parked.empty()) return;
-  // Behind what other groups' steps have scheduled.
+  // Goes to the end of the queue, behind other groups' closures.
   Scheduled next = std::move(lane->parked.front());
   lane->parked.pop_front();
   --parked_;
@@ -193,7 +193,7 @@ Executor::Args::Runner StepThreads::RunnerFor(
           }
         };
   }
-  // `threads`: a pointer, shared if they are not there for ever.
+  // `threads`: a plain pointer, or a shared_ptr if the pool may be deleted.
   const auto on = [group, groups](auto threads) -> Executor::Args::Runner {
     return [threads, group, groups](Executor::Args::Closure closure) {
       threads->Schedule(group, std::move(closure),
@@ -275,7 +275,7 @@ void StepThreads::RunClosure(Running* running, Scheduled scheduled) {
 
 void StepThreads::Rest() {
   --active_;
-  // It may have been woken for a closure.
+  // This thread may have been woken for a closure, which it will not take.
   WakeSleeper();
   if (!watcher_looks_ && IsShort()) watch_.Signal();
   while (active_ >= count_ + replacing_ && !Ended()) rested_.Wait(&mu_);
@@ -399,7 +399,7 @@ void StepThreads::NoteWaits() {
       NoteWait(running.group, now - since, /*for_lock=*/true);
     }
   }
-  // The first is the one that waits longest.
+  // The queue is FIFO: its first closure has waited longest.
   if (!closures_.empty() && closures_.front().scheduled.group != nullptr) {
     const Scheduled& first = closures_.front().scheduled;
     NoteWait(first.group, now - first.since, /*for_lock=*/false);

@@ -4,35 +4,34 @@
 // Which threads launch the ops of steps on stream groups? Executors ask at the
 // beginning of each step.
 //
-// Not those of the session. A thread of TensorFlow's pools first runs what it
-// has scheduled itself last: with as many clients as threads, what came from
-// outside waited for seconds. These threads take what came first.
+// Not the session's threads. A pool thread of TensorFlow takes its own newest
+// closure first (LIFO): with as many clients as threads, closures from outside
+// waited for seconds. StepThreads is FIFO.
 //
-// They do not all work for one group. Who enqueues on a stream locks it: a
-// third thread there only waits for the other two, while other groups have
-// nobody. Where all threads came to stand behind one stream after another, that
-// halved the throughput until the load ended.
+// At most two threads launch for one group. A launch locks the stream, so a
+// third thread would only wait for the other two, while other groups have no
+// thread. Where all threads came to queue behind one stream after another, the
+// throughput was half until the load ended.
 //
-// And they are awake where it counts. A step forks into its branches and joins
-// them some hundred microseconds later; to wake a thread that sleeps can take
-// as long. So some of the idle threads look for work for a while before they
-// sleep.
+// Some idle threads poll for a while before they sleep. A step forks into its
+// branches and joins them some hundred microseconds later; waking a sleeping
+// thread can take as long.
 //
-// A closure may block: one of Python calls a function and waits for its step,
-// one takes from a queue that another step fills. If that step finds no thread,
-// both wait for ever. So a closure that is blocked does not count: while others
-// are queued and no thread is free, another thread takes its place.
+// A closure may block: a Python op calls a function and waits for its step, or
+// an op waits for a queue that another step fills. If that other step gets no
+// thread, both wait for ever. So a blocked closure does not count: while
+// closures are queued and no thread is free, another thread replaces its
+// thread.
 //
 //   threads      1       2       3       4       5       6
 //              call    call    call    call
 //                 all blocked, two steps queued  step    step
 //
-// A pool has at most as many threads as TensorFlow itself has for the sessions
-// of the process (StockThreads), or as it begins with, if these are more. That
-// is enough for all that ends there: a pool that stands still with so many
-// threads has as many closures that wait for queued ones, and TensorFlow's
-// threads would all wait in them, too, as they run these closures and those of
-// the CPU besides.
+// A pool grows to as many threads as stock TensorFlow has for the process's
+// sessions (StockThreads), if it does not begin with more. That is enough for
+// every program that ends on stock: a pool of that size deadlocks only if as
+// many closures wait for queued ones, and then stock's threads, which run the
+// same closures and the CPU's besides, would deadlock, too.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_THREADS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_THREADS_H_
@@ -60,57 +59,57 @@
 namespace tensorflow {
 namespace multistream {
 
-// Threads that run closures in the order in which they were scheduled.
+// A FIFO pool of threads.
 class StepThreads {
  public:
-  // `most_looking`: of `count`, how many may look for work instead of sleeping.
-  // `most_of_group`: how many run closures of the same group at the same time;
-  // one that has run for `blocked` no longer counts, as it may wait for
-  // another. But one that waits for a lock of the driver, or did just now,
-  // counts: another would wait there, too. Nor does a closure count among
-  // `count` if it has hardly used a processor for `blocked`, or if no other
-  // has begun for kStandsStill times as long.
+  // `most_looking`: how many of the `count` threads may poll instead of sleep.
+  // `most_of_group`: how many closures of one group run at the same time.
+  //
+  // A closure that has run for `blocked` no longer counts for its group, as it
+  // may wait for another closure; unless it waits, or waited just now, for a
+  // driver lock: another thread would wait for that lock, too. Such a closure
+  // also stops counting towards `count`, if it has hardly used a processor for
+  // `blocked`, or if no closure has begun for kStandsStill * `blocked`.
   StepThreads(int count, int most_looking, int most_of_group,
               absl::Duration blocked = absl::Milliseconds(5));
-  // Runs all closures first.
+  // Runs all scheduled closures first.
   ~StepThreads();
 
-  // Those of the process, made by the first call. `node_level`: some steps have
-  // ops of several groups. Never deleted.
+  // The process-wide pool, made by the first call. `node_level`: some steps
+  // have ops of several groups. Never deleted.
   static StepThreads* Get(bool node_level);
 
-  // `group`: whose step it is part of, nullptr: nobody's. `is_only_group`: the
+  // `group`: the group of the closure's step, or nullptr. `is_only_group`: the
   // step has ops of no other group.
   void Schedule(StreamGroup* group, std::function<void()> closure,
                 bool is_only_group = true);
 
-  // Whether the calling thread is one of these.
+  // Whether the calling thread belongs to this pool.
   bool RunThisThread() const;
 
-  // One that launches, and one that has something to do on the host meanwhile.
+  // One thread launches while the other does work on the host.
   static constexpr int kMostOfGroup = 2;
   static constexpr int kStandsStill = 20;
 
-  // Whether a closure that began at `since` has run for so long that it may
-  // wait for another: for `blocked` or longer, and its thread has not waited
-  // for a lock of the driver meanwhile.
+  // Whether a closure that began at `since` may be waiting for another closure:
+  // it has run for at least `blocked`, and its thread has not waited for a
+  // driver lock in the last `blocked` nanoseconds.
   static bool MayWaitForAnother(int64_t since, const LockWaits& waits,
                                 int64_t now, int64_t blocked);
 
-  // Where a step with these arguments on `group` runs its closures:
-  //   as the caller wants, if it wants all kernels run in its own thread. But
-  //   what comes from another thread, on the threads of the process: where an
-  //   asynchronous op is done, often in the only thread that runs all callbacks
-  //   of streams, the next op may wait for a variable that another asynchronous
-  //   op has locked, until a callback says that it is done;
-  //   with TF_GPU_THREAD_MODE=gpu_private: on TF_GPU_THREAD_COUNT threads of
-  //   the group;
-  //   gpu_shared: on as many threads for all groups;
-  //   else on `of_session`, if the session has threads for the group;
-  //   global: as the caller wants;
-  //   else on the threads of the process.
-  // `groups`: how many groups the step's ops have, of which `group` is the
-  // first.
+  // Where a step with these arguments on `group` runs its closures. The first
+  // line that applies:
+  //   run_all_kernels_inline: on the caller's runner. But closures that another
+  //   thread schedules run on the process-wide pool: an asynchronous op often
+  //   ends in the only thread for stream callbacks, and the next op may wait
+  //   there for a variable's lock that only another callback releases;
+  //   TF_GPU_THREAD_MODE=gpu_private: on TF_GPU_THREAD_COUNT threads of the
+  //   group;
+  //   gpu_shared: on TF_GPU_THREAD_COUNT threads for all groups;
+  //   the session has threads for the group: on `of_session`;
+  //   global: on the caller's runner;
+  //   else on the process-wide pool.
+  // `groups`: how many groups the step's ops have; `group` is the first.
   static Executor::Args::Runner RunnerFor(
       const Options& options, const Executor::Args& args, StreamGroup* group,
       int groups, std::shared_ptr<StepThreads> of_session);
@@ -123,8 +122,8 @@ class StepThreads {
     int64_t since;       // SteadyNanos()
     Closure closure;
   };
-  // The closures of a group. Those that are `admitted` are in `closures_`, or
-  // run and count.
+  // The closures of a group. `admitted`: how many are in `closures_`, or run
+  // and count for the group. `parked` closures wait until one leaves.
   struct Lane {
     int admitted = 0;
     std::deque<Scheduled> parked;
@@ -133,13 +132,13 @@ class StepThreads {
     Lane* lane;  // or nullptr
     Scheduled scheduled;
   };
-  // What a thread runs.
+  // The state of one thread, and of the closure that it runs.
   struct Running {
-    Lane* lane = nullptr;  // for as long as it counts
+    Lane* lane = nullptr;  // while the closure counts for its group
     StreamGroup* group = nullptr;
-    int64_t since = 0;  // SteadyNanos(); 0: it runs nothing
+    int64_t since = 0;  // SteadyNanos(); 0: no closure runs
     LockWaits lock_waits;
-    // Of the thread, and what Watch() has seen of this closure.
+    // The thread's CPU clock, and what Watch() read there for this closure.
     clockid_t processor_clock = -1;
     int64_t seen_of = 0;  // `since`
     int64_t seen_at = 0;
@@ -147,24 +146,25 @@ class StepThreads {
     bool is_blocked = false;
   };
 
-  // Those of a group, or of all groups (nullptr). Never deleted.
+  // The pool of a group, or of all groups (nullptr). Never deleted.
   static StepThreads* Of(StreamGroup* group, int count);
 
-  // To `closures_`, or it has to wait for others of its group.
+  // Enqueues to `closures_`, as one of `lane` (nullptr: counts for no group).
   void Admit(Lane* lane, Scheduled scheduled)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // One of `lane` has run, or no longer counts.
+  // Call when a closure of `lane` has run, or no longer counts. Admits the
+  // lane's next parked closure.
   void Leave(Lane* lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WakeSleeper() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return ends_.load(std::memory_order_acquire) && parked_ == 0;
   }
 
-  // Whether closures are queued that no thread is free for.
+  // Whether more closures are queued than threads are free.
   bool IsShort() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return closures_.size() > sleeping_ + looking_;
   }
-  // Whether more threads take closures than may.
+  // Whether some thread has to rest: more are active than allowed.
   bool HasTooMany() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return active_ > count_ + replacing_ && !Ended();
   }
@@ -172,48 +172,50 @@ class StepThreads {
   void StartThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Run(Running* running);
   void RunClosure(Running* running, Scheduled scheduled);
-  // The calling thread takes no closures until it is to replace another.
+  // Blocks the calling thread until it has to replace a blocked one.
   void Rest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Lets closures in where others are blocked, and notes long waits.
+  // The watcher's loop: admits parked closures and replaces threads where
+  // closures are blocked, and reports long waits.
   void Watch();
   void LetInWhereBlocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // How many closures are blocked. `stands_still`: for long none has begun.
+  // How many closures are blocked. `stands_still`: no closure has begun for
+  // long, so a closure that uses its processor counts as blocked, too.
   int Blocked(bool stands_still) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsBlocked(int64_t now, Running* running) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReplaceBlocked(bool stands_still) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Threads that no longer replace any rest.
+  // Sends surplus threads to rest when fewer closures are blocked.
   void ReplaceFewer(bool stands_still) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NoteWaits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Whether there may be something to do. False after a while.
+  // Polls for closures. False if none came for a while.
   bool Look() const;
 
   const int count_;
   const int most_looking_;
   const int most_of_group_;
   const absl::Duration blocked_;
-  // Of closures_, for who looks without the lock.
+  // The size of closures_, for threads that poll without the lock.
   std::atomic<size_t> waiting_{0};
   absl::Mutex mu_;
   absl::CondVar scheduled_;
   std::deque<Admitted> closures_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<const StreamGroup*, std::unique_ptr<Lane>> lanes_
       ABSL_GUARDED_BY(mu_);
-  size_t parked_ ABSL_GUARDED_BY(mu_) = 0;  // of all lanes
-  // Of each thread. Threads know theirs, so none moves.
+  size_t parked_ ABSL_GUARDED_BY(mu_) = 0;  // in all lanes
+  // One for each thread. A deque: threads keep pointers to their elements.
   std::deque<Running> running_ ABSL_GUARDED_BY(mu_);
   int active_ ABSL_GUARDED_BY(mu_) = 0;     // threads that do not rest
-  int replacing_ ABSL_GUARDED_BY(mu_) = 0;  // of them, more than count_
+  int replacing_ ABSL_GUARDED_BY(mu_) = 0;  // threads allowed beyond count_
   absl::CondVar rested_;
   absl::CondVar watch_;
-  // Whether Watch() waits for a signal, or looks often without one.
+  // Whether Watch() waits for a signal, or polls every `blocked_`.
   bool watcher_sleeps_ ABSL_GUARDED_BY(mu_) = false;
   bool watcher_looks_ ABSL_GUARDED_BY(mu_) = false;
-  int64_t begun_ ABSL_GUARDED_BY(mu_) = 0;  // closures
+  int64_t begun_ ABSL_GUARDED_BY(mu_) = 0;  // closures so far
   size_t looking_ ABSL_GUARDED_BY(mu_) = 0;
   size_t sleeping_ ABSL_GUARDED_BY(mu_) = 0;
   std::atomic<bool> ends_{false};
-  // Only the constructor and Watch() add some.
+  // Only the constructor and Watch() add threads.
   std::vector<std::unique_ptr<Thread>> threads_;
   std::unique_ptr<Thread> watcher_;
 };

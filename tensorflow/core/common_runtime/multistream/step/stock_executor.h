@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What runs the ops of a graph? TensorFlow's own executors, of which those of
-// graph level and node level make as many as they need.
+// What runs the ops of a graph? Stock TensorFlow executors. The graph-level and
+// node-level executors make as many of them as they need.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STOCK_EXECUTOR_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STOCK_EXECUTOR_H_
@@ -18,7 +18,7 @@
 namespace tensorflow {
 namespace multistream {
 
-// Makes TensorFlow's own executor of the type asked for.
+// Makes a stock executor of the type that the session asks for.
 using MakeStockExecutor = std::function<absl::Status(
     const LocalExecutorParams&, const Graph&, std::unique_ptr<Executor>*)>;
 

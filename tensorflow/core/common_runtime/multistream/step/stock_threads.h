@@ -1,10 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How many threads does TensorFlow itself have for the steps of this process?
-// So many of its closures can be blocked at the same time before it stands
-// still, so StepThreads may have as many. The device factories count each
-// session, and the eager context, for as long as it has its devices.
+// How many threads would stock TensorFlow have for the steps of this process?
+// That many closures can block at the same time before stock deadlocks, so
+// StepThreads may grow to as many threads. The device factories count each
+// session and the eager context for as long as its devices exist.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STOCK_THREADS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STOCK_THREADS_H_
@@ -16,11 +16,12 @@
 namespace tensorflow {
 namespace multistream {
 
-// The threads of one session: counted while this lives.
+// Counts the threads of one session for as long as the object lives.
 class StockThreads {
  public:
-  // Those of the session's pools. Sessions without pools of their own share one
-  // that the first of them made, so none counts for less than one before it.
+  // The threads of the session's pools. Sessions without pools of their own
+  // share the pool that the first such session made, so a later session counts
+  // for no less than an earlier one.
   static std::shared_ptr<const StockThreads> Of(const SessionOptions& options);
 
   explicit StockThreads(int count);
@@ -28,7 +29,7 @@ class StockThreads {
   StockThreads(const StockThreads&) = delete;
   StockThreads& operator=(const StockThreads&) = delete;
 
-  // Of all sessions.
+  // The sum for all sessions.
   static int InProcess();
 
  private:

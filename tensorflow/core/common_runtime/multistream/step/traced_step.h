@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// When had a group a step to run? From when it was given the step until its
-// stream has completed it. Both executors ask.
+// When did a group have a step to run? From the moment when the group got the
+// step until its stream has completed it. Both executors call TracedStep.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_TRACED_STEP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_TRACED_STEP_H_
@@ -18,8 +18,8 @@
 namespace tensorflow {
 namespace multistream {
 
-// `done`, to be called when all of a step that begins now is enqueued. If there
-// is a trace, the step will be in it, under `name`.
+// Call at the beginning of a step; call the result when the whole step is
+// enqueued. It calls `done`, and with tracing on records the step as `name`.
 inline Executor::DoneCallback TracedStep(StreamGroup* group,
                                          const std::string& name,
                                          Executor::DoneCallback done) {
