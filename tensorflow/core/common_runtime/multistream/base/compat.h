@@ -38,7 +38,7 @@ using MemorySpace = MemoryType;
 }  // namespace stream_executor
 #endif
 
-// A context of CUDA's; executor_compat.h has how it is made.
+// The type of a CUDA context; executor_compat.h makes them.
 #if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 19
 namespace stream_executor::gpu {
 class GpuContext;
@@ -50,14 +50,14 @@ class CudaContext;
 }
 #endif
 
-// How a stream is named.
+// The function that names a stream.
 #if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 19
 #define TFMS_SET_STREAM_NAME set_name
 #else
 #define TFMS_SET_STREAM_NAME SetName
 #endif
 
-// What protobuf's parsers tell of an error.
+// How protobuf's parsers report an error.
 #if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 20
 #define TFMS_RECORD_ERROR AddError
 #define TFMS_RECORD_WARNING AddWarning
@@ -74,7 +74,7 @@ using ParserMessage = absl::string_view;
 
 namespace tensorflow::multistream {
 #if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 14
-// What an op is run with.
+// The parameters that an op runs with.
 OpKernelContext::Params* OpParams(const OpKernelContext* context);
 
 // Enqueues a copy from the host.
@@ -100,8 +100,8 @@ inline absl::Status CopyToDevice(stream_executor::Stream* stream,
 }  // namespace tensorflow::multistream
 
 namespace tensorflow::multistream {
-// The number in a field of type int32; 0 if this release's message has no such
-// field.
+// The value of an int32 field; 0 if the message has no such field in this
+// release.
 inline int32_t NumberIn(const google::protobuf::Message& message,
                         const std::string& field) {
   const auto* found = message.GetDescriptor()->FindFieldByName(field);
@@ -110,11 +110,11 @@ inline int32_t NumberIn(const google::protobuf::Message& message,
 }
 }  // namespace tensorflow::multistream
 
-// What TensorFlow's libraries lack of what its headers say that they have, for
-// missing_symbols.cc.
+// Symbols that TensorFlow's headers declare and its libraries lack;
+// missing_symbols.cc defines them.
 #if TF_MAJOR_VERSION == 2 && TF_MINOR_VERSION < 14
-// A context keeps its parameters to itself there. In an explicit instantiation
-// a private member may be named.
+// An op's context keeps its parameters private before 2.14. An explicit
+// template instantiation may name a private member.
 #define TFMS_MISSING_SYMBOLS                                          \
   namespace tensorflow::multistream {                                 \
   using ParamsMember = OpKernelContext::Params* OpKernelContext::*;   \

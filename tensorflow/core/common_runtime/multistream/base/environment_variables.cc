@@ -23,7 +23,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-constexpr int kMaxPriority = 64;  // what a GPU has is less
+constexpr int kMaxPriority = 64;  // no GPU has as many
 constexpr int kMaxEmulatedGpus = 16;
 constexpr int kMaxPythonTurns = 64;
 constexpr int kMaxThreadCount = 1024;
@@ -49,7 +49,7 @@ std::string NumberValues(int lowest, int highest) {
                              : absl::StrCat(lowest, " to ", highest);
 }
 
-// Field: int, or an optional one.
+// Field: int or std::optional<int>.
 template <class Field>
 ValueParser Number(Field Options::*field, int lowest, int highest = kNoLimit) {
   return {NumberValues(lowest, highest), NumberAllowed(lowest, highest),
@@ -61,7 +61,7 @@ ValueParser Number(Field Options::*field, int lowest, int highest = kNoLimit) {
           }};
 }
 
-// A number, or one for each of what `of_each` says.
+// One number, or a list. `of_each`: what a list has a number for, as "GPU".
 ValueParser Numbers(std::vector<int> Options::*field, int lowest, int highest,
                     const char* of_each) {
   return {
@@ -118,7 +118,7 @@ std::string WithoutSeveralGroups() {
   return absl::StrCat("without several stream groups: ", kGroupCountVariable);
 }
 
-// Of a switch that is off nobody expects an effect.
+// For switches: a switch that is off needs no warning about its effect.
 template <class Why>
 auto IfOn(bool Options::*field, Why why) {
   return [=](const Options& options) {

@@ -3,8 +3,8 @@
 
 // The table of variables: each TF_* variable that multi-stream reads has a row,
 // with its values, its default, a line of documentation and what leaves it
-// without effect. ParseOptions reads the environment by it, the warnings in the
-// log and docs/variables.md come from it.
+// without effect. ParseOptions, the warnings in the log and docs/variables.md
+// all come from the table.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_ENVIRONMENT_VARIABLES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_ENVIRONMENT_VARIABLES_H_
@@ -18,11 +18,11 @@
 namespace tensorflow {
 namespace multistream {
 
-// Reads the values of a variable.
+// Parses the value of a variable.
 struct ValueParser {
   std::string values;   // for the documentation: "1 to 64"
   std::string allowed;  // for errors: "it takes a whole number from 1 to 64"
-  // Returns false, with the options as they were, if the value is not allowed.
+  // Returns false and leaves the options alone if the value is not allowed.
   std::function<bool(const std::string& value, Options* options)> read;
 };
 
@@ -31,11 +31,11 @@ struct Variable {
   ValueParser parser;
   const char* default_value;
   const char* text;
-  // Returns why the variable, which is set, has no effect among the others, or
-  // "". Null if it always has one.
+  // Why the variable, if set, has no effect with these other options; "" if it
+  // has one. Null: it always has an effect.
   std::function<std::string(const Options& options)> without_effect = nullptr;
-  // Stock TensorFlow reads the variable, too, and checks it where there are no
-  // stream groups.
+  // Stock TensorFlow reads the variable, too. We check the value only if there
+  // are stream groups or captured steps.
   bool is_stock = false;
 };
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What differs between TensorFlow releases in how a GPU's contexts and memory
-// are made, in one place: compat.h's other half, for the few that make them.
+// are made. Apart from compat.h, as few files make them.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_EXECUTOR_COMPAT_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_EXECUTOR_COMPAT_H_
@@ -35,16 +35,16 @@
 namespace tensorflow {
 namespace multistream {
 
-// While what it returns lives, the thread has the executor's context.
+// The executor's context is the thread's for as long as the result lives.
 inline se::gpu::ScopedActivateContext Activated(se::StreamExecutor* executor) {
   return se::gpu::ScopedActivateContext(executor);
 }
 
-// The function with which TensorFlow makes the context of a GPU, for which it
-// has a number and CUDA another one.
+// TensorFlow's function that makes a GPU's context. TensorFlow's number of a
+// GPU and CUDA's may differ.
 inline constexpr auto kCreateContext = &se::gpu::GpuDriver::CreateContext;
 
-// Calls a function of that kind.
+// Calls `create`, which is kCreateContext or has its type.
 inline absl::StatusOr<se::gpu::CudaContext*> CallCreateContext(
     decltype(kCreateContext) create, int number, CUdevice device) {
   se::gpu::Context* context = nullptr;
@@ -52,7 +52,7 @@ inline absl::StatusOr<se::gpu::CudaContext*> CallCreateContext(
   return static_cast<se::gpu::CudaContext*>(context);
 }
 
-// `kCreate` as a function of that kind.
+// Adapts `kCreate` to the type of kCreateContext.
 template <absl::StatusOr<se::gpu::CudaContext*> (*kCreate)(int, CUdevice)>
 absl::Status AsCreateContext(int number, CUdevice device,
                              se::gpu::Context** context) {
@@ -62,12 +62,12 @@ absl::Status AsCreateContext(int number, CUdevice device,
   return absl::OkStatus();
 }
 
-// The contexts that TensorFlow has not made. Its own list of contexts is its
-// own alone, and it ends the process where a thread has one that is not in it.
+// The contexts that we make. TensorFlow's list of contexts is not accessible,
+// and TensorFlow aborts where a thread's context is not on its list.
 using AddedContexts = se::gpu::ContextMap<CUcontext, se::gpu::CudaContext>;
 inline std::atomic<AddedContexts*> added_contexts{nullptr};
 
-// Makes TensorFlow's object for such a context; one at a time.
+// Makes TensorFlow's object for one of our contexts. Not thread-safe.
 inline absl::StatusOr<se::gpu::CudaContext*> AddContext(CUcontext context,
                                                         int number) {
   static auto* const added = new AddedContexts([](void*) { return 0; });
@@ -76,8 +76,8 @@ inline absl::StatusOr<se::gpu::CudaContext*> AddContext(CUcontext context,
   return object;
 }
 
-// Whether `context` is the thread's; `stock` is TensorFlow's function, which
-// knows the contexts that it has made.
+// Whether `context` is the thread's current one. `stock`: TensorFlow's
+// function, for the contexts that TensorFlow has made.
 template <typename Stock>
 bool IsActive(const se::gpu::CudaContext* context, Stock stock) {
   AddedContexts* const added = added_contexts.load(std::memory_order_acquire);
@@ -89,9 +89,9 @@ bool IsActive(const se::gpu::CudaContext* context, Stock stock) {
   return current == context->context();
 }
 
-// Defines in TensorFlow's place what makes a context, and what asks whether it
-// is the thread's; `kCreate` is as for AsCreateContext. IsActive is virtual, so
-// that its address is not that of the next one.
+// Replaces two functions of TensorFlow: CreateContext, by `kCreate` (see
+// AsCreateContext), and IsActive. IsActive is virtual, so a member pointer
+// does not give its address; hence the function with the mangled name.
 #define TFMS_REPLACED_CONTEXT_FUNCTIONS(kCreate)                               \
   namespace stream_executor::gpu {                                             \
   absl::Status GpuDriver::CreateContext(int number, CUdevice device,           \
@@ -111,7 +111,7 @@ bool IsActive(const se::gpu::CudaContext* context, Stock stock) {
   }                                                                            \
   }
 
-// Memory of a GPU, or memory of the host that the GPU reads.
+// Allocates a GPU's memory, or pinned host memory.
 inline absl::StatusOr<std::unique_ptr<SubAllocator>> NewMemory(
     se::StreamExecutor* executor, int gpu, se::MemorySpace space) {
   const std::vector<SubAllocator::Visitor> none;
@@ -122,7 +122,7 @@ inline absl::StatusOr<std::unique_ptr<SubAllocator>> NewMemory(
       executor, tsl::PlatformDeviceId(gpu), space, none, none);
 }
 
-// All of the allocation that `memory` is a part of.
+// The whole allocation that contains `memory`.
 inline absl::StatusOr<se::DeviceAddressBase> MemoryRange(
     se::StreamExecutor* executor, const se::DeviceAddressBase& memory) {
   CUdeviceptr base = 0;

@@ -17,7 +17,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Ops that read what a resource holds and never change it.
+// Ops that read a resource's value and never change it.
 bool OnlyReads(absl::string_view op) {
   static const auto* ops = new absl::flat_hash_set<absl::string_view>{
       "ReadVariableOp",       "_ReadVariablesOp", "ResourceGather",
@@ -26,7 +26,7 @@ bool OnlyReads(absl::string_view op) {
   return ops->contains(op);
 }
 
-// Ops that hand a resource on without looking into it.
+// Ops that pass a resource on without reading its value.
 bool OnlyForwards(absl::string_view op) {
   static const auto* ops = new absl::flat_hash_set<absl::string_view>{
       "Identity", "IdentityN",     "Switch",      "_SwitchN",      "Merge",
@@ -43,10 +43,10 @@ bool IsStepLocal(absl::string_view op) {
          op == "StackPushV2" || op == "StackPopV2" || op == "StackCloseV2";
 }
 
-// Ops that the registry calls stateful and that may yet run on any group:
-// their state is in the host's memory behind a lock of its own (random
-// generators), in the resource that they name (looked at where it is used), or
-// in the step. All others that are stateful stay on the leader.
+// Ops that the registry calls stateful and that may yet run on any group. Their
+// state is in host memory with a lock (random generators), in the resource that
+// they name (the ops that use the resource are judged), or in the step. All
+// other stateful ops stay on the leader.
 bool IsHarmless(absl::string_view op) {
   static const auto* ops =
       new absl::flat_hash_set<absl::string_view>{"VarHandleOp",
@@ -93,8 +93,8 @@ bool NamesFunction(const std::string& attribute, const AttrValue& value) {
          (value.has_func() || value.list().func_size() > 0);
 }
 
-// XLA kernels carry the function that they were compiled from: they launch its
-// kernels themselves. Other ops with a function hand it to an executor.
+// XLA ops have a function attribute, too, but compile the function and launch
+// the result themselves. Other ops let an executor run the function.
 bool IsXla(absl::string_view op) {
   return absl::StartsWith(op, "Xla") || absl::StartsWith(op, "_Xla");
 }
@@ -162,7 +162,8 @@ class Walk {
     if (!LookUp(op, &op_def)) {
       return absl::StrCat("node ", node.name(), " has the unknown op ", op);
     }
-    // A cluster's state is judged by its functions, which _XlaCompile names.
+    // An _XlaRun takes the cluster's variables. The cluster is judged at its
+    // _XlaCompile, which names the functions that may change them.
     const std::string reason =
         OwnReason(node, *op_def, takes_state && op != "_XlaRun");
     if (reason.empty()) return "";
@@ -191,7 +192,7 @@ class Walk {
     return "";
   }
 
-  // Input types follow from the op and the node's attributes.
+  // A NodeDef has no input types; they follow from its op and attributes.
   bool TakesState(const NodeDef& node) const {
     const OpDef* op_def = nullptr;
     if (!LookUp(node.op(), &op_def)) return true;
@@ -258,7 +259,7 @@ std::string LeaderReason(const Node& node,
   for (const Edge* edge : node.in_edges()) {
     if (edge->IsControlEdge()) continue;
     takes_resource |= node.input_type(edge->dst_input()) == DT_RESOURCE;
-    // What a reference is turned into when it is read is the variable's memory.
+    // Reading a reference copies nothing: the tensor is the variable's memory.
     if (IsRefType(edge->src()->output_type(edge->src_output()))) {
       return "reads a reference";
     }
@@ -287,7 +288,7 @@ bool MayChangeState(const OpKernel& kernel,
 }
 
 bool MayKeepInputs(absl::string_view op) {
-  // Optimizers' steps, and what adds to or writes into a variable's buffer.
+  // These ops compute in the variable's buffer.
   for (absl::string_view begin :
        {"ResourceApply", "ResourceSparseApply", "Apply", "SparseApply",
         "AssignAdd", "AssignSub", "ResourceScatter", "Scatter"}) {

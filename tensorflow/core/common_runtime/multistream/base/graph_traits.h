@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which graphs may run on any stream group, and which must run on the leader?
-// Executors ask when they are made, OpScopes for each op. Pure graph code: no
-// device in it.
+// Executors ask when they are made, OpScopes for each op. Pure graph code,
+// without devices.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_GRAPH_TRAITS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_GRAPH_TRAITS_H_
@@ -19,12 +19,12 @@ namespace tensorflow {
 namespace multistream {
 
 struct GraphTraits {
-  // Empty if the graph may run on any group. Else the first reason found why
-  // it must run on the leader, naming the node.
+  // Empty if the graph may run on any group. Otherwise the first reason found
+  // why the graph must run on the leader; names the node.
   std::string leader_only;
   // Nodes that read variables or other state that the leader owns.
   absl::flat_hash_set<std::string> readers;
-  // The graph has reference variables, and what it calls may take their memory.
+  // The graph has reference variables; called functions may get their memory.
   bool has_references = false;
   // The graph takes tensors or resources from its call frame.
   bool has_arguments = false;
@@ -32,47 +32,48 @@ struct GraphTraits {
   bool has_return_values = false;
 };
 
-// `library` may be nullptr. Functions that the graph calls are looked into;
-// one that is not in the library counts as changing state.
+// `library` may be nullptr. Looks into the functions that the graph calls; a
+// function that is not in the library counts as changing state.
 GraphTraits ClassifyGraph(const Graph& graph,
                           const FunctionLibraryDefinition* library);
 
-// Whether the node is a recurrent layer of cuDNN that keeps no random state for
-// dropout from one step to the next. Its kernel, which all groups of a session
-// share, keeps descriptors, behind a lock under which it launches.
+// Whether the node is a cuDNN recurrent layer without dropout: then no random
+// state outlives the step. Its kernel, which all groups of a session share,
+// keeps descriptors, but launches under the lock that guards them.
 bool IsRecurrentLayer(const NodeDef& node);
 
-// Whether the node's work is done by the nodes of a function, each for itself.
+// Whether the node only calls a function, whose nodes do the work as ops of
+// their own.
 bool IsCall(const NodeDef& node, const FunctionLibraryDefinition* library);
 
-// Why the node itself must run on the leader when each node has a group of its
-// own: it may change a variable or other state that outlives the step, keeps
-// tensors in a resource, or holds a reference to a variable. Empty if it need
-// not. The nodes of functions that it calls speak for themselves.
+// For node level: why the node itself must run on the leader. The node may
+// change a variable or other state that outlives the step, keeps tensors in a
+// resource, or has a reference to a variable. Empty if the node may run
+// anywhere. Nodes of called functions are judged separately.
 std::string LeaderReason(const Node& node,
                          const FunctionLibraryDefinition* library);
 
-// Whether the node itself may read memory that is an alias of a reference
-// variable, in a step that has some. Not so a call, nor what receives: those
-// wait for other nodes, which may read it.
+// Whether the node itself may read an alias of a reference variable's memory,
+// in a step with reference variables. False for calls and receives: they wait
+// for other nodes, and those nodes may read an alias.
 bool MayReadReference(const NodeDef& node,
                       const FunctionLibraryDefinition* library);
 
-// Whether a kernel may itself change a variable that it takes: it has a
-// resource or reference, is not known to only read or hand it on, and does not
-// leave the work to a function's own nodes.
+// Whether a kernel itself may change a variable: the kernel takes a resource or
+// reference, is not known to only read or forward it, and is not a call, which
+// leaves the work to a function's nodes.
 bool MayChangeState(const OpKernel& kernel,
                     const FunctionLibraryDefinition* library);
 
-// Whether an op that changes a variable may make one of its inputs the
-// variable's value, rather than compute a new one from it.
+// Whether an op that changes a variable may make an input's buffer the
+// variable's value, instead of computing a new value.
 bool MayKeepInputs(absl::string_view op);
 
-// Whether an op that reads variables hands their memory on to another op,
-// which does not have them for inputs: _XlaCompile does, to _XlaRun.
+// Whether an op that reads variables passes their memory on to an op without
+// the variables as inputs, as _XlaCompile does to _XlaRun.
 bool PassesVariablesOn(absl::string_view op);
 
-// Whether a device's full name is that of one of a type, such as DEVICE_GPU.
+// Whether a device's full name says that it has this type, as DEVICE_GPU.
 bool IsOfType(absl::string_view device, absl::string_view type);
 
 // Whether kernels of this op keep device memory between calls, so that groups

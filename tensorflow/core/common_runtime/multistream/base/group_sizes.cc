@@ -138,7 +138,7 @@ absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
           MemoryOfGpu(gpu_options, memory(gpu), groups,
                       1 + *std::max_element(contexts.begin(), contexts.end()));
     }
-    // Whole megabytes: that is what a memory limit is given in.
+    // Rounded down: memory limits are given in whole megabytes.
     const int64_t group_bytes = bytes / groups / kMegabyte * kMegabyte;
     if (group_bytes < kMegabyte) {
       const MemoryInfo info = memory(gpu);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // How many groups does each GPU of a session get, and how much memory each
-// group? Reads the session's ConfigProto beside our options; no device in it.
+// group? Computed from the ConfigProto and our options, without devices.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_GROUP_SIZES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_GROUP_SIZES_H_
@@ -21,11 +21,11 @@ namespace multistream {
 struct MemoryInfo {
   int64_t free_bytes;
   int64_t total_bytes;
-  // What TensorFlow leaves to the driver and the CUDA libraries.
+  // Memory that TensorFlow leaves to the driver and the CUDA libraries.
   int64_t reserved_bytes;
-  // The same for each group beyond the first: handles and workspaces.
+  // In addition for each group after the first: handles and workspaces.
   int64_t reserved_per_group_bytes = 0;
-  // And for each CUDA context beyond the first.
+  // In addition for each CUDA context after the first.
   int64_t reserved_per_context_bytes = 0;
 };
 
@@ -34,17 +34,17 @@ struct GpuSizes {
   int gpu;  // as the platform numbers it
   int groups;
   int64_t group_bytes;             // memory limit of each group
-  std::vector<int> contexts = {};  // of each group, the CUDA context's number
+  std::vector<int> contexts = {};  // each group's CUDA context, by number
 };
 
-// FailedPrecondition: groups are asked for where there is no GPU.
+// FailedPrecondition: `options` ask for groups, and there is no GPU.
 absl::Status NoGpuError(const Options& options);
 
-// False if the configuration says that there are to be no GPU devices.
+// False if the configuration asks for no GPU devices.
 bool WantsGpus(const ConfigProto& config);
 
-// `physical` are the platform's numbers of the usable GPUs, `memory` asks one
-// of them. Honours visible_device_list, device_count,
+// `physical`: the platform's numbers of the usable GPUs. `memory`: returns the
+// memory of one of them. Honours visible_device_list, device_count,
 // per_process_gpu_memory_fraction, memory limits of single logical devices and
 // TF_DEVICE_MIN_SYS_MEMORY_IN_MB as TensorFlow documents them.
 //

@@ -25,15 +25,15 @@ using google::protobuf::FieldDescriptorProto;
 using google::protobuf::FileDescriptor;
 using google::protobuf::FileDescriptorProto;
 
-// Whether TensorFlow's messages have the fields, as they do where it is built
-// from source.
+// Whether TensorFlow's messages have our fields. They do if TensorFlow was
+// built from source with our patches.
 bool HasFields() {
   return RewriterConfig::descriptor()->FindFieldByNumber(kUseMultiStream) !=
          nullptr;
 }
 
-// Fields that were added by their numbers become those of the message, if it
-// has them.
+// Our fields were added as unknown fields. If the message has the fields, the
+// new parse makes them known.
 void MakeKnown(google::protobuf::Message* message) {
   if (HasFields()) message->ParseFromString(message->SerializeAsString());
 }
@@ -69,7 +69,7 @@ void AddFields(FileDescriptorProto* file) {
   options->set_name("MultiStreamOptions");
   AddField("multi_stream_num", kMultiStreamNum,
            FieldDescriptorProto::TYPE_INT32, nullptr, options);
-  // That 0 was said shows only so.
+  // proto3 `optional`: tells an explicit 0 from unset.
   options->add_oneof_decl()->set_name("_multi_stream_num");
   options->mutable_field(0)->set_oneof_index(0);
   options->mutable_field(0)->set_proto3_optional(true);
@@ -95,7 +95,7 @@ void AddGpuFields(FileDescriptorProto* file) {
   }
 }
 
-// `file` and all that it imports.
+// Adds `file` after all files that it imports.
 void AddFile(const FileDescriptor* file, DescriptorPool* pool) {
   if (pool->FindFileByName(file->name()) != nullptr) return;
   for (int i = 0; i < file->dependency_count(); ++i) {
@@ -112,7 +112,7 @@ void AddFile(const FileDescriptor* file, DescriptorPool* pool) {
   pool->BuildFile(copy);
 }
 
-// A ConfigProto that has the fields.
+// A ConfigProto with our fields, of a pool of our own.
 std::unique_ptr<google::protobuf::Message> NewConfig() {
   static const auto* pool = [] {
     auto* made = new DescriptorPool;

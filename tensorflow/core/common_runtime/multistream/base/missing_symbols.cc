@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What do TensorFlow's libraries of some releases lack of what their headers
-// declare? Defines it, for all that links them.
+// Defines symbols that some releases' headers declare and their libraries lack,
+// for all programs that link those libraries.
 
 #include "absl/base/config.h"
 #include "absl/log/internal/log_message.h"

@@ -22,8 +22,8 @@ absl::Status Bad(const std::string& name, const std::string& value,
       absl::StrCat(name, "=\"", value, "\" is not valid: ", allowed));
 }
 
-// Reads the variables that are set: only those of stock TensorFlow, or only
-// those of ours.
+// Reads the variables that are set: with `stock` only stock TensorFlow's
+// variables, otherwise only ours.
 absl::Status ReadVariables(const GetVariable& get, bool stock,
                            Options* options) {
   for (const Variable& variable : Variables()) {
@@ -102,7 +102,7 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
   if (!s.ok()) return s;
   options.default_group_counts = options.group_counts;
   std::sort(options.capture_batches.begin(), options.capture_batches.end());
-  // Nodes need groups of their own for a policy to have an effect.
+  // A policy gives groups to nodes, so it needs node level.
   const bool splits_steps =
       options.policy != Policy::kNone && options.HasSeveralGroups();
   if (splits_steps && !is_set(kNodeLevelVariable)) options.node_level = true;

@@ -1,9 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What do the TF_* variables ask for? environment_variables.h has the table by
-// which they are read; every variable is read and checked there and nowhere
-// else.
+// What do the TF_* variables ask for? environment_variables.h has the table
+// that reads and checks them all; no other code reads a variable.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_OPTIONS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_OPTIONS_H_
@@ -54,7 +53,7 @@ inline constexpr char kCaptureBranchesVariable[] =
     "TF_MULTI_STREAM_CAPTURE_BRANCHES";
 inline constexpr char kCaptureBatchesVariable[] =
     "TF_MULTI_STREAM_CAPTURE_BATCHES";
-// Variables of XLA's, and the flag that has to have no value.
+// XLA's variables, and the flag that has to be empty for capture.
 inline constexpr char kTfXlaFlagsVariable[] = "TF_XLA_FLAGS";
 inline constexpr char kXlaFlagsVariable[] = "XLA_FLAGS";
 inline constexpr char kXlaCommandBufferFlag[] =
@@ -64,17 +63,17 @@ inline constexpr char kTestFaultsVariable[] = "TF_MULTI_STREAM_TEST_FAULTS";
 inline constexpr int kMaxGroupCount = 64;
 
 enum class SanitizerMode { kOff, kLog, kAbort };
-// Which steps are recorded and launched as a whole: captured_steps.h. Where the
-// environment does not say, those that the program asks for.
+// Which steps are captured (captured_steps.h). kUnset: the environment does not
+// say, so steps that the program asks for.
 enum class CaptureMode { kUnset, kOff, kMarked, kAuto, kRequire };
-// Whose threads launch ops: see StepThreads::RunnerFor.
+// Which threads launch ops: see StepThreads::RunnerFor.
 enum class ThreadMode { kProcess, kGlobal, kShared, kPrivate };
 
 struct Options {
   // TF_GPU_STREAM_GROUP_COUNT: empty if unset; one entry stands for every GPU,
   // several for one visible GPU each.
   std::vector<int> group_counts;
-  // The same without what RequestNodeLevel has added.
+  // group_counts as in the environment, without RequestNodeLevel's additions.
   std::vector<int> default_group_counts;
   // TF_MULTI_STREAM_EMULATED_GPUS.
   int emulated_gpus = 0;
@@ -82,18 +81,18 @@ struct Options {
   bool segment_own_const = false;
   // TF_MULTI_STREAM_SPIN_LOCKS: driver_locks.h.
   bool spin_locks = true;
-  // TF_MULTI_STREAM_PYTHON_TURNS: how many threads of Python that come back
-  // from calls look for their turn: python_turns.h. 0: there are no turns.
+  // TF_MULTI_STREAM_PYTHON_TURNS: how many Python threads that return from
+  // calls poll for their turn (python_turns.h). 0: turns are off.
   std::optional<int> python_turns;
-  // TF_NODE_LEVEL_MULTISTREAM, which a policy implies.
+  // TF_NODE_LEVEL_MULTISTREAM; a policy implies true.
   bool node_level = false;
-  // The same, or a session's configuration wants it.
+  // node_level, or a session's configuration asks for node level.
   bool any_node_level = false;
   // TF_MULTI_STREAM_POLICY.
   Policy policy = Policy::kNone;
-  // TF_MULTI_STREAM_MEASURE: what a policy says counts where it is faster.
+  // TF_MULTI_STREAM_MEASURE: use a policy's plan only if measured to be faster.
   bool measure = true;
-  // TF_REDUCE_STREAM_WAIT: leave out waits that others imply.
+  // TF_REDUCE_STREAM_WAIT: transitive reduction of waits.
   bool reduce_stream_wait = true;
   // TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION: nodes without a group follow
   // their inputs.
@@ -108,49 +107,49 @@ struct Options {
   int thread_count = 2;
   // TF_GPU_STREAM_GROUP_SHARE_MEM_POOL: one pool of memory for all groups.
   bool share_pool = false;
-  // TF_GPU_STREAM_AWARE_BFC: the same, and it hardly grows beyond its use.
+  // TF_GPU_STREAM_AWARE_BFC: one pool, too, that hardly outgrows its use.
   bool stream_aware = false;
   // TF_BFC_EXTEND_LIMIT_MB; 0: no limit.
   int extend_limit_mb = 0;
   // TF_GPU_ALLOCATOR=cuda_malloc_async, a variable of stock TensorFlow.
   bool cuda_malloc_async = false;
-  // TF_GPU_STREAM_GROUP_PRIORITIES: of each group, or empty.
+  // TF_GPU_STREAM_GROUP_PRIORITIES: one for all groups, one for each, or none.
   std::vector<int> priorities;
-  // TF_GPU_CONTEXT_COUNT: as group_counts.
+  // TF_GPU_CONTEXT_COUNT: CUDA contexts of each GPU, listed as group_counts.
   std::vector<int> context_counts;
   // TF_GPU_STREAM_MERGE: a group copies on its compute stream.
   bool merge_streams = false;
-  // TF_PER_STREAM_HOST_ALLOCATOR: pinned host memory of each group's own.
+  // TF_PER_STREAM_HOST_ALLOCATOR: each group has its own pinned host memory.
   bool host_allocators = false;
   // TF_MULTI_STREAM_CAPTURE; at graph level only.
   CaptureMode capture = CaptureMode::kUnset;
-  // TF_MULTI_STREAM_CAPTURE_MB: of recordings, for each graph of a session.
+  // TF_MULTI_STREAM_CAPTURE_MB: limit of recordings, for each graph of a
+  // session.
   int capture_mb = 1024;
-  // TF_MULTI_STREAM_CAPTURE_VERIFY: every so many replays, of an executor, are
-  // compared with a step; 0: none.
+  // TF_MULTI_STREAM_CAPTURE_VERIFY: one in so many replays of an executor is
+  // compared with a step that is not captured; 0: none.
   int capture_verify = 0;
-  // TF_MULTI_STREAM_CAPTURE_BRANCHES: of a recording, that run at once; 1: it
-  // is one stream inside.
+  // TF_MULTI_STREAM_CAPTURE_BRANCHES: how many branches of a recording run at
+  // once; 1: the recording is one stream.
   int capture_branches = 4;
-  // TF_MULTI_STREAM_CAPTURE_BATCHES: rows that recordings have, ascending;
-  // batches are padded to the next of them (padding.h). Empty: none is.
+  // TF_MULTI_STREAM_CAPTURE_BATCHES: row counts of recordings, ascending;
+  // batches are padded to the next count (padding.h). Empty: no padding.
   std::vector<int> capture_batches;
-  // XLA_FLAGS: XLA may launch CUDA graphs of its own (command buffers), which
-  // no recording can have.
+  // XLA_FLAGS: XLA may launch its own CUDA graphs (command buffers), which a
+  // recording cannot contain.
   bool xla_launches_graphs = true;
-  // TF_XLA_FLAGS: XLA may run on streams of its own (PjRt), which no recording
-  // sees.
+  // TF_XLA_FLAGS: XLA may use its own streams (PjRt), which are not recorded.
   bool xla_has_streams = false;
-  // TF_MULTI_STREAM_TEST_FAULTS: test_faults.h. For tests of the runtime only.
+  // TF_MULTI_STREAM_TEST_FAULTS, for tests of the runtime: test_faults.h.
   bool test_faults = false;
   // Variables that are set and well-formed but have no effect, and why.
   std::vector<std::string> without_effect;
 
   // True if any GPU gets more than one group, or if GPUs are emulated.
   bool HasSeveralGroups() const;
-  // Whether groups have recorders.
+  // Whether each group has a recorder.
   bool captures() const { return capture > CaptureMode::kOff && !node_level; }
-  // Whether the runtime has anything to do: otherwise TensorFlow is as always.
+  // Whether the runtime has anything to do. If not, TensorFlow runs as stock.
   bool Enabled() const { return HasSeveralGroups() || captures(); }
 
   // Whether the groups of a GPU have one pool of memory.
@@ -161,13 +160,12 @@ struct Options {
   // Number of groups of the `gpu`-th visible GPU; 1 if unset.
   int GroupCount(int gpu) const { return OfGpu(group_counts, gpu); }
 
-  // How many of them a session without a configuration of its own has.
+  // How many groups a session has whose configuration does not say.
   int DefaultGroupCount(int gpu) const {
     return OfGpu(default_group_counts, gpu);
   }
 
-  // CUDA's priority of `group`'s streams: the lower, the sooner they are
-  // served.
+  // CUDA's priority of `group`'s streams. CUDA prefers lower numbers.
   int Priority(int group) const {
     return priorities.empty()       ? 0
            : priorities.size() == 1 ? priorities[0]
@@ -192,12 +190,12 @@ struct Options {
   static int OfGpu(const std::vector<int>& list, int gpu);
 };
 
-// The policy that TF_MULTI_STREAM_POLICY calls so, or nullopt.
+// The policy of this name in TF_MULTI_STREAM_POLICY, or nullopt.
 std::optional<Policy> PolicyOfName(absl::string_view name);
 
-// What TF_MULTI_STREAM_CAPTURE calls so, or nullopt.
+// The mode of this name in TF_MULTI_STREAM_CAPTURE, or nullopt.
 std::optional<CaptureMode> CaptureModeOfName(absl::string_view name);
-// The same the other way; "" for kUnset.
+// The name of a mode; "" for kUnset.
 const char* NameOf(CaptureMode mode);
 
 // Reads a variable; nullopt if it is not set.

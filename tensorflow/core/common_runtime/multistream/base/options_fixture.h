@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What an environment of some variables gives, for tests of ParseOptions.
+// For tests of ParseOptions: options and errors from given variables.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_OPTIONS_FIXTURE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_OPTIONS_FIXTURE_H_
@@ -30,7 +30,8 @@ inline absl::StatusOr<Options> Parse(const Variables& variables) {
       });
 }
 
-// The error names the variable, its value and what is allowed.
+// Checks that the value is refused, with an error that names the variable, the
+// value and what is allowed.
 inline void ExpectRefused(const std::string& name, const std::string& value,
                           const std::string& allowed) {
   Variables variables = {{"TF_GPU_STREAM_GROUP_COUNT", "4"}};

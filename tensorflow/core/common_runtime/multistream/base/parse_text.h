@@ -1,7 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Is this text a message in text format, and if not, where is the first error?
+// Is a text a protocol buffer in text format, and if not, where is its first
+// error?
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_PARSE_TEXT_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_PARSE_TEXT_H_
@@ -36,7 +37,7 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   std::string message_;
 };
 
-// Empty if `text` is a message of this type in text format, else why it is not.
+// Parses `text` into `message`. Returns "", or the first error.
 inline std::string ParseText(const std::string& text,
                              google::protobuf::Message* message) {
   FirstError error;

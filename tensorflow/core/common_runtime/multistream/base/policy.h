@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Who says which group a node has that nobody marked? The policies; the rooms
-// above say how each of them works.
+// Which policies give groups to nodes without marks (free nodes)? node_level/
+// implements them.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_POLICY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_POLICY_H_
@@ -13,21 +13,21 @@ namespace multistream {
 enum class Policy {
   // Free nodes stay in the caller's group.
   kNone,
-  // Embedding lookups, with what prepares them and with their gradients
-  // (embedding_clusters.h), to the groups with the least to do; the costliest
-  // first. A cluster goes to the group of its lookup if that is fixed. All
-  // others stay in the caller's group.
+  // Clusters of an embedding lookup, the ops that prepare it and its gradients
+  // (embedding_clusters.h) go to the least loaded groups, the costliest cluster
+  // first. If a mark fixes the lookup's group, the cluster follows. All other
+  // nodes stay in the caller's group.
   kEmbedding,
-  // Nodes that may run at the same time in different groups, with the fewest
-  // waits (chain_cover.h). If there are more chains than groups, those that
-  // would run at the same time do as far as there are groups. The chain with
-  // the most of the longest path stays in the caller's group. A chain goes
-  // where its fixed nodes are.
+  // Nodes that can run at the same time go to different groups, with the fewest
+  // waits: each chain of a chain cover (chain_cover.h) to one group. With more
+  // chains than groups, chains that would overlap in time are kept apart as far
+  // as possible. The chain with most of the longest path stays in the caller's
+  // group. A chain with marked nodes goes to their group.
   kFullGraph,
-  // The shortest step by its estimate (step_estimate.h), of those of the other
-  // policies and of list schedules (list_schedule.h) of 2 groups and more. The
-  // one with the fewest groups, if it is nearly as short. What is not clearly
-  // shorter than all free nodes in the caller's group is not worth it: kNone.
+  // The plan with the shortest estimated step (step_estimate.h), of the other
+  // policies' plans and list schedules (list_schedule.h) of 2 and more groups.
+  // Of plans that are nearly as short, the one with the fewest groups. If no
+  // plan is clearly shorter than kNone's, kNone's.
   kCost,
 };
 

@@ -26,9 +26,9 @@ std::optional<std::string> FromEnvironment(const std::string& name) {
   return std::string(value);
 }
 
-// Options that were parsed from `text`, which says all that they depend on.
-// Kept, and the same ones each time: sessions that fail, any number of them,
-// take their request back.
+// Interns options that were parsed from `text`, which has all their inputs.
+// They are never deleted, so equal requests must share them: any number of
+// failing sessions may make a request and undo it.
 const absl::StatusOr<Options>* Kept(std::string text, Options options) {
   static absl::Mutex mu(absl::kConstInit);
   static auto* kept = new std::map<std::string, const absl::StatusOr<Options>*>;
@@ -40,7 +40,7 @@ const absl::StatusOr<Options>* Kept(std::string text, Options options) {
   return known;
 }
 
-// The environment, as it was read.
+// The options of the environment, from the moment of construction.
 struct Environment {
   bool has_variables = false;
   absl::StatusOr<Options> options =
@@ -58,14 +58,14 @@ const Environment*& LastRead() {
   return last;
 }
 
-// Never deleted: who reads them need not know that they are replaced.
+// Old options are never deleted, so readers may keep references to them.
 std::atomic<const absl::StatusOr<Options>*>& Current() {
   static std::atomic<const absl::StatusOr<Options>*> current{
       &LastRead()->options};
   return current;
 }
 
-// The environment's options with these in place of its own.
+// Makes current the environment's options with these values replaced.
 absl::Status Request(const Options& before, const std::vector<int>& counts,
                      bool any_node_level, CaptureMode capture) {
   std::string text = absl::StrCat(

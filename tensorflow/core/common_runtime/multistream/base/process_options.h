@@ -1,10 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which options has this process? Those of its environment, with what sessions
-// add. Only what TensorFlow calls without arguments asks: attach, the device
-// factories of cuda and emulated, and the programs' interface. They pass the
-// options on to all else, and the build refuses this header elsewhere.
+// Which options does this process have? The environment's, with additions by
+// sessions. Only functions that TensorFlow or a program calls without options
+// ask: hooks/, serving/, the device factories, the programs' interface. They
+// pass the options to all other code; the build refuses this header elsewhere.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_PROCESS_OPTIONS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_PROCESS_OPTIONS_H_
@@ -16,33 +16,32 @@
 namespace tensorflow {
 namespace multistream {
 
-// The options of this process: those of its environment, which are read once,
-// with what RequestNodeLevel and RequestCapture have added.
+// The options of the environment, which is read once, with the additions of
+// RequestNodeLevel and RequestCapture.
 const absl::StatusOr<Options>& ProcessOptions();
 
 // Whether the process has several groups on some GPU, or emulated GPUs.
 bool IsEnabled();
-// Whether its steps may be captured.
+// Whether the process's steps may be captured.
 bool MayCapture();
 
-// For a session whose ConfigProto wants `groups` groups for its nodes: each GPU
-// has at least as many. InvalidArgument if the environment contradicts. To be
-// called by one thread at a time; once the groups are made, with 1.
+// For a session whose ConfigProto asks for node level on `groups` groups: gives
+// each GPU at least as many. InvalidArgument if the environment contradicts.
+// Not thread-safe. Once the groups are made, `groups` has to be 1.
 absl::Status RequestNodeLevel(int groups);
-// For functions and sessions that ask for captured steps, as if the environment
-// had TF_MULTI_STREAM_CAPTURE=marked: devices that are made from now on can
-// capture. FailedPrecondition if the environment says that none are captured,
-// which CanRequestCapture asks, too.
+// For functions and sessions that ask for captured steps: acts as if the
+// environment had TF_MULTI_STREAM_CAPTURE=marked, so that devices made from now
+// on can capture. FailedPrecondition if the environment forbids capture;
+// CanRequestCapture only checks that.
 absl::Status RequestCapture();
 absl::Status CanRequestCapture();
-// If no groups could be made: `before` is what ProcessOptions returned before
-// the request.
+// Undoes a request when groups could not be made. `before`: the result of
+// ProcessOptions before the request.
 void RestoreOptions(const absl::StatusOr<Options>& before);
 
-// For tests: the options are those of the environment as it is now.
-// FailedPrecondition unless the process has the options that it began with, of
-// an environment with none of our variables. To be called by one thread, before
-// others use the options.
+// For tests: reads the environment again. FailedPrecondition if the environment
+// had any of our variables when it was read last, or if a request has changed
+// the options since. Call before other threads use the options.
 absl::Status ReadEnvironmentAgain();
 
 }  // namespace multistream

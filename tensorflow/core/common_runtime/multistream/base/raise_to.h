@@ -9,7 +9,7 @@
 namespace tensorflow {
 namespace multistream {
 
-// Makes `highest` at least `value`, whatever others raise it to meanwhile.
+// Atomic maximum: makes `highest` at least `value`.
 template <typename T>
 void RaiseTo(T value, std::atomic<T>* highest) {
   T seen = highest->load(std::memory_order_relaxed);

@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// Which rules keep the protocols between threads right? The search of
-// interleavings (testing/search/scheduler.h) breaks them, one at a time, and
-// has to find what goes wrong then: what it cannot find it does not search. In
-// the product each rule is kept, and asking is a constant.
+// Which rules keep the protocols between threads right? Mutation tests of the
+// search of interleavings (testing/search/scheduler.h) break one rule at a
+// time, and the search has to find a failure. In the product each rule is
+// kept, and IsKept is constant.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_RULES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_RULES_H_
@@ -77,7 +77,7 @@ enum class Rule {
 };
 
 #if defined(TFMS_SEARCHED)
-// One, or two that keep the same promise twice.
+// A second rule is broken, too, where two rules keep the same promise.
 inline Rule broken_rule = Rule::kNone;
 inline Rule also_broken_rule = Rule::kNone;
 inline bool IsKept(Rule rule) {
@@ -88,7 +88,7 @@ inline bool IsKept(Rule rule) {
 constexpr bool IsKept(Rule) { return true; }
 #endif
 
-// Has the lock of a mutex while it lives, as the rule says.
+// A MutexLock, unless `rule` is broken.
 class ABSL_SCOPED_LOCKABLE RuleLock {
  public:
   RuleLock(Rule rule, absl::Mutex* mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu)

@@ -20,7 +20,7 @@ using google::protobuf::UnknownFieldSet;
 
 constexpr char kField[] = "graph_options.rewrite_options.";
 
-// The last value of a field counts, as protocol buffers have it.
+// The field's last value, which is the one that counts in protocol buffers.
 std::optional<int64_t> Number(const UnknownFieldSet& fields, int number) {
   std::optional<int64_t> last;
   for (int i = 0; i < fields.field_count(); ++i) {

@@ -1,10 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How does a thread wait for what another one does within microseconds? It
-// looks again and again, with a pause of the processor, and offers its core to
-// others now and then: the machine may have put there the very thread that it
-// waits for.
+// How does a thread wait for another thread's work of a few microseconds? The
+// waiting thread polls, with a pause instruction in between, and yields its
+// core now and then: the operating system may have queued the very thread that
+// does the work on this core.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_SPIN_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_SPIN_H_
@@ -33,7 +33,8 @@ inline void Pause() {
 #endif
 }
 
-// Calls `look` until it says true, `looks` times. Returns whether it did.
+// Calls `look` until it returns true, at most `looks` times. Returns whether
+// `look` returned true.
 template <class Look>
 bool Spin(int looks, Look look) {
   for (; looks > 0; --looks) {
@@ -43,8 +44,8 @@ bool Spin(int looks, Look look) {
   return false;
 }
 
-// The same, for `most_nanos` or a little longer, and with yields, each before
-// `looks` looks.
+// Like Spin, but for `most_nanos` or a little longer, and with a yield before
+// every `looks` calls.
 template <class Look>
 bool YieldUntil(int64_t most_nanos, int looks, Look look) {
   const int64_t end = SteadyNanos() + most_nanos;

@@ -18,17 +18,16 @@ namespace {
 
 // About 20 microseconds: more than a few launches of other threads.
 constexpr int kSpins = 600;
-// The later looks, each after the core has been offered to others, in case the
-// lock's owner waits for one.
+// Looks between yields. Yields help if the lock's owner waits for this core.
 constexpr int kSpinsLater = 80;
-// Longer than the machine takes a core from a thread for, now and then, while
-// it holds a lock. Shorter, and the waiters' sleep would begin a convoy.
+// Longer than the operating system sometimes preempts the owner of a lock. If
+// shorter, the waiters would sleep then, and begin a convoy.
 constexpr int64_t kMostSpinningNanos = 3'000'000;
 constexpr int64_t kForEverNanos = std::numeric_limits<int64_t>::max() / 2;
 
-// The windows in which readers stand back: the first, and those that take a
-// tenth of the time until the next, which comes after twice the time, and at
-// last each 0.64 seconds.
+// The windows in which readers stand back. After the first, a window begins at
+// 5 ms, 10 ms, 20 ms, ... and at last every 0.64 s; each takes a tenth of the
+// time until the next.
 constexpr int64_t kFirstWindowNanos = 500'000;
 constexpr int64_t kSecondWindowAtNanos = 5'000'000;
 constexpr int64_t kMostBetweenWindowsNanos = 640'000'000;
@@ -38,8 +37,8 @@ bool SpinUntil(int64_t most_nanos, Look look) {
   return Spin(kSpins, look) || YieldUntil(most_nanos, kSpinsLater, look);
 }
 
-// Where turns are noted, by a hash of the mutex's address. In two cache lines
-// each: the processor fetches them in pairs.
+// The mutex whose turn is taken, by a hash of its address. Each Place has two
+// cache lines, because the processor fetches lines in pairs.
 struct alignas(128) Place {
   std::atomic<const void*> mutex{nullptr};
 };
@@ -55,7 +54,7 @@ LockWaits*& ShownHere() {
   return waits;
 }
 
-// While it lives, the thread waits, as others see it; and errno stays.
+// Notes a wait in the thread's LockWaits, and restores errno at its end.
 class Waiting {
  public:
   Waiting() : shown_(ShownHere()) {
@@ -85,7 +84,7 @@ class Waiting {
 };
 
 // The writers that wait, each for one lock. Few wait at once: making an event
-// is rare. One that finds no place is not waited for, as without this.
+// is rare. If all places are taken, readers do not stand back for the writer.
 class WaitingWriters {
  public:
   struct Place {
@@ -93,11 +92,11 @@ class WaitingWriters {
     std::atomic<int64_t> since{0};
   };
 
-  // nullptr: there is none.
+  // nullptr: all places are taken.
   Place* Enter(const void* lock) {
     for (Place& place : places_) {
       const void* free = nullptr;
-      // Its own address says that it is taken, and stands for no lock yet.
+      // The place's own address reserves the place, until `since` is written.
       if (place.lock.compare_exchange_strong(free, &place,
                                              std::memory_order_relaxed)) {
         place.since.store(SteadyNanos(), std::memory_order_relaxed);
@@ -115,9 +114,9 @@ class WaitingWriters {
     place->lock.store(nullptr, std::memory_order_release);
   }
 
-  // Whether a reader of `lock` is to stand back at this moment.
+  // Whether a reader of `lock` has to stand back at this moment.
   bool StandBackFor(const void* lock) const {
-    // All that a launch pays while nobody waits.
+    // Without waiting writers, a launch pays no more than this load.
     if (count_.load(std::memory_order_relaxed) == 0 ||
         !IsKept(Rule::kReadersStandBackForAWriter)) {
       return false;
@@ -148,17 +147,17 @@ WaitingWriters* Writers() {
 
 #if defined(__GLIBC__)
 // The thread's id, as the GNU C library notes a lock's owner. In a fork()ed
-// child it may be that of the thread that forked: no lock is this thread's then
-// by this id, and the library's own function finds out at the end.
+// child the cached id may be the forking thread's. Then no lock seems to be
+// this thread's, and pthread_mutex_lock, called in the end, finds the owner.
 pid_t Self() {
   thread_local const pid_t id = static_cast<pid_t>(syscall(SYS_gettid));
   return id;
 }
 
-// Whether the mutex only locks a word. Other kinds (error-checking, robust,
-// with a protocol for priorities) do more.
+// Whether locking the mutex only locks a word. Other kinds (error-checking,
+// robust, with priority inheritance or ceiling) do more.
 bool IsPlain(const pthread_mutex_t* mutex) {
-  // Without the bits for sharing and elision.
+  // Ignores the bits for process sharing and lock elision.
   const int kind = mutex->__data.__kind & 0x7f;
   return kind == PTHREAD_MUTEX_NORMAL || kind == PTHREAD_MUTEX_ADAPTIVE_NP ||
          kind == PTHREAD_MUTEX_RECURSIVE;
@@ -169,8 +168,8 @@ bool IsRecursiveAndMine(const pthread_mutex_t* mutex) {
          __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED) == Self();
 }
 
-// A look at the word does not take its cache line from the lock's owner, as
-// trying to lock it does.
+// A plain load does not take the cache line from the lock's owner; a trylock
+// does.
 bool LooksFree(const pthread_mutex_t* mutex) {
   return __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0;
 }
@@ -203,8 +202,8 @@ TurnToLook::TurnToLook(const void* mutex, int* looks) {
       place_ = place;
       return;
     }
-    // Whoever waits for one mutex never waits for those of another, whose owner
-    // may be waiting for it.
+    // Another mutex with the same hash has the place. Do not wait for its
+    // waiters: its owner may be waiting for this mutex.
     if (now != mutex) return;
     Pause();
   }
@@ -247,7 +246,7 @@ int SpinningLock(pthread_mutex_t* mutex) {
 int SpinningReadLock(pthread_rwlock_t* lock) {
   if (Writers()->StandBackFor(lock)) {
     const Waiting waiting;
-    // Windows of several writers may follow each other.
+    // Longer than one window: windows of several writers may follow each other.
     SpinUntil(kMostBetweenWindowsNanos / 10,
               [&] { return !Writers()->StandBackFor(lock); });
   }
@@ -263,7 +262,7 @@ int SpinningWriteLock(pthread_rwlock_t* lock) {
     result = pthread_rwlock_trywrlock(lock);
     return result != EBUSY;
   });
-  // The last reader wakes it, and hands the lock over.
+  // Sleeps: the last reader wakes this thread and hands the lock over.
   if (!got) result = pthread_rwlock_wrlock(lock);
   Writers()->Leave(place);
   return result;

@@ -4,38 +4,37 @@
 // How does a thread wait for a lock that is held for a microsecond, a million
 // times a second, by as many threads as there are cores?
 //
-// It spins, then yields its core between looks, and after a few milliseconds
-// sleeps in the lock, where the owner wakes it. Spinning is what makes it fast:
-// a thread that sleeps has to be woken by the owner, which takes longer than
-// the lock is held for, so once enough threads sleep, all sleep once a launch
-// (a lock convoy). Sleeping at the end is what makes it safe: whatever the
-// owner does, the waiter is woken, and takes no core meanwhile.
+// The thread spins, then yields its core between looks, and after a few
+// milliseconds sleeps in the lock until the owner wakes it. Spinning makes the
+// lock fast: the owner needs longer to wake a sleeper than the lock is held,
+// so once enough threads sleep, all sleep once a launch (a lock convoy).
+// Sleeping at the end makes the lock safe: whatever the owner does, the waiter
+// is woken, and takes no core meanwhile.
 //
-// Of those that spin for a mutex, one looks at it, the others wait for their
-// turn to look. Each look takes the cache line from the owner, who needs it to
-// unlock; where all looked, the owner's time in the lock became longer with
-// each of them. It was worst, half the throughput, where the address that the
-// driver's memory came to has the mutex's word in one cache line and the rest
-// of it in the next.
+// Of the threads that spin for a mutex, one looks at the mutex; the others wait
+// for their turn to look. Each look takes the cache line from the owner, which
+// needs the line to unlock: when all threads looked, each of them made the
+// owner hold the lock longer. The throughput halved where the mutex straddled
+// two cache lines, which depends on the address of the driver's memory.
 //
-// Read-write locks of the GNU C library let readers in while a writer waits.
-// Where there is always a reader, a writer would wait until the load ends. So
-// readers stand back while a writer waits for that very lock:
+// The GNU C library's reader-writer locks admit readers while a writer waits.
+// If there is always a reader, a writer waits until the load ends. So readers
+// stand back, in time windows, while a writer waits for the same lock:
 //
 //   writer   waits since 0 [back]  5 ms [back]  10 ms [back]      20 ms ...
 //   readers  --------------      -------      --------      ----------
 //
-// Usually the readers inside leave within the first such window, half a
-// millisecond, and the writer is in. Windows end, so that a reader whom others
-// need (the lock's owner may wait for something that the reader has) is
-// delayed, never stopped; and they take a tenth of the time, so that a writer
-// that cannot get in does no more harm than that. They become longer, so that
-// it does get in where readers stay inside for longer.
+// Usually all readers leave within the first window, half a millisecond, and
+// the writer gets the lock. Windows end, so that a reader that has something
+// the lock's owner waits for is delayed, never stopped. Windows take a tenth of
+// the time, so that a writer that cannot get in costs no more than that.
+// Windows become longer, so that the writer gets in even where readers stay
+// inside for longer.
 //
-// A reader stands back for the writers of its own lock only. Where locks were
-// told apart by a hash, a reader inside one lock stood back at another for the
-// very writer that waited for it to leave: no writer ever got in, and each
-// launch took the time of standing back, for as long as there was any load.
+// A reader stands back only for writers of the lock that it wants. Locks must
+// not be told apart by a hash: a reader inside one lock then stood back at
+// another lock for the very writer that waited for this reader to leave. No
+// writer got in, and each launch was delayed, as long as there was load.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_SPINNING_LOCKS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_SPINNING_LOCKS_H_
@@ -49,19 +48,18 @@ namespace tensorflow {
 namespace multistream {
 
 // pthread_mutex_lock, pthread_rwlock_rdlock and pthread_rwlock_wrlock, waiting
-// as said above. The lock may be any that the GNU C library makes; it may be
-// locked and unlocked by that library's own functions, too. errno stays.
+// as said above. They work on any lock of the GNU C library, even if other code
+// uses the library's functions on the same lock. They do not change errno.
 int SpinningLock(pthread_mutex_t* mutex);
 int SpinningReadLock(pthread_rwlock_t* lock);
 int SpinningWriteLock(pthread_rwlock_t* lock);
 
-// The turn to look at a mutex: one thread's at a time, unless the turn comes
-// too late or another mutex has the place where it is noted. Whoever has it
-// looks only, and waits for nothing else meanwhile.
+// The turn to look at a mutex. One thread has it at a time, unless a thread
+// waits too long, or another mutex with the same hash has the place where the
+// turn is noted. A thread with the turn only looks and waits for nothing else.
 class TurnToLook {
  public:
-  // Waits for the turn, `*looks` times as long as a look takes at most, and
-  // takes those it has waited for from it.
+  // Waits for the turn, for at most `*looks` looks; subtracts the looks used.
   TurnToLook(const void* mutex, int* looks);
   ~TurnToLook();
   TurnToLook(const TurnToLook&) = delete;
@@ -73,16 +71,17 @@ class TurnToLook {
   std::atomic<const void*>* place_ = nullptr;
 };
 
-// What a thread shows to others of its waits for such locks, in nanoseconds.
+// A thread's waits for spinning locks, for other threads to read. Nanoseconds
+// of the steady clock.
 struct LockWaits {
-  std::atomic<int64_t> since{0};    // of the steady clock; 0: it does not wait
-  std::atomic<int64_t> longest{0};  // that has ended
-  std::atomic<int64_t> ended{0};    // the last one, of the steady clock
+  std::atomic<int64_t> since{0};    // begin of the present wait; 0: none
+  std::atomic<int64_t> longest{0};  // duration of the longest ended wait
+  std::atomic<int64_t> ended{0};    // end of the last wait
 };
-// From now on the calling thread shows its waits in `waits`; nullptr: nowhere.
+// From now on the calling thread notes its waits in `waits`; nullptr: nowhere.
 void ShowLockWaitsOfThisThread(LockWaits* waits);
 
-// Whether readers stand back for a writer that has waited for so long.
+// Whether readers stand back for a writer that has waited for `nanos`.
 bool ReadersStandBackAfter(int64_t nanos);
 
 }  // namespace multistream

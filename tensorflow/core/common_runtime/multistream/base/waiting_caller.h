@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Does a thread that begins a step wait for it, and do nothing else with its
-// end? Who makes such a call says so, and the executors of its graphs ask: then
-// the step may end in any thread, even in one that others wait for.
+// Does the thread that begins a step block until the step has ended? Then the
+// end of the step only wakes that thread, and so may run in any thread, even in
+// one that must not block. The caller makes a WaitingCaller, executors ask.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_WAITING_CALLER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_WAITING_CALLER_H_
@@ -11,7 +11,7 @@
 namespace tensorflow {
 namespace multistream {
 
-// While there is one, its thread waits for what it calls.
+// For as long as it lives, the calling thread blocks in each call of a step.
 class WaitingCaller {
  public:
   WaitingCaller();

@@ -1,8 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The words that variables and marks take, and what they stand for. Case does
-// not matter.
+// The words that are values of variables and marks, in any case.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_WORDS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_WORDS_H_
@@ -20,7 +19,7 @@ namespace multistream {
 
 inline constexpr std::pair<const char*, Policy> kPolicies[] = {
     {"none", Policy::kNone},
-    {"user_defined", Policy::kNone},  // what programs say counts anyway
+    {"user_defined", Policy::kNone},  // marks of the program count anyway
     {"embedding", Policy::kEmbedding},
     {"full_graph", Policy::kFullGraph},
     {"cost", Policy::kCost}};
@@ -41,7 +40,7 @@ inline constexpr std::pair<const char*, ThreadMode> kThreadModes[] = {
     {"gpu_private", ThreadMode::kPrivate},
     {"gpu_shared", ThreadMode::kShared}};
 
-// What a word of such a table stands for; nullopt if it is not there.
+// The value of a word in one of these tables; nullopt: no such word.
 template <class Words>
 auto ValueOfWord(const Words& words, absl::string_view word) {
   std::optional<std::decay_t<decltype(words[0].second)>> found;

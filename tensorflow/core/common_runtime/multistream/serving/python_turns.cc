@@ -17,7 +17,7 @@ namespace {
 constexpr int kLooksBetweenYields = 64;
 
 // The number of the turn that the calling thread has (or had, if the turn was
-// lost since); 0: none. There is one PythonTurns in a process.
+// lost since); 0: none. A thread uses one PythonTurns only.
 thread_local int64_t mine = 0;
 
 }  // namespace

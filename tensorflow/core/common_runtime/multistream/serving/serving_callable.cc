@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How is a function called without Python's lock? For tf.cuda.serving_callable,
-// which loads this library with ctypes: one call of TFMS_CallServing takes the
-// memory of arrays, runs the function, and fills arrays with its results.
+// How is a function called without the GIL? tf.cuda.serving_callable loads this
+// library with ctypes. One call of TFMS_CallServing reads the arguments from
+// arrays, runs the function, and copies the results to arrays.
 
 #include <algorithm>
 #include <cstdint>
@@ -38,8 +38,8 @@ using Handle =
     std::unique_ptr<TFE_TensorHandle, Deleter<TFE_DeleteTensorHandle>>;
 using Op = std::unique_ptr<TFE_Op, Deleter<TFE_DeleteOp>>;
 
-// What a call cannot give in the caller's arrays. Python reads the first three
-// fields.
+// An error, or results that do not fit the caller's arrays. Python reads the
+// first three fields.
 struct CallResult {
   int32_t code = TF_OK;
   const char* message = "";
@@ -76,7 +76,7 @@ bool HasShape(const TF_Tensor* tensor, const int64_t* shape) {
   return true;
 }
 
-// An array of NumPy, as the place in it where the pointer to its memory is.
+// A NumPy array: the address of the array's field that points to its data.
 using Array = void* const*;
 
 void CopyTo(Array array, const TF_Tensor* tensor) {
@@ -84,9 +84,9 @@ void CopyTo(Array array, const TF_Tensor* tensor) {
   if (bytes > 0) std::memcpy(*array, TF_TensorData(tensor), bytes);
 }
 
-// A copy of an array: a result or a variable may share an argument's memory
-// long after the call, and the caller may change the array as soon as it is
-// over.
+// A copy of an array. A copy is needed: a result or a variable may share an
+// argument's memory long after the call, and the caller may change the array
+// as soon as the call returns.
 HostTensor CopyOf(Array array, TF_DataType type, const int64_t* shape) {
   size_t bytes = TF_DataTypeSize(type);
   for (int i = 0; i < shape[0]; ++i) bytes *= shape[1 + i];
@@ -98,7 +98,7 @@ HostTensor CopyOf(Array array, TF_DataType type, const int64_t* shape) {
   return tensor;
 }
 
-// For the threads that call functions; null if there are no turns.
+// The process-wide turns; null if turns are off.
 PythonTurns* Turns() {
   static PythonTurns* turns = []() -> PythonTurns* {
     constexpr int kCoresForOneThatLooks = 4;
@@ -120,7 +120,7 @@ struct PythonLock {
   void (*ask_for)(void* thread) = nullptr;
 };
 
-// A function and all that its calls have in common. Threads may share it.
+// A function, with all that its calls have in common. Thread-safe.
 class ServingCallable {
  public:
   ServingCallable(TFE_Context* context, std::string function,
@@ -137,7 +137,7 @@ class ServingCallable {
 
   const PythonLock& lock() const { return lock_; }
 
-  // The callable has a reference of its own to what the handle stands for.
+  // Adds a captured tensor, of which the callable keeps its own reference.
   bool AddCapture(TFE_TensorHandle* captured) {
     Status status(TF_NewStatus());
     captures_.emplace_back(
@@ -176,7 +176,7 @@ class ServingCallable {
   }
 
  private:
-  // Leaves `shapes` at those of the results.
+  // Moves `shapes` on, past the arguments, to the results' shapes.
   CallResult* Execute(const char* device, const int64_t** shapes,
                       const Array* arrays, const Status& status,
                       std::vector<Handle>* results) const {
@@ -207,7 +207,7 @@ class ServingCallable {
     std::vector<TFE_TensorHandle*> made(outputs_.size());
     int count = static_cast<int>(made.size());
     {
-      // It returns when the results are there.
+      // TFE_Execute returns when the results are there.
       WaitingCaller waits;
       TFE_Execute(op.get(), made.data(), &count, status.get());
     }
@@ -234,7 +234,7 @@ class ServingCallable {
     return result;
   }
 
-  TFE_Context* const context_;  // Python keeps it
+  TFE_Context* const context_;  // owned by Python
   const std::string function_;
   const std::string config_;
   const std::string executor_;
@@ -264,9 +264,9 @@ using tensorflow::multistream::PythonLock;
 using tensorflow::multistream::PythonTurns;
 using tensorflow::multistream::ServingCallable;
 
-// To be deleted with TFMS_DeleteServing. Null if a captured tensor cannot be
-// shared. Types are numbers of tensorflow::DataType. The last two are of
-// Python's, to give its lock back in calls and to ask for it again.
+// Delete the result with TFMS_DeleteServing. Null if a captured tensor cannot
+// be shared. Types are numbers of tensorflow::DataType. The last two arguments
+// are Python's functions that release the GIL and acquire it again.
 ServingCallable* TFMS_NewServing(TFE_Context* context, const char* function,
                                  const char* config, int config_size,
                                  const char* executor, const int32_t* inputs,
@@ -288,14 +288,14 @@ ServingCallable* TFMS_NewServing(TFE_Context* context, const char* function,
 
 void TFMS_DeleteServing(ServingCallable* callable) { delete callable; }
 
-// To be called with Python's lock. Calls the function on `device` (null: on
-// any). `shapes` are those of the arguments and the expected ones of the
-// results, each a rank, which is -1 if it is not known, and dimensions.
-// `arrays` are theirs, C-contiguous.
+// Call with the GIL held. Calls the function on `device` (null: on any).
+// `shapes`: the arguments' shapes, then the results' expected shapes; each is a
+// rank (-1: unknown) and the dimensions. `arrays`: C-contiguous arrays for the
+// arguments, then for the results.
 //
-// Returns null if the results are in the arrays. If not, what is to be deleted
-// with TFMS_DeleteServingResult: an error, or, with code 0, results of other
-// shapes than expected.
+// Returns null if the results are in the arrays. Otherwise the caller deletes
+// the returned object with TFMS_DeleteServingResult: an error, or, with code 0,
+// results whose shapes are not the expected ones.
 CallResult* TFMS_CallServing(const ServingCallable* callable,
                              const char* device, const int64_t* shapes,
                              const Array* arrays) {
@@ -304,14 +304,14 @@ CallResult* TFMS_CallServing(const ServingCallable* callable,
   if (turns != nullptr) turns->Leave();
   CallResult* result = callable->Call(device, shapes, arrays);
   if (turns != nullptr) turns->Enter();
-  // Here Python ends the thread if the process ends: nothing in this function
-  // has a destructor.
+  // If the process is ending, Python ends the thread in this call. So no local
+  // variable of this function may have a destructor.
   callable->lock().ask_for(thread);
   if (turns != nullptr) turns->HasLock();
   return result;
 }
 
-// Copies the results to arrays of their shapes.
+// Copies the results to arrays that have the results' shapes.
 void TFMS_CopyServingResult(const CallResult* result, const Array* arrays) {
   for (size_t i = 0; i < result->tensors.size(); ++i) {
     tensorflow::multistream::CopyTo(arrays[i], result->tensors[i].get());

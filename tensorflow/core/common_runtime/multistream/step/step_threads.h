@@ -20,8 +20,7 @@
 // A closure may block: a Python op calls a function and waits for its step, or
 // an op waits for a queue that another step fills. If that other step gets no
 // thread, both wait for ever. So a blocked closure does not count: while
-// closures are queued and no thread is free, another thread replaces its
-// thread.
+// closures are queued and no thread is free, another thread stands in.
 //
 //   threads      1       2       3       4       5       6
 //              call    call    call    call

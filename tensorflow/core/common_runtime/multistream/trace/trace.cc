@@ -17,7 +17,7 @@ bool IsOnStream(TraceKind kind) {
   return kind == TraceKind::kKernel || kind == TraceKind::kCopy;
 }
 
-// A name may have any character; a line ends where it ends.
+// Names may contain tabs and line ends, which separate fields and events.
 std::string InLine(const std::string& text) {
   return absl::StrReplaceAll(text, {{"\t", " "}, {"\n", " "}, {"\r", " "}});
 }
@@ -69,7 +69,7 @@ bool Trace::Start(size_t most_events) {
 
 void Trace::Record(TraceEvent event) {
   absl::MutexLock lock(&mu_);
-  // It may have begun in a trace before this one.
+  // The event may have begun during an earlier trace.
   if (!IsOn() || event.begin < started_) return;
   if (recorded_.events.size() >= most_events_) {
     ++recorded_.dropped;

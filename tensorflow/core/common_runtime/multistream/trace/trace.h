@@ -1,14 +1,14 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What did each group's stream run, and when? Off by default: whoever could
-// record an event asks IsOn first, which costs one relaxed load.
+// What did each group's stream run, and when? Off by default; each place that
+// could record an event asks IsOn first, which costs one relaxed load.
 //
-//   const int64_t begin = Trace::Begin();           // 0 if it is off
+//   const int64_t begin = Trace::Begin();           // 0 if tracing is off
 //   ...                                             // the work
 //   if (begin != 0) Trace::Get()->Record({kind, gpu, group, begin, ...});
 //
-// tf.cuda.trace starts it, and makes a timeline of what it returns.
+// tf.cuda.trace starts the trace, and makes a timeline of the events.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TRACE_TRACE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TRACE_TRACE_H_
@@ -37,7 +37,7 @@ enum class TraceKind {
   kHold,      // of another group's memory; `amount`: bytes
 };
 
-// As in the lines of Trace::Lines.
+// The kind's name in Trace::Lines.
 const char* TraceKindName(TraceKind kind);
 
 struct TraceEvent {
@@ -51,35 +51,37 @@ struct TraceEvent {
   std::string name;
 };
 
-// Of the process. Thread-safe.
+// One for the process. Thread-safe.
 class Trace {
  public:
   static Trace* Get();
 
   static bool IsOn() { return on_.load(std::memory_order_relaxed); }
-  // The time, or 0 if nothing is to be recorded.
+  // The time, or 0 if tracing is off.
   static int64_t Begin() { return IsOn() ? Now() : 0; }
   static int64_t Now();
 
-  // False if it is on already. Keeps `most_events`, and counts the others.
+  // False if tracing is on already. Keeps the first `most_events` events, and
+  // only counts later ones.
   bool Start(size_t most_events);
 
-  // `event.end` is now. Ignored if it began before Start, or after Stop.
+  // Sets `event.end` to now. Ignores events that began before Start, or end
+  // after Stop.
   //
-  // Kernels and copies of a group are what its stream runs, one after the
-  // other. An emulated GPU may run two at a time; the one that ends first is
-  // then drawn first, and the other one from there on.
+  // A group's stream runs its kernels and copies one after the other. On an
+  // emulated GPU two may overlap: then the event that ends first is drawn
+  // first, and the other event from there on.
   void Record(TraceEvent event);
 
   struct Recorded {
     std::vector<TraceEvent> events;  // in the order in which they ended
     int64_t dropped = 0;             // events beyond `most_events`
   };
-  // Nothing, if it is off.
+  // Empty if tracing is off.
   Recorded Stop();
 
-  // A line for each event: kind, GPU, group, begin, end, amount, type and name,
-  // with tabs between them. The first line is the number of dropped ones.
+  // The first line is the number of dropped events. Then a line for each event:
+  // kind, GPU, group, begin, end, amount, type and name, separated by tabs.
   static std::string Lines(const Recorded& recorded);
 
  private:
@@ -91,11 +93,11 @@ class Trace {
   size_t most_events_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t started_ ABSL_GUARDED_BY(mu_) = 0;
   Recorded recorded_ ABSL_GUARDED_BY(mu_);
-  // By GPU and group: until when its stream is busy.
+  // Until when each stream is busy. The key: GPU and group.
   std::map<std::pair<int, int>, int64_t> busy_until_ ABSL_GUARDED_BY(mu_);
 };
 
-// Records what happens while it lives.
+// Records one event, from construction to destruction.
 class ScopedTrace {
  public:
   ScopedTrace(TraceKind kind, int gpu, int group)
@@ -108,7 +110,7 @@ class ScopedTrace {
   ScopedTrace(const ScopedTrace&) = delete;
   ScopedTrace& operator=(const ScopedTrace&) = delete;
 
-  // Whether it will be recorded; else nobody need name it.
+  // Whether the event will be recorded. If not, skip making a name for Set.
   bool is_on() const { return begin_ != 0; }
   void Set(int64_t amount, std::string name, std::string type = "") {
     amount_ = amount;
