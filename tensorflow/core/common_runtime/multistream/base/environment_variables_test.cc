@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// docs/variables.md has the row of each variable, as the table says.
+// docs/variables.md has a row for each variable, equal to RowOf.
 
 #include "tensorflow/core/common_runtime/multistream/base/environment_variables.h"
 

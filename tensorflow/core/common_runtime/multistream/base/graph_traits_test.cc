@@ -163,7 +163,7 @@ TEST_F(GraphTraitsTest, AReferenceVariableMakesEveryOpAReader) {
   EXPECT_EQ(traits.readers, Names({"v", "read", "relu", "c"}));
 }
 
-// They wait for others, which may read the variable.
+// Calls and receives wait for other nodes, and those may read the variable.
 TEST_F(GraphTraitsTest, NeitherCallsNorWhatReceivesReadAReference) {
   Define(FunctionOf("nothing", {}));
   Call("call", "nothing");
@@ -195,7 +195,7 @@ TEST_F(GraphTraitsTest, AHarmlessFunctionRunsOnAnyGroup) {
   Call("stateful_call", "reads", "StatefulPartitionedCall");
   const GraphTraits traits = Classify();
   EXPECT_EQ(traits.leader_only, "");
-  // What reads is the node in the function, not the call.
+  // The node in the function reads the variable, not the call.
   EXPECT_EQ(traits.readers, Names());
 }
 
@@ -384,7 +384,7 @@ TEST(MayKeepInputsTest, WhatComputesANewValueDoesNot) {
                          "ResourceScatterUpdate", "ResourceScatterNdUpdate",
                          "ScatterUpdate", "ScatterAdd", "ScatterNdUpdate"}) {
     EXPECT_FALSE(MayKeepInputs(op)) << op;
-    // They are ops that change a variable, or the question is idle.
+    // A misspelled op would make the test idle.
     const OpDef* op_def = nullptr;
     EXPECT_TRUE(OpRegistry::Global()->LookUpOpDef(op, &op_def).ok()) << op;
   }

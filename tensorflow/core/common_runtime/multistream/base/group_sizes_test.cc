@@ -85,7 +85,7 @@ TEST_F(GroupSizesTest, EachFurtherGroupReservesMemory) {
   EXPECT_EQ(Planned(), "0:4x180");  // (900 - 60 - 3 * 40) / 4
   options_.group_counts = {1};
   EXPECT_EQ(Planned(), "0:1x840");
-  // Who says how much to use has what is said.
+  // An explicit fraction is used as it is.
   options_.group_counts = {4};
   config_.mutable_gpu_options()->set_per_process_gpu_memory_fraction(0.5);
   EXPECT_EQ(Planned(), "0:4x125");
@@ -98,7 +98,7 @@ TEST_F(GroupSizesTest, EachFurtherContextReservesMemory) {
   EXPECT_EQ(Planned(), "0:4x210 1:4x195");  // (1000 - 60 - 2 * 80) / 4
   EXPECT_EQ((*Plan())[0].contexts, (std::vector<int>{0, 0, 0, 0}));
   EXPECT_EQ((*Plan())[1].contexts, (std::vector<int>{0, 1, 2, 0}));
-  // No more than there are groups.
+  // No more contexts than groups.
   options_.context_counts = {64};
   options_.group_counts = {2};
   EXPECT_EQ(Planned(), "0:2x380 1:2x430");
@@ -236,7 +236,7 @@ TEST_F(GroupSizesTest, ReservingNothingGivesAllThatIsFree) {
   EXPECT_EQ(Planned(), "0:4x225");
 }
 
-// As in TensorFlow, what is ignored does not hide the configuration's reserve.
+// As in TensorFlow, an ignored variable does not hide ConfigProto's reserve.
 TEST_F(GroupSizesTest, AnIgnoredReserveLeavesTheConfigurationsInForce) {
   physical_ = {0};
   setenv(kReserveVariable, "100000", 1);

@@ -34,7 +34,7 @@ enum class MultiStreamPartitionPolicy {
   kUserDefinedPartition = 1,     // the same: only marks count
   kEmbeddingGraphPartition = 2,  // embedding lookups and their gradients
   kFullGraphPartition = 3,       // the most that can run at once
-  kCostPartition = 4,            // what is expected to be fastest
+  kCostPartition = 4,            // the plan that is estimated to be fastest
 };
 
 // Gives sessions of `config` node level on `streams` stream groups of each GPU,

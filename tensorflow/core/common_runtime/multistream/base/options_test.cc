@@ -237,7 +237,7 @@ TEST(OptionsTest, ThreadsOfGroups) {
   EXPECT_EQ(parse("gpu_private", "").thread_count, 2);
   EXPECT_EQ(parse("gpu_private", "7").thread_count, 7);
   EXPECT_TRUE(parse("gpu_private", "7").without_effect.empty());
-  // A count of threads that there are none of.
+  // The thread count has no effect without threads of our own.
   for (const char* mode : {"", "global"}) {
     EXPECT_EQ(parse(mode, "7").without_effect,
               std::vector<std::string>{

@@ -22,7 +22,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-// The options of a process, which is a new one for each test.
+// Each test runs in a new process, because options are process-wide.
 
 class ProcessOptionsDeathTest : public ::testing::Test {
  protected:
@@ -67,7 +67,7 @@ TEST_F(ProcessOptionsDeathTest, ASessionMayBeTheOneThatWantsGroups) {
     EXPECT_TRUE(ProcessOptions()->any_node_level);
     EXPECT_EQ(ProcessOptions()->GroupCount(0), 4);
     EXPECT_EQ(ProcessOptions()->GroupCount(7), 4);
-    // Other sessions are as they were.
+    // Sessions without a configuration keep their options.
     EXPECT_FALSE(ProcessOptions()->node_level);
     EXPECT_EQ(ProcessOptions()->DefaultGroupCount(0), 1);
   });
@@ -85,7 +85,7 @@ TEST_F(ProcessOptionsDeathTest, EachGpuHasAtLeastAsManyGroupsAsASessionWants) {
   });
 }
 
-// Once the groups are made.
+// As is requested once the groups are made.
 TEST_F(ProcessOptionsDeathTest, ARequestOfOneGroupChangesNoCounts) {
   InNewProcess({{kGroupCountVariable, "2"}}, [] {
     EXPECT_FALSE(ProcessOptions()->any_node_level);
@@ -96,7 +96,7 @@ TEST_F(ProcessOptionsDeathTest, ARequestOfOneGroupChangesNoCounts) {
   });
 }
 
-// Who has read the options may go on with them.
+// A reader may keep using options that a request has replaced.
 TEST_F(ProcessOptionsDeathTest, OptionsThatHaveBeenReadStayAsTheyAre) {
   InNewProcess({{kGroupCountVariable, "2"}}, [] {
     const absl::StatusOr<Options>& before = ProcessOptions();
@@ -104,14 +104,14 @@ TEST_F(ProcessOptionsDeathTest, OptionsThatHaveBeenReadStayAsTheyAre) {
     EXPECT_EQ(before->group_counts, std::vector<int>{2});
     EXPECT_FALSE(before->any_node_level);
     EXPECT_EQ(Counts(), std::vector<int>{4});
-    // Nothing new.
+    // An equal request changes nothing.
     const absl::StatusOr<Options>* after = &ProcessOptions();
     EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
     EXPECT_EQ(&ProcessOptions(), after);
   });
 }
 
-// The session could not be made.
+// As when the session cannot be made.
 TEST_F(ProcessOptionsDeathTest, ARequestCanBeTakenBack) {
   InNewProcess({{kGroupCountVariable, "2"}}, [] {
     const absl::StatusOr<Options>& before = ProcessOptions();
@@ -201,7 +201,7 @@ TEST_F(ProcessOptionsDeathTest, AnEnvironmentThatHadNothingCanBeReadAgain) {
 }
 
 TEST_F(ProcessOptionsDeathTest, ARequestThatTheEnvironmentContradictsIsNamed) {
-  // Without groups it is stock TensorFlow's.
+  // Without groups only stock TensorFlow checks the variable.
   InNewProcess({{kThreadModeVariable, "anything"}}, [] {
     EXPECT_TRUE(ProcessOptions().ok());
     const absl::Status status = RequestNodeLevel(4);

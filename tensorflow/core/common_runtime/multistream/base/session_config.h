@@ -44,7 +44,7 @@ absl::StatusOr<std::optional<SessionConfig>> ReadSessionConfig(
 // where possible.
 bool AsksForCapture(const ConfigProto& config);
 
-// What a session has on one GPU.
+// A session's part of one GPU.
 struct SessionStreams {
   // The session uses groups 0 to groups - 1 of the GPU.
   int groups = 1;

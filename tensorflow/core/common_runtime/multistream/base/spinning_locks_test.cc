@@ -104,7 +104,7 @@ int64_t SleepsOfThisThread() {
   return usage.ru_nvcsw;
 }
 
-// So that the owner wakes it: a waiter that only looks again, now and then, may
+// The owner wakes a sleeping waiter. A waiter that only polls now and then may
 // never find the lock free.
 TEST(SpinningLocksTest, WhoWaitsForLongSleepsInTheLock) {
   for (int kind : {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
@@ -150,14 +150,14 @@ TEST(SpinningLocksTest, OneThreadAtATimeHasTheTurnToLook) {
     const TurnToLook turn(mutex.get(), &looks);
     EXPECT_TRUE(turn.IsMine());
     EXPECT_EQ(looks, 10);
-    // Does not come while it is another's, and is not waited for for ever.
+    // The turn does not come while `turn` has it, and the wait for it ends.
     const TurnToLook next(mutex.get(), &looks);
     EXPECT_FALSE(next.IsMine());
     EXPECT_EQ(looks, 0);
   }
 }
 
-// The owner of the one may wait for the other.
+// The owner of one mutex may be waiting for the other mutex.
 TEST(SpinningLocksTest, WhoLooksAtOneMutexKeepsNobodyFromAnother) {
   constexpr int kMutexes = 10'000;  // many are noted in the same place
   const auto mutexes = std::make_unique<Mutex[]>(kMutexes);
@@ -274,8 +274,8 @@ TEST(SpinningLocksTest, ReadLocksNest) {
   lock.Unlock();
 }
 
-// So that a writer gets in however long readers stay inside, and one that does
-// not takes a tenth of the readers' time.
+// A writer gets in however long readers stay inside; a writer that does not get
+// in costs the readers a tenth of their time.
 TEST(SpinningLocksTest, WindowsBecomeLongerAndTakeATenthOfTheTime) {
   constexpr int64_t kStep = 10'000;
   int64_t window = 0, longest = 0, standing = 0;
@@ -327,14 +327,14 @@ TEST(SpinningLocksTest, AWriterOfOneLockDelaysNoReaderOfAnother) {
   lock.Unlock();
 }
 
-// The locks of the driver as launches and the making of events take them, with
-// more threads than cores, of which the owner of a lock is put to sleep at
-// random. `inner` is read within `outer`.
+// The driver's locks, taken as by launches and by making events, with more
+// threads than cores; owners of a lock sleep at random. A launch takes `inner`
+// to read inside `outer`.
 class Driver {
  public:
   Driver() {
-    // A table of 64 entries by this hash, in which the two are one, stopped
-    // all launches for as long as there were any.
+    // The two locks have the same entry of 64 by this hash. Telling locks apart
+    // by such an entry stopped all launches under load.
     int other = 1;
     while (Entry(&locks_[other]) != Entry(&locks_[0])) ++other;
     outer_ = &locks_[0];
@@ -366,7 +366,7 @@ class Driver {
 
   int64_t launches() const { return launches_; }
   int64_t events() const { return events_; }
-  // Once no thread launches. The same, if the locks exclude.
+  // Read when no thread launches. Equals launches() if the locks exclude.
   int64_t launches_under_lock() const { return launches_under_lock_; }
 
  private:
@@ -408,8 +408,8 @@ TEST(SpinningLocksTest, LaunchesAndEventsGoOnWhateverTheOwnersDo) {
       while (!ends) driver.MakeEvent(&random);
     });
   }
-  // No event waits for the end of the launches, and no launch for that of the
-  // events.
+  // Events do not have to wait until launches end, nor launches until events
+  // end.
   EXPECT_TRUE(Await([&] { return driver.events() >= kEvents; }))
       << driver.events() << " events beside " << driver.launches()
       << " launches";

@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// Interleavings of threads at the locks of the CUDA driver: writers get in,
-// readers are never stopped, and who waits for long is woken.
+// Interleavings of threads at the CUDA driver's locks: writers get in, readers
+// are never stopped, and a thread that waits for long is woken.
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -28,8 +28,8 @@ using search::Program;
 using search::SearchAll;
 using search::SearchAtRandom;
 
-// What is made at the first use is made before the first search, so that it has
-// the same number in each.
+// Makes lazily made objects before the first search, so that they have the same
+// numbers in each search.
 class SpinningSearchTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -63,8 +63,8 @@ class Mutex {
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
 };
 
-// As launches do, a reader inside one lock takes another, while making an event
-// waits for the first.
+// A reader inside one lock takes a second lock, as launches do, while a writer
+// waits for the first lock, as making an event does.
 void NestedReader(Program* program) {
   struct World {
     ReadWriteLock outer, inner;
@@ -178,7 +178,7 @@ TEST_F(SpinningSearchTest, AWriterGetsInWhereThereIsAlwaysAReader) {
                "does not end");
 }
 
-// A reader whom the reader inside needs, while a writer waits.
+// The reader inside waits for a second reader, while a writer waits.
 void NeededReader(Program* program) {
   struct World {
     ReadWriteLock lock;
@@ -212,7 +212,7 @@ TEST_F(SpinningSearchTest, AWriterDelaysReadersAndNeverStopsThem) {
                "does not end");
 }
 
-// The owner sleeps, for as long as anybody does anything.
+// The owner sleeps for as long as any other thread can run.
 void OwnerThatSleeps(Program* program) {
   struct World {
     Mutex mutex;

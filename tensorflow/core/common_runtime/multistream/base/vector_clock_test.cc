@@ -1,8 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// A vector clock knows what lies before it, and what the clocks do that it has
-// joined.
+// A vector clock covers raised positions, and positions of joined clocks.
 
 #include "tensorflow/core/common_runtime/multistream/base/vector_clock.h"
 

@@ -126,8 +126,7 @@ class PythonTurns {
   // When a thread first queued after the last pause, not counting waits for
   // the pause's end; 0: no thread has.
   int64_t waited_since_ ABSL_GUARDED_BY(mu_) = 0;
-  // The level of the leaky bucket, in turns. Once it is empty, off_ starts
-  // anew.
+  // The level of the leaky bucket, in turns. An empty bucket resets off_.
   int lost_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t off_ ABSL_GUARDED_BY(mu_);
 };

@@ -35,7 +35,7 @@ void InThreads(int count, const std::function<void(int)>& f) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// In a thread that has the lock, and never comes back.
+// In a thread that gets the turn and the GIL, and never calls Leave.
 void GoAwayWithATurn(PythonTurns* turns) {
   InThreads(1, [&](int) {
     EXPECT_TRUE(turns->Enter());
@@ -90,8 +90,8 @@ TEST(PythonTurnsTest, AThreadThatNeverComesBackLosesItsTurn) {
   PythonTurns::Limits limits = Never();
   limits.turn = milliseconds(5);
   PythonTurns turns(limits);
-  // It is taken from the first by one that waits for it, and from the others
-  // when nobody does, which is not too often.
+  // The second thread waits, and takes the turn from the first: one loss. Later
+  // threads find a turn that no thread waited for, which counts as no loss.
   GoAwayWithATurn(&turns);
   GoAwayWithATurn(&turns);
   for (int i = 0; i < 3 * limits.lost; ++i) {
@@ -125,7 +125,7 @@ TEST(PythonTurnsTest, WhoHasLostTheTurnDoesNotEndAnothersTurn) {
   InThreads(1, [&](int) { EXPECT_FALSE(turns.Enter()); });
 }
 
-// What is called may call Python, and that a function.
+// A called function may call Python, which may call a function.
 TEST(PythonTurnsTest, ACallWithinACall) {
   PythonTurns turns(Never());
   turns.Leave();
@@ -153,8 +153,8 @@ TEST(PythonTurnsTest, NobodyWaitsLong) {
   EXPECT_EQ(turns.waiting(), 0);
 }
 
-// One thread after the other waits for the turn of the one before, which has
-// the lock and does not come back: `count` times. The last one comes back.
+// `count` times, a thread waits for the turn of the thread before, which has
+// the GIL and does not leave. The last thread leaves.
 void Lose(int count, PythonTurns* turns) {
   std::vector<std::thread> threads;
   std::atomic<int> entered{0};
@@ -273,7 +273,7 @@ TEST(PythonTurnsTest, APauseEnds) {
   EXPECT_GE(steady_clock::now() - begin, limits.pause);
 }
 
-// A pause lets threads wait, which is no reason for the next one.
+// Threads wait for a pause to end; these waits must not cause the next pause.
 TEST(PythonTurnsTest, APauseLeadsToNoOther) {
   PythonTurns::Limits limits = Never();
   limits.pause_after = milliseconds(0);

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// Interleavings of threads that come back from calls: one at a time has the
-// turn to ask for Python's lock, no turn is lost on the way from one to the
-// next, and nobody waits for ever.
+// Interleavings of threads that return from calls: one thread at a time has the
+// turn to ask for the GIL, no turn is lost between two threads, and no thread
+// waits for ever.
 
 #include <gtest/gtest.h>
 
@@ -32,14 +32,14 @@ using search::SearchAtRandom;
 
 constexpr std::chrono::hours kNever(1);
 
-// Nobody loses a turn or gives up.
+// Limits with which no thread loses a turn or gives up.
 PythonTurns::Limits Patient() {
   PythonTurns::Limits limits;
   limits.turn = limits.wait = limits.pause_after = kNever;
   return limits;
 }
 
-// And now and then nobody has the turn, for two that look at once.
+// Patient, with pauses, and two threads that poll.
 PythonTurns::Limits Pausing() {
   PythonTurns::Limits limits = Patient();
   limits.looking = 2;
@@ -58,8 +58,8 @@ struct World {
   int ended = 0;
 };
 
-// A thread that comes when `threads` have ended, and the time without turns:
-// nobody waits, and it has the turn.
+// A thread that comes when `threads` threads have ended and turns are on again:
+// no thread waits, and this thread gets the turn.
 void AddLast(Program* program, std::shared_ptr<World> world, int threads) {
   program->Thread("comes last", [world, threads] {
     search::BlockUntil(
@@ -72,7 +72,7 @@ void AddLast(Program* program, std::shared_ptr<World> world, int threads) {
   });
 }
 
-// Each thread comes back from so many calls.
+// Each thread returns from `calls` calls.
 Body Calls(PythonTurns::Limits limits, int threads, int calls) {
   return [=](Program* program) {
     auto world = std::make_shared<World>(limits);
@@ -101,7 +101,7 @@ Body Calls(PythonTurns::Limits limits, int threads, int calls) {
   };
 }
 
-// One keeps its turn until the others have come back.
+// One thread keeps its turn until `others` threads have returned.
 Body OneThatKeepsItsTurn(int others) {
   PythonTurns::Limits limits = Patient();
   limits.turn = PythonTurns::Limits().turn;
@@ -130,7 +130,7 @@ Body OneThatKeepsItsTurn(int others) {
   };
 }
 
-// Waits, turns and pauses end in the middle of everything.
+// Limits so short that waits, turns and pauses end at any moment.
 PythonTurns::Limits Hasty() {
   PythonTurns::Limits limits;
   limits.turn = std::chrono::microseconds(8);

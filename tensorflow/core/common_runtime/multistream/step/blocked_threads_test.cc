@@ -1,7 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Does a closure that a blocked one waits for always find a thread?
+// If a blocked closure waits for a queued one, does the queued one always get a
+// thread?
 
 #include <atomic>
 #include <functional>
@@ -28,7 +29,7 @@ namespace {
 constexpr int kStock = 8;
 constexpr absl::Duration kLongEnough = absl::Seconds(20);  // on any machine
 
-// A pool's first threads, and how many of them a group may have.
+// How many threads a pool begins with, and how many of them a group may have.
 struct Sizes {
   int count;
   int most_of_group;
@@ -48,11 +49,11 @@ class BlockedThreadsTest : public ::testing::TestWithParam<Sizes> {
   const std::unique_ptr<GpuGroups> groups_ = NewFakeGroups(0, 3, &record_);
 };
 
-// As calls of Python that call functions do.
+// As Python ops that call functions do.
 TEST_P(BlockedThreadsTest, CallsWithinCallsEnd) {
   std::unique_ptr<StepThreads> threads = NewThreads();
   for (int round = 0; round < 10; ++round) {
-    // One thread is left for those within.
+    // One thread is left for the nested calls.
     absl::BlockingCounter ended(kStock - 1);
     for (int i = 0; i < kStock - 1; ++i) {
       threads->Schedule(group(i), [&, i] {
@@ -82,7 +83,7 @@ TEST_P(BlockedThreadsTest, CallsMayBeAsDeepAsInTensorFlow) {
   for (int round = 0; round < 3; ++round) call(0);
 }
 
-// As steps that take from queues which later steps fill.
+// As steps that wait for a queue that a later step fills.
 TEST_P(BlockedThreadsTest, ClosuresMayWaitForLaterOnes) {
   std::unique_ptr<StepThreads> threads = NewThreads();
   for (int round = 0; round < 3; ++round) {
@@ -102,7 +103,7 @@ TEST_P(BlockedThreadsTest, ClosuresMayWaitForLaterOnes) {
   }
 }
 
-// They use a processor, and are as blocked as if they slept.
+// Closures that poll use a processor, and yet count as blocked.
 TEST_P(BlockedThreadsTest, ClosuresMayLookForWhatTheyWaitFor) {
   std::unique_ptr<StepThreads> threads = NewThreads();
   const int count = GetParam().count + 1;
@@ -157,8 +158,8 @@ TEST(ThreadsTest, NoMoreClosuresAreBlockedThanInTensorFlow) {
     });
   }
   all_begun.WaitForNotification();
-  // It is the watcher that notes how long the last one waits, after it has
-  // looked for blocked ones many times.
+  // The watcher notes how long the last closure waits, after it has looked for
+  // blocked closures many times.
   while (begun == kMost &&
          groups->Stats()[0].longest_launch_wait_micros < 1'000'000) {
     absl::SleepFor(absl::Milliseconds(1));

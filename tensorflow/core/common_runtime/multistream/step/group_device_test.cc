@@ -89,8 +89,8 @@ class GroupDeviceTest : public ::testing::Test {
   std::unique_ptr<Member> leader_;
 };
 
-// Gathers make a variable one whose readers get copies. What it shares with a
-// constant has to be copied for that.
+// A gather puts its variable in copy-on-read mode. A buffer that the variable
+// shares with a constant has to be copied for that.
 TEST_F(GroupDeviceTest, AGatherOfAnotherGroupCopiesOnTheLeadersStream) {
   Tensor constant(DT_FLOAT, TensorShape({2, 1}));
   constant.flat<float>()(0) = 3;
@@ -114,8 +114,8 @@ TEST_F(GroupDeviceTest, AGatherOfAnotherGroupCopiesOnTheLeadersStream) {
   EXPECT_TRUE(Device(1)->contexts().empty());
 }
 
-// Who copies a result to the host syncs the visible device first, and is not to
-// wait for steps of others on other groups.
+// TensorFlow syncs the visible device before it copies a result to the host. It
+// must not wait for other clients' steps on other groups.
 TEST_F(GroupDeviceTest, OnlyAnOpWaitsForOtherGroups) {
   ASSERT_TRUE(Device(0)->Sync().ok());
   EXPECT_EQ(Device(0)->syncs(), 1);
@@ -130,9 +130,9 @@ TEST_F(GroupDeviceTest, OnlyAnOpWaitsForOtherGroups) {
   EXPECT_EQ(Device(0)->syncs(), 2);
 }
 
-// What ops on group 1 use of the leader's memory.
+// Holds of the leader's memory by ops on group 1.
 
-// Does what the test says, in place of launching something.
+// Set by the test: runs in place of the op's launch.
 std::function<void(OpKernelContext*)>* OnCompute() {
   static auto* on_compute = new std::function<void(OpKernelContext*)>;
   return on_compute;
@@ -212,7 +212,7 @@ class ForeignMemoryTest : public ::testing::Test {
     params_.runner = &runner_;
     context_ = std::make_unique<OpKernelContext>(&params_);
   }
-  // The same, of an op that reads a variable whose value is x_.
+  // Like Make, for an op that reads a variable whose value is x_.
   void MakeReader(NodeDefBuilder op) {
     auto* var = new Var(DT_FLOAT);
     *var->tensor() = x_;
@@ -227,7 +227,7 @@ class ForeignMemoryTest : public ::testing::Test {
     Make(op, &handle_);
     kernels_.readers.insert(kernel_.get());
   }
-  // As the leader does that assigns another value.
+  // Assigns another value, as the leader does.
   void Assign() {
     x_ = Tensor();
     *var_->tensor() = Tensor(DT_FLOAT, TensorShape({1}));
@@ -269,7 +269,7 @@ class ForeignMemoryTest : public ::testing::Test {
 
 TEST_F(ForeignMemoryTest, AnOpsInputIsHeldFromBeforeItsLaunchUntilAfter) {
   *OnCompute() = [&](OpKernelContext* context) {
-    // Or the op might write its output there.
+    // Otherwise the op might reuse the buffer for its output.
     EXPECT_FALSE(context->input(0).RefCountIsOne());
     LaunchMany();
     stream()->Use(&memory_, data_);
@@ -318,7 +318,7 @@ TEST_F(ForeignMemoryTest, WhatIsCopiedIsHeldUntilTheStreamHasCopiedIt) {
   EXPECT_FALSE(memory_.IsInUse(data_));
 }
 
-// _XlaRun uses it, which does not have the variable for an input.
+// _XlaRun uses the variable without having it as an input.
 TEST_F(ForeignMemoryTest, AVariableThatACompiledClusterReadsIsHeldToTheEnd) {
   *OnCompute() = [](OpKernelContext*) {};
   NameAttrList cluster;
@@ -337,7 +337,7 @@ TEST_F(ForeignMemoryTest, AVariableThatACompiledClusterReadsIsHeldToTheEnd) {
   EndStep();
 }
 
-// The ops that use its elements do not see them as inputs.
+// Ops that use the list's elements do not have them as inputs.
 TEST_F(ForeignMemoryTest, AListThatIsReadFromAVariableIsHeldToTheEnd) {
   *OnCompute() = [this](OpKernelContext* context) {
     Tensor list(DT_VARIANT, TensorShape({1}));
@@ -353,7 +353,7 @@ TEST_F(ForeignMemoryTest, AListThatIsReadFromAVariableIsHeldToTheEnd) {
   EndStep();
 }
 
-// Who is told that the copy is made may let another group use it at once.
+// The copy's callback may let another group use the copy at once.
 TEST_F(ForeignMemoryTest, OtherGroupsWaitForACopyOfTheLeaders) {
   Tensor copy(DT_FLOAT, TensorShape({1}));
   record_.Take();

@@ -29,7 +29,7 @@ constexpr char kCpu[] = "/job:localhost/replica:0/task:0/device:CPU:0";
 constexpr char kGpu[] = "/job:localhost/replica:0/task:0/device:GPU:0";
 constexpr char kOtherGpu[] = "/job:localhost/replica:0/task:0/device:GPU:1";
 
-// Knows what it handed out last.
+// Notes the last allocation.
 class NotingAllocator : public WatchedMemory {
  public:
   using WatchedMemory::AllocateRaw;
@@ -58,8 +58,8 @@ class FakeDevice : public Device {
   }
 };
 
-// Has one tensor, and does what TensorFlow's does: a tensor that is wanted on
-// the device is copied to memory of the visible device.
+// A rendezvous with one tensor. Like TensorFlow's, it copies the tensor to the
+// visible device's memory if the receiver wants it on the device.
 class OneTensor : public RendezvousInterface {
  public:
   OneTensor(Device* leader, Tensor tensor)
@@ -118,7 +118,7 @@ class GroupRendezvousTest : public ::testing::Test {
         [&](const absl::Status& status, const RendezvousInterface::Args&,
             const RendezvousInterface::Args& recv_args, const Tensor& tensor,
             bool is_dead) {
-          // What the op that receives asked for, which it is told again.
+          // The callback gets the attributes that the receiving op asked for.
           EXPECT_EQ(recv_args.alloc_attrs.on_host(), on_host);
           received.push_back({status, tensor, is_dead});
         });
@@ -159,8 +159,8 @@ TEST_F(GroupRendezvousTest, FromTheHostIntoMemoryOfTheGroup) {
   EXPECT_EQ(leader_.host.last, nullptr);
 }
 
-// Such as the result of an int32 op, which stays on the host, for an op on the
-// GPU. In the leader's memory its copy would overtake the leader's last use.
+// For example, an int32 op's result, which stays on the host, for an op on the
+// GPU. A copy to the leader's memory would overtake the leader's last use.
 TEST_F(GroupRendezvousTest, FromTheHostSideOfTheDeviceIntoMemoryOfTheGroup) {
   Received received = Receive(kGpu, kGpu, /*on_host=*/false);
   EXPECT_TRUE(received.status.ok());
@@ -187,7 +187,7 @@ TEST_F(GroupRendezvousTest, ToTheHostAsItIs) {
   EXPECT_EQ(leader_.memory.last, nullptr);
 }
 
-// More than the step keeps to its end.
+// More elements than the step holds to its end.
 constexpr int64_t kMany = StepHolds::kMostBytes / sizeof(float) + 1;
 
 TEST_F(GroupRendezvousTest, PinnedMemoryIsHeldUntilTheStreamHasCopiedIt) {
@@ -213,7 +213,7 @@ TEST_F(GroupRendezvousTest, PinnedMemoryOfSmallCopiesIsHeldToTheStepsEnd) {
   EXPECT_EQ(device_.host.in_use(), 0);
 }
 
-// Ops of the step use its elements without the step's knowing, to the end.
+// Ops may use the list's elements until the end of the step, unseen by holds.
 TEST_F(GroupRendezvousTest, AListIsHeldToTheStepsEnd) {
   WatchedMemory memory;
   const void* data;

@@ -27,8 +27,8 @@ std::thread::id thread_of_next_op;
 REGISTER_OP("MultiStreamCallbackOp").Output("y: float").SetIsStateful();
 REGISTER_OP("MultiStreamNextOp").Input("x: float").SetIsStateful();
 
-// Is done in a callback of a stream, as kernels are that need a number from the
-// GPU before they can launch the rest.
+// Ends in a stream callback, as kernels do that need a number from the GPU
+// before they can launch the rest.
 class CallbackOp : public AsyncOpKernel {
  public:
   using AsyncOpKernel::AsyncOpKernel;

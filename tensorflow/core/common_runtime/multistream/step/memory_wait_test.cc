@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// An op that waits for memory keeps nobody out who would give it back, beyond
-// those whom a mutex of its kernel keeps out in stock TensorFlow too.
+// An op that waits for memory does not block ops that would release memory,
+// except those that a mutex in its kernel blocks in stock TensorFlow, too.
 
 #define EIGEN_USE_THREADS
 
@@ -37,8 +37,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Can be full. Who asks then waits, as with TensorFlow's allocators of a GPU's
-// memory, for somebody to give some back, and gets none if nobody does.
+// An allocator that can be full. Then an allocation waits for a deallocation,
+// as in TensorFlow's GPU allocators, and fails if there is none.
 class FullMemory : public AllocatorWrapper {
  public:
   FullMemory() : AllocatorWrapper(cpu_allocator()) {}
@@ -109,8 +109,8 @@ class MemoryWaitTest : public ::testing::Test {
     return tensor;
   }
 
-  // Runs `op` on `group`, with a variable and another input. On group 1 it is
-  // of a step that changes nothing.
+  // Runs `op` on `group`, with a variable and another input. On group 1 the op
+  // is part of a step that changes no state.
   absl::Status Run(int group, const std::string& op, const std::string& name,
                    const Tensor* input) {
     NodeDefBuilder builder("op", op);
@@ -155,8 +155,8 @@ class MemoryWaitTest : public ::testing::Test {
     return context.status();
   }
 
-  // Runs `one` until it waits for memory, then `other`, whose end gives some
-  // back.
+  // Runs `one` until it waits for memory, then `other`, which releases memory
+  // when it ends.
   void RunBoth(const std::function<absl::Status()>& one,
                const std::function<absl::Status()>& other) {
     memory_.SetFull(true);
@@ -182,7 +182,7 @@ class MemoryWaitTest : public ::testing::Test {
 };
 
 TEST_F(MemoryWaitTest, AChangeOfAVariableForWhatAReadOfAnotherGivesBack) {
-  // Somebody has its value, so the change needs memory for a new one.
+  // `value` shares the buffer, so the change needs memory for a new value.
   const Tensor value = *v_->tensor();
   const Tensor one = Floats();
   RunBoth([&] { return Run(0, "AssignAddVariableOp", "v", &one); },
@@ -199,7 +199,7 @@ TEST_F(MemoryWaitTest, AReadOfAVariableForWhatAChangeOfAnotherGivesBack) {
   EXPECT_EQ(w_->tensor()->flat<float>()(0), 6);
 }
 
-// Memory of another group is copied before it becomes a variable's.
+// A buffer of another group is copied before it becomes a variable's value.
 TEST_F(MemoryWaitTest, AnAssignmentForWhatAReadOfTheSameVariableGivesBack) {
   Tensor value(DT_FLOAT, TensorShape({256}));
   value.flat<float>().setConstant(5);
@@ -211,7 +211,7 @@ TEST_F(MemoryWaitTest, AnAssignmentForWhatAReadOfTheSameVariableGivesBack) {
   EXPECT_EQ(v_->tensor()->flat<float>()(0), 5);
 }
 
-// The first gather moves a variable that shares its memory.
+// The first gather copies the value, because `value` shares the buffer.
 TEST_F(MemoryWaitTest, AGatherForWhatAReadOfTheSameVariableGivesBack) {
   const Tensor value = *v_->tensor();
   const Tensor index(0);
@@ -221,7 +221,7 @@ TEST_F(MemoryWaitTest, AGatherForWhatAReadOfTheSameVariableGivesBack) {
   EXPECT_NE(v_->tensor()->data(), value.data());
 }
 
-// And before it has the memory somebody assigns a value of another shape.
+// While the gather waits for memory, a value of another shape is assigned.
 TEST_F(MemoryWaitTest, AGatherMovesTheValueThatTheVariableHasByThen) {
   const Tensor value = *v_->tensor();
   Tensor other(DT_FLOAT, TensorShape({3}));

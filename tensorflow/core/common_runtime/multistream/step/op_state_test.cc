@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Are variables left alone while ops are launched that read or change them, and
-// by nobody for longer?
+// Are ops that change a variable kept out while ops that read or change it are
+// launched, and no longer than that?
 
 #include <gtest/gtest.h>
 
@@ -35,14 +35,14 @@ namespace {
 
 using Member = GroupDevice<FakeDevice>;
 
-// Long enough for a thread that nobody keeps out.
+// Long enough for a thread that no lock keeps out.
 constexpr absl::Duration kBriefly = absl::Milliseconds(100);
 constexpr absl::Duration kForEver = absl::Seconds(60);
 
 REGISTER_OP("MultiStreamStateOp").Input("x: T").Attr("T: type");
 REGISTER_OP("MultiStreamStateRefOp").Input("x: Ref(T)").Attr("T: type");
 
-// What the next op does that is not asynchronous.
+// Set by the test: what the next synchronous op does.
 std::function<void()>* OnCompute() {
   static auto* on_compute = new std::function<void()>;
   return on_compute;
@@ -79,7 +79,7 @@ REGISTER_KERNEL_BUILDER(
 // An op on a device of the groups, with one input.
 class Op {
  public:
-  // `step`: that it is one of, or nullptr.
+  // `step`: the op's step, or nullptr.
   Op(Member* device, const std::string& type, const std::string& label,
      DataType dtype, TensorValue input, std::shared_ptr<Step> step,
      bool is_reader)
@@ -198,7 +198,7 @@ class OpStateTest : public ::testing::Test {
   Tensor reference_{DT_FLOAT, TensorShape({1})};
 };
 
-// Its last work may be enqueued by then, and not before.
+// An asynchronous op may enqueue work until it is done.
 TEST_F(OpStateTest, AChangeWaitsForAnAsynchronousReadToBeDone) {
   Op reader = Reader("Later"), writer = Writer();
   reader.Begin();
@@ -223,7 +223,8 @@ TEST_F(OpStateTest, AReadWaitsForAnAsynchronousChangeToBeDone) {
                 {"0 records its own event", "1 waits for own event of 0"}));
 }
 
-// What takes from a queue waits for what gives, whose inputs others make.
+// A dequeue op waits for an enqueue op, whose inputs the reader may have to
+// make first.
 TEST_F(OpStateTest, WhatTakesFromAQueueKeepsNobodyOut) {
   Tensor name(DT_STRING, TensorShape({2}));
   Op take(leader_.get(), "MultiStreamStateRefOp", "Later", DT_STRING,
@@ -236,7 +237,7 @@ TEST_F(OpStateTest, WhatTakesFromAQueueKeepsNobodyOut) {
   EXPECT_FALSE(WaitsFor(&reader, [&] { take.Finish(); }));
 }
 
-// Any of its inputs may be an alias, whatever its own graph shows.
+// Any input may be an alias of the reference, whatever the op's graph shows.
 TEST_F(OpStateTest, EveryOpOfAStepWithReferencesWaitsForTheirChanges) {
   Tensor alias = reference_;
   Op reader(Hidden(), "MultiStreamStateOp", "Later", DT_FLOAT,
@@ -252,7 +253,7 @@ TEST_F(OpStateTest, StepsWithoutReferencesDoNotWaitForTheirChanges) {
   EXPECT_TRUE(RunsBeside(&reader, &writer));
 }
 
-// Or most that a test asks for would change nothing.
+// Otherwise most injected faults would hit handles, and change nothing.
 TEST_F(OpStateTest, AFaultThatDropsAHoldIsNotSpentOnAHandle) {
   test_faults_allowed = true;
   ASSERT_TRUE(InjectTestFault(TestFault::kDropHold, 1));

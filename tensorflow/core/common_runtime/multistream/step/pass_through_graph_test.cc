@@ -23,8 +23,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Schedules a closure as it begins, another when its tensor is there, and one
-// that says that the step is over.
+// Schedules one closure at its begin, one when its tensor is there, and one
+// that ends the step.
 class ReceivingExecutor : public Executor {
  public:
   ReceivingExecutor(std::function<void(std::string)> ran,
@@ -54,7 +54,7 @@ class PassThroughGraphTest : public ::testing::Test {
  protected:
   using Names = std::vector<std::string>;
 
-  // What a step runs, before a tensor comes from another thread and then.
+  // Runs a step whose tensor comes from another thread.
   void Run() {
     Executor::Args args;
     args.runner = [this](Executor::Args::Closure closure) {

@@ -34,7 +34,7 @@ TEST(PinnedGroupTest, CountsForItsThread) {
   EXPECT_EQ(PinnedGroup(args), kAnyGroup);
 }
 
-// Keeps what its steps are given, as the ops of a step have it.
+// Keeps the arguments of its steps, as a step's ops see them.
 class KeepingExecutor : public Executor {
  public:
   explicit KeepingExecutor(std::vector<Args>* steps) : steps_(steps) {}
@@ -50,7 +50,8 @@ class KeepingExecutor : public Executor {
 
 class KeptTest : public ::testing::Test {
  protected:
-  // A step that a thread on `group` begins. Returns what its ops pass on.
+  // A thread pinned to `group` begins a step. Returns the arguments that the
+  // step's ops pass on.
   Executor::Args Begin(int group, Executor::Args args) {
     const int before = PinThread(group);
     absl::Status ended;
@@ -82,7 +83,7 @@ TEST_F(KeptTest, CountsForWhatTheStepCallsInAllThreads) {
   const Executor::Args passed_on = Begin(2, WithRunner());
   EXPECT_EQ(PinnedGroup(passed_on), 2);
   EXPECT_EQ(PinnedGroupInAnotherThread(passed_on), 2);
-  // And for what that calls.
+  // And for nested calls of that step.
   EXPECT_EQ(PinnedGroup(Begin(kAnyGroup, passed_on)), 2);
 }
 

@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// A reference variable is not changed while an op that was given its memory is
-// launched, also one of a function that is not part of the graph that has the
-// variable; nor, on an emulated GPU, on the leader, where ops run at once.
+// A reference variable is not changed while an op that has its memory is being
+// launched. That includes ops of called functions and, on an emulated GPU, ops
+// on the leader, which run when they are launched.
 
 #include <memory>
 #include <string>
@@ -30,7 +30,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Long enough for a step that nobody keeps out.
+// Long enough for a step that no lock keeps out.
 constexpr absl::Duration kBriefly = absl::Milliseconds(200);
 
 Session* session = nullptr;
@@ -48,8 +48,8 @@ absl::Status Change(float value) {
 
 REGISTER_OP("MultiStreamReferenceOp").Input("x: float").Output("y: float");
 
-// Another step changes the variable while it is launched, once, on the leader
-// or on another group.
+// In its first launch on the leader or another group, another step tries to
+// change the variable.
 class ReferenceOp : public OpKernel {
  public:
   using OpKernel::OpKernel;

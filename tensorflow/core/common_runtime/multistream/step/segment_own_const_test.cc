@@ -79,7 +79,7 @@ TEST_F(SegmentOwnConstTest, SessionsShareConstantsOfEqualValue) {
   std::unique_ptr<Session> second = SessionOf(GraphWith(1));
   Run(second.get(), "sum:0", 1 << 20);
   ExpectConstants(1);
-  // The constant lives as long as somebody uses it.
+  // The constant lives until its last session ends.
   first.reset();
   Run(second.get(), "sum:0", 1 << 20);
   ExpectConstants(1);

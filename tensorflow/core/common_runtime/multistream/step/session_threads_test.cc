@@ -50,7 +50,7 @@ TEST(SessionThreadsTest, NamesAreShared) {
   EXPECT_NE(one->OfGroup(1), other->OfGroup(1));
 }
 
-// As when the last input pipeline of a closed session ends in a closure.
+// As when a closed session's last input pipeline ends in one of the threads.
 TEST(SessionThreadsTest, TheLastUserMayBeOneOfThem) {
   auto session = SessionThreads::Of(Pools({{2, ""}}));
   std::shared_ptr<StepThreads> pool = session->OfGroup(0);

@@ -35,7 +35,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Where so many threads wait for each other.
+// A barrier for a given number of threads.
 class Meeting {
  public:
   explicit Meeting(int threads) : missing_(threads) {}
@@ -57,8 +57,8 @@ void WaitUntilOneSleepsIn(const pthread_mutex_t& mutex) {
 
 constexpr absl::Duration kLongEnough = absl::Seconds(10);  // on any machine
 
-// How long a closure runs before it is taken to be blocked, where a thread that
-// the machine forgets for a while must not be.
+// The `blocked` limit for tests in which a thread that the operating system
+// suspends for long must not count as blocked.
 constexpr absl::Duration kNever = absl::Hours(1);
 
 class GroupsTest : public ::testing::Test {
@@ -66,9 +66,9 @@ class GroupsTest : public ::testing::Test {
   StreamGroup* group(int i) const { return groups_->group(i); }
   StreamGroupStats stats(int i) const { return groups_->Stats()[i]; }
 
-  // Until it has been looked for blocked closures, while one of group `i`
-  // waits. Then its wait is noted, which has become longer; the look before may
-  // have come too early.
+  // While a closure of group `i` waits: returns when the watcher has looked for
+  // blocked closures. Each look notes a longer wait; the first of the two may
+  // have begun too early.
   void AwaitLooks(int i) const {
     for (int look = 0; look < 2; ++look) {
       const int64_t before = stats(i).longest_launch_wait_micros;
@@ -83,8 +83,8 @@ class GroupsTest : public ::testing::Test {
   const std::unique_ptr<GpuGroups> groups_ = NewFakeGroups(0, 3, &record_);
 };
 
-// Lines of the log from its beginning to its end, which are not shown. It is
-// not Abseil's log in each release of TensorFlow.
+// Captures the log, which is not shown meanwhile. Captures stderr, because some
+// releases of TensorFlow do not use Abseil's log.
 class WarningsOfWaits {
  public:
   WarningsOfWaits() : log_(std::tmpfile()), before_(dup(STDERR_FILENO)) {
@@ -116,8 +116,8 @@ class WarningsOfWaits {
   const int before_;
 };
 
-// While it waits, not afterwards: it may be for ever. This is the first test
-// whose steps wait for so long.
+// The warning comes during the wait, which may last for ever. The warning comes
+// once in a process, so no earlier test's steps may wait for so long.
 TEST_F(GroupsTest, AStepThatWaitsForTooLongIsSaidOnce) {
   WarningsOfWaits warnings;
   absl::Notification released;
@@ -140,7 +140,7 @@ TEST_F(GroupsTest, AStepThatWaitsForTooLongIsSaidOnce) {
   EXPECT_TRUE(absl::StrContains(texts[0], "TF_GPU_THREAD_MODE")) << texts[0];
 }
 
-// Of so many closures that overlap at random, some would be too many.
+// Enough closures, overlapping at random, to exceed a limit that is not kept.
 TEST_F(GroupsTest, NoMoreOfAGroupRunThanMay) {
   constexpr int kEach = 300;
   constexpr int kMost = 2;
@@ -200,7 +200,7 @@ TEST_F(GroupsTest, AGroupsClosuresRunInOrder) {
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
-// Such as calls of Python that wait for each other.
+// As Python ops that wait for each other.
 TEST_F(GroupsTest, ClosuresThatWaitForOthersOfTheirGroupLetThemIn) {
   constexpr int kCount = 6;
   StepThreads threads(kCount, 1, 2);
@@ -217,7 +217,7 @@ TEST_F(GroupsTest, ClosuresThatWaitForOthersOfTheirGroupLetThemIn) {
   }
 }
 
-// Another of its group would only wait for the lock, too.
+// Another closure of the group would only wait for the lock, too.
 TEST_F(GroupsTest, AClosureThatWaitsForALockLetsNobodyIn) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&mutex);
@@ -232,7 +232,7 @@ TEST_F(GroupsTest, AClosureThatWaitsForALockLetsNobodyIn) {
     WaitUntilOneSleepsIn(mutex);
     threads.Schedule(group(0), [&] { second_ran = true; });
     AwaitLooks(0);
-    // The other thread, which has run the second before if it was let in.
+    // The other thread runs the second closure first, if it was admitted.
     absl::Notification other_ran;
     threads.Schedule(group(1), [&] { other_ran.Notify(); });
     other_ran.WaitForNotification();
@@ -284,7 +284,7 @@ TEST_F(GroupsTest, StatsHaveWaitsForLocks) {
   EXPECT_GE(stats(0).longest_launch_wait_micros, kMicros);
 }
 
-// A closure that let another in does not let in one more at its end.
+// A blocked closure that has admitted another admits no second one at its end.
 TEST_F(GroupsTest, WhoWasBlockedCountsOnce) {
   constexpr int kCount = 20;
   constexpr absl::Duration kBlocked = absl::Milliseconds(300);
@@ -307,12 +307,12 @@ TEST_F(GroupsTest, WhoWasBlockedCountsOnce) {
         if (++running > 1) {
           ++too_many;
         } else {
-          // The other thread, which first runs those that have been let in.
+          // The other thread first runs closures that were admitted before.
           const absl::Time begun = absl::Now();
           absl::Notification other_ran;
           threads.Schedule(group(1), [&] { other_ran.Notify(); });
           other_ran.WaitForNotification();
-          // The machine had forgotten it for so long that it was blocked.
+          // The thread was suspended for so long that it counted as blocked.
           if (absl::Now() - begun >= kBlocked) too_many = 0;
         }
         --running;

@@ -43,8 +43,8 @@ TEST(StepThreadsTest, ClosuresRunAtTheSameTime) {
   released.Notify();
 }
 
-// Work that always schedules its successor does not keep out what others
-// schedule.
+// Closures that always schedule a successor do not starve other threads'
+// closures.
 TEST(StepThreadsTest, ChainsDoNotStarveNewcomers) {
   constexpr int kChains = 4;
   StepThreads threads(1, 1, 1);
@@ -93,7 +93,7 @@ TEST_P(LookingTest, AThreadTakesWhatItIsGivenAtAnyTime) {
   StepThreads threads(GetParam().count, GetParam().most_looking,
                       GetParam().count);
   for (int i = 0; i < kRounds; ++i) {
-    // Each is awaited: what is scheduled next would hide that it was forgotten.
+    // Waits for each closure: the next one's wake-up would hide a lost wake-up.
     auto ran = std::make_shared<absl::Notification>();
     threads.Schedule(nullptr, [ran] { ran->Notify(); });
     ASSERT_TRUE(ran->WaitForNotificationWithTimeout(kLongEnough)) << i;
@@ -121,8 +121,8 @@ TEST_P(LookingTest, ABurstRunsWhetherThreadsLookSleepOrFallAsleep) {
   }
 }
 
-// A thread that has taken a closure cannot look for the next one: it must wake
-// another.
+// A thread that has taken a closure cannot poll for the next one, so it must
+// wake another thread.
 TEST_P(LookingTest, AsManyRunAtTheSameTimeAsThereAreThreads) {
   std::mt19937 random(3);
   const int count = GetParam().count;
@@ -133,7 +133,7 @@ TEST_P(LookingTest, AsManyRunAtTheSameTimeAsThereAreThreads) {
     auto all_run = std::make_shared<absl::Notification>();
     for (int k = 0; k < count; ++k) {
       threads.Schedule(nullptr, [left, all_run, released] {
-        // Each needs the others to be there.
+        // Each closure waits until all of them run.
         if (--*left == 0) all_run->Notify();
         released->WaitForNotification();
       });
@@ -158,8 +158,8 @@ INSTANTIATE_TEST_SUITE_P(
              std::to_string(info.param.count);
     });
 
-// Two closures that need each other, as two branches of a step do that meet
-// again: one looker, and a third thread that need not know.
+// Two closures that need each other, as two branches of a step that join: one
+// thread polls, and a third thread need not wake.
 TEST(StepThreadsTest, MoreClosuresThanLookersWakeSleepers) {
   for (int count : {2, 3}) {
     std::mt19937 random(count);
@@ -209,13 +209,13 @@ TEST(StepThreadsTest, ThreadsThatFindNothingSleep) {
   const auto by_others = [time_of] {
     return time_of(CLOCK_PROCESS_CPUTIME_ID) - time_of(CLOCK_THREAD_CPUTIME_ID);
   };
-  StepThreads threads(4, 4, 2);  // and who watches
+  StepThreads threads(4, 4, 2);  // and the watcher's
   absl::BlockingCounter ran(4);
   for (int i = 0; i < 4; ++i)
     threads.Schedule(nullptr, [&] { ran.DecrementCount(); });
   ran.Wait();
-  // Those that no longer look: while this thread gets a second of a processor,
-  // each that does not sleep gets about as much.
+  // The threads have stopped polling. While this thread uses a processor for a
+  // second, a thread that does not sleep would use about as much.
   constexpr absl::Duration kLong = absl::Seconds(1);
   absl::Duration used = absl::InfiniteDuration();
   for (int i = 0; i < 5 && used > kLong / 4; ++i) {

@@ -31,7 +31,7 @@ TEST(StockThreadsTest, SessionsCountAsLongAsTheyLive) {
 TEST(StockThreadsTest, ASessionCountsWhatItsConfigurationAsksFor) {
   const auto first = StockThreads::Of(InterOp(70));
   EXPECT_EQ(StockThreads::InProcess(), 70);
-  // It may run on the threads of the first.
+  // The second session may run on the first one's threads.
   const auto second = StockThreads::Of(InterOp(2));
   EXPECT_EQ(StockThreads::InProcess(), 140);
   SessionOptions pools = InterOp(1);

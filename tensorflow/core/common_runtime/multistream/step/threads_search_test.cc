@@ -1,6 +1,6 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// Interleavings of the threads that run steps: each closure runs, also where
+// Interleavings of the threads that run steps: each closure runs, even when
 // all threads are blocked in closures that wait for it.
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ struct Pool {
 
 class World {
  public:
-  // `stock`: how many threads it may have.
+  // `stock`: how many threads the pool may have.
   World(const Pool& pool, int stock)
       : stock_(stock),
         threads_(std::make_unique<StepThreads>(pool.threads, pool.looking,
@@ -53,8 +53,8 @@ class World {
       ++run_;
     });
   }
-  // One that schedules another one, and waits for it, as one of Python does
-  // that calls a function.
+  // A closure that schedules another closure and waits for it, as a Python op
+  // that calls a function does.
   void ScheduleCall() {
     Schedule([this] {
       auto called = std::make_shared<absl::Notification>();
@@ -95,7 +95,7 @@ Body Plain(Pool pool, int closures) {
   };
 }
 
-// So many block at once.
+// `calls` closures block at once.
 Body Calls(Pool pool, int calls) {
   return [=](Program* program) {
     auto world = std::make_shared<World>(pool, pool.threads + calls);
@@ -109,7 +109,7 @@ Body Calls(Pool pool, int calls) {
   };
 }
 
-// Then time passes, so that nobody is replaced any longer, and others come.
+// Then time passes until no thread is replaced, and more closures come.
 Body CallsAndOthers(Pool pool, int calls) {
   return [=](Program* program) {
     auto world = std::make_shared<World>(pool, pool.threads + calls);

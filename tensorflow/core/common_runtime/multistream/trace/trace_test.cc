@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What is recorded, and what is not: before, after, and beyond the limit.
+// A trace has the events between Start and Stop, up to the limit.
 
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 
