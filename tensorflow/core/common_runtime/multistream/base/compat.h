@@ -100,8 +100,7 @@ inline absl::Status CopyToDevice(stream_executor::Stream* stream,
 }  // namespace tensorflow::multistream
 
 namespace tensorflow::multistream {
-// The value of an int32 field; 0 if the message has no such field in this
-// release.
+// The value of an int32 field; 0 if this release's message lacks the field.
 inline int32_t NumberIn(const google::protobuf::Message& message,
                         const std::string& field) {
   const auto* found = message.GetDescriptor()->FindFieldByName(field);

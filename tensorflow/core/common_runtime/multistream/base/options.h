@@ -123,8 +123,7 @@ struct Options {
   bool host_allocators = false;
   // TF_MULTI_STREAM_CAPTURE; at graph level only.
   CaptureMode capture = CaptureMode::kUnset;
-  // TF_MULTI_STREAM_CAPTURE_MB: limit of recordings, for each graph of a
-  // session.
+  // TF_MULTI_STREAM_CAPTURE_MB: limit of recordings of each graph of a session.
   int capture_mb = 1024;
   // TF_MULTI_STREAM_CAPTURE_VERIFY: one in so many replays of an executor is
   // compared with a step that is not captured; 0: none.

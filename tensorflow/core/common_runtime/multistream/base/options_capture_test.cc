@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What the variables of captured steps ask for, and those of XLA's that bear on
-// them.
+// The options of the variables for captured steps, and of XLA's variables that
+// affect capture.
 
 #include <gtest/gtest.h>
 

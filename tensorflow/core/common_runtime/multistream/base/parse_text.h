@@ -1,8 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Is a text a protocol buffer in text format, and if not, where is its first
-// error?
+// Is a text a protocol buffer in text format? If not, where is its first error?
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_PARSE_TEXT_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_PARSE_TEXT_H_

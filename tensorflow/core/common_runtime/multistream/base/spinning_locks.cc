@@ -168,8 +168,7 @@ bool IsRecursiveAndMine(const pthread_mutex_t* mutex) {
          __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED) == Self();
 }
 
-// A plain load does not take the cache line from the lock's owner; a trylock
-// does.
+// A trylock takes the cache line from the lock's owner; a plain load does not.
 bool LooksFree(const pthread_mutex_t* mutex) {
   return __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0;
 }

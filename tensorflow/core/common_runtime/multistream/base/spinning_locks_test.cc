@@ -408,8 +408,8 @@ TEST(SpinningLocksTest, LaunchesAndEventsGoOnWhateverTheOwnersDo) {
       while (!ends) driver.MakeEvent(&random);
     });
   }
-  // Events do not have to wait until launches end, nor launches until events
-  // end.
+  // Events do not wait for the end of launches, nor launches for that of
+  // events.
   EXPECT_TRUE(Await([&] { return driver.events() >= kEvents; }))
       << driver.events() << " events beside " << driver.launches()
       << " launches";

@@ -190,8 +190,7 @@ class GraphLevelExecutor : public Executor {
     if (traits_.has_arguments || !traits_.readers.empty()) {
       gpu_->OrderAfterLeader(group);
       if (Sanitizer* sanitizer = group->sanitizer()) {
-        // Arguments that other groups computed are complete: the host has
-        // waited for them.
+        // Arguments that come from the host are complete without a wait.
         sanitizer->WaitForTail(group->index(), gpu_->leader()->index());
       }
     }

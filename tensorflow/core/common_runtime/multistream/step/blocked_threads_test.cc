@@ -1,8 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// If a blocked closure waits for a queued one, does the queued one always get a
-// thread?
+// Does a queued closure that a blocked closure waits for always get a thread?
 
 #include <atomic>
 #include <functional>

@@ -64,11 +64,12 @@ class StepThreads {
   // `most_looking`: how many of the `count` threads may poll instead of sleep.
   // `most_of_group`: how many closures of one group run at the same time.
   //
-  // A closure that has run for `blocked` no longer counts for its group, as it
-  // may wait for another closure; unless it waits, or waited just now, for a
-  // driver lock: another thread would wait for that lock, too. Such a closure
-  // also stops counting towards `count`, if it has hardly used a processor for
-  // `blocked`, or if no closure has begun for kStandsStill * `blocked`.
+  // A closure that has run for `blocked` may wait for another closure, and no
+  // longer counts for its group. The exception: it waits, or waited just now,
+  // for a driver lock, where another thread would wait, too. A closure that may
+  // wait for another stops counting towards `count`, too, if it has hardly used
+  // a processor for `blocked`, or if none has begun for kStandsStill *
+  // `blocked`.
   StepThreads(int count, int most_looking, int most_of_group,
               absl::Duration blocked = absl::Milliseconds(5));
   // Runs all scheduled closures first.
