@@ -27,7 +27,7 @@ enum class Policy {
   // The plan with the shortest estimated step (step_estimate.h), of the other
   // policies' plans and list schedules (list_schedule.h) of 2 and more groups.
   // Of plans that are nearly as short, the one with the fewest groups. If no
-  // plan is clearly shorter than kNone's, kNone's.
+  // plan is clearly shorter than kNone's, kNone's plan is used.
   kCost,
 };
 

@@ -68,8 +68,7 @@ class StepThreads {
   // longer counts for its group. The exception: it waits, or waited just now,
   // for a driver lock, where another thread would wait, too. A closure that may
   // wait for another stops counting towards `count`, too, if it has hardly used
-  // a processor for `blocked`, or if none has begun for kStandsStill *
-  // `blocked`.
+  // a processor for `blocked`, or if none began for kStandsStill * `blocked`.
   StepThreads(int count, int most_looking, int most_of_group,
               absl::Duration blocked = absl::Milliseconds(5));
   // Runs all scheduled closures first.
