@@ -1,10 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How do calls of CUDA's come to functions of ours? TensorFlow's libraries call
-// CUDA's functions by name, which one of them has (libtensorflow_framework.so
-// looks CUDA's own up). What is in the calling library's import table is
-// exchanged (loaded_library.h):
+// How are TensorFlow's calls of CUDA functions redirected to ours? TensorFlow's
+// libraries call CUDA's functions by name: libtensorflow_framework.so exports
+// them, and looks up CUDA's own. We replace the entries of the caller's import
+// table (loaded_library.h):
 //
 //   template <typename Name, typename Function> struct Counted;
 //   template <typename Name, typename Result, typename... Args>
@@ -15,8 +15,8 @@
 //   ReplaceCalls("libuser.so", "libcuda_functions.so",
 //                {TFMS_CALL_BY_NAME(Counted, "cudaMalloc", cudaMalloc)});
 //
-// `stock` is not called by its name, since the runtime may be a part of the
-// library whose calls are exchanged.
+// Call the original through `stock`, not by name: the runtime may be part of
+// the library whose calls are redirected.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CALLS_BY_NAME_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CALLS_BY_NAME_H_
@@ -34,12 +34,12 @@ namespace multistream {
 
 struct CallByName {
   const char* name;
-  void* call;    // in its place
-  void** stock;  // where it is to be kept
+  void* call;    // replaces the function
+  void** stock;  // receives the original's address
 };
 
-// `name`: as in import tables; cuda.h makes macros of some functions. Wrapper's
-// Name has it, too, as Text().
+// `name`: the name in import tables, which differs from `function` where cuda.h
+// has a macro. Wrapper reads it as Name::Text().
 #define TFMS_CALL_BY_NAME(Wrapper, name, function)              \
   [] {                                                          \
     struct Name {                                               \
@@ -50,9 +50,9 @@ struct CallByName {
                       reinterpret_cast<void**>(&Of::stock)};    \
   }()
 
-// From now on the loaded library `library` calls what is in the place of these
-// functions, which the library `cuda` has: both by how their file names begin.
-// Returns how many of them `library` calls. Errors are those of LoadedLibrary.
+// Redirects `library`'s calls of these functions, which the library `cuda`
+// exports. Both names are prefixes of file names of loaded libraries. Returns
+// how many of the functions `library` calls. Errors are LoadedLibrary's.
 // Idempotent.
 inline absl::StatusOr<int> ReplaceCalls(const std::string& library,
                                         const std::string& cuda,

@@ -1,15 +1,15 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How are captures kept apart from what ends them? While a thread captures a
-// stream, a call of any other thread that waits for all of the GPU
-// (cuCtxSynchronize, and so cudaDeviceSynchronize) fails, and ends the capture.
-// It is the only call of CUDA's that does so in the relaxed mode of capture
-// (docs/captured-steps-reference.md has what was tried). So captures and such
-// waits go through a gate: any number of one side may be inside, never both
-// sides.
+// How are captures kept apart from the calls that would end them? While a
+// thread captures a stream, a cuCtxSynchronize (and so cudaDeviceSynchronize)
+// of any other thread fails and ends the capture. No other CUDA call does so in
+// the relaxed capture mode (docs/captured-steps-reference.md lists the calls
+// that were tried). So captures and waits for the whole GPU are two groups of a
+// group mutual exclusion: any number of one side may be inside the gate, never
+// both sides.
 //
-// Who waits for whom, and for how long at most:
+// Which thread waits for which, and how long at most:
 //
 //   a thread that        finds inside   or an earlier one    waits at most
 //                                       waiting
@@ -53,8 +53,8 @@ class CaptureGate {
  public:
   enum Side { kCaptures, kWaits };
 
-  // A capture takes milliseconds, and holds up the variables that its step
-  // changes; a wait takes as long as the GPU's work.
+  // A capture takes milliseconds, and blocks the variables that its step
+  // changes, so it gives up early. A wait takes as long as the GPU's work.
   static constexpr absl::Duration kLongestOfCapture = absl::Milliseconds(250);
   static constexpr absl::Duration kLongestOfWait = absl::Seconds(10);
   static constexpr absl::Duration kLongestStill = absl::Milliseconds(500);
@@ -63,38 +63,38 @@ class CaptureGate {
       : longest_still_(longest_still) {}
   virtual ~CaptureGate() = default;
 
-  // False if the thread has waited for `longest`, or is on the side kWaits and
-  // no capture has got on for a while: it is not inside.
+  // False, and the thread is not inside, if it has waited for `longest`, or, on
+  // the side kWaits, if no capture made progress for `longest_still`.
   bool Enter(Side side, absl::Duration longest);
   void Leave(Side side);
 
-  // Threads that wait in Enter.
+  // How many threads are blocked in Enter.
   int64_t waiting(Side side);
 
-  // A capture has launched an op. How many have.
+  // Called when a capture has launched an op.
   void NoteProgress() { progress_.fetch_add(1, std::memory_order_relaxed); }
-  // Virtual for tests.
+  // Ops launched by captures so far. Virtual for tests.
   virtual int64_t progress() const {
     return progress_.load(std::memory_order_relaxed);
   }
 
-  // Calls `wait`, inside unless that takes longer than `longest`; then whatever
-  // is inside, and if it returns false, as a capture was in its way, once more
-  // in the same way.
+  // Calls `wait` inside the gate. If entering fails (see Enter), calls `wait`
+  // outside; if a capture made that return false, tries once more in the same
+  // way.
   void Wait(absl::FunctionRef<bool()> wait,
             absl::Duration longest = kLongestOfWait);
-  // Calls `wait`, whatever is inside. Returns what it does.
+  // Calls `wait` without entering, even during captures. Returns its result.
   bool PassBy(absl::FunctionRef<bool()> wait);
-  // How many waits have passed by, and how many of them have come to their end.
+  // How many waits called PassBy, and how many of them have returned.
   int64_t passed() const { return passed_.load(); }
   int64_t passed_and_ended() const { return passed_and_ended_.load(); }
 
-  // Whether the driver's waits come to the gate (driver_waits.h).
+  // Whether the driver's waits go through the gate (driver_waits.h).
   void set_guards(bool guards) { guards_.store(guards); }
   bool guards() const { return guards_.load(); }
 
  private:
-  // A thread that waits.
+  // A thread blocked in Enter.
   struct Request {
     const Side side;
     bool admitted = false;
@@ -108,17 +108,18 @@ class CaptureGate {
   const absl::Duration longest_still_;
   absl::Mutex mu_;
   int inside_[2] ABSL_GUARDED_BY(mu_) = {0, 0};
-  std::vector<Request*> waiting_ ABSL_GUARDED_BY(mu_);  // as they came
+  std::vector<Request*> waiting_ ABSL_GUARDED_BY(mu_);  // FIFO
   std::atomic<int64_t> progress_{0};
   std::atomic<bool> guards_{false};
   std::atomic<int64_t> passed_{0};
   std::atomic<int64_t> passed_and_ended_{0};
 };
 
-// The process's, for all of its GPUs.
+// The one gate of the process, for all GPUs.
 CaptureGate* ProcessCaptureGate();
 
-// A capture of this thread, from before it begins until it has ended.
+// Holds the gate for a capture of this thread: constructed before the capture
+// begins, destroyed after it has ended.
 class GatedCapture {
  public:
   explicit GatedCapture(CaptureGate* gate, absl::Duration longest =
@@ -127,21 +128,21 @@ class GatedCapture {
   GatedCapture(const GatedCapture&) = delete;
   GatedCapture& operator=(const GatedCapture&) = delete;
 
-  // DeadlineExceeded if there is to be no capture now.
+  // DeadlineExceeded if the gate was not entered: do not capture now.
   absl::Status status() const;
   void NoteProgress() const { gate_->NoteProgress(); }
-  // Of a capture that was ended before its end: Internal if another thread may
-  // have done it, so that it is to be tried again; FailedPrecondition if it was
-  // an op of this thread.
+  // Why a capture was invalidated: Internal if another thread may have done it,
+  // so that a retry can succeed; FailedPrecondition if an op of this thread
+  // did.
   absl::Status WhyEnded() const;
 
-  // Whether this thread is in one.
+  // Whether this thread is capturing.
   static bool IsOnThisThread();
 
  private:
   CaptureGate* const gate_;
   const bool entered_;
-  const int64_t passed_before_;  // and ended
+  const int64_t passed_before_;  // passed_and_ended() at the start
 };
 
 }  // namespace multistream

@@ -1,17 +1,16 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which runner of a convolution does a group use? `attach` asks, in the place
-// of AutotuneMap::Find, where TensorFlow's kernels look.
+// Which cuDNN runner of a convolution does a group use? hooks/ asks, in place
+// of AutotuneMap::Find, which TensorFlow's kernels call.
 //
-// TensorFlow keeps what it has found out about a convolution, and the runner
-// that cuDNN made for it, in tables of the process. A runner belongs to one
-// StreamExecutor, and each group has its own: with this, every group gets a
-// runner of its own for the algorithm in the table, which is the same for all.
-// TensorFlow's tables have an entry for each shape for ever. Of the groups'
-// runners, those that have not been used for long are dropped: an op that has
-// one keeps it alive, and who wants it again gets another for the same
-// algorithm.
+// TensorFlow keeps the algorithm that it chose for a convolution, and the
+// runner that cuDNN made for it, in tables of the process. A runner belongs to
+// one StreamExecutor, and each group has its own executor. So every group gets
+// its own runner for the table's algorithm, which all groups share.
+// TensorFlow's tables keep an entry for each shape forever. The groups' runners
+// are in an LRU: an op keeps its evicted runner alive, and the next lookup
+// makes another one for the same algorithm.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CONV_RUNNERS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CONV_RUNNERS_H_
@@ -23,16 +22,16 @@
 namespace tensorflow {
 namespace multistream {
 
-// Of each kind of operation, for all groups together, at most so many entries
-// are kept, and half as many for certain: 2,048 shapes on 16 groups. Beyond
-// that, what is used in turn is made again each time.
+// Most LRU entries for a kind of operation, all groups together. Half as many
+// are certain to stay: 2,048 shapes on 16 groups. If more shapes are used in
+// turn, each use makes its runner again.
 inline constexpr size_t kMostConvRunners = 65536;
 
-// Entries that are kept, of all kinds.
+// Entries in the LRUs of all kinds of operations.
 size_t ConvRunnersKept();
 
-// Makes an entry that TensorFlow has found in its table one of this thread's
-// group. Op: se::dnn::ConvOp, FusedConvOp or FusedMatmulOp.
+// Replaces an entry of TensorFlow's table by that of this thread's group. Op:
+// se::dnn::ConvOp, FusedConvOp or FusedMatmulOp.
 template <typename Op>
 void UseRunnerOfGroup(AutotuneEntry<Op>* entry);
 

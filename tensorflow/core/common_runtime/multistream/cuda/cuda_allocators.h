@@ -1,9 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which allocators does each stream group of a CUDA GPU have: TensorFlow's own
-// or a pool of all groups, pinned host memory, and the visible device's, which
-// counts all of them? cuda_gpu_factory.h asks for each group's once.
+// Which allocators does each stream group of a CUDA GPU have? For the device,
+// TensorFlow's own or a pool that all groups share; for the host, pinned
+// memory; and for the visible device one that counts the use of all groups.
+// cuda_gpu_factory.h asks once for each group.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_ALLOCATORS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_ALLOCATORS_H_
@@ -28,7 +29,7 @@
 namespace tensorflow {
 namespace multistream {
 
-// The memory of the visible device, to those who ask for its use: all groups'.
+// The visible device's allocator: its statistics cover all groups.
 class LeaderAllocator : public GroupAllocator {
  public:
   template <typename Memory>
@@ -45,17 +46,18 @@ class LeaderAllocator : public GroupAllocator {
 // Not thread-safe: the factory's lock guards it.
 class CudaAllocators {
  public:
-  // Free memory as it was before the groups' allocators took it: later
-  // sessions share these allocators.
+  // Free memory as it was before the groups' allocators took theirs. Kept,
+  // because later sessions share these allocators.
   MemoryInfo FirstMemoryOf(int gpu);
 
-  // For the first device of `group`. `stock`: what TensorFlow made for it. On
-  // an error, what the group has still does for a device.
+  // Call for the first device of `group`. `stock`: the allocator that
+  // TensorFlow made for the group. After an error the allocators that the group
+  // has still suffice for a device.
   absl::Status Make(const Options& options, GpuGroups* gpu, StreamGroup* group,
                     const GPUOptions& gpu_options, int64_t bytes_of_gpu,
                     Allocator* stock);
 
-  // The visible device's.
+  // The visible device's allocator.
   Allocator* visible(StreamGroup* leader) { return visible_[leader]; }
 
  private:

@@ -1,9 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What does a stream group's device do other than the GPU device that
-// TensorFlow makes, which no header declares? cuda_gpu_factory.h makes one for
-// each group.
+// How does a stream group's device differ from TensorFlow's own GPU device,
+// which no header declares? cuda_gpu_factory.h makes one for each group.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_DEVICE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_DEVICE_H_
@@ -22,7 +21,8 @@ namespace multistream {
 
 class CudaDevice : public BaseGPUDevice {
  public:
-  // `pinned`: host memory for copies; nullptr: what all devices share.
+  // `pinned`: host memory for copies; nullptr: the memory that all devices
+  // share.
   CudaDevice(const SessionOptions& options, const std::string& name,
              Bytes memory_limit, const DeviceLocality& locality,
              tsl::TfDeviceId tf_device_id, const std::string& description,
@@ -31,18 +31,18 @@ class CudaDevice : public BaseGPUDevice {
 
   Allocator* GetAllocator(AllocatorAttributes attributes) override;
 
-  // Nested calls must keep the runner of their step.
+  // No pool, so that nested calls keep the runner of their step.
   thread::ThreadPool* tensorflow_device_thread_pool() override {
     return nullptr;
   }
 
-  // To be called once the device and `group`, which is the device's, are ready.
+  // Call once the device and its `group` are ready.
   void SetContext(multistream::StreamGroup* group);
 
-  // The same, if streams are merged.
+  // Call instead if TensorFlow merges the compute and copy streams.
   void CompleteMergedCopies(multistream::StreamGroup* group);
 
-  // Copies in a context that TensorFlow has for itself.
+  // Overridden because TensorFlow copies with a device context of its own.
   absl::Status MakeTensorFromProto(const TensorProto& proto,
                                    AllocatorAttributes attributes,
                                    Tensor* tensor) override;

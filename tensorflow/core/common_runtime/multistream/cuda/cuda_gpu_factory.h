@@ -3,7 +3,7 @@
 
 // Which devices does a CUDA GPU with stream groups have? A BaseGPUDevice for
 // each group, with its own streams and allocator, of which TensorFlow sees only
-// the leader's. attach registers the factory.
+// the leader's. hooks/ registers the factory.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_GPU_FACTORY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_GPU_FACTORY_H_

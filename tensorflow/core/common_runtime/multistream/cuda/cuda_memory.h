@@ -26,13 +26,13 @@ MemoryInfo CudaMemoryInfo(int gpu);
 std::pair<const void*, size_t> CudaRegionOf(int gpu, const void* address,
                                             size_t bytes);
 
-// Takes memory from the GPU; with `unified`, of the host too, as
-// per_process_gpu_memory_fraction above 1 asks for.
+// Takes memory from the GPU; with `unified`, unified memory that the host backs
+// too, for a per_process_gpu_memory_fraction above 1.
 absl::StatusOr<std::unique_ptr<SubAllocator>> NewCudaMemory(int gpu,
                                                             bool unified);
 
-// Pinned memory of the host for the copies of one group, up to
-// TF_GPU_HOST_MEM_LIMIT_IN_MB as TensorFlow's own allocator of it. To be called
+// Pinned host memory for the copies of one group, limited by
+// TF_GPU_HOST_MEM_LIMIT_IN_MB as TensorFlow's own pinned allocator is. Call
 // while the group's executor is chosen (stream_executors.h).
 absl::StatusOr<std::unique_ptr<Allocator>> NewPinnedMemory(
     const StreamGroup& group);

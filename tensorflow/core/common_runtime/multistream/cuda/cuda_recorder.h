@@ -5,9 +5,9 @@
 // a device like its group's that has streams of its own. cuda_gpu_factory.h
 // makes one for each group. graph_branches.h gives the graph its branches.
 //
-// The recorder shares its group's StreamExecutor, and so its cuBLAS and cuDNN
-// handles, with their workspaces: a recording may use these, as it is launched
-// on the group's stream alone, which puts all their uses in order.
+// The recorder shares its group's StreamExecutor, and so the cuBLAS and cuDNN
+// handles with their workspaces. A recording may use these workspaces: it is
+// only launched on the group's stream, which orders all their uses.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_RECORDER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_RECORDER_H_

@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How do the streams of a CUDA GPU's group record events and wait for those of
-// others? By StreamExecutor's streams of the group's device. cuda_gpu_factory.h
-// makes the groups; all others call them as StreamGroup.
+// How do the streams of a CUDA GPU's group record events, and wait for events
+// of other groups? With the StreamExecutor streams of the group's device.
+// cuda_gpu_factory.h makes the groups; other code sees a StreamGroup.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_STREAM_GROUP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_STREAM_GROUP_H_
@@ -53,17 +53,17 @@ class CudaStreamGroup : public StreamGroup {
   se::Stream* stream() const { return stream_; }
 
  private:
-  // A wait that was not issued would let an op read what is not there yet.
-  // CUDA refuses one only when its context is lost, and then every later call
-  // fails too.
+  // Ends the process: without the wait an op would read data that is not
+  // written yet. CUDA refuses a wait only when its context is lost, and then
+  // every later call fails too.
   void Check(const absl::Status& status);
 
   absl::Mutex mu_;
   // Set once, by Bind, before any step.
   se::StreamExecutor* executor_ = nullptr;
   se::Stream* stream_ = nullptr;
-  // The compute stream, and those that copy from the host, to the host and on
-  // the GPU, unless they are the compute stream.
+  // The compute stream, and the copy streams from the host, to the host and on
+  // the GPU; null where the copy stream is the compute stream.
   std::array<se::Stream*, kMarkStreams> streams_ = {};
   EventMgr* events_ = nullptr;
   std::unique_ptr<se::Event> own_event_;

@@ -1,9 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// A driver of CUDA's without a GPU, for tests of one thread. Each of
-// TensorFlow's libraries may have its own functions that look for those of the
-// driver, so that a test cannot define them in their place: this is a library
-// of the driver's name.
+// A fake CUDA driver without a GPU, for single-threaded tests. It is a library
+// with the driver's name, because each of TensorFlow's libraries may look up
+// the driver's functions by itself: a test cannot define them instead.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_FAKE_DRIVER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_FAKE_DRIVER_H_
@@ -14,16 +13,16 @@
 #include <cstdio>
 #include <cstdlib>
 
-// Its handles are numbers.
+// Its context handles are numbers.
 struct FakeDriver {
   intptr_t current = 0;
-  intptr_t made = 0;  // the last one
+  intptr_t made = 0;  // the last context made
   unsigned int flags_of_made = 0;
-  int result = 0;  // CUDA's, of making one
+  int result = 0;  // CUDA's result of making a context
   int mps = 0;
 };
 
-// The process's, from the first call on.
+// Loads the driver at the first call; one for the process.
 inline FakeDriver* LoadFakeDriver() {
   void* library = dlopen(
       "tensorflow/core/common_runtime/multistream/cuda/libfake_driver.so",

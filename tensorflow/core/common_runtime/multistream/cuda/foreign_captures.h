@@ -1,15 +1,16 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What may threads of TensorFlow's do while other code of the process captures
-// a stream? CUDA's default mode of capture, the global one, has "potentially
-// unsafe" calls of every other thread fail: queries of events, memory that is
-// allocated and freed, modules that are loaded. Such a call ends the other
-// capture, too, and TensorFlow ends the process if an event cannot be asked
-// about. PyTorch, for one, captures in that mode.
+// What may TensorFlow's threads do while other code of the process captures a
+// stream? In CUDA's default capture mode, the global one, "potentially unsafe"
+// calls of every other thread fail: event queries, allocating and freeing
+// memory, loading modules. The failing call ends the other capture, too, and
+// TensorFlow ends the process if an event query fails. PyTorch, for one,
+// captures in the global mode.
 //
-// These calls have nothing to do with the other capture. So they are made in
-// the mode in which other threads' captures do not concern a thread.
+// TensorFlow's calls have nothing to do with the other capture. So they are
+// made in the thread-local mode, in which a thread ignores other threads'
+// captures.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_FOREIGN_CAPTURES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_FOREIGN_CAPTURES_H_
@@ -21,12 +22,13 @@
 namespace tensorflow {
 namespace multistream {
 
-// From now on such calls of `library` are so. The rest is as ReplaceCalls of
-// calls_by_name.h has it; NotFound if `cuda` cannot change a thread's mode.
+// From now on `library` makes its potentially unsafe calls in the thread-local
+// mode. Arguments, result and errors are those of ReplaceCalls
+// (calls_by_name.h); NotFound if `cuda` cannot change a thread's capture mode.
 absl::StatusOr<int> IgnoreForeignCapturesIn(const std::string& library,
                                             const std::string& cuda);
 
-// The same for TensorFlow's libraries, and ours. Logs what it cannot do.
+// The same for TensorFlow's libraries, and ours. Logs failures.
 void IgnoreForeignCapturesInTensorFlow();
 
 }  // namespace multistream
