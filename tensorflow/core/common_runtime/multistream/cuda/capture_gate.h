@@ -25,12 +25,12 @@
 //
 // The bounds are there because the gate cannot know which locks the threads
 // hold:
-//   - a wait may be made under a lock that a capture needs to come to its end,
-//     as XLA waits for the GPU, to measure kernels, while it keeps its own
-//     steps from running. Once the wait goes on anyway, it ends the capture,
-//     and gets CUDA's error;
+//   - a waiting thread may hold a lock that a capture needs to finish: XLA,
+//     when it measures kernels, waits for the GPU while it blocks its own
+//     steps. When the wait goes on anyway, it ends the capture, and gets CUDA's
+//     error;
 //   - the GPU may be waiting for the thread that wants to capture, as for a
-//     host callback under a lock of that thread.
+//     host callback that needs a lock of this thread.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CAPTURE_GATE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CAPTURE_GATE_H_

@@ -39,7 +39,8 @@ class CudaDevice : public BaseGPUDevice {
   // Call once the device and its `group` are ready.
   void SetContext(multistream::StreamGroup* group);
 
-  // Call instead if TensorFlow merges the compute and copy streams.
+  // Call after SetContext if TensorFlow merges the copy streams into the
+  // compute stream.
   void CompleteMergedCopies(multistream::StreamGroup* group);
 
   // Overridden because TensorFlow copies with a device context of its own.

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// A driver that captures graphs, and launches nothing, for tests of
-// graph_branches.h; and the fixtures of these tests.
+// A fake CUDA driver that captures graphs and launches nothing, and the
+// fixtures for tests of graph_branches.h.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_FAKE_GRAPHS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_FAKE_GRAPHS_H_
@@ -34,32 +34,32 @@
 namespace tensorflow {
 namespace multistream {
 
-// Of a kernel. Each has memory of its own, where a sanitizer sees who reads
-// past its end.
+// A kernel's parameter. Each is a separate allocation, so that AddressSanitizer
+// reports reads past its end.
 struct Parameter {
-  size_t offset;  // among all of them
+  size_t offset;  // within all parameters
   std::string value;
-  size_t beyond = 0;  // of the value, bytes that are something else
+  size_t beyond = 0;  // bytes of `value` that are no part of the parameter
 };
 
-// What each node of a graph comes after.
+// For each node of a graph, the nodes that it depends on.
 using Edges = std::vector<std::set<int>>;
 
 struct FakeNode {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   std::vector<Parameter> parameters;
-  bool has_parameters = true;  // where the driver tells
+  bool has_parameters = true;  // false: the driver cannot tell
   CUDA_MEMCPY3D copy = {};
-  uint64_t address = 0;  // of what it sets or allocates
+  uint64_t address = 0;  // that the node sets or allocates
   uint64_t bytes = 0;
   std::vector<void*> values;  // of the parameters
-  std::set<int> after;        // nodes, as numbered in their graph
+  std::set<int> after;        // dependencies, as indices into the graph
 };
 
-// It captures, into a graph of its own.
+// A capturing stream, with its own graph.
 struct FakeStream {
   std::deque<FakeNode> nodes;
-  std::vector<CUgraphNode> ends;  // what its next node comes after
+  std::vector<CUgraphNode> ends;  // that the next node depends on
   bool captures = true;
 
   CUstream handle() { return reinterpret_cast<CUstream>(this); }
@@ -69,7 +69,7 @@ struct FakeStream {
     while (NodeOf(i) != node) ++i;
     return i;
   }
-  // Without going on there.
+  // Adds a node, but leaves `ends` as it was.
   int Add(FakeNode node) {
     for (const CUgraphNode end : ends) node.after.insert(IndexOf(end));
     nodes.push_back(std::move(node));
@@ -98,9 +98,9 @@ inline const FakeNode* NodeOf(CUgraphNode node) {
 }
 
 struct FakeDriver {
-  std::string failing;   // the name of a function
-  int calls_before = 0;  // that it fails
-  // The bytes that CUDA knows, from the first to the second.
+  std::string failing;   // the name of the function that fails
+  int calls_before = 0;  // calls that succeed first
+  // Address ranges [first, second) that CUDA knows.
   std::vector<std::pair<uint64_t, uint64_t>> allocations;
 
   CUresult Result(const char* function) {
@@ -127,19 +127,19 @@ inline absl::StatusOr<std::vector<ParameterPlace>> FakeParametersOf(
   return places;
 }
 
-// Addresses at which there is nothing: a region of the allocator, pinned
-// memory, memory of a variable, of a pool and of two libraries.
+// Addresses without memory behind them: a region of the allocator, and memory
+// of a variable, of a pool and of two libraries.
 inline constexpr uint64_t kRegion = 0x700000000000;
 inline constexpr uint64_t kInRegion = kRegion + (uint64_t{1} << 30);
 inline constexpr uint64_t kRegionEnd = kRegion + (uint64_t{1} << 31);
-// Which is read.
+// Pinned memory is real, because CapturesOps reads it.
 alignas(4096) inline char pinned_bytes[1 << 20];
 inline const uint64_t kPinned = reinterpret_cast<uint64_t>(pinned_bytes);
 inline constexpr uint64_t kVariable = 0x720000000000;
 inline constexpr uint64_t kPool = 0x730000000000;
 inline constexpr uint64_t kLibrary = 0x740000000000;
 inline constexpr uint64_t kOtherLibrary = 0x750000000000;
-inline constexpr uint64_t kBytes = 1 << 20;  // of all but the region
+inline constexpr uint64_t kBytes = 1 << 20;  // size of each, except the region
 inline constexpr uint64_t kPage = 4096;
 
 class FakeAllocator : public Allocator {
@@ -176,7 +176,7 @@ inline Parameter Value(size_t offset, uint64_t value) {
   return {offset, std::string(reinterpret_cast<const char*>(&value), 8)};
 }
 
-// With `value` at a place of it.
+// A structure with `value` at offset `at`.
 inline Parameter Structure(size_t offset, size_t size, size_t at,
                            uint64_t value) {
   Parameter parameter{offset, std::string(size, '\0')};
@@ -230,11 +230,11 @@ inline FakeNode Other(CUgraphNodeType type) {
 }
 inline FakeNode Frees() { return Other(CU_GRAPH_NODE_TYPE_MEM_FREE); }
 
-// A step, each time it is launched.
+// An op of a step, the same at each launch.
 struct Op {
-  std::vector<MemoryUse> uses;  // as TensorFlow says
+  std::vector<MemoryUse> uses;  // as reported by TensorFlow
   std::vector<FakeNode> nodes;
-  std::vector<FakeNode> before = {};  // launched by nobody knows whom
+  std::vector<FakeNode> before = {};  // launched outside of any op
 };
 struct StepOfOps {
   std::vector<Op> ops;
@@ -286,7 +286,7 @@ class GraphBranchesTest : public ::testing::Test {
     LaunchAll(step, &stream, &captures);
     return captures.Finish(memory_);
   }
-  // Where it must work.
+  // The same, where capturing must succeed.
   CapturedOps Captured(const StepOfOps& step) {
     absl::StatusOr<CapturedOps> captured = Capture(step);
     EXPECT_TRUE(captured.ok()) << captured.status();
@@ -295,8 +295,8 @@ class GraphBranchesTest : public ::testing::Test {
   std::vector<RecordedOp> OpsOf(const StepOfOps& step) {
     return Captured(step).ops;
   }
-  // What the second op is said to use besides what it says itself, where the
-  // first one is said to use what it says.
+  // Uses that CapturesOps adds to the second op's own. Expects none added to
+  // the first op's.
   Uses AddedToSecond(const StepOfOps& step) {
     const std::vector<RecordedOp> ops = OpsOf(step);
     EXPECT_EQ(ops.size(), 2);
@@ -324,7 +324,7 @@ class BranchesOpsTest : public GraphBranchesTest {
     LaunchAll(step, stream, &branches);
     return branches.Finish();
   }
-  // Of the graph of a step whose ops wait so.
+  // Edges of the graph of a step whose ops wait as in `waits`.
   Edges EdgesWith(Waits waits, const StepOfOps& step) {
     FakeStream stream;
     const absl::Status status =
@@ -332,7 +332,7 @@ class BranchesOpsTest : public GraphBranchesTest {
     EXPECT_TRUE(status.ok()) << status;
     return stream.edges();
   }
-  // Of `again` where it was `first` when it was captured.
+  // The first capture sees `first`, the second one `again`.
   absl::Status Branch(const StepOfOps& first, const StepOfOps& again) {
     FakeStream stream;
     const CapturedOps captured = Captured(first);
@@ -340,7 +340,7 @@ class BranchesOpsTest : public GraphBranchesTest {
   }
 };
 
-// Of ops that wait so, and each launch a chain of nodes.
+// The expected edges for `waits`, where each op launches a chain of nodes.
 inline Edges EdgesOf(const CapturedOps& captured, const Waits& waits) {
   Edges edges;
   std::vector<int> last;

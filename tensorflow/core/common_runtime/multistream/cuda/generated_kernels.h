@@ -4,10 +4,11 @@
 // In which CUDA context is a kernel loaded that TensorFlow's MLIR compiler
 // made? The generated code calls.
 //
-// A loaded kernel belongs to one context, and TensorFlow keeps one for all
-// groups of a GPU. Its generated code calls _mlir_ciface_tf_launch_kernel, in
-// whose place `attach` calls LaunchKernel: a group whose context is not the
-// first has kernels of its own context.
+// A loaded kernel belongs to one CUDA context, and TensorFlow loads each kernel
+// once for all groups of a GPU. Its generated code calls
+// _mlir_ciface_tf_launch_kernel; hooks/ calls LaunchKernel instead, so that a
+// group in another context than the GPU's first gets kernels loaded into that
+// context.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GENERATED_KERNELS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GENERATED_KERNELS_H_
@@ -26,15 +27,15 @@
 namespace tensorflow {
 namespace multistream {
 
-// Those of one context. A resource of the device's, as TensorFlow's own, so
-// that they go with the compiled code that has them.
+// The kernels of one context. A resource of the device, as TensorFlow's own
+// are, so that both are deleted with the compiled code that contains them.
 class GeneratedKernels : public ResourceBase {
  public:
   ~GeneratedKernels() override;
 
-  // The kernel `name` of the module `data`, loaded into the thread's context,
-  // which must always be the same one. A module is known by its address. Errors
-  // are CUDA's.
+  // The kernel `name` of the module `data`, loaded into the calling thread's
+  // context, which must be the same at each call. The address `data` identifies
+  // a module. Errors are CUDA's.
   absl::StatusOr<CUfunction> Get(void* data, absl::string_view name);
 
   std::string DebugString() const override;
@@ -54,7 +55,7 @@ using LaunchKernelFunction = void(void* context, void* module, char* name,
                                   intptr_t block_y, intptr_t block_z,
                                   void** params);
 
-// In the place of _mlir_ciface_tf_launch_kernel, which is `stock`.
+// Replaces _mlir_ciface_tf_launch_kernel, which is `stock`.
 void LaunchKernel(void* context, void* module, char* name, intptr_t grid_x,
                   intptr_t grid_y, intptr_t grid_z, intptr_t block_x,
                   intptr_t block_y, intptr_t block_z, void** params,

@@ -1,15 +1,16 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How does a CUDA graph get branches? A step is captured twice. The first time,
-// one op after the other, tells which nodes of the graph are which op's, and
-// what they use: what TensorFlow gives the op, and whatever else the parameters
-// of its kernels point to. The second time the stream goes on, for each op,
-// where the ops end that it has to wait for (recorded_order.h).
+// How does a CUDA graph get branches? A step is captured twice. The first
+// capture, a chain of all ops, tells which nodes of the graph belong to which
+// op, and which memory they use: the tensors that TensorFlow gives the op, and
+// any other memory that its kernels' parameters point to. In the second capture
+// the nodes last nodes of each op depend only on the ops that it has to wait
+// for (recorded_order.h).
 //
-// What a launch uses has to be in its parameters, or in what is copied to the
-// GPU for it: kernels of two streams, of any program, may run at the same time,
-// so there is no other place for it.
+// The addresses that a launch uses are in its parameters, or in data that is
+// copied to the GPU for that launch. There is no other place for them, since in
+// any program kernels of two streams may run at the same time.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GRAPH_BRANCHES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GRAPH_BRANCHES_H_
@@ -30,20 +31,20 @@
 namespace tensorflow {
 namespace multistream {
 
-// What was captured, in order. Of the calls of ops, many launch nothing.
+// The captured ops in order. Many op calls launch nothing.
 struct CapturedOps {
   std::vector<RecordedOp> ops;  // that launch something
   struct Call {
-    int op = -1;             // or none
-    bool is_no_ops = false;  // launched between two ops, by nobody knows whom
+    int op = -1;             // index into `ops`; -1: launched nothing
+    bool is_no_ops = false;  // launched between two ops, source unknown
   };
   std::vector<Call> calls;
 };
 
-// Watches the first time.
+// Watches the first capture.
 class CapturesOps : public OpWatcher {
  public:
-  // `parameters`: of graph_memory.h, but for tests.
+  // `parameters`: replaced only by tests.
   explicit CapturesOps(CUstream stream,
                        decltype(&ParametersOf) parameters = ParametersOf)
       : stream_(stream), parameters_(parameters) {}
@@ -51,11 +52,12 @@ class CapturesOps : public OpWatcher {
   void Begins(const std::string& op) override;
   void Launched(const std::string& op, std::vector<MemoryUse> uses) override;
 
-  // Before the capture ends. `memory` is what the step was given.
+  // Call before the capture ends. `memory` is the recording's.
   absl::StatusOr<CapturedOps> Finish(const RecordingMemory& memory);
 
  private:
-  // Values of parameters that are no memory of their op, as far as it is known.
+  // Parameter values that may be addresses, outside the memory that the op is
+  // known to use.
   struct Unknown {
     int op;
     uint64_t value;
@@ -80,20 +82,20 @@ class CapturesOps : public OpWatcher {
     size_t bytes;
   };
   std::vector<Copied> copied_;
-  // Of the op that is added: what it takes from the pool, and how much of that
-  // it has not freed.
+  // For the op being added: its allocations from the graph's pool, and how many
+  // of them are not freed yet.
   std::vector<MemoryUse> pool_memory_;
   int pool_allocations_ = 0;
 };
 
-// Watches the second time, and gives the graph its branches.
+// Watches the second capture, and gives the graph its branches.
 class BranchesOps : public OpWatcher {
  public:
   BranchesOps(CUstream stream, const CapturedOps& captured,
               std::vector<std::vector<int>> waits);
 
-  // Before the capture ends. An error: it is not what it was the first time, or
-  // the driver cannot do it.
+  // Call before the capture ends. An error if the step differs from the first
+  // capture, or if the driver cannot make branches.
   absl::Status Finish();
 
   void Begins(const std::string& op) override;

@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// How much of the GPU's memory does the driver take for a CUDA graph that can
-// be launched? No function of CUDA tells; cuda_recorder.h asks here.
+// How much GPU memory does the driver take for an instantiated CUDA graph? CUDA
+// has no function for that, so this is an estimate; cuda_recorder.h asks.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GRAPH_MEMORY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GRAPH_MEMORY_H_
@@ -16,12 +16,13 @@
 namespace tensorflow {
 namespace multistream {
 
-// Bytes for a node that launches `kernel`: more, the more parameters it has.
-// Those of any other node if the driver cannot tell: before CUDA 12.4.
+// Bytes for a node that launches `kernel`; they grow with its parameters.
+// Drivers before CUDA 12.4 cannot tell the parameters: then the bytes of a node
+// of another type.
 int64_t DriverBytesOfKernel(const CUDA_KERNEL_NODE_PARAMS& kernel);
 
-// Where each of a kernel's parameters is among all of them, in bytes. An error:
-// the driver cannot tell.
+// Offset and size of each of a kernel's parameters, in bytes. An error if the
+// driver cannot tell.
 struct ParameterPlace {
   size_t offset;
   size_t size;
@@ -29,14 +30,14 @@ struct ParameterPlace {
 absl::StatusOr<std::vector<ParameterPlace>> ParametersOf(
     const CUDA_KERNEL_NODE_PARAMS& kernel);
 
-// Bytes for a kernel with so many bytes of parameters.
+// Bytes for a node of a kernel whose parameters take `bytes`.
 int64_t DriverBytesOfParameters(int64_t bytes);
 
-// Bytes for a copy, or for memory that is set.
+// Bytes for a copy or memset node.
 int64_t DriverBytesOfCopy();
 
-// Bytes for memory that a graph allocates and frees: of the pool that a GPU's
-// graphs have.
+// Bytes that an allocation within a graph takes from the pool that a GPU's
+// graphs share.
 int64_t PoolBytesOfAllocation(int64_t bytes);
 
 }  // namespace multistream

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which CUDA context has a group's streams (TF_GPU_CONTEXT_COUNT)?
 //
-// TensorFlow has one context for each GPU, CUDA's primary one. Others of the
-// same process use the same memory, events and pinned memory of the host: a
-// stream of one may read what was allocated in another, and wait for its
-// events. An event is recorded only on streams of its own context. TensorFlow
-// asks a function for it (executor_compat.h), in whose place `attach` asks
-// CreateContext.
+// TensorFlow has one context for each GPU, CUDA's primary one. All contexts of
+// a process share device memory, pinned host memory and events: a stream of one
+// context may read memory allocated in another, and wait for its events. Only
+// recording an event needs a stream of the event's own context. TensorFlow gets
+// a GPU's context from a function (executor_compat.h); hooks/ calls
+// CreateContext instead.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_CONTEXTS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_CONTEXTS_H_
@@ -22,8 +22,8 @@
 namespace tensorflow {
 namespace multistream {
 
-// While it lives, an executor that this thread makes has the context `context`
-// of its GPU, which is made if it is not there. 0: the primary one.
+// While it lives, executors that this thread makes get the context number
+// `context` of their GPU, created at first use. 0: the primary context.
 class ContextOnThread {
  public:
   explicit ContextOnThread(int context);
@@ -35,18 +35,18 @@ class ContextOnThread {
   const int before_;
 };
 
-// A number for `context` of the GPU `gpu` that no other context has; the GPU's
-// own for its first context.
+// A number that identifies the context in the process. A GPU's first context
+// has the GPU's own number.
 int NumberOfContext(int gpu, int context);
-// The context of such a number.
+// The inverse: `context` of NumberOfContext.
 int ContextOf(int number);
 
 // Whether the driver runs kernels of several contexts side by side, as under
 // NVIDIA's Multi-Process Service; nullopt if it does not say.
 std::optional<bool> ContextsRunSideBySide(int gpu);
 
-// In the place of TensorFlow's function that makes a GPU's context, which is
-// `stock`; `device` is CUDA's for the GPU of number `gpu`.
+// Replaces TensorFlow's function that makes a GPU's context, which is `stock`.
+// `device` is CUDA's device of the GPU with number `gpu`.
 absl::StatusOr<se::gpu::CudaContext*> CreateContext(
     int gpu, int device,
     absl::FunctionRef<absl::StatusOr<se::gpu::CudaContext*>()> stock);

@@ -1,10 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How is what a loaded shared library calls exchanged for something else? Its
-// code stays as it is. What can be changed are the addresses through which it
-// calls: those of its import table, which the dynamic linker has filled in, and
-// those of tables in its own data.
+// How are calls of a loaded shared library redirected? Its code is not changed.
+// We change the addresses through which it calls: entries of its import table
+// (GOT), which the dynamic linker has filled in, and of tables in its data.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_LOADED_LIBRARY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_LOADED_LIBRARY_H_
@@ -21,10 +20,10 @@
 namespace tensorflow {
 namespace multistream {
 
-// It must stay loaded.
+// The library must stay loaded.
 class LoadedLibrary {
  public:
-  // A function that a library calls by its name, and what it is to call.
+  // An imported function, and its replacement.
   struct Import {
     const char* name;
     void* with;
@@ -35,20 +34,20 @@ class LoadedLibrary {
   // x86-64 with glibc.
   static absl::StatusOr<LoadedLibrary> Find(const std::string& name);
 
-  // Of the library itself, not of what it depends on; nullptr if it exports no
-  // function of that name.
+  // The library's own export, not one of its dependencies'; nullptr if it has
+  // none of that name.
   void* Exported(const char* name) const;
 
-  // Whether an address is in the library's code, or in its writable data.
+  // Whether an address is in the library's code, or its writable data.
   bool HasCode(const void* address) const;
   bool HasData(const void* address) const;
 
-  // Exchanges what the library's import table has. Returns how many entries
-  // have it now; Internal if one could not be written to. Idempotent.
+  // Replaces entries of the library's import table. Returns how many entries
+  // have a replacement now; Internal if an entry is not writable. Idempotent.
   absl::StatusOr<int> Replace(absl::Span<const Import> imports) const;
 
-  // Writes an address into the library's data or import table, where other
-  // threads may be calling through it.
+  // Writes an address into the library's data or import table, safely while
+  // other threads call through the entry.
   static bool Store(void** entry, void* address);
 
  private:

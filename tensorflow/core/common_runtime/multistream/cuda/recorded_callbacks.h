@@ -1,12 +1,12 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What becomes of host callbacks that a kernel asks for while its step is
-// recorded? Nothing completes then: they are kept, and run when the recording
-// ends. They free what a recorded copy reads. `attach` asks for each callback
-// of an event manager, and for each of cudaStreamAddCallback: Eigen's device
-// frees scratch memory with it, and would end the process where the driver
-// refuses.
+// What happens to host callbacks that a kernel enqueues while its step is
+// recorded? Nothing completes during a capture, so the callbacks are kept, and
+// run when the recording is destroyed, because they free memory that recorded
+// copies read. hooks/ asks for each callback of an event manager, and for each
+// cudaStreamAddCallback: Eigen's device frees scratch memory with it, and would
+// end the process when the driver refuses.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_RECORDED_CALLBACKS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_RECORDED_CALLBACKS_H_
@@ -21,7 +21,8 @@ namespace multistream {
 
 using Callbacks = std::vector<std::function<void()>>;
 
-// While it lives, callbacks on `stream` go to `callbacks`, from any thread.
+// While it lives, callbacks that any thread enqueues on `stream` are appended
+// to `callbacks`.
 class KeepCallbacks {
  public:
   KeepCallbacks(se::Stream* stream, Callbacks* callbacks);
@@ -33,8 +34,8 @@ class KeepCallbacks {
 
 // True if `callback` was kept, and is empty now.
 bool KeptCallback(se::Stream* stream, std::function<void()>* callback);
-// The same for what cudaStreamAddCallback was given: a stream's handle, a
-// callback of handle and result, and its argument.
+// The same with the arguments of cudaStreamAddCallback: the stream's handle,
+// the callback of handle and result, and its user data.
 bool KeptCallback(void* stream, void (*callback)(void*, int, void*),
                   void* data);
 

@@ -1,14 +1,14 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which StreamExecutor has a group's streams?
+// Which StreamExecutor do a group's streams belong to?
 //
-// TensorFlow makes one for each GPU, with one cuBLAS, cuDNN and cuFFT handle
-// behind one lock each: a matrix product holds it for 10 microseconds, so that
-// groups which launch at the same time queue for it. Here each group has its
-// own, all on the GPU's one CUDA context unless they are spread over several
-// (group_contexts.h). TensorFlow asks a cache for the executor; `attach` asks
-// here in its place.
+// TensorFlow makes one for each GPU, whose cuBLAS, cuDNN and cuFFT handles have
+// one lock each. A matrix product holds its lock for 10 microseconds, so groups
+// that launch at the same time would queue. Here each group has its own
+// executor, on the GPU's one CUDA context unless groups are spread over several
+// contexts (group_contexts.h). TensorFlow looks executors up in a cache; hooks/
+// asks here instead.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_STREAM_EXECUTORS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_STREAM_EXECUTORS_H_
@@ -24,29 +24,27 @@
 namespace tensorflow {
 namespace multistream {
 
-// From now on, who asks for a GPU's executor in this thread gets that of group
-// `group`, if it is the GPU with CUDA's number `gpu`. 0: TensorFlow's own
-// executor. It is made when it is chosen first, on context `context` of the
+// From now on this thread's lookups of the executor of the GPU with CUDA's
+// number `gpu` return that of group `group`; 0: TensorFlow's own executor. A
+// group's executor is made when it is first chosen, on context `context` of the
 // GPU, and never deleted.
 void ChooseExecutor(int gpu, int group, int context = 0);
 
-// In the place of ExecutorCache::GetOrCreate, which is `stock`.
+// Replaces ExecutorCache::GetOrCreate, which is `stock`.
 absl::StatusOr<se::StreamExecutor*> GetOrCreateExecutor(
     const se::ExecutorCache* cache, int ordinal,
     const se::ExecutorCache::ExecutorFactory& factory,
     absl::FunctionRef<absl::StatusOr<se::StreamExecutor*>()> stock);
 
-// In the place of EventMgrFactory::GetEventMgr, which is `stock`. Each event
-// manager polls in a thread of its own, and one is enough for all groups of a
-// context.
+// Replaces EventMgrFactory::GetEventMgr, which is `stock`. All groups of a
+// context share one event manager, because each has a polling thread.
 EventMgr* GetEventManager(
     se::StreamExecutor* executor,
     absl::FunctionRef<EventMgr*(se::StreamExecutor*)> stock);
 
-// In the place of EventMgr::ThenExecute, which is `stock`. TensorFlow asks the
-// manager of the visible device, whose events cannot be recorded on a stream of
-// another context, and takes an event that was not recorded for one that has
-// happened.
+// Replaces EventMgr::ThenExecute, which is `stock`. TensorFlow calls the
+// visible device's manager, whose events cannot be recorded on a stream of
+// another context; and it takes an event that was not recorded as completed.
 void ThenExecute(
     EventMgr* events, se::Stream* stream, std::function<void()> f,
     absl::FunctionRef<void(EventMgr*, std::function<void()>)> stock);
