@@ -1,9 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Do the ops of a recorded step use what they are said to use, and nothing
-// else? The order in which a CUDA graph runs them depends on it. An emulated
-// GPU's memory can be looked at, so each of its recordings is checked once.
+// Do the ops of a recorded step use exactly the memory that they are said to
+// use? A CUDA graph with branches is ordered by these declared uses. An
+// emulated GPU's memory can be inspected, so each of its recordings is checked
+// once.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_CHECKED_USES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_CHECKED_USES_H_
@@ -19,14 +20,15 @@
 namespace tensorflow {
 namespace multistream {
 
-// Watches a step's first run and, after Again, a repeat. Meanwhile each op
-// finds rubbish where it is said to use nothing. Ends the process if an op
-// changes what it should not; if it reads that, the step gives rubbish.
+// Watches a step's first run and, after Again, a repeat. In the repeat, memory
+// that an op is not said to use is filled with garbage while the op runs. Ends
+// the process if an op writes memory that it is not said to write; an op that
+// reads undeclared memory gets garbage, which shows in the step's results.
 class CheckedUses : public OpWatcher {
  public:
   explicit CheckedUses(const RecordingMemory* memory) : memory_(memory) {}
 
-  // Before Again: the ops, each as one launch if it changes anything.
+  // Call before Again. The ops; each that writes counts as one launch.
   std::vector<RecordedOp> Ops() const;
   void Again();
 
@@ -34,11 +36,11 @@ class CheckedUses : public OpWatcher {
   void Launched(const std::string& op, std::vector<MemoryUse> uses) override;
 
  private:
-  // Some of the recording's memory, and what it had before the op.
+  // A piece of the recording's memory, and its content before the op.
   struct Kept {
     char* at;
     std::string had;
-    bool is_rubbish;  // now
+    bool is_rubbish;  // while the op runs
   };
   void Keep(uint64_t begin, uint64_t end, bool is_used);
 

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What the graph optimizer is told about an emulated GPU: nothing, as of any
-// device that it does not know, and without an error in the log.
+// What is the graph optimizer told about an emulated GPU? It is an unknown
+// device, without the error in the log that a missing CUDA device would cause.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_DEVICE_INFO_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_DEVICE_INFO_H_
@@ -14,8 +14,8 @@
 namespace tensorflow {
 namespace multistream {
 
-// In the place of grappler::GetDeviceInfo, which is `stock` and looks for the
-// CUDA device of that number.
+// Replaces grappler::GetDeviceInfo, which is `stock`, and queries the CUDA
+// device with the device's number.
 DeviceProperties DeviceInfo(const DeviceNameUtils::ParsedName& device,
                             absl::FunctionRef<DeviceProperties()> stock);
 

@@ -3,7 +3,7 @@
 
 // How does a machine without a GPU have devices named /device:GPU:k, for tests?
 // Ops run on the CPU; groups, allocators, holds and order are those of a real
-// GPU. attach registers the factory.
+// GPU. hooks/ registers the factory.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_GPU_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_GPU_H_

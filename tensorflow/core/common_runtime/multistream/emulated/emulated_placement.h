@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// On emulated GPUs, which graph nodes go to the GPU that nobody placed? Those
-// for which TensorFlow has a GPU kernel, as on a machine with a GPU. (An
-// emulated GPU is a CPU to the placer, which prefers CPU:0 among equals.)
+// Which nodes without a device go to an emulated GPU? The nodes for which
+// TensorFlow has a GPU kernel, as on a machine with a GPU. (To the placer an
+// emulated GPU is a CPU, and among CPUs it prefers CPU:0.)
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_PLACEMENT_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_PLACEMENT_H_
@@ -11,7 +11,7 @@
 namespace tensorflow {
 namespace multistream {
 
-// Registers the graph pass that does so. Called once, by attach.
+// Registers the graph pass that places them. Called once, by hooks/.
 void PlaceOnEmulatedGpus();
 
 }  // namespace multistream

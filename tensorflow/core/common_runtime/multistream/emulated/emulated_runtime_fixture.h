@@ -1,8 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Graphs, and what each test begins and ends with, for tests of the runtime on
-// emulated GPUs.
+// Graphs, set-up and tear-down for tests of the runtime on emulated GPUs.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_RUNTIME_FIXTURE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_RUNTIME_FIXTURE_H_
@@ -30,7 +29,7 @@
 namespace tensorflow {
 namespace multistream {
 
-// TF_GPU_STREAM_GROUP_COUNT of the targets.
+// The test targets' TF_GPU_STREAM_GROUP_COUNT.
 inline constexpr int kGroups = 4;
 
 // x [8, 64] through dense layers; "y:0" is [8, 64].
@@ -63,8 +62,8 @@ inline bool SameBits(const Tensor& a, const Tensor& b) {
          std::memcmp(a.data(), b.data(), a.TotalBytes()) == 0;
 }
 
-// "v" holds a float [1 << 18], 1 MiB. "set" gives it `value:0`, "sum:0" reads
-// it.
+// A variable of 1 MiB, a float [1 << 18]. "set" fills it with `value:0`,
+// "sum:0" is its sum.
 inline constexpr int64_t kVariableBytes = 1 << 20;
 
 inline Scope AVariable() {
@@ -73,7 +72,7 @@ inline Scope AVariable() {
       ops::VarHandleOp(root, DT_FLOAT, {1 << 18},
                        ops::VarHandleOp::Attrs().SharedName("the_variable"));
   auto value = ops::Placeholder(root.WithOpName("value"), DT_FLOAT);
-  // A tensor of the GPU's, as an update computes it.
+  // AddV2 makes a tensor in GPU memory, as an update does.
   ops::AssignVariableOp(root.WithOpName("set"), handle,
                         ops::AddV2(root, ops::Fill(root, {1 << 18}, value),
                                    ops::Const(root, 0.0f)));

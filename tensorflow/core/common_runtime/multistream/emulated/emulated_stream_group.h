@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What does a stream of an emulated GPU do? The emulated GPU has one for each
-// group; tests stop it. memory_in_use.h knows what its ops have yet to use.
+// What does a stream of an emulated GPU do? Each group has one; tests can pause
+// it. memory_in_use.h tracks the memory that its enqueued ops still use.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_STREAM_GROUP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_STREAM_GROUP_H_
@@ -18,8 +18,8 @@
 namespace tensorflow {
 namespace multistream {
 
-// A stream that completes its work on a thread of its own, after the host has
-// enqueued it.
+// A stream that completes work on a thread of its own, some time after the host
+// has enqueued it.
 class EmulatedStreamGroup : public StreamGroup {
  public:
   EmulatedStreamGroup(int gpu, int index);
@@ -40,8 +40,8 @@ class EmulatedStreamGroup : public StreamGroup {
   void WaitForCallbacks() override { Synchronize().IgnoreError(); }
   void NoteForeignUse(const void* address) override;
 
-  // For tests: the stream stops passing work, as if an op took long. So does
-  // one that waits for it, but for callbacks.
+  // For tests: the stream stops completing work, as if an op took long. A
+  // stream that waits for this one stops, too, except for its callbacks.
   void Pause();
   void Resume();
   // For tests: how many threads wait in Synchronize.

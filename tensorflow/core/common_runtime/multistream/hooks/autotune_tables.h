@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// Tables in which TensorFlow's kernels find what they know of a convolution or
-// a matrix product.
+// TensorFlow's autotune tables: the algorithm chosen for each convolution or
+// matrix product.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_AUTOTUNE_TABLES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_AUTOTUNE_TABLES_H_

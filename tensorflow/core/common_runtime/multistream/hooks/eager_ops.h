@@ -13,12 +13,13 @@
 namespace tensorflow {
 namespace multistream {
 
-// In the place of EagerContext::RunEagerOpAsFunction, which is `stock`.
+// Replaces EagerContext::RunEagerOpAsFunction, which is `stock`.
 //
-// TensorFlow runs an eager op as a function of one op. All such functions share
-// one rendezvous, in which the calls of two threads can take each other's
-// inputs, and each would be a step on some group. With groups, an eager op is
-// what it was before: a kernel on the visible device, on the leader's stream.
+// Stock TensorFlow may run an eager op as a function of one op. All one-op
+// functions share one rendezvous, in which the calls of two threads can take
+// each other's inputs, and each call would be a step on some group. With
+// groups, an eager op is therefore a plain kernel on the visible device, on the
+// leader's stream.
 inline bool RunsEagerOpsAsFunctions(absl::FunctionRef<bool()> stock) {
   return !GroupsAreRegistered() && stock();
 }

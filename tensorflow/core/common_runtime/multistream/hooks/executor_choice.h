@@ -20,15 +20,15 @@
 namespace tensorflow {
 namespace multistream {
 
-// In the place of NewExecutor, by which sessions and functions make theirs.
+// Replaces NewExecutor, with which sessions and functions make executors.
 absl::Status NewExecutorOnGroups(const std::string& executor_type,
                                  const LocalExecutorParams& params,
                                  const Graph& graph,
                                  std::unique_ptr<Executor>* out_executor);
 
-// In the place of NewLocalExecutor, which is `stock`. By it a worker of
-// TensorFlow's distributed runtime makes the executors of a session's graph
-// (GraphMgr), and ExecutorFactory those of the usual type.
+// Replaces NewLocalExecutor, which is `stock`. A worker of TensorFlow's
+// distributed runtime (GraphMgr) calls it for the executors of a session's
+// graph, and ExecutorFactory for executors of the default type.
 absl::Status NewLocalExecutorOnGroups(
     const LocalExecutorParams& params, const Graph& graph,
     Executor** out_executor,

@@ -1,18 +1,19 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// Where does TensorFlow ask the runtime first, if both are built from source?
+// How do TensorFlow's functions call the runtime, if both are built from
+// source?
 //
-// The patches in patches/RELEASE/source put a line at the start of each
-// function that the runtime takes the place of:
+// The patches in patches/RELEASE/source put these lines at the start of each
+// function that the runtime replaces:
 //
 //   Result Function(Argument argument) {
 //     if (auto* ours = multistream::Hook<&Function>::Take()) {
 //       return ours(argument);
 //     }
 //
-// and source_hooks.cc says what `ours` is. The type is that of TensorFlow's own
-// declaration, so that neither side compiles when it has changed. TensorFlow's
-// lowest libraries include this file: it depends on nothing.
+// source_hooks.cc sets `ours`. Its type comes from TensorFlow's own
+// declaration, so that neither side compiles after that has changed. This file
+// depends on nothing, because TensorFlow's lowest libraries include it.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_HOOK_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_HOOK_H_
@@ -23,23 +24,24 @@
 namespace tensorflow {
 namespace multistream {
 
-// Of a function, or of a member function, which then is the first argument's.
+// The hook of a function, or of a member function, whose object is the first
+// argument.
 template <auto kFunction, typename Type = decltype(kFunction)>
 class Hook;
 
-// What all kinds have. Each hook's variables exist once in a process, whichever
-// libraries its two sides are in.
+// Common to all kinds of functions. Each hook's variables exist once in a
+// process, even if caller and runtime are in different libraries.
 template <auto kFunction, typename Result, typename... Arguments>
 class HookOf {
  public:
   using Ours = Result(Arguments...);
 
-  // From now on TensorFlow's callers get `ours`. It needs no other
-  // initialization: a library may do so while it is loaded.
+  // From now on callers of the function get `ours`. Usable in a library's
+  // static initializers, since the hook itself needs none.
   static void Set(Ours* ours) { ours_.store(ours, std::memory_order_release); }
 
-  // For the function itself: what to call in its place; nullptr, if it is to go
-  // on.
+  // Called by the hooked function: the replacement to call, or nullptr to run
+  // the function's own code.
   static Ours* Take() {
     if (go_on_) {
       go_on_ = false;
@@ -48,7 +50,7 @@ class HookOf {
     return ours_.load(std::memory_order_acquire);
   }
 
-  // For a function that cannot be changed, in the place of a call of it.
+  // For a function that cannot be patched: its callers call this instead.
   static Result Call(Arguments... arguments) {
     Ours* ours = ours_.load(std::memory_order_acquire);
     return ours != nullptr ? ours(std::forward<Arguments>(arguments)...)
@@ -56,7 +58,7 @@ class HookOf {
   }
 
  protected:
-  // The next function of this hook that this thread enters goes on.
+  // This thread's next Take returns nullptr.
   static void GoOn() { go_on_ = true; }
 
  private:
@@ -64,8 +66,8 @@ class HookOf {
   static inline thread_local bool go_on_ = false;
 };
 
-// For `ours`, Stock is TensorFlow's function itself. Where that comes to call
-// itself again, for another object, the hook is asked again.
+// `ours` calls TensorFlow's own code through Stock. If that code calls the
+// hooked function again, for another object, `ours` is called again.
 template <auto kFunction, typename Result, typename... Arguments>
 class Hook<kFunction, Result (*)(Arguments...)>
     : public HookOf<kFunction, Result, Arguments...> {

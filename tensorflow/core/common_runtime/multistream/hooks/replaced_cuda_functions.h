@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// Functions in TensorFlow's place that are members of its templates: who calls
-// them includes this file, or the compiler makes TensorFlow's again.
+// Replaced functions that are members of TensorFlow's templates. Callers must
+// include this file, or the compiler instantiates TensorFlow's version.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_REPLACED_CUDA_FUNCTIONS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_REPLACED_CUDA_FUNCTIONS_H_

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Do TensorFlow's calls reach the functions that this library, or program, has
-// in TensorFlow's place?
+// Do TensorFlow's calls reach this library's (or program's) replacements of
+// TensorFlow's functions?
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_REPLACED_SYMBOLS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_REPLACED_SYMBOLS_H_
@@ -13,10 +13,11 @@ namespace tensorflow {
 namespace multistream {
 
 // FailedPrecondition names the functions whose calls do not reach ours, the
-// library that they do reach, and what to do. Looks once, in about a tenth of a
-// millisecond. That must be while this library is loaded: calls are bound then,
-// as Python does it, or to libraries in the order of the link. What comes later
-// changes that no more, but can change what a look would find.
+// library that they do reach, and what to do. Checks at the first call, in
+// about 0.1 ms, which must be while this library is being loaded. Then calls
+// are bound at once, as Python loads libraries, or to libraries in link order.
+// Libraries loaded later cannot change the binding, but could change what this
+// check sees.
 //
 //   loaded first ---> last
 //   ours, cc, framework           all calls reach ours

@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which function of TensorFlow's does one of ours have the place of? The next
-// one of the same name: of the name that the linker has for ours, which says
-// Abseil's release, too, where a parameter has a type of Abseil's.
+// Which function of TensorFlow's does a function of ours replace? The next one
+// with the same linker name (RTLD_NEXT). We ask the linker for the name because
+// Abseil's release is part of the mangled name of Abseil's types.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_STOCK_FUNCTION_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_STOCK_FUNCTION_H_
@@ -17,11 +17,11 @@
 namespace tensorflow {
 namespace multistream {
 
-// `ours`: a function, or a member function that is not virtual. Returns what
-// it has the place of, to be called as it is.
+// `ours`: a function, or a member function that is not virtual. Returns the
+// function that `ours` replaces, to be called like `ours`.
 template <typename Function>
 Function StockFunction(Function ours) {
-  // Of a member function, too, the first word is the address.
+  // The first word is the address, for member functions, too.
   void* address;
   static_assert(sizeof(ours) >= sizeof(address));
   std::memcpy(&address, &ours, sizeof(address));

@@ -24,7 +24,8 @@
 namespace tensorflow {
 namespace multistream {
 
-// Nodes run as they are written: no folding, fusing or merging of equals.
+// Nodes run as written: no constant folding, fusion or common subexpression
+// elimination.
 inline SessionOptions PlainOptions() {
   SessionOptions options;
   options.config.set_allow_soft_placement(true);

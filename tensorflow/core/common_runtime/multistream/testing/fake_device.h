@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// For tests: what a GroupDevice may be made of, without a GPU.
+// For tests: a base class for GroupDevice that needs no GPU.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_FAKE_DEVICE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_FAKE_DEVICE_H_
@@ -22,7 +22,8 @@ namespace multistream {
 
 class FakeContext : public DeviceContext {};
 
-// In host memory. Like a GPU's device it copies on the stream of a context.
+// A device in host memory. Like a GPU device it copies on the stream of the
+// given context.
 class FakeDevice : public Device {
  public:
   explicit FakeDevice(DeviceContext* context,
@@ -56,21 +57,21 @@ class FakeDevice : public Device {
     done(absl::OkStatus());
   }
 
-  // Enqueues a copy.
+  // Called for each copy, as if it enqueued the copy.
   std::function<void(const void* from)> on_copy;
 
-  // Of the copies.
+  // The contexts of the copies, in order.
   const std::vector<const DeviceContext*>& contexts() const {
     return contexts_;
   }
-  // How often somebody waited for it.
+  // Calls of Sync.
   int syncs() const { return syncs_; }
 
  private:
   Allocator* const allocator_;
   DeviceBase::AcceleratorDeviceInfo info_;
   thread::ThreadPool pool_{Env::Default(), "worker", 1};
-  DeviceBase::CpuWorkerThreads workers_;  // of CPU kernels
+  DeviceBase::CpuWorkerThreads workers_;  // for CPU kernels
   std::vector<const DeviceContext*> contexts_;
   int syncs_ = 0;
 };

@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// For tests: a stream group that does nothing but write down what it is told.
+// For tests: a stream group that only records its calls.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_FAKE_STREAM_GROUP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_FAKE_STREAM_GROUP_H_
@@ -21,16 +21,16 @@
 namespace tensorflow {
 namespace multistream {
 
-// Calls in the order in which they came, of all groups that share the record.
-// "2 waits for 0", "0 records its own event", "2 waits for own event of 0", "1
-// records" and "2 waits for event of 1".
+// The calls of all groups that share the record, in order: "2 waits for 0", "0
+// records its own event", "2 waits for own event of 0", "1 records" and "2
+// waits for event of 1".
 class StreamRecord {
  public:
   void Add(std::string call) {
     absl::MutexLock lock(&mu_);
     calls_.push_back(std::move(call));
   }
-  // Those since the last Take.
+  // The calls since the last Take.
   std::vector<std::string> Take() {
     absl::MutexLock lock(&mu_);
     return std::exchange(calls_, {});

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// For tests: a stream that completes its work when the test says so, and then
-// looks whether memory that its work uses is still there.
+// For tests: a stream that completes its work when the test calls Complete, and
+// then checks that memory used by the work has not been freed.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_MANUAL_STREAM_GROUP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_MANUAL_STREAM_GROUP_H_
@@ -27,13 +27,13 @@
 namespace tensorflow {
 namespace multistream {
 
-// Knows what is in use. Hands out no address twice, until Recycle, so that
-// memory that is gone is not taken for another's. Thread-safe.
+// Tracks which addresses are in use. Reuses no address before Recycle, so that
+// freed memory cannot be mistaken for a new allocation. Thread-safe.
 class WatchedMemory : public AllocatorWrapper {
  public:
   WatchedMemory() : AllocatorWrapper(cpu_allocator()) {}
   ~WatchedMemory() override { Recycle(); }
-  // What is free may be handed out again.
+  // Freed addresses may be reused from now on.
   void Recycle() {
     absl::MutexLock lock(&mu_);
     for (void* address : free_) AllocatorWrapper::DeallocateRaw(address);
@@ -70,7 +70,7 @@ class WatchedMemory : public AllocatorWrapper {
   std::vector<void*> free_ ABSL_GUARDED_BY(mu_);
 };
 
-// Thread-safe, but for `before_waiting`.
+// Thread-safe, except for `before_waiting`.
 class ManualStreamGroup : public FakeStreamGroup {
  public:
   using FakeStreamGroup::FakeStreamGroup;
@@ -93,7 +93,7 @@ class ManualStreamGroup : public FakeStreamGroup {
     FakeStreamGroup::WaitForEvent(other, event);
   }
 
-  // Completes what has been enqueued so far.
+  // Completes all work enqueued so far.
   void Complete() {
     std::deque<std::function<void()>> completed;
     {
@@ -103,12 +103,12 @@ class ManualStreamGroup : public FakeStreamGroup {
     for (; !completed.empty(); completed.pop_front()) completed.front()();
   }
 
-  // Callbacks that have been enqueued, ever.
+  // Callbacks enqueued so far.
   int callbacks() {
     absl::MutexLock lock(&mu_);
     return callbacks_;
   }
-  // Work that the stream came to when its memory was gone.
+  // How much work the stream reached after its memory was freed.
   int used_too_late() {
     absl::MutexLock lock(&mu_);
     return used_too_late_;
@@ -128,7 +128,7 @@ class ManualStreamGroup : public FakeStreamGroup {
   int used_too_late_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// The groups of GPU 0. `slow`: set to each of them.
+// The groups of GPU 0; they are also appended to `slow`.
 inline std::unique_ptr<GpuGroups> NewManualGroups(
     int count, StreamRecord* record, std::vector<ManualStreamGroup*>* slow) {
   std::vector<std::unique_ptr<StreamGroup>> groups;

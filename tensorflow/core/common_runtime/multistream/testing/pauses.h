@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Pauses that bring threads of a test out of step.
+// Random pauses that vary how the threads of a test interleave.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_PAUSES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_PAUSES_H_
@@ -14,10 +14,11 @@
 namespace tensorflow {
 namespace multistream {
 
-// Pauses from none to three times as long as a thread looks.
+// Pauses for 0 to 3 ms: up to three times as long as a polling thread polls.
 inline void PauseAtRandom(std::mt19937* random) {
   const absl::Time end = absl::Now() + absl::Microseconds((*random)() % 3000);
-  // Now and then without a system call, which would wake this thread late.
+  // Every other time it spins instead of sleeping, which would wake the thread
+  // late.
   if ((*random)() % 2 == 0) absl::SleepFor(end - absl::Now());
   while (absl::Now() < end) {
   }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// For tests of the whole runtime: variables, and the memory that they have.
+// For tests of the whole runtime: variables and their memory.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_VARIABLES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_VARIABLES_H_
@@ -36,11 +36,11 @@ inline core::RefCountPtr<Var> FindVariable(Session* session,
   return core::RefCountPtr<Var>(status.ok() ? variable : nullptr);
 }
 
-// Memory of the host, which no allocator of TensorFlow has given. Whoever has
-// it outlives it.
+// Host memory that no TensorFlow allocator gave. The caller owns the memory,
+// and keeps it for as long as this buffer lives.
 class HostBuffer : public TensorBuffer {
  public:
-  // `owns`: whether it says that it is its own.
+  // `owns`: what OwnsMemory returns.
   HostBuffer(float* values, int64_t count, bool owns)
       : TensorBuffer(values), count_(count), owns_(owns) {}
   size_t size() const override { return count_ * sizeof(float); }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// For tests: has a thread come to where it waits for another one?
+// For tests: has a thread reached the point where it waits for another thread?
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_WATCHED_THREAD_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_WATCHED_THREAD_H_
@@ -36,7 +36,8 @@ class WatchedThread {
   WatchedThread(const WatchedThread&) = delete;
   WatchedThread& operator=(const WatchedThread&) = delete;
 
-  // Whether the function has returned, once it has or the thread sleeps.
+  // Waits until the function has returned or the thread sleeps. True if it has
+  // returned.
   bool EndsBeforeItSleeps() const {
     while (!ended_ && !Sleeps()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -45,7 +46,7 @@ class WatchedThread {
   }
 
  private:
-  // As Linux says it: the state follows the name, which is in parentheses.
+  // Reads /proc: the state follows the thread's name, which is in parentheses.
   bool Sleeps() const {
     if (id_ == 0) return false;
     std::ifstream file("/proc/self/task/" + std::to_string(id_) + "/stat");
@@ -56,7 +57,7 @@ class WatchedThread {
 
   std::atomic<int64_t> id_{0};
   std::atomic<bool> ended_{false};
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last: it uses the members above
 };
 
 }  // namespace multistream
