@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which thread goes on, at each point where several can? Every choice in turn,
-// random ones, or those of a report.
+// Which thread runs next, at each point where several can? Exhaustive, random,
+// or replayed from a report.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_CHOICES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_CHOICES_H_
@@ -33,17 +33,17 @@ struct Task {
   std::function<void()> body;
 
   sem_t turn;
-  // What it waits for; empty: it can go on.
+  // True once the thread can go on; empty: it can now.
   std::function<bool()> ready;
   bool may_time_out = false;
   bool timed_out = false;
   bool has_ended = false;
-  bool yields = false;  // lets others go on first
+  bool yields = false;  // other tasks run first
   int64_t last_turn = 0;
-  int64_t made = 0;        // Shared objects
-  int64_t operations = 0;  // so far
+  int64_t made = 0;        // how many Shared objects it made
+  int64_t operations = 0;  // executed so far
   int64_t priority = 0;
-  // Where it is.
+  // Its latest operation.
   const char* operation = "begins";
   Place place = {"", 0};
 };
@@ -53,19 +53,20 @@ inline void Wait(sem_t* semaphore) {
   }
 }
 
-// Which of the tasks that can go on does?
+// Chooses the task that runs next.
 class Choices {
  public:
   virtual ~Choices() = default;
-  // `options`: at least two. `current`: the place among them of the task that
-  // has the turn, or -1 if it cannot go on. `operations`: so far.
+  // `options`: tasks that can go on, at least two. `current`: index of the
+  // running task in `options`, or -1 if it cannot go on. `operations`: executed
+  // so far. Returns an index.
   virtual int Choose(const std::vector<Task*>& options, int current,
                      int64_t operations) = 0;
 };
 
-// Depth first, over all executions: each continues the one before from its last
-// choice that has another option. Without a deviation the current task goes on
-// while it can, and then the first one that can.
+// Depth-first search of all executions: each backtracks to the previous one's
+// last choice with an untried option. Without a deviation the current task goes
+// on while it can, and then the first task that can.
 class AllChoices : public Choices {
  public:
   explicit AllChoices(int most_deviations)
@@ -77,8 +78,8 @@ class AllChoices : public Choices {
     const int count = static_cast<int>(options.size());
     if (next_ == path_.size()) path_.push_back({count, 0});
     Choice& choice = path_[next_++];
-    // The program need not do the same each time: tables of pointers are not in
-    // one order.
+    // Executions with equal choices may still differ: the order of hash tables
+    // of pointers varies.
     choice.options = count;
     if (choice.chosen >= count) choice.chosen = 0;
     if (choice.chosen == 0) return usual;
@@ -86,7 +87,7 @@ class AllChoices : public Choices {
     return choice.chosen <= usual ? choice.chosen - 1 : choice.chosen;
   }
 
-  // False if there is no other execution.
+  // False if every execution has been run.
   bool Next() {
     path_.resize(next_);
     while (!path_.empty() && path_.back().chosen + 1 >= path_.back().options) {
@@ -107,7 +108,7 @@ class AllChoices : public Choices {
  private:
   struct Choice {
     int options;
-    int chosen;  // 0: the usual one
+    int chosen;  // 0: no deviation
   };
   const int most_deviations_;
   int deviations_ = 0;
@@ -115,8 +116,8 @@ class AllChoices : public Choices {
   size_t next_ = 0;
 };
 
-// The task of the highest priority goes on. Priorities are random, and at some
-// random choices that of the current task becomes the lowest.
+// PCT: the task with the highest priority runs. Priorities are random, and at a
+// few random choices the current task's becomes the lowest.
 class RandomChoices : public Choices {
  public:
   RandomChoices(uint64_t seed, int changes, int64_t choices)
@@ -150,8 +151,8 @@ class RandomChoices : public Choices {
   int64_t lowest_;
 };
 
-// The switches that a report has printed: after how many operations, to which
-// task.
+// The switches printed in a report: pairs of operations executed before the
+// switch, and id of the task that runs next.
 class ReplayedChoices : public Choices {
  public:
   explicit ReplayedChoices(const char* text) {

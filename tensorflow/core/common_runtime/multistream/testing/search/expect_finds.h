@@ -1,6 +1,6 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// For tests of a search: with a rule broken, it finds something.
+// For tests of a search: it must find a fault if a rule is broken.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_EXPECT_FINDS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_EXPECT_FINDS_H_

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// For searches of captured steps: devices and recorders of late streams, whose
-// memory is used again at once, and recordings that are launched as graphs are:
-// the same work at the same addresses.
+// For searches of captured steps: devices and recorders on late streams, with
+// memory that is reused at once after it is freed. Recordings replay like CUDA
+// graphs: the same work at the same addresses.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_DEVICE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_DEVICE_H_
@@ -31,7 +31,8 @@ namespace tensorflow {
 namespace multistream {
 namespace search {
 
-// Of a group, or of its recorder. It has no kernels: LateExecutor's ops use it.
+// The device of a group or of its recorder. It has no kernels: the ops are
+// LateExecutor's.
 class LateDevice : public Device {
  public:
   LateDevice(LateStreamGroup* stream, Allocator* memory, Allocator* pinned,
@@ -59,7 +60,7 @@ class LateDevice : public Device {
     Copy(from->data(), to->data(), from->TotalBytes());
     done(absl::OkStatus());
   }
-  // On the stream, or in a list that is recorded.
+  // Enqueues on the stream; a recorder may add to its recording instead.
   virtual void Enqueue(const char* what, std::function<void()> work) {
     stream_->Enqueue(what, std::move(work));
   }
@@ -78,8 +79,8 @@ class LateDevice : public Device {
 
 class LateRecording;
 
-// Of the recorders of all sessions on one group: they have the same stream,
-// on which one of them records at a time.
+// The recording stream of a group. The recorders of all sessions share it, and
+// only one may record at a time.
 struct LateRecorderStream {
   explicit LateRecorderStream(int index) : stream(index) {}
 
@@ -89,7 +90,7 @@ struct LateRecorderStream {
 
 class LateRecorder : public LateDevice, public Recorder {
  public:
-  // `group` is the group's own stream.
+  // `group`: the stream on which recordings are launched.
   LateRecorder(LateStreamGroup* group, LateRecorderStream* own,
                Allocator* memory, Allocator* pinned, Device* leader)
       : LateDevice(&own->stream, memory, pinned, leader),
@@ -116,13 +117,13 @@ class LateRecorder : public LateDevice, public Recorder {
 
   LateStreamGroup* const group_;
   LateRecorderStream* const own_;
-  RecordingMemory* memory_ = nullptr;  // while it records
+  RecordingMemory* memory_ = nullptr;  // not null while recording
   List* list_ = nullptr;
 };
 
 class LateRecording : public Recording {
  public:
-  // So that two are more than a megabyte.
+  // Two recordings exceed 1 MB, so that a search can limit memory to one.
   static constexpr int64_t kBytes = 600'000;
 
   explicit LateRecording(LateRecorder* recorder)
@@ -188,7 +189,7 @@ inline std::unique_ptr<Recording> LateRecorder::NewRecording() {
   return std::make_unique<LateRecording>(this);
 }
 
-// A GPU with groups and their recorders, each with memory of its own.
+// A GPU with groups and their recorders; each group has its own memory.
 class LateLeader : public GroupLeader {
  public:
   explicit LateLeader(int groups) : late_(groups) {

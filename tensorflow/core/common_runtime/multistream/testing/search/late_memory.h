@@ -1,6 +1,6 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// For searches: memory in which nobody who uses what is freed stays unnoticed.
+// For searches: an allocator that makes every use after free visible.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_MEMORY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_MEMORY_H_
@@ -17,8 +17,8 @@ namespace tensorflow {
 namespace multistream {
 namespace search {
 
-// What was freed last is handed out first, and keeps what is in it. Nothing
-// goes back to the system before the end.
+// LIFO reuse: the block freed last is allocated first, with its old content. No
+// block goes back to the system before the destructor.
 class LateMemory : public Allocator {
  public:
   ~LateMemory() override {

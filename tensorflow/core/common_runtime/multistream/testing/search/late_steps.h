@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// For searches of captured steps: functions of a few ops on variables, which
-// run as always or are captured, and who calls them.
+// For searches of captured steps: functions of a few ops on variables, run op
+// by op or captured, and their callers.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_STEPS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_STEPS_H_
@@ -28,14 +28,14 @@ namespace tensorflow {
 namespace multistream {
 namespace search {
 
-// Variables are two equal numbers. What a step takes is as many as it likes,
-// all equal, and what it gives is two.
+// A variable holds two equal numbers. A step's input is any count of equal
+// numbers, its result two.
 struct Op {
   enum Kind {
-    kAdd,     // its input to a variable
-    kAssign,  // a new value, as variables have it: input, input
-    kRead,    // gives the variable
-    kSum,     // gives the variable plus its input
+    kAdd,     // adds its input to a variable
+    kAssign,  // assigns (input, input) to a variable
+    kRead,    // returns the variable
+    kSum,     // returns the variable plus its input
   };
   Kind kind;
   int variable = 0;
@@ -56,7 +56,7 @@ inline Var* VariableOf(Device* device, int i) {
   ResourceMgr* resources = device->resource_manager();
   TF_CHECK_OK(resources->Lookup(resources->default_container(), VariableName(i),
                                 &variable));
-  variable->Unref();  // the manager has a reference, for as long as we do
+  variable->Unref();  // the resource manager's reference outlives ours
   return variable;
 }
 
@@ -65,11 +65,11 @@ inline GpuGroups::StateKey KeyOf(Device* device, int i) {
   return StateKeyOf(resources, resources->default_container(), VariableName(i));
 }
 
-// Runs the ops at once, on the thread that calls it.
+// Runs the ops in the caller's thread, before RunAsync returns.
 class LateExecutor : public Executor {
  public:
-  // `gpu`: orders its uses of variables, as ops of a group do; nullptr: it is
-  // a recorder's, whose caller does.
+  // `gpu`: orders the ops' uses of variables, as for a group; nullptr: for a
+  // recorder, whose caller orders them.
   LateExecutor(LateDevice* device, GpuGroups* gpu, std::vector<Op> ops)
       : device_(device), gpu_(gpu), ops_(std::move(ops)) {}
 
@@ -132,7 +132,7 @@ class LateExecutor : public Executor {
     }
   }
 
-  // As TensorFlow's: in place, if nobody else has the value.
+  // Like TensorFlow's: in place unless the value is shared.
   void AddTo(Var* variable, const int64_t* x) {
     mutex_lock lock(*variable->mu());
     Tensor* value = variable->tensor();
@@ -186,7 +186,7 @@ class LateExecutor : public Executor {
   const std::vector<Op> ops_;
 };
 
-// Between a step and who calls it.
+// Passes the input and the result between a step and its caller.
 class LateRendezvous : public RendezvousInterface {
  public:
   explicit LateRendezvous(Tensor input) : input_(std::move(input)) {}
@@ -208,7 +208,7 @@ class LateRendezvous : public RendezvousInterface {
   Tensor result_;
 };
 
-// A function on one group, captured. It uses the variables that its ops name.
+// A captured function on one group. It uses the variables that its ops name.
 class LateFunction {
  public:
   LateFunction(LateLeader* leader, const Options& options, std::string name,
@@ -223,7 +223,7 @@ class LateFunction {
     absl::Status status;
     int64_t value = -1;
   };
-  // Calls it, and waits for its end.
+  // Calls the function, and waits for its end.
   Result Call(int group, int numbers, int64_t x) {
     AllocatorAttributes on_host;
     on_host.set_on_host(true);

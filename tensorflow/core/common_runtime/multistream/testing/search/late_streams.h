@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// For searches: stream groups whose work becomes visible late. Each stream is a
-// daemon of the program, and does what is enqueued in its order, at any time
-// until it has to be done. Host callbacks run on another daemon. While no
-// program runs, as when it is made ready, all is done at once.
+// For searches: stream groups whose work takes effect late. Each stream is a
+// daemon of the program, and executes its work in FIFO order, at any time
+// before a thread needs the result. Host callbacks run on another daemon. While
+// no program runs, as during its set-up, work is executed when it is enqueued.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_STREAMS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_STREAMS_H_
@@ -32,8 +32,8 @@ namespace search {
 
 class LateStreamGroup;
 
-// Enqueues a copy in two halves, between which others run. `enqueue` is called
-// with the work of each.
+// Enqueues a copy in two halves, between which other threads can run. Calls
+// `enqueue` with the work of each half.
 template <class Enqueue>
 void CopyInHalves(const void* from, void* to, size_t bytes, Enqueue enqueue) {
   const auto part = [&](size_t begin, size_t end) {
@@ -46,7 +46,7 @@ void CopyInHalves(const void* from, void* to, size_t bytes, Enqueue enqueue) {
   part(bytes / 2, bytes);
 }
 
-// The end of a stream when it was recorded.
+// A position in a stream: its end when the event was recorded.
 struct LateEvent : public StreamEvent {
   LateStreamGroup* group = nullptr;
   int64_t position = 0;
@@ -62,8 +62,8 @@ class LateStreamGroup : public StreamGroup {
                     [this] { RunCallbacks(); });
   }
 
-  // Work of a kernel: it runs when the stream comes to it, each part as a
-  // whole. `what` outlives the program.
+  // Enqueues work of a kernel, which runs atomically when the stream reaches
+  // it. `what` must outlive the program.
   void Enqueue(const char* what, std::function<void()> work) {
     Add({what, nullptr, 0, std::move(work)});
   }
@@ -87,9 +87,10 @@ class LateStreamGroup : public StreamGroup {
   }
   void WaitForEvent(StreamGroup*, StreamEvent* event) override {
     auto* late = static_cast<LateEvent*>(event);
-    // As CUDA: what was not recorded is not waited for.
+    // As in CUDA, waiting for an event that was never recorded does nothing.
     if (late->group == nullptr) return;
-    // Of when it is called, whatever it is recorded for later.
+    // Waits for the latest Record before this call; a later Record does not
+    // count.
     Add({"waits for an event", late->group, late->position, nullptr});
   }
   bool IsCompleted(StreamEvent* event) override {
@@ -126,7 +127,7 @@ class LateStreamGroup : public StreamGroup {
   struct Work {
     const char* what;
     LateStreamGroup* waits_for;
-    int64_t position;  // of waits_for
+    int64_t position;  // in the stream waits_for
     std::function<void()> run;
   };
 
@@ -202,8 +203,8 @@ struct LateGpu {
   std::vector<LateStreamGroup*> streams;
 };
 
-// A kernel's value of two halves: one that writes it writes both, one after the
-// other, and one that reads it wants them equal.
+// A value in two halves: a kernel writes them one after the other, and a reader
+// expects them to be equal.
 struct Halves {
   int64_t first = 0;
   int64_t second = 0;

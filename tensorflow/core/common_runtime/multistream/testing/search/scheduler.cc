@@ -26,11 +26,11 @@ namespace multistream {
 namespace search {
 namespace {
 
-constexpr int kLastOperations = 120;  // that a report shows
+constexpr int kLastOperations = 120;  // shown in a report
 
-// Objects are numbered by the task that made them, and how many that one had
-// made before: the same in each execution, whatever the interleaving, if tasks
-// do not decide by it what they make.
+// An object's id is made of its task's id and the task's count of objects made
+// before. So ids are the same in each execution, unless the objects that a task
+// makes depend on the interleaving.
 constexpr int64_t kMadeByOne = int64_t{1} << 32;
 
 struct Operation {
@@ -41,18 +41,20 @@ struct Operation {
 
 thread_local Task* this_task = nullptr;
 
-// What is known of a program from its executions so far.
+// Learned about a program from its executions so far.
 struct Knowledge {
-  // Objects that more than one task has touched. Others need no choice.
+  // Objects that more than one task has touched. Only operations on these are
+  // points of choice.
   std::set<int64_t> shared;
   bool has_grown = false;
-  bool all_are_shared = false;  // as when one is replayed
+  bool all_are_shared = false;  // for replays
 };
 
 void RunTask(Task* task);
 
 Workers* AllWorkers() {
-  static auto* workers = new Workers(RunTask);  // its threads never end
+  static auto* workers =
+      new Workers(RunTask);  // never deleted: its threads never end
   return workers;
 }
 
@@ -71,7 +73,7 @@ class Execution : public Program {
   }
 
   void Run() override {
-    // Daemons after all threads: the last ones that are chosen.
+    // Daemons come after all threads, so that they are chosen last.
     std::stable_sort(tasks_.begin(), tasks_.end(), [](auto& a, auto& b) {
       return a->is_daemon < b->is_daemon;
     });
@@ -91,7 +93,7 @@ class Execution : public Program {
     AllWorkers()->Rest();
   }
 
-  // Of tasks.
+  // Called by tasks.
   void Touch(const Shared& object, const char* operation, Place place) {
     if (!Note(object, operation, place)) return;
     GiveTurn(this_task);
@@ -150,12 +152,12 @@ class Execution : public Program {
   int64_t operations() const { return operations_; }
   int64_t operations_of(int task) const { return tasks_[task]->operations; }
 
-  // While it runs, too.
+  // Also works while the program runs.
   Task* NewThread(std::string name, std::function<void()> body) {
     return Add(std::move(name), std::move(body), /*is_daemon=*/false);
   }
 
-  // On standard error; not much may work any more.
+  // Only fprintf to standard error: after a crash not much else may work.
   void Report(const char* what) {
     std::fprintf(stderr, "\nThe search has found: %s\n\n", what);
     const size_t begin =
@@ -217,7 +219,8 @@ class Execution : public Program {
     }
   }
 
-  // Whether there is a choice: other tasks touch the object, too.
+  // Counts the operation. True if it is a point of choice, because other tasks
+  // touch the object, too.
   bool Note(const Shared& object, const char* operation, Place place) {
     Task* task = this_task;
     task->operation = operation;
@@ -238,18 +241,19 @@ class Execution : public Program {
     return !task.has_ended && (!task.ready || task.ready());
   }
 
-  // The chosen task goes on; `from` waits for its turn, unless it has ended.
+  // Lets the chosen task run; `from` waits for its next turn, unless it has
+  // ended.
   void GiveTurn(Task* from) {
     Task* to = Next(from);
     if (to == from && to != nullptr) return;
-    // Once another task goes on, or the execution is over, one that has ended
-    // may be gone.
+    // Read before posting: once another task runs, or the execution is over, a
+    // task that has ended may be deleted.
     const bool waits = from != nullptr && !from->has_ended;
     sem_post(to == nullptr ? &over_ : &to->turn);
     if (waits) Wait(&from->turn);
   }
 
-  // nullptr: the execution is over.
+  // The task that runs next; nullptr: the execution is over.
   Task* Next(Task* from) {
     std::vector<Task*> options;
     const auto collect = [&](auto may) {
@@ -267,7 +271,7 @@ class Execution : public Program {
           tasks_.begin(), tasks_.end(),
           [](auto& task) { return task->is_daemon || task->has_ended; });
       if (have_ended) return nullptr;
-      // Time passes only where nothing else can happen.
+      // A wait times out only when no task can go on.
       if (!collect(
               [](const Task& t) { return !t.has_ended && t.may_time_out; })) {
         Found("all threads are blocked");
@@ -275,7 +279,8 @@ class Execution : public Program {
     }
     Task* chosen = options[0];
     if (yields) {
-      // In turn, or two that yield could keep out what they wait for.
+      // Round-robin: else two yielding tasks could starve the task for which
+      // they wait.
       for (Task* task : options) {
         if (task->last_turn < chosen->last_turn) chosen = task;
       }
@@ -328,7 +333,7 @@ void RunTask(Task* task) {
 
 void ReportSignal(int signal) {
   if (execution != nullptr) execution->Report(strsignal(signal));
-  // A debugger is to see the one that is run again.
+  // A replay raises the signal again, so that a debugger sees it.
   if (std::getenv("TFMS_SEARCH_REPLAY") == nullptr) _exit(kFoundStatus);
   ::signal(signal, SIG_DFL);
   raise(signal);
@@ -357,14 +362,16 @@ class Deadline {
   const ::std::chrono::steady_clock::time_point end_;
 };
 
-// TFMS_SEARCH_REPLAY; and TFMS_SEARCH_TIMES makes each search longer.
+// Replays the interleaving in TFMS_SEARCH_REPLAY; false if the variable is not
+// set.
 bool Replayed(const Body& body, const Limits& limits, Searched* searched) {
   for (int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE}) {
     ::signal(signal, ReportSignal);
   }
   const char* replay = std::getenv("TFMS_SEARCH_REPLAY");
   if (replay == nullptr) return false;
-  // Choices are where several tasks touch an object, which is to be known.
+  // A replay does not know which objects are shared, so that all count as
+  // shared.
   Knowledge knowledge;
   knowledge.all_are_shared = true;
   ReplayedChoices choices(replay);
@@ -372,6 +379,7 @@ bool Replayed(const Body& body, const Limits& limits, Searched* searched) {
   return true;
 }
 
+// TFMS_SEARCH_TIMES makes each search longer.
 double Times() {
   const char* times = std::getenv("TFMS_SEARCH_TIMES");
   return times == nullptr ? 1 : std::atof(times);

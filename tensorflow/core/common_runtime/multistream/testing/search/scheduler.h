@@ -4,9 +4,9 @@
 // Which interleavings of a few threads break a protocol? The scheduler runs a
 // program of threads again and again, each time with another interleaving, one
 // thread at a time. `bazel test --config=search` compiles the runtime with
-// seam.h, which puts every lock, condition, notification, atomic, clock and
-// yield of namespace multistream into the scheduler's hands: before each such
-// operation the scheduler decides which thread goes on.
+// seam.h, through which every lock, condition variable, notification, atomic,
+// clock and yield of namespace multistream calls the scheduler: before each of
+// these operations the scheduler decides which thread goes on.
 //
 //   const Searched searched = SearchAll([](Program* program) {
 //     auto lock = std::make_shared<SidedLocks>();
@@ -16,13 +16,12 @@
 //     Expect(count == 2, "both have counted");
 //   });
 //
-// What fails prints the interleaving and ends the process with status
-// kFoundStatus. The printed TFMS_SEARCH_REPLAY runs that one interleaving
-// again.
+// A failure prints the interleaving and ends the process with status
+// kFoundStatus. The printed TFMS_SEARCH_REPLAY replays that one interleaving.
 //
-// What is searched: interleavings of whole operations. What is not: the weaker
-// orders that a processor may show for memory_order_acquire and release, and
-// data that no lock or atomic guards (ThreadSanitizer finds that).
+// Searched: interleavings of whole operations. Not searched: the weaker orders
+// that memory_order_acquire and release allow, and data races (ThreadSanitizer
+// finds these).
 //
 // After CHESS (Musuvathi and Qadeer, 2007), delay bounding (Emmi and others,
 // 2011: few deviations from one schedule find most faults), PCT (Burckhardt and
@@ -39,7 +38,7 @@ namespace tensorflow {
 namespace multistream {
 namespace search {
 
-// Of a process whose search has found something, for gtest's EXPECT_EXIT.
+// Exit status of a search that found a fault, for gtest's EXPECT_EXIT.
 constexpr int kFoundStatus = 7;
 
 // A line of the program under search, for reports.
@@ -57,11 +56,11 @@ class Program {
  public:
   virtual ~Program() = default;
 
-  // A thread, which runs in Run.
+  // Adds a thread, which starts in Run.
   virtual void Thread(std::string name, std::function<void()> body) = 0;
-  // A thread that has no end of its own, as a stream: its body returns once
-  // BlockUntil says false. It is run when other threads are blocked, or instead
-  // of one.
+  // Adds a thread without an end of its own, such as a stream: its body returns
+  // once BlockUntil returns false. Daemons come after all threads in the usual
+  // order, so they run when the others are blocked, or as a deviation.
   virtual void Daemon(std::string name, std::function<void()> body) = 0;
   // Runs all threads until they have ended and the daemons are blocked.
   virtual void Run() = 0;
@@ -70,19 +69,19 @@ class Program {
 using Body = std::function<void(Program*)>;
 
 struct Limits {
-  // Exhaustive up to so many deviations from the usual: a thread goes on until
-  // it is blocked or has ended, and then the first one that can.
+  // SearchAll: most deviations from the usual order, in which a thread runs
+  // until it blocks or ends, and then the first thread that can go on.
   int deviations = 2;
-  // At random: so many changes of priority (PCT's depth, less one).
+  // SearchAtRandom: changes of priority (PCT's depth minus one).
   int changes = 3;
   int64_t executions = 1'000'000;
   double seconds = 20;
   uint64_t seed = 1;
-  // Operations of one execution; more of them mean that it does not end.
+  // Most operations of one execution; more count as a livelock.
   int64_t operations = 20'000;
 };
 
-// Those of a search in CI that has other ones of its own.
+// Limits for a search in CI that needs other values than the defaults.
 inline Limits Of(int deviations, double seconds = Limits().seconds) {
   Limits limits;
   limits.deviations = deviations;
@@ -95,8 +94,8 @@ inline Limits Seconds(double seconds) {
 
 struct Searched {
   int64_t executions = 0;
-  int64_t most_operations = 0;  // of an execution
-  // Every interleaving with so few deviations was run.
+  int64_t most_operations = 0;  // of any one execution
+  // Every interleaving within limits.deviations was run.
   bool all = false;
 };
 
@@ -105,7 +104,7 @@ Searched SearchAll(const Body& body, const Limits& limits = {});
 // With random priorities, a few of which change.
 Searched SearchAtRandom(const Body& body, const Limits& limits = {});
 
-// Unless it is true, the search has found something.
+// Reports a fault, with `what`, unless `is_true`.
 void Expect(bool is_true, const std::string& what);
 [[noreturn]] void Found(const std::string& what);
 
@@ -114,7 +113,7 @@ void Expect(bool is_true, const std::string& what);
 // Whether the caller is a thread of a running program.
 bool IsSearched();
 
-// What several threads touch. A number that is the same in each execution.
+// An object that several threads touch. Its id is the same in each execution.
 class Shared {
  public:
   Shared();
@@ -124,20 +123,22 @@ class Shared {
   const int64_t id_;
 };
 
-// The caller is about to touch `object`: other threads may go on before.
+// The caller is about to touch `object`: a point at which other threads may run
+// first.
 void Touch(const Shared& object, const char* operation, Place place);
-// The same, and blocks until `ready` says true; it only looks. False: the
-// execution is over, and the daemon is to return; or, if `may_time_out`, time
-// has passed, as it does when no other thread can go on.
+// The same, and blocks until `ready`, which must have no side effects, returns
+// true. Returns false if the execution is over, and the calling daemon must
+// return; or, with `may_time_out`, after a timeout, which happens only when no
+// thread can go on.
 bool BlockUntil(const Shared& object, const std::function<bool()>& ready,
                 const char* operation, Place place, bool may_time_out = false);
-// Only for reports: what the caller does next, with no other thread between.
+// For reports only: names the caller's next action; no other thread runs here.
 void Tell(const char* operation, Place place);
-// Other threads go on first, if any can.
+// Other threads run first, if any can.
 void Yield(Place place);
-// Nanoseconds since the execution began: a microsecond an operation.
+// Simulated nanoseconds since the execution began: 1 us for each operation.
 int64_t Clock();
-// The calling thread, and what a thread's own operations have taken.
+// The calling thread's id, and a thread's simulated CPU time.
 int ThisTask();
 int64_t ClockOf(int task);
 void Sleep(int64_t nanos, Place place);

@@ -1,12 +1,12 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Where do the locks and atomics of the runtime go when its interleavings are
-// searched (scheduler.h)? Here. `bazel build --config=search` includes this
-// file before every source of the runtime. It declares namespaces absl and std
-// within namespace multistream, so that `absl::Mutex` and `std::atomic` there
-// are these, and all other names those of the real namespaces. The sources stay
-// as they are.
+// How do the runtime's locks and atomics come under the scheduler's control
+// when interleavings are searched (scheduler.h)? `bazel build --config=search`
+// includes this file before every source of the runtime. It declares namespaces
+// absl and std within namespace multistream, so that `absl::Mutex` and
+// `std::atomic` in the runtime are the classes below, and all other names are
+// those of the real namespaces. The runtime's sources need no change.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_SEAM_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_SEAM_H_
@@ -35,7 +35,7 @@
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/mutex.h"
 
-// base/rules.h: each rule may be broken.
+// Makes the rules of base/rules.h breakable.
 #define TFMS_SEARCHED 1
 
 #define TFMS_HERE                                  \
@@ -48,10 +48,10 @@ namespace tensorflow {
 namespace multistream {
 namespace search {
 
-// Clocks of single threads: so many, and the number of the thread.
+// Clock id of a thread's CPU time: this plus the thread's number.
 constexpr clockid_t kFirstTaskClock = 1000;
 
-// Whether one that writes, or several that read, have it.
+// State of a reader-writer lock.
 class LockState {
  public:
   void Lock(Place place) {
@@ -69,7 +69,7 @@ class LockState {
   }
   void Unlock() { writer_ = false; }
   void UnlockShared() { --readers_; }
-  // Of one side or the other.
+  // Unlocks whichever side holds the lock.
   void UnlockEither() { writer_ ? Unlock() : UnlockShared(); }
   bool IsLocked() const { return writer_ || readers_ > 0; }
   const Shared& shared() const { return shared_; }
@@ -89,7 +89,7 @@ class LockState {
   int readers_ = 0;
 };
 
-// Of the clock that pthread_getcpuclockid gives below, or of all.
+// `clock`: a thread's, from pthread_getcpuclockid below, or the wall clock.
 inline int ClockGetTime(clockid_t clock, timespec* now) {
   const int64_t nanos =
       clock >= kFirstTaskClock ? ClockOf(clock - kFirstTaskClock) : Clock();
@@ -99,11 +99,11 @@ inline int ClockGetTime(clockid_t clock, timespec* now) {
 }
 
 // A thread that the runtime starts, before the program runs or while it does.
-// Who deletes it waits for its end.
+// Its destructor waits for its end.
 ::std::unique_ptr<::tensorflow::Thread> NewThread(std::string name,
                                                   ::std::function<void()> body);
 
-// Of a lock of TensorFlow's or of the C library's, by its address.
+// The state of a TensorFlow or C library lock, by the lock's address.
 LockState& StateOf(const void* mutex);
 
 }  // namespace search
@@ -167,11 +167,11 @@ class ABSL_SCOPED_LOCKABLE ReaderMutexLock {
   Mutex* const mu_;
 };
 
-// Signal wakes the thread that has waited longest; none wakes by itself.
+// Signal wakes the thread that has waited longest. No spurious wakeups.
 class CondVar {
  public:
   void Wait(Mutex* mu, TFMS_HERE) { WaitFor(mu, false, place); }
-  // True if the time has passed.
+  // True on timeout.
   bool WaitWithTimeout(Mutex* mu, Duration time, TFMS_HERE) {
     return WaitFor(mu, time != InfiniteDuration(), place);
   }
@@ -198,7 +198,7 @@ class CondVar {
     bool signalled = false;
     waiting_.push_back(&signalled);
     mu->state_.Unlock();
-    // What it waits for is the mutex's, so that this is what it touches.
+    // Touches the mutex, because the mutex guards the awaited condition.
     const bool woken = search::BlockUntil(
         mu->state_.shared(),
         [&] { return signalled && !mu->state_.IsLocked(); }, "waits", place,
@@ -234,7 +234,7 @@ class Notification {
       search::Found("nobody is left to notify");
     }
   }
-  // False if the time has passed.
+  // False on timeout.
   bool WaitForNotificationWithTimeout(Duration, TFMS_HERE) const {
     return search::BlockUntil(
         shared_, [this] { return notified_; }, "waits", place,
@@ -257,8 +257,8 @@ namespace std {
 
 using namespace ::std;  // NOLINT: all but what is below is the standard's
 
-// A relaxed operation is none of a protocol: figures, and what is checked again
-// under a lock.
+// Relaxed operations are no points of choice: the runtime uses them only for
+// statistics, and for values that are checked again under a lock.
 template <class T>
 class atomic {
  public:
@@ -282,7 +282,8 @@ class atomic {
   bool compare_exchange_strong(T& expected, T value,
                                memory_order = memory_order_seq_cst,
                                memory_order = memory_order_seq_cst, TFMS_HERE) {
-    // One of any order: who has compared decides by it.
+    // A point of choice whatever the memory order: the caller acts on the
+    // result.
     search::Touch(shared_, "compares", place);
     if (value_ == expected) {
       value_ = value;
@@ -341,8 +342,8 @@ inline void yield(TFMS_HERE) { search::Yield(place); }
 
 }  // namespace std
 
-// Of TensorFlow's own locks, what our code takes: variables'. (Their names are
-// macros with an argument there.)
+// The only TensorFlow locks that the runtime takes are variables'. (Real names
+// are macros with an argument, so the classes have other names here.)
 namespace search {
 
 class ABSL_SCOPED_LOCKABLE VariableLock {
@@ -376,10 +377,10 @@ class ABSL_SCOPED_LOCKABLE SharedVariableLock {
 using mutex_lock = search::VariableLock;
 using tf_shared_lock = search::SharedVariableLock;
 
-// Threads and locks of the C library. Objects, as for functions the compiler
-// would look for the library's, too. As there, readers come in while a writer
-// waits; and a mutex, which is no recursive one, has its word set while it is
-// locked.
+// Threads and locks of the C library. These are function objects, because for
+// functions argument-dependent lookup would also find the library's. As in the
+// C library, readers enter while a writer waits; and a mutex, which is not
+// recursive, has its lock word set while it is locked.
 inline constexpr struct {
   int operator()(pthread_t, clockid_t* clock) const {
     *clock = search::kFirstTaskClock + search::ThisTask();
@@ -431,12 +432,12 @@ inline constexpr struct {
   }
 } pthread_rwlock_unlock;
 
-// As base/spin.h calls them.
+// Replacements of the calls in base/spin.h.
 inline int sched_yield(TFMS_HERE) {
   search::Yield(place);
   return 0;
 }
-// Its argument's type makes the compiler look for the C library's, too.
+// A macro, because argument-dependent lookup would find the C library's, too.
 #define clock_gettime(clock, now) \
   ::tensorflow::multistream::search::ClockGetTime(clock, now)
 

@@ -22,14 +22,14 @@ namespace tensorflow {
 namespace multistream {
 namespace search {
 
-// Threads of the operating system, which tasks are run on one after the other.
+// A pool of operating system threads, reused for the tasks of all executions.
 class Workers {
  public:
-  // `run` runs a task whose turn has come, to its end.
+  // `run` waits for a task's first turn, and runs the task to its end.
   explicit Workers(void (*run)(Task*)) : run_(run) {}
 
   void Start(Task* task) {
-    // A forked child, as gtest's death tests are, has none of the threads.
+    // A forked child, as in gtest's death tests, has no copy of the threads.
     if (getpid() != process_) {
       for (auto* workers : {&idle_, &busy_}) {
         for (auto& worker : *workers) worker.release();
@@ -48,7 +48,7 @@ class Workers {
     busy_.back()->task = task;
     sem_post(&busy_.back()->started);
   }
-  // All tasks have ended.
+  // Call when all tasks have ended.
   void Rest() {
     for (auto& worker : busy_) idle_.push_back(std::move(worker));
     busy_.clear();
@@ -62,7 +62,7 @@ class Workers {
   void Work(Worker* worker) {
     while (true) {
       Wait(&worker->started);
-      // The task may be gone after it.
+      // The task may be deleted as soon as `run_` returns.
       run_(worker->task);
     }
   }
@@ -72,7 +72,7 @@ class Workers {
   pid_t process_ = getpid();
 };
 
-// As seam.h's NewThread gives it.
+// The result of seam.h's NewThread.
 class StartedThread : public ::tensorflow::Thread {
  public:
   explicit StartedThread(const Task* task) : task_(task) {}
