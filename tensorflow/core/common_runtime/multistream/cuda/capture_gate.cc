@@ -30,8 +30,7 @@ bool CaptureGate::MayEnter(Side side, const Request* request) const {
 }
 
 void CaptureGate::Admit() {
-  // In their order: whoever may not enter keeps later ones of the other side
-  // out.
+  // FIFO: a request that may not enter blocks later ones of the other side.
   for (size_t i = 0; i < waiting_.size();) {
     Request* request = waiting_[i];
     if (!MayEnter(request->side, request)) {
@@ -65,7 +64,7 @@ bool CaptureGate::Enter(Side side, absl::Duration longest) {
   }
   if (request.admitted) return true;
   waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &request));
-  // It may have been what kept others out.
+  // This request may have been blocking later ones.
   if (IsKept(Rule::kWhoGivesUpAdmits)) Admit();
   return false;
 }

@@ -21,11 +21,12 @@ thread_local CapturedLaunches* on_this_thread = nullptr;
 using GetLastError = decltype(&cudaGetLastError);
 GetLastError get_last_error = nullptr;
 
-// What the caller of a launch is told. CUDA's two interfaces have the same
-// numbers.
+// The result that a launch's caller sees. The runtime's and the driver's error
+// codes have the same numbers.
 cudaError_t Told(const char* function, cudaError_t result) {
   if (result == cudaSuccess || on_this_thread == nullptr) return result;
-  // Kernels ask for it after launches, and so may later ones.
+  // Clear the last error: kernels query it after a launch, and a later kernel
+  // would find this one.
   get_last_error();
   on_this_thread->Note(function, result);
   return cudaSuccess;
@@ -60,7 +61,7 @@ void CapturedLaunches::Note(const char* function, int error) {
 
 absl::StatusOr<int> NoteFailedLaunchesOf(const std::string& library,
                                          const std::string& cuda) {
-  // All that TensorFlow's libraries call by name and that enqueues something.
+  // All enqueuing functions that TensorFlow's libraries call by name.
   static const CallByName kLaunches[] = {
       TFMS_CALL_BY_NAME(Launch, "cudaEventRecord", cudaEventRecord),
       TFMS_CALL_BY_NAME(Launch, "cudaLaunchKernel", cudaLaunchKernel),

@@ -16,7 +16,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// What the groups have of one kind of operation.
+// The groups' entries for one kind of operation.
 template <typename Op>
 class EntriesOfGroups {
  public:
@@ -32,7 +32,7 @@ class EntriesOfGroups {
   AutotuneEntry<Op> Of(const AutotuneEntry<Op>& stock) {
     const auto& runners = stock.GetOpRunners();
     const Key key(runners.primary.get(), GroupOnThread::Get());
-    Entries dropped;  // without the lock
+    Entries dropped;  // destroyed after the lock is released
     absl::MutexLock lock(&mu_);
     auto own = entries_.find(key);
     if (own != entries_.end()) return own->second.entry;
@@ -60,15 +60,14 @@ class EntriesOfGroups {
  private:
   using Key = std::pair<const Runner*, StreamGroup*>;
   struct Own {
-    std::shared_ptr<Runner> primary;  // its address is not another one's
+    std::shared_ptr<Runner> primary;  // alive: its address is the key
     AutotuneEntry<Op> entry;
   };
   using Entries = absl::flat_hash_map<Key, Own>;
 
   absl::Mutex mu_;
   Entries entries_ ABSL_GUARDED_BY(mu_);
-  // What was there before, less what has been used since. It is dropped when
-  // the others become it.
+  // The older generation of a two-generation LRU.
   Entries old_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -13,9 +13,9 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// TensorFlow with merged streams reports a copy from the host done when it is
-// enqueued on the compute stream, and other groups would use what is not there
-// yet. Here it is done when the stream has completed it.
+// With merged streams, TensorFlow reports a copy from the host as done when it
+// is enqueued on the compute stream. Other groups would then read data that has
+// not arrived, so here the copy is done when the stream has completed it.
 class MergedContext : public GPUDeviceContext {
  public:
   MergedContext(const GPUDeviceContext& stock, StreamGroup* group)
@@ -68,8 +68,8 @@ Allocator* CudaDevice::GetAllocator(AllocatorAttributes attributes) {
 void CudaDevice::SetContext(multistream::StreamGroup* group) {
   if (group->context() == 0) return;
   own_info_ = *tensorflow_accelerator_device_info();
-  // TensorFlow keeps FFT plans, which belong to a context, by this number;
-  // generated_kernels.h tells the context by it.
+  // TensorFlow's cache of FFT plans, which belong to a context, is keyed by
+  // this number, and generated_kernels.h gets the context from it.
   own_info_.gpu_id = NumberOfContext(own_info_.gpu_id, group->context());
   set_tensorflow_accelerator_device_info(&own_info_);
 }

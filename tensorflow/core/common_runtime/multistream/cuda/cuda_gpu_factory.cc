@@ -42,7 +42,8 @@ namespace {
 
 class CudaGpuFactory : public BaseGPUDeviceFactory {
  public:
-  // Python asks for no GPU where this lists none, and would run without a word.
+  // Returns an error if there is no GPU. If it listed none, Python would
+  // request none, and run without GPUs and without a message.
   absl::Status ListPhysicalDevices(std::vector<std::string>* devices) override {
     const size_t before = devices->size();
     absl::Status status = BaseGPUDeviceFactory::ListPhysicalDevices(devices);
@@ -58,7 +59,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       return WantsGpus(options.config) ? GroupsAreOfParentError()
                                        : absl::OkStatus();
     }
-    // Whoever lists devices comes here without AddDevices of ours.
+    // Listing devices gets here without our AddDevices, so note it here too.
     const MakingGroups making;
     absl::MutexLock lock(&mu_);
     options_ = *ProcessOptions();
@@ -72,8 +73,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     if (!sizes.ok()) return sizes.status();
     if (sizes->empty()) return absl::OkStatus();
 
-    // The leaders come first, so that their TensorFlow ids are those of their
-    // names.
+    // Leaders first, so that the numbers in their names are their TensorFlow
+    // ids.
     specs_.clear();
     std::vector<SessionStreams> streams;
     int most = 0;
@@ -114,7 +115,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     ChooseExecutor(0, 0);
     if (!memory_status_.ok()) return memory_status_;
     if (!status.ok() && !options_.priorities.empty()) {
-      // TensorFlow checks them, as the priorities of virtual devices.
+      // TensorFlow validates them as virtual devices' priorities; say whence
+      // they are.
       errors::AppendToMessage(
           &status, absl::StrCat("This is with ", kPrioritiesVariable, "=",
                                 absl::StrJoin(options_.priorities, ",")));
@@ -203,8 +205,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     return std::make_unique<GpuGroups>(std::move(groups), sanitizer);
   }
 
-  // Index in `devices` of the leader of a hidden group. The leaders are its
-  // last `gpus` entries, in the order of the specs.
+  // Index in `devices` of the leader of a spec's GPU. The leaders are the last
+  // `gpus` entries of `devices`, in the order of the specs.
   size_t LeaderOf(const Spec& spec, size_t devices, size_t gpus) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     size_t k = 0;
@@ -215,7 +217,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
   absl::StatusOr<std::vector<int>> PhysicalGpus() {
     std::vector<std::string> names;
     absl::Status status = BaseGPUDeviceFactory::ListPhysicalDevices(&names);
-    // Without a driver there is no GPU, which PlanGroupSizes says better.
+    // Ignored: without a driver there is no GPU, and PlanGroupSizes returns a
+    // better error.
     if (!status.ok()) VLOG(1) << "No GPU: " << status;
     std::vector<int> gpus;
     for (const std::string& name : names) {
@@ -234,8 +237,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     SessionOptions split = options;
     GPUOptions* gpu_options = split.config.mutable_gpu_options();
-    // More memory than the GPU has means unified memory, which the fraction
-    // can no longer say.
+    // A fraction above 1 asks for unified memory. The fraction is cleared
+    // below, so the request is passed on by the flag.
     if (gpu_options->per_process_gpu_memory_fraction() > 1) {
       gpu_options->mutable_experimental()->set_use_unified_memory(true);
     }
@@ -258,8 +261,8 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
         }
       }
       for (int i = 0; options_.captures() && i < size.groups; ++i) {
-        // They have no memory of their own. But cudaMallocAsync's pool, which
-        // all have, has the last one's limit.
+        // Recorders have no memory of their own. But cudaMallocAsync's pool,
+        // which all devices share, takes the limit of the last device.
         devices->add_memory_limit_mb(
             options_.cuda_malloc_async
                 ? static_cast<float>(size.group_bytes >> 20)
@@ -317,9 +320,9 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
 
   absl::Mutex mu_;
   Options options_ ABSL_GUARDED_BY(mu_);
-  std::vector<Spec> specs_ ABSL_GUARDED_BY(mu_);  // by TensorFlow device id
+  std::vector<Spec> specs_ ABSL_GUARDED_BY(mu_);  // index: TensorFlow device id
   CudaAllocators allocators_ ABSL_GUARDED_BY(mu_);
-  // What CreateGPUDevice cannot return.
+  // CreateGPUDevice has no Status to return, so its errors go here.
   absl::Status memory_status_ ABSL_GUARDED_BY(mu_);
 };
 

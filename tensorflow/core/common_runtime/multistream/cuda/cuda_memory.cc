@@ -20,10 +20,10 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// An H200 had 50 to 60 MiB less for each group, with cuBLAS's workspace.
+// On an H200 each group took 50 to 60 MiB, including cuBLAS's workspace.
 constexpr int64_t kHandlesMegabytes = 28;
-// An H200 had 524 MiB less for each context, before TensorFlow's kernels are
-// loaded into it.
+// On an H200 each context took 524 MiB, before TensorFlow's kernels were loaded
+// into it.
 constexpr int64_t kContextMegabytes = 800;
 
 absl::StatusOr<std::unique_ptr<SubAllocator>> MemoryOf(int gpu,
@@ -42,8 +42,8 @@ MemoryInfo CudaMemoryInfo(int gpu) {
       !(*executor)->DeviceMemoryUsage(&info.free_bytes, &info.total_bytes)) {
     return info;
   }
-  // The reserve that TensorFlow's documentation of GPU memory describes: it
-  // grows with the size of the CUDA libraries for newer chips.
+  // TensorFlow's own reserve, as documented for its GPU memory: it grows with
+  // the size of the CUDA libraries for newer chips.
   const int major =
       (*executor)->GetDeviceDescription().cuda_compute_capability().major;
   const int64_t mb = info.free_bytes < (int64_t{1} << 31) ? 225

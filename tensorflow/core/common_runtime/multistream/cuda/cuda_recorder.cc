@@ -41,8 +41,8 @@ absl::Status Refused(const std::string& reason) {
   return absl::FailedPreconditionError(absl::StrCat("it has ", reason));
 }
 
-// Memory that a copy reads or writes each time: of a GPU, or pinned memory of
-// the recording. Anything else may be gone by then.
+// A recorded copy may only use GPU memory, or the recording's pinned memory:
+// other memory may be freed before a replay.
 absl::Status CheckCopied(const RecordingMemory& memory, CUmemorytype type,
                          const void* host, CUdeviceptr device, size_t bytes) {
   const bool of_device =
@@ -76,14 +76,14 @@ absl::Status CheckCopy(const RecordingMemory& memory, CUgraphNode node) {
                      bytes);
 }
 
-// What a graph has, and takes beside its recording's memory.
+// A graph's kernels, and its memory beside its recording's.
 struct GraphContents {
   int64_t driver_bytes = 0;
-  int64_t pool_bytes = 0;  // while it runs
+  int64_t pool_bytes = 0;  // in use while the graph runs
   int64_t kernels = 0;
 };
 
-// What a graph may do each time it is launched, and nothing else.
+// Refuses a graph with nodes that cannot be replayed.
 absl::Status CheckNodes(const RecordingMemory& memory,
                         const std::vector<CUgraphNode>& nodes,
                         GraphContents* contents) {
@@ -111,8 +111,8 @@ absl::Status CheckNodes(const RecordingMemory& memory,
         break;
       case CU_GRAPH_NODE_TYPE_HOST:
         return Refused("a host callback");
-      // cuBLAS's workspaces, which are the graph's own, and are freed before
-      // the next one.
+      // cuBLAS's workspaces, which belong to the graph. Each is freed before
+      // the next one is allocated.
       case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
         CUDA_MEM_ALLOC_NODE_PARAMS params;
         TF_RETURN_IF_ERROR(
@@ -135,7 +135,7 @@ absl::Status CheckNodes(const RecordingMemory& memory,
   return absl::OkStatus();
 }
 
-// An op that waits for the GPU ends the capture, whether it says so or not.
+// An op that waits for the GPU ends the capture, even if the op returns OK.
 absl::Status StillCaptures(CUstream stream, const GatedCapture& capture) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   TF_RETURN_IF_ERROR(
@@ -153,11 +153,12 @@ class CudaRecording : public Recording {
         stream_(recorder->compute_stream()),
         memory_(recorder->OwnAllocator(AllocatorAttributes()), Pinned(recorder),
                 recorder->apart_bytes(),
-                // Its last user may still run on the group's stream.
+                // Called for recycled memory, which the group's stream may
+                // still use.
                 [this] { order_.Update(stream_->WaitFor(group_->stream())); }) {
   }
 
-  // The recorder, which is a session's, may have ended.
+  // Must not use recorder_: its session, and with it the recorder, may be gone.
   ~CudaRecording() override {
     for (CUgraphExec exec : {exec_, with_branches_}) {
       if (exec == nullptr) continue;
@@ -197,7 +198,8 @@ class CudaRecording : public Recording {
     if (status.ok()) status = Instantiate(graph, &exec_);
     cuGraphDestroy(graph);
     if (with_branches != nullptr) {
-      // It can do without, if there is no memory for both.
+      // The recording works without branches, if there is no memory for both
+      // graphs.
       if (status.ok() && !Instantiate(with_branches, &with_branches_).ok()) {
         with_branches_ = nullptr;
       }
@@ -231,9 +233,10 @@ class CudaRecording : public Recording {
     return recorder->OwnAllocator(pinned);
   }
 
-  // The step as it is. Nothing recorded runs on the group meanwhile, which may
-  // have cuBLAS's workspaces of this stream. Steps of the group that run as
-  // always have those of theirs: cuBLAS keeps its streams apart.
+  // Runs the step without capturing it. launch_mu keeps recordings from being
+  // launched meanwhile, since they may use cuBLAS's workspaces of the
+  // recorder's stream. The group's other steps may run: cuBLAS has separate
+  // workspaces for each stream.
   absl::Status RunOnce(const std::function<absl::Status()>& enqueue) {
     Callbacks callbacks;
     absl::MutexLock lock(group_->launch_mu());
@@ -248,7 +251,7 @@ class CudaRecording : public Recording {
     return status;
   }
 
-  // Calls `at_end` while the stream still captures.
+  // Calls `at_end` just before the capture ends.
   absl::Status Capture(const std::function<absl::Status()>& enqueue,
                        CudaRecorder::Uses* uses, CUgraph* graph,
                        absl::FunctionRef<void()> at_end) {
@@ -258,7 +261,7 @@ class CudaRecording : public Recording {
     const CapturedLaunches launches;
     const KeepCallbacks keep(stream_, &callbacks_);
     memory_.Repeat();
-    // Relaxed: other threads go on using CUDA as they like.
+    // Relaxed mode, so that other threads may call any CUDA function.
     TF_RETURN_IF_ERROR(
         Checked("cuStreamBeginCapture",
                 cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED)));
@@ -275,7 +278,8 @@ class CudaRecording : public Recording {
     const CUresult ended = cuStreamEndCapture(stream, graph);
     if (ended == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) {
       const absl::Status why = capture.WhyEnded();
-      // What ops did after its end need not be what they did before.
+      // Ops may behave differently after the capture ended: ignore their
+      // errors.
       if (absl::IsInternal(why)) return why;
       if (status.ok()) status = why;
     }
@@ -284,8 +288,8 @@ class CudaRecording : public Recording {
     return memory_.Check(status);
   }
 
-  // Captures the step again if it gains by branches. There is no graph if not,
-  // or if CUDA does not do it.
+  // Captures the step again, with branches, if it gains by them. `*graph` stays
+  // null if it does not gain, or if CUDA cannot make branches.
   absl::Status Branch(const std::function<absl::Status()>& enqueue,
                       const CapturedOps& captured, CudaRecorder::Uses* uses,
                       CUgraph* graph) {
@@ -335,11 +339,11 @@ class CudaRecording : public Recording {
   se::Stream* const stream_;  // the recorder's
   absl::Status order_;        // of waits that could not be enqueued
   RecordingMemory memory_;
-  Callbacks callbacks_;  // they free what copies of the graph read
+  Callbacks callbacks_;  // free memory that the graph's copies read
   CUgraphExec exec_ = nullptr;
-  CUgraphExec with_branches_ = nullptr;  // if it gains by them
-  GraphContents contents_;               // of both
-  int workspaces_ = 1;                   // that may be in use at once
+  CUgraphExec with_branches_ = nullptr;  // null: no gain
+  GraphContents contents_;               // of both graphs
+  int workspaces_ = 1;                   // in use at once, at most
 };
 
 }  // namespace

@@ -41,7 +41,7 @@ absl::Status CudaStreamGroup::Bind(BaseGPUDevice* device) {
   for (int i = 0; i < kMarkStreams; ++i) {
     if (i > 0 && streams_[i] == stream_) streams_[i] = nullptr;
     if (streams_[i] == nullptr) continue;
-    // For NVIDIA's tools. TensorFlow's profiler does not ask for it.
+    // Names for NVIDIA's tools; TensorFlow's profiler does not show them.
     streams_[i]->TFMS_SET_STREAM_NAME(
         absl::StrCat("group ", index(), kUses[i]));
   }
@@ -60,7 +60,7 @@ absl::Status CudaStreamGroup::MarkForTrace() {
   absl::Status status;
   for (int i = 0; i < kMarkStreams; ++i) {
     if (streams_[i] == nullptr) continue;
-    // What had the memory before it was free used it on the group's stream.
+    // The memory's previous user may still run on the group's compute stream.
     if (i > 0) status.Update(streams_[i]->WaitFor(stream_));
     for (const int bytes : {kMarkBytes, 4 * (1 + kMarkStreams * index() + i)}) {
       se::DeviceAddressBase mark(memory, bytes);

@@ -26,11 +26,11 @@ namespace {
 // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 constexpr int kCaptureInTheWay = 900;
 
-// More arguments than it may have: they are passed on.
+// As many arguments as any entry may have; all are passed on.
 using Function = uintptr_t (*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t,
                                uintptr_t, uintptr_t);
 
-// A place in a table that has a function of ours now.
+// A table entry that we replaced.
 struct Place {
   void** at = nullptr;
   CaptureGate* gate = nullptr;
@@ -39,7 +39,7 @@ struct Place {
 constexpr int kMostPlaces = 16;  // a driver has one or two
 std::array<Place, kMostPlaces> places;
 
-// How often functions of ours were called on this thread, if it counts that.
+// Not null while this thread counts calls of our functions.
 thread_local int* counted_calls = nullptr;
 
 template <int i>
@@ -52,7 +52,8 @@ uintptr_t Gated(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e,
     return static_cast<int>(result) != kCaptureInTheWay;
   };
   if (counted_calls != nullptr) ++*counted_calls;
-  // A child of fork() has the locks as they were, and no GPU.
+  // A child of fork() has no GPU, and its copy of the gate's lock may be held
+  // by a thread that exists only in the parent.
   if (counted_calls != nullptr || GatedCapture::IsOnThisThread() ||
       GroupsAreOfParent()) {
     wait();
@@ -85,8 +86,9 @@ struct Entry {
   void** place = nullptr;
 };
 
-// Calls an entry on a thread without a context, where it cannot wait. True if
-// that is one call of a function of ours, whose result is the entry's.
+// Tests a replaced entry on a thread without a CUDA context, where it returns
+// at once. True if the entry called a function of ours exactly once, and
+// returned its result.
 bool Calls(const Entry& entry, Function stock) {
   int calls = 0;
   bool same = false;
@@ -101,7 +103,7 @@ bool Calls(const Entry& entry, Function stock) {
   return calls == 1 && same;
 }
 
-// The entry of that name, if the library has it and it is of the known kind.
+// Finds the entry with `entry->name`, and checks that its code is as expected.
 absl::Status Find(const LoadedLibrary& library, Entry* entry) {
   void* const function = library.Exported(entry->name);
   if (function == nullptr) {
@@ -136,7 +138,8 @@ absl::Status Gate(const Entry& entry, CaptureGate* gate)
                             reinterpret_cast<void*>(kGated[used_places]))) {
     return absl::InternalError("its table cannot be written to");
   }
-  // Other threads may be in it from here on: the place stays as it is.
+  // Other threads may call through the entry from now on, so the Place is kept
+  // even if the entry is restored.
   ++used_places;
   if (Calls(entry, place.stock)) return absl::OkStatus();
   LoadedLibrary::Store(entry.place, stock);
@@ -149,11 +152,11 @@ absl::Status Gate(const Entry& entry, CaptureGate* gate)
 void** PlaceOfFunction(const unsigned char* entry) {
   const unsigned char* const end = entry + kEntryBytes;
   const unsigned char* at = entry;
-  // A frame, if it has one.
+  // The instructions that set up a frame, if there are any.
   struct Bytes {
     size_t size;
     unsigned char bytes[4];
-    unsigned char mask;  // of the last one
+    unsigned char mask;  // applies to the last byte
   };
   static constexpr Bytes kFrame[] = {
       {4, {0xf3, 0x0f, 0x1e, 0xfa}, 0xff},  // endbr64
@@ -183,7 +186,7 @@ void** PlaceOfFunction(const unsigned char* entry) {
     return nullptr;
   }
   at += 10;
-  // je, near or not
+  // je, short or near
   if (at + 2 <= end && at[0] == 0x74) {
     at += 2;
   } else if (at + 6 <= end && at[0] == 0x0f && at[1] == 0x84) {
@@ -204,13 +207,14 @@ void** PlaceOfFunction(const unsigned char* entry) {
 
 absl::Status GateWaitsOf(const std::string& library, CaptureGate* gate) {
   TF_ASSIGN_OR_RETURN(const LoadedLibrary found, LoadedLibrary::Find(library));
-  // The library's own, for which there may be a second entry.
+  // There may be a second, versioned entry.
   std::vector<Entry> entries = {{"cuCtxSynchronize"}};
   if (found.Exported("cuCtxSynchronize_v2") != nullptr) {
     entries.push_back({"cuCtxSynchronize_v2"});
   }
   for (Entry& entry : entries) TF_RETURN_IF_ERROR(Find(found, &entry));
-  // If all entries call the same function, it is not what they are for.
+  // If another entry calls the same function, the function is a generic
+  // dispatcher, and must not be replaced.
   Entry other{"cuStreamSynchronize"};
   TF_RETURN_IF_ERROR(Find(found, &other));
   absl::MutexLock lock(&mu);

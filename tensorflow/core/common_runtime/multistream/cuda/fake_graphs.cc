@@ -10,8 +10,8 @@
 
 #include "third_party/gpus/cuda/include/cuda.h"
 
-// In the place of TensorFlow's, which call CUDA's driver. Their names are those
-// that the header's macros make of these.
+// These replace TensorFlow's functions of these names, which call CUDA's
+// driver. cuda.h's macros map the names to versioned ones.
 
 using tensorflow::multistream::Driver;
 using tensorflow::multistream::NodeOf;
@@ -41,7 +41,7 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* ends,
   return Driver()->Result("cuStreamUpdateCaptureDependencies");
 }
 
-// The last one first, as there is no order that CUDA promises.
+// Last node first, because CUDA promises no order.
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
   auto* fake = StreamOf(graph);
   const size_t all = fake->nodes.size();

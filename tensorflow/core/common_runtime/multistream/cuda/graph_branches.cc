@@ -25,7 +25,7 @@ bool IsIn(uint64_t value, absl::Span<const MemoryUse> uses) {
   });
 }
 
-// Where the memory at an address was allocated, by CUDA; 0: nowhere.
+// The start of the CUDA allocation that contains an address; 0: none does.
 uint64_t AllocationOf(uint64_t address) {
   constexpr uint64_t kLowest = uint64_t{1} << 16;
   CUdeviceptr begin = 0;
@@ -37,8 +37,8 @@ uint64_t AllocationOf(uint64_t address) {
   return begin;
 }
 
-// The graph that a stream captures, and where the stream's next node comes
-// after.
+// The graph that a stream captures; `ends`: the nodes that the stream's next
+// node will depend on.
 absl::StatusOr<CUgraph> GraphOf(CUstream stream,
                                 std::vector<CUgraphNode>* ends) {
   CUstreamCaptureStatus status;
@@ -95,8 +95,8 @@ void CapturesOps::Add(const std::string& name, std::vector<MemoryUse> uses,
   pool_memory_.clear();
   const size_t before = unknown_.size();
   for (const CUgraphNode node : *nodes) status_.Update(AddNode(node, &op));
-  // Not one of its uses: while ops come one after the other, each is given the
-  // same memory of the pool. Those that run side by side are not.
+  // Pool memory is not a use of the op: ops in a chain are all given the same
+  // memory, but ops that run side by side get different memory.
   unknown_.erase(std::remove_if(unknown_.begin() + before, unknown_.end(),
                                 [this](const Unknown& it) {
                                   return IsIn(it.value, pool_memory_);
@@ -142,7 +142,7 @@ absl::Status CapturesOps::AddNode(CUgraphNode node, RecordedOp* op) {
         copied_.push_back({static_cast<int>(op - captured_.ops.data()),
                            copy.srcHost, copy.WidthInBytes});
       }
-      // Of the host's memory, see CheckCopied.
+      // For copies to host memory see CheckCopied.
       if (copy.dstMemoryType != CU_MEMORYTYPE_HOST) {
         AddValue(copy.dstDevice, op);
       }
@@ -182,12 +182,12 @@ absl::Status CapturesOps::AddKernel(CUgraphNode node, RecordedOp* op) {
   absl::StatusOr<std::vector<ParameterPlace>> places = parameters_(kernel);
   if (!places.ok()) return places.status();
   if (kernel.kernelParams == nullptr && !places->empty()) {
-    op->alone = true;  // they are somewhere else
+    op->alone = true;  // the parameters are elsewhere: kernelParams is not used
     return absl::OkStatus();
   }
   for (size_t i = 0; i < places->size(); ++i) {
     const char* parameter = static_cast<const char*>(kernel.kernelParams[i]);
-    // A pointer in a structure is where one may be in a kernel's parameters.
+    // A pointer inside a structure is aligned relative to all parameters.
     size_t at = (8 - (*places)[i].offset % 8) % 8;
     for (; at + 8 <= (*places)[i].size; at += 8) {
       uint64_t value;
@@ -206,7 +206,8 @@ void CapturesOps::AddValue(uint64_t value, RecordedOp* op) {
 absl::StatusOr<CapturedOps> CapturesOps::Finish(const RecordingMemory& memory) {
   Add("", {}, /*is_no_ops=*/true);
   TF_RETURN_IF_ERROR(status_);
-  // Kernels that take many tensors have their pointers from such a copy.
+  // Kernels with many tensors read their pointers from a table that is copied
+  // from pinned memory.
   for (const auto& [i, from, bytes] : copied_) {
     if (!memory.IsPinned(from, bytes)) continue;
     for (size_t at = 0; at + sizeof(uint64_t) <= bytes; at += 8) {
@@ -230,7 +231,8 @@ absl::StatusOr<CapturedOps> CapturesOps::Finish(const RecordingMemory& memory) {
     RecordedOp& op = captured_.ops[i];
     if (IsIn(value, op.uses)) continue;
     if (const int other = known.Find(value); other >= 0) {
-      // Nobody has said so; maybe a kernel has it from the stack.
+      // An undeclared use, or a stale stack value in a kernel's parameters:
+      // assume a write.
       op.uses.push_back({known[other].begin, known[other].end, true});
       VLOG(2) << "'" << names_[i] << "' may use memory of other ops";
       ++of_others;
@@ -239,10 +241,11 @@ absl::StatusOr<CapturedOps> CapturesOps::Finish(const RecordingMemory& memory) {
     const uint64_t allocation = AllocationOf(value);
     if (allocation == 0 ||
         memory.IsPinned(reinterpret_cast<const void*>(value), 1)) {
-      continue;  // a number, or what each launch copies
+      continue;  // a plain number, or memory that each launch copies
     }
-    // A library's own, such as a workspace: for one op at a time. All of it,
-    // but for what is in a large region of an allocator.
+    // Memory of a library, such as a workspace, which one op at a time may use.
+    // The whole allocation counts as used; in a region of an allocator, which
+    // has other tensors too, only pages around the address.
     MemoryUse use{allocation, allocation + 1, /*writes=*/true};
     if (regions.contains(allocation)) {
       use.begin = value / kPage * kPage;

@@ -5,8 +5,8 @@
 // capture, a chain of all ops, tells which nodes of the graph belong to which
 // op, and which memory they use: the tensors that TensorFlow gives the op, and
 // any other memory that its kernels' parameters point to. In the second capture
-// the nodes last nodes of each op depend only on the ops that it has to wait
-// for (recorded_order.h).
+// the nodes of each op depend only on the ops that it has to wait for
+// (recorded_order.h).
 //
 // The addresses that a launch uses are in its parameters, or in data that is
 // copied to the GPU for that launch. There is no other place for them, since in
@@ -111,7 +111,7 @@ class BranchesOps : public OpWatcher {
   const CapturedOps& captured_;
   const std::vector<std::vector<int>> waits_;
   absl::Status status_;
-  std::vector<std::vector<CUgraphNode>> ends_;  // of each op
+  std::vector<std::vector<CUgraphNode>> ends_;  // last nodes of each op
   size_t call_ = 0;
   size_t nodes_ = 0;
 };

@@ -41,13 +41,13 @@ absl::StatusOr<CUcontext> CudaContextOf(int gpu, int number, CUdevice device) {
   absl::MutexLock lock(&contexts->mu);
   CUcontext& context = contexts->by_gpu_and_number[{gpu, number}];
   if (context != nullptr) return context;
-  // The GPU's first one has those that TensorFlow was asked for.
+  // Use the primary context's flags, which TensorFlow's options have set.
   unsigned int flags = 0;
   int active = 0;
   TF_RETURN_IF_ERROR(
       Checked("cuDevicePrimaryCtxGetState",
               cuDevicePrimaryCtxGetState(device, &flags, &active)));
-  // The new one becomes the thread's, which has to keep its own.
+  // cuCtxCreate makes the new context current; the thread must keep its own.
   CUcontext before = nullptr;
   TF_RETURN_IF_ERROR(Checked("cuCtxGetCurrent", cuCtxGetCurrent(&before)));
   CUcontext made = nullptr;
@@ -71,7 +71,7 @@ int ContextOf(int number) { return number / kMoreThanGpus; }
 std::optional<bool> ContextsRunSideBySide(int gpu) {
   CUdevice device;
   int enabled = 0;
-  // CU_DEVICE_ATTRIBUTE_MPS_ENABLED, for headers that do not have it yet.
+  // CU_DEVICE_ATTRIBUTE_MPS_ENABLED, which older headers do not have.
   constexpr auto kMpsEnabled = static_cast<CUdevice_attribute>(133);
   if (cuDeviceGet(&device, gpu) != CUDA_SUCCESS ||
       cuDeviceGetAttribute(&enabled, kMpsEnabled, device) != CUDA_SUCCESS) {
@@ -87,7 +87,8 @@ absl::StatusOr<se::gpu::CudaContext*> CreateContext(
   if (number == 0) return stock();
   auto context = CudaContextOf(gpu, number, device);
   if (!context.ok()) return context.status();
-  // Where scopes are nested, TensorFlow switches only if this number differs.
+  // The number must be unique: in nested scopes TensorFlow switches contexts
+  // only if their numbers differ.
   return AddContext(*context, NumberOfContext(gpu, number));
 }
 

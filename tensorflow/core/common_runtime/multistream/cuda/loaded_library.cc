@@ -26,20 +26,21 @@ const char* FileNameOf(const char* path) {
   return slash == nullptr ? path : slash + 1;
 }
 
-// The parts of an import table.
+// A library's relocations and symbol table.
 struct Tables {
   const ElfW(Sym) * symbols = nullptr;
   const char* names = nullptr;
   const ElfW(Rela) * rela = nullptr;
   const ElfW(Rela) * plt = nullptr;
   size_t rela_bytes = 0;
-  size_t relative = 0;  // the first entries of `rela`, which have no names
+  size_t relative = 0;  // entries at the start of `rela` without a symbol
   size_t plt_bytes = 0;
 };
 
 Tables TablesOf(uintptr_t base, const void* dynamic) {
   Tables tables;
-  // The loader gives addresses in most entries, and offsets in some libraries.
+  // The loader has made most of these absolute; in some libraries they are
+  // offsets.
   const auto at = [base](uintptr_t address) {
     return address < base ? base + address : address;
   };
@@ -159,8 +160,8 @@ bool LoadedLibrary::Store(void** entry, void* address) {
   const uintptr_t page = sysconf(_SC_PAGESIZE);
   void* begin =
       reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(entry) & ~(page - 1));
-  // Writable from now on: what made it read-only (RELRO) is not known to have
-  // done so, and a library that resolves lazily needs it writable.
+  // The page stays writable. We cannot tell whether RELRO had made it
+  // read-only, and a library that binds lazily needs it writable.
   if (mprotect(begin, page, PROT_READ | PROT_WRITE) != 0) return false;
   __atomic_store_n(entry, address, __ATOMIC_RELEASE);
   return true;

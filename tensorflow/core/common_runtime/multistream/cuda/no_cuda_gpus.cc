@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which devices does a CUDA GPU with stream groups have with TensorFlow 2.13?
-// None: what orders the groups' streams calls StreamExecutor as newer releases
-// have it. Whoever lists or makes devices is told so.
+// None: the code that orders the groups' streams needs the StreamExecutor
+// interface of newer releases. Listing or making devices returns an error that
+// says so.
 
 #include <memory>
 #include <string>

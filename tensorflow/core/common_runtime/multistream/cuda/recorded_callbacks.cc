@@ -18,7 +18,7 @@ namespace {
 
 struct Streams {
   absl::Mutex mu;
-  // By CUDA's handle.
+  // Key: CUDA's stream handle.
   absl::flat_hash_map<void*, Callbacks*> kept ABSL_GUARDED_BY(mu);
   std::atomic<int> count{0};
 };
@@ -34,7 +34,8 @@ void* HandleOf(se::Stream* stream) {
 
 bool Keep(void* handle, absl::FunctionRef<std::function<void()>()> callback) {
   Streams* all = All();
-  // Who records asks on the thread that has said so: no other order is needed.
+  // Fast path without the lock. The recording thread enqueues callbacks on the
+  // thread that made KeepCallbacks, so it sees its own increment.
   if (all->count.load(std::memory_order_acquire) == 0) return false;
   absl::MutexLock lock(&all->mu);
   auto found = all->kept.find(handle);

@@ -28,22 +28,23 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// What this thread's next question for an executor means.
+// How to answer this thread's next executor lookup.
 struct Chosen {
-  bool learn = false;  // which cache is asked for a GPU's executor?
+  bool learn = false;                        // note which cache serves GPUs
   std::optional<std::pair<int, int>> group;  // GPU and group
-  int context = 0;                           // of the group
+  int context = 0;                           // the group's context
 };
 thread_local Chosen chosen;
 
 struct GroupExecutors {
   absl::Mutex mu;
-  // That of the GPUs' platform: others have one, too.
+  // The GPU platform's cache; other platforms have their own.
   const se::ExecutorCache* cache ABSL_GUARDED_BY(mu) = nullptr;
   std::map<std::pair<int, int>, std::unique_ptr<se::StreamExecutor>> by_group
       ABSL_GUARDED_BY(mu);
-  // Whose event manager an executor has: TensorFlow's of the same GPU or, since
-  // events belong to a context, the first one of another context.
+  // The executor whose event manager an executor uses: TensorFlow's own for the
+  // GPU or, since events belong to a context, the first executor of another
+  // context.
   absl::flat_hash_map<const se::StreamExecutor*, se::StreamExecutor*> events_of
       ABSL_GUARDED_BY(mu);
   std::map<std::pair<int, int>, se::StreamExecutor*> first_of_context
@@ -68,7 +69,7 @@ absl::StatusOr<se::StreamExecutor*> ExecutorOfGroup(
   absl::MutexLock lock(&all->mu);
   if (chosen.learn) {
     all->cache = cache;
-    chosen.learn = false;  // the factory may ask other caches
+    chosen.learn = false;  // the factory may look in other caches
   }
   if (!chosen.group || cache != all->cache || ordinal != chosen.group->first) {
     return nullptr;
@@ -76,7 +77,7 @@ absl::StatusOr<se::StreamExecutor*> ExecutorOfGroup(
   *is_ours = true;
   std::unique_ptr<se::StreamExecutor>& own = all->by_group[*chosen.group];
   if (own == nullptr) {
-    // It may ask for executors itself.
+    // The factory may look up executors itself.
     const Chosen before = std::exchange(chosen, Chosen());
     auto made = [&] {
       ContextOnThread on(before.context);
@@ -102,7 +103,7 @@ void SetEventsOf(const se::StreamExecutor* executor, EventMgr* events) {
   all->events[executor] = events;
 }
 
-// `asked`, unless `stream` has another context than its events.
+// The event manager for `stream`: `asked`, unless the context differs.
 EventMgr* EventsOf(se::Stream* stream, EventMgr* asked) {
   GroupExecutors* all = All();
   if (!all->contexts.load(std::memory_order_acquire)) return asked;
@@ -121,7 +122,7 @@ void ChooseExecutor(int gpu, int group, int context) {
   chosen.learn = true;
   auto stock = se::GPUMachineManager()->ExecutorForDevice(gpu);
   chosen.learn = false;
-  // Whoever asks next is told.
+  // The next lookup returns this error.
   if (!stock.ok()) return;
   chosen.group = std::make_pair(gpu, group);
   chosen.context = context;

@@ -14,7 +14,7 @@ namespace multistream {
 namespace {
 
 constexpr char kRubbish = static_cast<char>(0xB7);
-// Of memory, times ops: what is larger would take too long.
+// Limit of memory bytes times ops; larger checks would take too long.
 constexpr int64_t kMostBytes = int64_t{1} << 29;
 
 }  // namespace
@@ -37,7 +37,7 @@ void CheckedUses::Again() {
 }
 
 void CheckedUses::Begins(const std::string& op) {
-  // Not the same work: then the step is not recorded.
+  // If the ops differ in the repeat, the step is not recorded anyway.
   if (!again_ || next_ >= ops_.size() || ops_[next_].name != op) return;
   const std::vector<MemoryUse>& uses = ops_[next_].uses;
   for (const auto& [address, bytes] : memory_->All()) {

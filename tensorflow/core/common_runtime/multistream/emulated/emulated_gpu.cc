@@ -49,8 +49,8 @@ namespace {
 
 constexpr int64_t kEmulatedMemory = int64_t{4} << 30;
 
-// Address space that the system backs with memory as it is touched. `group`'s,
-// unless that is nullptr.
+// Address space that the system backs with memory as it is touched. Registered
+// as `group`'s memory, unless `group` is nullptr.
 class MappedMemory : public SubAllocator {
  public:
   explicit MappedMemory(StreamGroup* group)
@@ -76,11 +76,11 @@ class MappedMemory : public SubAllocator {
   StreamGroup* const group_;
 };
 
-// Checks that nobody else uses what is freed, and spoils it, so that a use
-// after the end shows.
+// Checks that no other group still uses freed memory, and poisons the memory,
+// so that a use after free shows.
 class CheckedAllocator : public GroupAllocator {
  public:
-  // `memory`: as GroupAllocator's.
+  // `memory`: see GroupAllocator.
   template <typename Memory>
   CheckedAllocator(std::unique_ptr<Allocator> wrapped, StreamGroup* group,
                    Memory memory)
@@ -91,7 +91,7 @@ class CheckedAllocator : public GroupAllocator {
     if (GroupsAreOfParent()) return;
     const size_t bytes = RequestedSize(memory);
     MemoryInUse::Get()->CheckFree(group(), memory, bytes);
-    // A large tensor's ends show as well as all of it, and cost less.
+    // For a large tensor, poison only both ends: as visible, and cheaper.
     constexpr size_t kSpoiled = 4096;
     char* begin = static_cast<char*>(memory);
     std::memset(begin, 0xff, std::min(bytes, kSpoiled));
@@ -106,7 +106,7 @@ class CheckedAllocator : public GroupAllocator {
   const std::unique_ptr<Allocator> owned_;
 };
 
-// Whether a GPU would launch something for it.
+// Whether a GPU would launch work for `kernel`.
 bool IsKernel(const OpKernel& kernel) {
   static const auto* not_launched = new absl::flat_hash_set<absl::string_view>{
       "_Arg",           "_DeviceArg",
@@ -132,7 +132,7 @@ bool IsKernel(const OpKernel& kernel) {
   return !not_launched->contains(kernel.type_string_view());
 }
 
-// Host memory is the host's, as with a GPU.
+// A CPU device whose on_host memory is ordinary host memory, as with a GPU.
 class HostAndGroupMemory : public ThreadPoolDevice {
  public:
   using ThreadPoolDevice::ThreadPoolDevice;
@@ -142,7 +142,7 @@ class HostAndGroupMemory : public ThreadPoolDevice {
     return attributes.gpu_compatible() && pinned_ != nullptr ? pinned_
                                                              : cpu_allocator();
   }
-  // Whose device it is, with its host memory for copies.
+  // The device's group, whose host allocator serves copies.
   void set_stream_group(const StreamGroup* group) {
     stream_group_ = group;
     pinned_ = group->host_allocator();
@@ -225,7 +225,7 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
       return Repeat(&checked);
     }
 
-    // As on a GPU. Here, its ops run one after the other all the same.
+    // Reported as on a GPU, though the emulated ops run one after another.
     bool has_branches() const override { return has_branches_; }
     absl::Status Launch(bool) override { return Repeat(/*watcher=*/nullptr); }
 
@@ -240,7 +240,7 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
       const int64_t traced = recorder_->kernels_traced();
       const absl::Status status = enqueue_();
       kernels_ = recorder_->kernels_traced() - traced;
-      // A CUDA graph would have read what was there.
+      // A CUDA graph would have read the old addresses.
       if (status.ok() && !memory_.SameReads()) {
         LOG(FATAL) << "A recording was launched that reads a variable where it "
                       "is no more";
@@ -280,7 +280,7 @@ std::unique_ptr<Allocator> NewBfc(const StreamGroup& group, const char* kind,
       options);
 }
 
-// Makes the groups' allocators when their first devices are made.
+// Makes the groups' allocators, once, with their first devices.
 void MakeAllocators(GpuGroups* gpu, const Options& options,
                     const GpuSizes& size, bool allow_growth) {
   static absl::Mutex* mu = new absl::Mutex;

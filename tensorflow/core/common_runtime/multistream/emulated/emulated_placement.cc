@@ -19,7 +19,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Nodes that must be on one device: `loc:@name` in their attribute _class.
+// Sets of nodes that must be on one device (union-find): nodes with `loc:@name`
+// in their attribute _class.
 class Colocation {
  public:
   explicit Colocation(const Graph& graph) {
@@ -34,7 +35,7 @@ class Colocation {
     }
   }
 
-  // The name that stands for all nodes that are with this one.
+  // The name that represents the node's set.
   std::string Root(std::string name) const {
     for (auto it = parent_.find(name); it != parent_.end();
          it = parent_.find(name)) {
@@ -64,8 +65,8 @@ bool MayMoveToGpu(const Node& node) {
 class PlaceOnEmulatedGpu : public GraphOptimizationPass {
  public:
   absl::Status Run(const GraphOptimizationPassOptions& options) override {
-    // A function that has a device of its own (an input pipeline's, the CPU)
-    // stays there.
+    // A function with its own device (an input pipeline on the CPU) stays
+    // there.
     if (options.graph == nullptr || options.device_set == nullptr ||
         options.default_function_device != nullptr) {
       return absl::OkStatus();

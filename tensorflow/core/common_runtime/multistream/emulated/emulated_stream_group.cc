@@ -34,7 +34,7 @@ struct EmulatedStreamGroup::Impl {
   int64_t enqueued ABSL_GUARDED_BY(mu) = 0;
   int64_t completed ABSL_GUARDED_BY(mu) = 0;
   bool paused ABSL_GUARDED_BY(mu) = false;
-  // How much of other streams this one has waited for.
+  // For each other stream, the position up to which this one waited for it.
   std::map<Impl*, int64_t> waited_for ABSL_GUARDED_BY(mu);
   std::atomic<int> threads_that_wait{0};
   bool stopping ABSL_GUARDED_BY(mu) = false;
@@ -48,7 +48,8 @@ struct EmulatedStreamGroup::Impl {
     changed.SignalAll();
   }
 
-  // The work so far, with the op that takes long if the stream is paused.
+  // The number of enqueued items. If the stream is paused, enqueues one that
+  // stands for the op that takes long.
   int64_t Tail() {
     absl::MutexLock lock(&mu);
     if (paused) {
@@ -106,8 +107,8 @@ EmulatedStreamGroup::~EmulatedStreamGroup() {
   impl_->thread.join();
 }
 
-// Ops run when they are launched, on the host, so order needs no waits. What is
-// waited for only says which memory may be freed.
+// Ops run on the host when they are launched, so no wait is needed for order.
+// Waits only tell MemoryInUse which memory may be freed.
 void EmulatedStreamGroup::WaitFor(StreamGroup* other) {
   MemoryInUse::Get()->Wait(this, MemoryInUse::Get()->Tail(other));
   Impl* impl = static_cast<EmulatedStreamGroup*>(other)->impl_.get();
@@ -182,7 +183,7 @@ absl::Status EmulatedStreamGroup::Synchronize() {
   }
   impl_->Await(target, &impl_->threads_that_wait);
   for (const auto& [other, tail] : others) {
-    // Not for the callback that calls this.
+    // A callback must not wait for its own stream.
     if (std::this_thread::get_id() != other->thread.get_id()) {
       other->Await(tail, &impl_->threads_that_wait);
     }

@@ -1,11 +1,12 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What do captured steps have to know of a graph that TensorFlow forgets on the
-// way? Two passes mark it: before functions are inlined, which functions are to
-// be captured (capture_mark.h); once the graph has been divided among its
-// devices, that again, and what a step has to wait for (early_values.h). In
-// between, loops are made ones that can be captured (loop_values.h).
+// Which facts about a graph do captured steps need that TensorFlow's passes
+// drop? Two passes mark them in the graph: before functions are inlined, the
+// functions to capture (capture_mark.h); after the graph is partitioned by
+// device, the same again, and the values that a step has to wait for
+// (early_values.h). In between, loops are rewritten so that they can be
+// captured (loop_values.h).
 
 #include <memory>
 #include <vector>
@@ -60,7 +61,7 @@ class MarkPartsPass : public GraphOptimizationPass {
   }
 };
 
-// After all others.
+// Runs after all other passes.
 constexpr int kLastPhase = 1000;
 
 const bool registered = [] {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // How does ParallelConcat run eagerly? TensorFlow has no kernel that computes
-// it: a pass over graphs puts other ops in its place. With groups an eager op
-// is no graph (eager_ops.h), so it needs this kernel.
+// it: a graph pass replaces it by other ops. With groups an eager op is not run
+// as a graph (eager_ops.h), so it needs this kernel.
 
 #include <cstdint>
 
@@ -81,7 +81,7 @@ class OnGpu : public EagerParallelConcat {
   using EagerParallelConcat::EagerParallelConcat;
 
  private:
-  // Enqueues it, on the device's stream.
+  // Enqueues the copy on the device's stream.
   absl::Status Copy(OpKernelContext* context, const Tensor& from,
                     Tensor* to) override {
     absl::Status status = absl::InternalError("a copy was not enqueued");
@@ -92,8 +92,8 @@ class OnGpu : public EagerParallelConcat {
   }
 };
 
-// For the types of TensorFlow's kernels, which can only say that they should
-// have been replaced.
+// Registered for the types of TensorFlow's own kernels, which only return an
+// error that the graph pass should have replaced them.
 #define REGISTER_ON_HOST(type)                           \
   REGISTER_KERNEL_BUILDER(Name("ParallelConcat")         \
                               .Device(DEVICE_CPU)        \

@@ -23,12 +23,12 @@ namespace multistream {
 
 namespace {
 
-// Whether this thread makes an executor of TensorFlow's own: it then comes to
-// NewLocalExecutor, and wants that.
+// True while this thread makes a stock executor: that calls NewLocalExecutor,
+// which must then return the stock one.
 thread_local bool makes_stock = false;
 
-// An executor on groups, if `params.device` has them, that wraps those of
-// `make_stock`; otherwise one of those.
+// If `params.device` has groups, makes an executor that wraps the executors of
+// `make_stock`; otherwise calls `make_stock`.
 absl::Status MakeExecutor(const LocalExecutorParams& params, const Graph& graph,
                           MakeStockExecutor make_stock,
                           std::unique_ptr<Executor>* out_executor) {

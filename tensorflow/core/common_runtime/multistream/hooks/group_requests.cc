@@ -35,12 +35,12 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// TensorFlow registers its GPU factory with 210.
+// Above TensorFlow's GPU factory, which has 210.
 constexpr int kFactoryPriority = 220;
 
-// A wrong environment, or a wrong order of libraries where groups are asked
-// for, makes each attempt to list or make devices fail, with what is wrong;
-// Python says it at import already.
+// With an invalid environment, or with a wrong library order when groups are
+// requested, each attempt to list or make devices fails with the reason. Python
+// reports it already at import.
 class FailingFactory : public DeviceFactory {
  public:
   explicit FailingFactory(absl::Status status) : status_(std::move(status)) {}
@@ -56,8 +56,8 @@ class FailingFactory : public DeviceFactory {
   const absl::Status status_;
 };
 
-// Where TensorFlow's calls do not reach ours, AddDevices below does not see
-// what a session asks for, and this does.
+// Refuses sessions that ask for streams when TensorFlow's calls do not reach
+// our functions: then AddDevices below is never called, but this factory is.
 class RefusingFactory : public DeviceFactory {
  public:
   explicit RefusingFactory(absl::Status status) : status_(std::move(status)) {}
@@ -131,15 +131,16 @@ bool HasGpu() {
          !gpus.empty();
 }
 
-// Whether this process has made GPU devices, for a session or for who lists
-// them: some of TensorFlow's Python modules call its own AddDevices, not ours.
+// Whether this process has made GPU devices, for a session or to list them. Not
+// `makes_devices`: some of TensorFlow's Python modules call the stock
+// AddDevices, not ours.
 bool HasMadeGpus() { return GPUProcessState::singleton()->HasGPUDevice(); }
 
-// One thread at a time asks for what the environment does not.
+// Serializes requests that come after the environment's.
 absl::Mutex requests_mu(absl::kConstInit);
 
-// Makes the process able to give a session what its configuration asks for,
-// where that can still be done.
+// Prepares the process for the streams that a session's configuration asks for;
+// an error if it is too late.
 absl::Status PrepareFor(const SessionConfig& asked) {
   const int streams = asked.streams.value_or(1);
   if (streams > 1) TF_RETURN_IF_ERROR(CheckReplacedSymbols());
@@ -163,7 +164,7 @@ absl::Status PrepareFor(const SessionConfig& asked) {
     return absl::OkStatus();
   }
   if (asked.streams == 1) return absl::OkStatus();
-  // A GPU that has fewer groups says so when its device is made.
+  // A GPU with fewer groups returns an error when its device is made.
   TF_RETURN_IF_ERROR(RequestNodeLevel(made ? 1 : streams));
   const Options& options = *ProcessOptions();
   TF_RETURN_IF_ERROR(made ? ProcessStreamFile(options).status()
@@ -172,8 +173,8 @@ absl::Status PrepareFor(const SessionConfig& asked) {
   return absl::OkStatus();
 }
 
-// Makes devices that are made from now on able to capture steps. `too_late`:
-// for who asks they have been made.
+// Enables capture for devices that are made from now on. `too_late`: the
+// caller's devices already exist.
 absl::Status PrepareForCapture(bool too_late) {
   const absl::StatusOr<Options>& options = ProcessOptions();
   if (!options.ok()) return options.status();
@@ -192,7 +193,8 @@ absl::Status PrepareForCapture(bool too_late) {
   return absl::OkStatus();
 }
 
-// For a session; the result is the same without.
+// For a session. A failure is only logged, since results are the same without
+// capture.
 void TryToPrepareForCapture(const SessionConfig* streams) {
   absl::Status status;
   if (streams != nullptr && streams->streams.value_or(2) > 1) {
@@ -226,7 +228,8 @@ absl::Status CaptureFunctions(bool has_devices) {
 
 absl::Status LookAtEnvironmentAgain() {
   LookAtEnvironmentOnce();
-  // Where they do not reach us, what is to be done then is done already.
+  // If calls do not reach us, LookAtEnvironmentOnce has already registered the
+  // factory that refuses.
   TF_RETURN_IF_ERROR(CheckReplacedSymbols());
   if (makes_devices.load(std::memory_order_relaxed) || HasMadeGpus()) {
     return absl::FailedPreconditionError(
@@ -241,9 +244,9 @@ absl::Status LookAtEnvironmentAgain() {
 absl::Status AddDevices(const SessionOptions& options,
                         absl::FunctionRef<absl::Status()> stock) {
   makes_devices.store(true, std::memory_order_relaxed);
-  // A thread of the parent may have had our lock, or one of those that
-  // TensorFlow takes to make the CPU's device, which comes first: refuse
-  // before.
+  // In a forked child, refuse before taking any lock: at the fork a thread of
+  // the parent may have held ours, or one that TensorFlow takes to make the CPU
+  // device, which is made first.
   if (GroupsAreOfParent()) {
     return WantsGpus(options.config) ? GroupsAreOfParentError() : stock();
   }
@@ -260,7 +263,7 @@ absl::Status AddDevices(const SessionOptions& options,
     TryToPrepareForCapture(asked->has_value() ? &**asked : nullptr);
   }
   if (status.ok()) status = stock();
-  // What a session asked for that could not be made is not the next one's.
+  // A failed session's requests must not apply to the next session.
   if (!status.ok() && AllGpuGroups().size() == gpus_before) {
     RestoreOptions(before);
   }

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// TensorFlow as patches/RELEASE/source makes it, for tests without its sources:
-// each function asks its hook, and goes on in the wheel's library. (Functions
-// that need a GPU are left out.)
+// Stands for a TensorFlow patched by patches/RELEASE/source, for tests without
+// TensorFlow's sources: each function asks its hook, and then calls the
+// function in the wheel's library. (Functions that need a GPU are left out.)
 
 #include <dlfcn.h>
 
@@ -22,7 +22,8 @@
 namespace tensorflow {
 namespace {
 
-// The one that this program's comes before.
+// The wheel's function, which this program's function of the same name
+// precedes.
 template <typename Function>
 Function* Next(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));

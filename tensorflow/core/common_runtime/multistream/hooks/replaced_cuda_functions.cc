@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// Which functions of TensorFlow's CUDA code does a library define in their
-// place, if TensorFlow's process loads it first? exports.lds has their names.
+// Which functions of TensorFlow's CUDA code does the runtime replace, if it is
+// a library that the process loads before TensorFlow? exports.lds lists them.
 
 #include "tensorflow/core/common_runtime/multistream/hooks/replaced_cuda_functions.h"
 
@@ -43,8 +43,8 @@ bool FindForGroup(const AutotuneTable<Parameters, Op>* table,
 
 }  // namespace
 
-// EventMgr::ThenExecute is inline there, so that it has this name for the
-// linker only.
+// TensorFlow's header defines EventMgr::ThenExecute inline, so that we can only
+// define it under its linker name.
 void ThenExecuteInItsPlace(EventMgr* events, se::Stream* stream,
                            std::function<void()> f) __asm__(TFMS_THEN_EXECUTE);
 void ThenExecuteInItsPlace(EventMgr* events, se::Stream* stream,
@@ -128,14 +128,14 @@ extern "C" void _mlir_ciface_tf_launch_kernel(void* context, void* module,
                                         params, stock);
 }
 
-// With the types of CUDA's header: handle, callback of handle and result, its
-// argument, and flags.
+// Declared without CUDA's header: stream handle, callback of handle and result,
+// user data, and flags.
 extern "C" int cudaStreamAddCallback(void* stream,
                                      void (*callback)(void*, int, void*),
                                      void* data, unsigned int flags) {
   if (tensorflow::multistream::KeptCallback(stream, callback, data)) return 0;
   static const auto stock = reinterpret_cast<decltype(&cudaStreamAddCallback)>(
       dlsym(RTLD_NEXT, "cudaStreamAddCallback"));
-  // cudaErrorInitializationError, where there is none.
+  // 3: cudaErrorInitializationError, if no library has the function.
   return stock == nullptr ? 3 : stock(stream, callback, data, flags);
 }

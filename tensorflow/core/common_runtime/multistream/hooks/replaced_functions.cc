@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// Which functions of TensorFlow's does a library define in their place, if
-// TensorFlow's process loads it first? Here and in replaced_cuda_functions.cc;
-// exports.lds has their names.
+// Which functions of TensorFlow's does the runtime replace, if it is a library
+// that the process loads before TensorFlow? The functions here and in
+// replaced_cuda_functions.cc; exports.lds lists them.
 
 #include <memory>
 #include <string>
@@ -53,8 +53,8 @@ absl::Status DeviceFactory::AddDevices(
 
 class EagerContext;
 
-// EagerContext::RunEagerOpAsFunction() const. (Its header needs one that the
-// wheel does not have.)
+// EagerContext::RunEagerOpAsFunction() const. (TensorFlow's header of it
+// includes one that the wheel does not have.)
 bool RunEagerOpAsFunction(const EagerContext* context) asm(
     "_ZNK10tensorflow12EagerContext20RunEagerOpAsFunctionEv");
 

@@ -25,14 +25,14 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// What a library or program exports.
+// The functions that a library or program exports.
 class Exports {
  public:
   Exports(const dl_phdr_info& info, const ElfW(Dyn) * dynamic)
       : base_(info.dlpi_addr) {
     for (const auto* d = dynamic; d->d_tag != DT_NULL; ++d) {
-      // The loader gives addresses in most entries, and offsets in some
-      // libraries.
+      // The loader has made most of these absolute; in some libraries they are
+      // offsets.
       const uintptr_t at =
           d->d_un.d_ptr < base_ ? base_ + d->d_un.d_ptr : d->d_un.d_ptr;
       if (d->d_tag == DT_SYMTAB) {
@@ -82,13 +82,13 @@ class Exports {
     return reinterpret_cast<const void*>(base_ + symbol.st_value);
   }
 
-  // Until `found` says so; whether it did.
+  // Visits symbols until `found` returns true. Returns whether it did.
   template <class Found>
   bool VisitBucket(uint32_t bucket, Found found) const {
     if (buckets_[bucket] < first_) return false;
     for (uint32_t i = buckets_[bucket];; ++i) {
       if (found(symbols_[i])) return true;
-      // The last one has an odd hash in its chain.
+      // The last symbol of a chain has an odd hash.
       if ((chains_[i - first_] & 1) != 0) return false;
     }
   }
@@ -107,7 +107,7 @@ struct Module {
   Exports exports;
 };
 
-// In the order in which they were loaded, which is that of looking up.
+// In load order, which is also the order of symbol lookup.
 struct Modules {
   std::vector<Module> ours;
   std::vector<Module> tensorflow_before_ours;
@@ -163,7 +163,8 @@ std::string Readable(const char* symbol) {
   return name.substr(0, name.find('('));
 }
 
-// Functions whose calls do not reach ours, by the library that they do reach.
+// Functions whose calls do not reach ours, keyed by the library that they
+// reach.
 using Lost = std::map<std::string, std::set<std::string>>;
 
 absl::Status ErrorOf(const Lost& lost, const std::string& ours) {
@@ -200,12 +201,13 @@ absl::Status Look() {
     for (const Module& module : modules.tensorflow) {
       in_tensorflow = in_tensorflow || module.exports.HasFunction(symbol);
     }
-    if (!in_tensorflow) return;  // of our own interface
-    // CUDA's functions others may have for all libraries, as PyTorch does. The
-    // one of ours is for steps that are recorded, and only for rare ones.
+    if (!in_tensorflow) return;  // part of our own interface
+    // Other libraries, such as PyTorch, may export CUDA's functions to all.
+    // Then we lose ours, which only some rare recorded steps need.
     if (absl::StartsWith(symbol, "cuda")) return;
     ++replaced;
-    // TensorFlow's libraries that came with ours, or later, look where we do.
+    // TensorFlow's libraries loaded with ours, or later, look symbols up as we
+    // do.
     const void* reached = dlsym(RTLD_DEFAULT, symbol);
     if (reached != function) {
       Dl_info info;
@@ -213,7 +215,7 @@ absl::Status Look() {
       lost[known ? info.dli_fname : "nothing"].insert(Readable(symbol));
       return;
     }
-    // Those that were there before look in themselves first.
+    // TensorFlow's libraries loaded earlier find their own functions first.
     for (const Module& module : modules.tensorflow_before_ours) {
       if (module.exports.HasFunction(symbol)) {
         lost[module.path].insert(Readable(symbol));

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// What does TensorFlow call in the place of its own functions, if both are
-// built from source? Its patched functions ask the hooks (hook.h) that are set
-// here.
+// Which functions does TensorFlow call instead of its own, if both are built
+// from source? TensorFlow's patched functions ask the hooks (hook.h) that are
+// set here.
 
 #include <cstdint>
 #include <functional>
@@ -36,7 +36,7 @@
 #include "third_party/gpus/cuda/include/cuda_runtime_api.h"
 #include "xla/stream_executor/executor_cache.h"
 
-// As its own header has it, which needs MLIR's.
+// Declared as in TensorFlow's header, which would need MLIR's headers.
 namespace mlir::kernel_gen::tf_framework {
 extern "C" void _mlir_ciface_tf_launch_kernel(void* context, void* module,
                                               char* name, intptr_t grid_x,
@@ -49,7 +49,7 @@ extern "C" void _mlir_ciface_tf_launch_kernel(void* context, void* module,
 namespace tensorflow {
 namespace multistream {
 
-// No library comes before another: the patched functions themselves ask.
+// Always OK: the patched functions call the hooks whatever the library order.
 const absl::Status& CheckReplacedSymbols() {
   static const auto* status = new absl::Status;
   return *status;
@@ -131,7 +131,7 @@ void SetStreamHooks() {
   });
   CallbackHook::Set([](cudaStream_t stream, cudaStreamCallback_t callback,
                        void* data, unsigned int flags) {
-    // KeptCallback knows CUDA's types without their header.
+    // KeptCallback's declaration does without CUDA's header.
     const auto plain = reinterpret_cast<void (*)(void*, int, void*)>(callback);
     return KeptCallback(stream, plain, data)
                ? cudaSuccess

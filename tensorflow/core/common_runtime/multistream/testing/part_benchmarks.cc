@@ -1,10 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What do the parts of a step on a stream group cost, beside what stock
-// TensorFlow does in their place? On groups that do nothing, so that only the
-// host's work is seen. A benchmark whose name ends in Stock is what stock
-// TensorFlow does. docs/measurements.md has the command.
+// What do the parts of a step on a stream group cost, compared with stock
+// TensorFlow? The groups' streams do nothing, so that only the host's work is
+// measured. A benchmark whose name ends in Stock measures stock TensorFlow's
+// counterpart. docs/measurements.md has the command.
 
 #include <benchmark/benchmark.h>
 
@@ -49,7 +49,7 @@ class IdleStreamGroup : public StreamGroup {
   absl::Status Synchronize() override { return absl::OkStatus(); }
 };
 
-// One for all threads of all benchmarks.
+// One GPU for all threads of all benchmarks.
 GpuGroups* Gpu() {
   static GpuGroups* const gpu = [] {
     std::vector<std::unique_ptr<StreamGroup>> groups;
@@ -70,7 +70,7 @@ void GroupChoice(benchmark::State& state) {
 }
 BENCHMARK(GroupChoice)->Threads(1)->Threads(kManyThreads)->UseRealTime();
 
-// A tensor on the host from one op to another.
+// Passes a host tensor from one op to another.
 void Transfer(benchmark::State& state, RendezvousInterface* rendezvous) {
   RendezvousInterface::ParsedKey key;
   TF_CHECK_OK(Rendezvous::ParseKey(
@@ -105,7 +105,7 @@ void RendezvousOfGroup(benchmark::State& state) {
 }
 BENCHMARK(RendezvousOfGroup)->UseRealTime();
 
-// A stream that waits for another one, beyond what the driver takes.
+// The cost of one stream's wait for another, without the driver's part.
 void WaitThatIsNeeded(benchmark::State& state) {
   StreamOrder order(Gpu(), /*reduce=*/true);
   for (auto _ : state) {
@@ -126,7 +126,7 @@ void WaitThatIsKnown(benchmark::State& state) {
 }
 BENCHMARK(WaitThatIsKnown)->UseRealTime();
 
-// What stock TensorFlow does for a tensor that an op uses.
+// Stock TensorFlow only takes a reference to a tensor that an op uses.
 void HoldStock(benchmark::State& state) {
   const Tensor tensor(1.0f);
   for (auto _ : state) {
@@ -151,7 +151,7 @@ absl::Mutex* VariableMutex() {
   return mutex;
 }
 
-// What stock TensorFlow takes to read a variable.
+// Stock TensorFlow's lock for reading a variable.
 void ReadLockStock(benchmark::State& state) {
   for (auto _ : state) {
     absl::ReaderMutexLock lock(VariableMutex());

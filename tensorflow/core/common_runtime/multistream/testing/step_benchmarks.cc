@@ -1,11 +1,11 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What does a step on a stream group cost, beside one on TensorFlow's CPU? On
-// an emulated GPU, whose kernels are the CPU's. Step is a step at graph level,
-// replayed with TF_MULTI_STREAM_CAPTURE=auto, or with
-// TF_NODE_LEVEL_MULTISTREAM=true a step at node level, as the other benchmarks
-// are. docs/measurements.md has the commands.
+// What does a step on a stream group cost, compared with a step on TensorFlow's
+// CPU? The GPU is emulated, so the kernels are the CPU's. Step is at graph
+// level (replayed with TF_MULTI_STREAM_CAPTURE=auto), or at node level with
+// TF_NODE_LEVEL_MULTISTREAM=true, which the other benchmarks need.
+// docs/measurements.md has the commands.
 
 #include <benchmark/benchmark.h>
 
@@ -28,11 +28,11 @@ namespace multistream {
 namespace {
 
 constexpr char kGpu[] = "/device:GPU:0";
-// It gets its input from the first CPU, as a GPU does: a graph that receives
-// takes the executor longer.
+// The second CPU, so that the input comes from the first one, as with a GPU: a
+// graph with a receive takes the executor longer.
 constexpr char kStock[] = "/device:CPU:1";
 
-// A chain of small ops, which run in the thread that calls.
+// A chain of small ops, which run in the caller's thread.
 class Chain {
  public:
   // Op i is in group groups[i % groups.size()], if there are any.
@@ -64,7 +64,7 @@ class Chain {
     callable.add_target("op_" + std::to_string(ops - 1));
     callable.mutable_run_options()->set_inter_op_thread_pool(-1);
     TF_CHECK_OK(session_->MakeCallable(callable, &handle_));
-    for (int round = 0; round < 5; ++round) Run();  // it may be recorded
+    for (int round = 0; round < 5; ++round) Run();  // warm up, and record
   }
 
   void Run() {
@@ -77,7 +77,7 @@ class Chain {
   Session::CallableHandle handle_;
 };
 
-// Steps of a chain of state.range(0) ops, in all threads the same one.
+// Steps of one chain of state.range(0) ops, which all threads share.
 void RunSteps(benchmark::State& state, const std::string& device,
               const std::vector<int>& groups) {
   static std::unique_ptr<Chain>* const chain = new std::unique_ptr<Chain>;

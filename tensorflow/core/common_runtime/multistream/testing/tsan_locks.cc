@@ -1,10 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What ThreadSanitizer has to know of Abseil's locks, whose code in
-// TensorFlow's library is not instrumented: each function below replaces the
-// library's, calls it, and tells which thread waited for which. Without it
-// every access under an absl::Mutex would be reported.
+// Tells ThreadSanitizer about Abseil's locks, whose code in TensorFlow's
+// library is not instrumented: each function below replaces the library's,
+// calls the original, and reports acquire and release. Without this, every
+// access under an absl::Mutex would be reported as a race.
 
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
@@ -51,7 +51,7 @@ void AnnotatedUnlock(Mutex* mutex, void (*stock)(Mutex*), unsigned flags) {
   __tsan_mutex_post_unlock(mutex, flags);
 }
 
-// The lock is given up while `wait` waits.
+// The lock is released while `wait` blocks.
 template <class Wait>
 bool AnnotatedWait(Mutex* mutex, unsigned flags, const Wait& wait) {
   __tsan_mutex_pre_unlock(mutex, flags);

@@ -123,7 +123,7 @@ class LateRecorder : public LateDevice, public Recorder {
 
 class LateRecording : public Recording {
  public:
-  // Two recordings exceed 1 MB, so that a search can limit memory to one.
+  // Two exceed 1 MB, so that with capture_mb = 1 recordings are evicted.
   static constexpr int64_t kBytes = 600'000;
 
   explicit LateRecording(LateRecorder* recorder)
