@@ -115,8 +115,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     ChooseExecutor(0, 0);
     if (!memory_status_.ok()) return memory_status_;
     if (!status.ok() && !options_.priorities.empty()) {
-      // TensorFlow validates them as virtual devices' priorities; say whence
-      // they are.
+      // TensorFlow's error is about virtual devices; name our variable.
       errors::AppendToMessage(
           &status, absl::StrCat("This is with ", kPrioritiesVariable, "=",
                                 absl::StrJoin(options_.priorities, ",")));

@@ -341,7 +341,7 @@ class CudaRecording : public Recording {
   RecordingMemory memory_;
   Callbacks callbacks_;  // free memory that the graph's copies read
   CUgraphExec exec_ = nullptr;
-  CUgraphExec with_branches_ = nullptr;  // null: no gain
+  CUgraphExec with_branches_ = nullptr;  // null: no branches
   GraphContents contents_;               // of both graphs
   int workspaces_ = 1;                   // in use at once, at most
 };

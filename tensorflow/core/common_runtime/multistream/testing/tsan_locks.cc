@@ -122,7 +122,7 @@ bool Mutex::AwaitCommon(const Condition& condition,
       "_ZN4absl12" TFMS_ABSL
       "5Mutex11AwaitCommonERKNS0_9ConditionENS0_24synchronization_"
       "internal13KernelTimeoutE");
-  // The caller's, and Abseil's kMuReader.
+  // How the caller holds the lock: the bit is Abseil's kMuReader.
   const bool shared = (mu_.load(std::memory_order_relaxed) & 1) != 0;
   return AnnotatedWait(this, shared ? __tsan_mutex_read_lock : 0,
                        [&] { return stock(this, condition, timeout); });
