@@ -33,7 +33,7 @@ class CaptureGateTest : public ::testing::TestWithParam<Side> {
   static Side ThisSide() { return GetParam(); }
   static Side OtherSide() { return ThisSide() == kWaits ? kCaptures : kWaits; }
 
-  // Starts a thread that leaves once it is told to.
+  // Starts a thread that enters, and leaves once `leave` is notified.
   void Start(Side side, absl::Notification* leave) {
     threads_.emplace_back([this, side, leave] {
       EXPECT_TRUE(gate_.Enter(side, kForever));
@@ -77,8 +77,7 @@ TEST_P(CaptureGateTest, TheOtherSideWaitsAndThenEntersTogether) {
   JoinAll();
 }
 
-// Otherwise one side, whose threads come all the time, would keep the other
-// one out for good.
+// Otherwise a steady flow of threads of one side would starve the other side.
 TEST_P(CaptureGateTest, NoThreadOvertakesOneOfTheOtherSide) {
   absl::Notification leave_other, leave_this;
   ASSERT_TRUE(gate_.Enter(ThisSide(), kNotAtAll));
@@ -96,7 +95,7 @@ TEST_P(CaptureGateTest, NoThreadOvertakesOneOfTheOtherSide) {
   JoinAll();
 }
 
-// A thread that gives up lets in those that it has kept out.
+// A thread that gives up admits the threads that it was blocking.
 TEST_P(CaptureGateTest, AThreadThatGivesUpKeepsNobodyOut) {
   absl::Notification leave;
   std::atomic<bool> gave_up{false};
@@ -107,8 +106,8 @@ TEST_P(CaptureGateTest, AThreadThatGivesUpKeepsNobodyOut) {
   while (gate_.waiting(OtherSide()) == 0 && !gave_up) {
     std::this_thread::yield();
   }
-  // It comes in at last, whether it has come before the other one gave up or
-  // after.
+  // The new thread gets in, whether it comes before or after the other gives
+  // up.
   Start(ThisSide(), &leave);
   WaitUntilInside(ThisSide(), 1);
   gives_up.join();
@@ -127,7 +126,7 @@ TEST_F(CaptureGateTest, AWaitIsInside) {
   gate_.Wait([&] {
     ++waits;
     EXPECT_FALSE(gate_.Enter(kCaptures, kNotAtAll));
-    return false;  // a capture of other code's is in its way
+    return false;  // failed because of a capture by other code
   });
   EXPECT_EQ(waits, 1);
   EXPECT_EQ(gate_.passed(), 0);
@@ -150,7 +149,7 @@ TEST_F(CaptureGateTest, AWaitThatFailsWithoutBeingInsideIsMadeOnceMore) {
   gate_.Wait(fails, kNotAtAll);
   EXPECT_EQ(waits, 2);
   EXPECT_EQ(gate_.passed(), 2);
-  // It has ended the capture, whose thread gives it up.
+  // If the first wait ends the capture, the second one enters the gate.
   waits = 0;
   gate_.Wait(
       [&] {
@@ -162,7 +161,7 @@ TEST_F(CaptureGateTest, AWaitThatFailsWithoutBeingInsideIsMadeOnceMore) {
   EXPECT_EQ(gate_.passed(), 3);
 }
 
-// Its thread may want a lock of the thread that waits.
+// The capturing thread may need a lock that the waiting thread holds.
 TEST_F(CaptureGateTest, ACaptureThatStandsStillKeepsNoWaitOut) {
   CaptureGate gate(/*longest_still=*/absl::Milliseconds(1));
   const GatedCapture capture(&gate);
@@ -192,14 +191,14 @@ TEST_F(CaptureGateTest, CountsWhatCapturesHaveLaunched) {
   EXPECT_EQ(gate_.progress(), before + 1);
 }
 
-// The GPU may be busy for long.
+// A wait without progress is normal: the GPU may be busy for long.
 TEST_F(CaptureGateTest, ACaptureWaitsForAWaitThatStandsStill) {
   CaptureGate gate(/*longest_still=*/absl::ZeroDuration());
   ASSERT_TRUE(gate.Enter(kWaits, kNotAtAll));
   bool entered = false;
   std::thread captures([&] { entered = gate.Enter(kCaptures, kForever); });
   while (gate.waiting(kCaptures) == 0) std::this_thread::yield();
-  // Time for it to give up, if it did.
+  // Gives the thread time to give up, which would be the fault.
   for (int i = 0; i < 10000 && gate.waiting(kCaptures) == 1; ++i) {
     std::this_thread::yield();
   }
@@ -221,7 +220,7 @@ TEST_F(CaptureGateTest, ACaptureIsInsideForItsLife) {
   EXPECT_TRUE(gate_.Enter(kWaits, kNotAtAll));
 }
 
-// Its step runs as always then, and is recorded another time.
+// The step then runs without being captured, and is recorded another time.
 TEST_F(CaptureGateTest, ThereIsNoCaptureWhileAnotherThreadWaitsForLong) {
   gate_.Wait([&] {
     const GatedCapture capture(&gate_, kNotAtAll);
@@ -232,8 +231,8 @@ TEST_F(CaptureGateTest, ThereIsNoCaptureWhileAnotherThreadWaitsForLong) {
   EXPECT_TRUE(gate_.Enter(kCaptures, kNotAtAll));
 }
 
-// What an op does is not done otherwise the next time; what another thread does
-// has nothing to do with the step.
+// If an op ended the capture, a retry fails again; if another thread did, a
+// retry can succeed.
 TEST_F(CaptureGateTest, TellsWhetherAnotherThreadMayHaveEndedACapture) {
   const auto of_others = [this](auto wait) {
     const GatedCapture capture(&gate_);

@@ -39,7 +39,7 @@ class CapturedLaunchesTest : public ::testing::TestWithParam<const char*> {
     EXPECT_NE(library, nullptr) << dlerror();
     return library;
   }
-  // A variable of the library that stands for CUDA.
+  // A variable of the library that replaces CUDA's.
   int& Cuda(const char* name) { return *static_cast<int*>(dlsym(cuda_, name)); }
   int Call(const char* function, int value = 0) {
     return reinterpret_cast<int (*)(int)>(dlsym(library_, function))(value);
@@ -68,7 +68,7 @@ TEST_P(CapturedLaunchesTest, WhileAStepIsCapturedNoneFails) {
   const absl::Status failure = launches.failure();
   EXPECT_TRUE(absl::IsInternal(failure)) << failure;
   EXPECT_TRUE(absl::StrContains(failure.message(), "901")) << failure;
-  // The first one stays.
+  // The first failure is kept.
   Cuda("result") = CUDA_ERROR_INVALID_VALUE;
   EXPECT_EQ(Call(GetParam()), 0);
   EXPECT_EQ(launches.failure(), failure);

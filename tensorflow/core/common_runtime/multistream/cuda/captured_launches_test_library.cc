@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Two libraries for captured_launches_test and foreign_captures_test: one that
-// calls functions of CUDA's by name, and one that has them.
+// Two libraries for captured_launches_test and foreign_captures_test: one calls
+// CUDA functions by name, the other exports fakes of them.
 
 #include <cstddef>
 
@@ -28,7 +28,7 @@ int QueryOfDriver(int value) {
 }
 int AllocationOfRuntime(int value) { return cudaMalloc(nullptr, value); }
 #else
-// What CUDA says to each launch, and what it was given last.
+// The result of each launch, and the last launch's argument.
 int result = 0;
 int last_error = 0;
 int given = 0;
@@ -57,7 +57,7 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr, const void*, size_t value, CUstream) {
   return static_cast<CUresult>(result);
 }
 
-// The thread's mode of capture, and which it was at the last call.
+// The thread's capture mode, and its value at the last call.
 int mode = 0;
 int mode_of_call = 0;
 int exchange_result = 0;

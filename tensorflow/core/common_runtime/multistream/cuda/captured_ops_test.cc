@@ -97,7 +97,7 @@ TEST_F(CapturesOpsTest, PointersToAnOpsOwnMemoryAddNothing) {
             Uses());
 }
 
-// As where a kernel gets it from an object that keeps it.
+// As when a kernel gets the pointer from an object that stores it.
 TEST_F(CapturesOpsTest, PointersToMemoryOfOtherOpsAddAWrittenUse) {
   const uint64_t a = Take(64), b = Take(64);
   const auto added = [&](FakeNode node) {
@@ -181,14 +181,14 @@ TEST_F(CapturesOpsTest, MemoryOfOthersIsAllThatOverlapsAndEndsWhereItDoes) {
 
 TEST_F(CapturesOpsTest, CopiesOfTheHostsMemoryAddNothingForIt) {
   const uint64_t a = Take(64), b = Take(64);
-  // The other address is rubbish there.
+  // The device address of a host side is garbage.
   FakeNode to_device = Copy(a, b), to_host = Copy(b, a);
   to_device.copy.srcMemoryType = CU_MEMORYTYPE_HOST;
   to_host.copy.dstMemoryType = CU_MEMORYTYPE_HOST;
   EXPECT_EQ(AddedToSecond({{{{Writes(a, a + 64)}, {Kernel({})}},
                             {{Writes(b, b + 64)}, {to_device, to_host}}}}),
             Uses());
-  // Wherever the driver says it is.
+  // Unified memory counts, wherever it is now.
   FakeNode unified = Copy(b, a);
   unified.copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
   EXPECT_EQ(AddedToSecond({{{{Writes(a, a + 64)}, {Kernel({})}},
@@ -196,7 +196,7 @@ TEST_F(CapturesOpsTest, CopiesOfTheHostsMemoryAddNothingForIt) {
             Uses({{a, a + 64, true}}));
 }
 
-// While ops come one after the other, the driver may give each the same memory.
+// The driver may give the same pool memory to each op of a chain.
 TEST_F(CapturesOpsTest, TheSameMemoryOfAPoolDoesNotPutOpsInOrder) {
   const std::vector<FakeNode> nodes = {Takes(kPool, 512), Kernel({kPool + 8}),
                                        Frees()};
@@ -254,7 +254,7 @@ TEST_F(CapturesOpsTest, PinnedMemoryOfTheRecordingAndNumbersAddNothing) {
        {{}, {Kernel({pinned + 8, 0, 1, 1024, ~uint64_t{0}})}}}};
   for (const RecordedOp& op : OpsOf(step)) EXPECT_TRUE(op.uses.empty());
   EXPECT_EQ(WaitsOf(step), Waits({{}, {}}));
-  // Not of the recording, so it may be written.
+  // Memory outside the recording may be written, so it orders the ops.
   EXPECT_EQ(
       WaitsOf({{{{}, {Kernel({pinned + 64})}}, {{}, {Kernel({pinned + 96})}}}}),
       Waits({{}, {0}}));
@@ -283,7 +283,7 @@ TEST_F(CapturesOpsTest, MemoryOfAPoolThatAnOpKeepsIsAnError) {
   for (const StepOfOps& step :
        {StepOfOps{{{{}, {Takes(kPool, 512), Kernel({kPool})}}}},
         StepOfOps{{{{}, {Takes(kPool, 8), Takes(kPool + 8, 8), Frees()}}}},
-        // Others may have it meanwhile.
+        // Other ops may be given the memory between the two ops.
         StepOfOps{{{{}, {Takes(kPool, 512)}}, {{}, {Frees()}}}}}) {
     const absl::Status status = Capture(step).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
@@ -322,7 +322,7 @@ TEST_F(CapturesOpsTest, ErrorsOfTheDriverAreErrors) {
     EXPECT_FALSE(status.ok()) << function;
     EXPECT_TRUE(absl::StrContains(status.message(), function)) << status;
   }
-  // The second call, which asks for the nodes.
+  // Fail only the second call, which gets the nodes.
   Driver()->failing = "cuGraphGetNodes";
   Driver()->calls_before = 1;
   EXPECT_FALSE(Capture(step).ok());

@@ -51,7 +51,7 @@ void ExpectARunnerForEachGroup(const ConvParameters& parameters,
   EXPECT_NE(of_a.GetOpRunners().primary, of_b.GetOpRunners().primary);
   EXPECT_NE(of_a.GetOpRunners().no_scratch_fallback,
             of_b.GetOpRunners().no_scratch_fallback);
-  // The algorithms are the table's.
+  // Both have the table's algorithms.
   EXPECT_EQ(of_a, of_b);
   EXPECT_EQ(of_b.GetOpRunners().primary->ToAlgorithmDesc(), first);
   EXPECT_EQ(of_b.GetOpRunners().no_scratch_fallback->ToAlgorithmDesc(), second);
@@ -102,14 +102,14 @@ TEST_F(ConvRunnersTest, ManyShapesOnManyGroupsAreBounded) {
       ASSERT_EQ(entry.GetOpRunners().primary->ToAlgorithmDesc(), Algorithm(i));
       if (i == 0 && group == &a_) first_of_all = entry;
     }
-    // One that is used all the time is not dropped.
+    // An entry in constant use is not evicted.
     GroupOnThread on(&a_);
     AutotuneEntry<se::dnn::ConvOp> used;
     ASSERT_TRUE(map->Find(Parameters(kFirst), &used));
     ASSERT_EQ(used.GetOpRunners().primary, first_of_all.GetOpRunners().primary);
   }
   EXPECT_LE(ConvRunnersKept(), before + kMostConvRunners);
-  // What was dropped is made again, for the same algorithm.
+  // An evicted entry is made again, for the same algorithm.
   GroupOnThread on(&b_);
   AutotuneEntry<se::dnn::ConvOp> again;
   ASSERT_TRUE(map->Find(Parameters(kFirst), &again));

@@ -22,8 +22,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// The import table is changed once a process, so each test takes a copy of the
-// library, under a name of its own.
+// An import table can be changed only once in a process, so each test loads its
+// own copy of the library, under another name.
 class DriverLocksTest : public ::testing::Test {
  protected:
   using Lock = int (*)(pthread_mutex_t*);
@@ -53,8 +53,8 @@ class DriverLocksTest : public ::testing::Test {
     if (handle_ != nullptr) dlclose(handle_);
   }
 
-  // Whether a thread that waits for a mutex in the library shows it, as it does
-  // in spinning_locks.h only.
+  // Whether a thread that waits for a mutex in the library reports its wait,
+  // which only the waiting of spinning_locks.h does.
   bool MutexShowsWaits() {
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     LockWaits shown;
@@ -64,7 +64,7 @@ class DriverLocksTest : public ::testing::Test {
       lock_(&mutex);
       pthread_mutex_unlock(&mutex);
     });
-    // In the end it sleeps in the lock, whoever's the waiting is.
+    // With either kind of waiting the thread finally sleeps in the lock (2).
     while (__atomic_load_n(&mutex.__data.__lock, __ATOMIC_RELAXED) != 2) {
       absl::SleepFor(absl::Milliseconds(1));
     }
@@ -74,7 +74,7 @@ class DriverLocksTest : public ::testing::Test {
     return is_shown;
   }
 
-  // Whether a writer does, and beside it a reader.
+  // The same for a reader-writer lock: a writer and a reader.
   bool ReadWriteLockShowsWaits() {
     pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
     LockWaits write_waits, read_waits;

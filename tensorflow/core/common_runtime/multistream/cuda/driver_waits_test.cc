@@ -25,8 +25,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// A library's table is changed once a process, so each test takes a copy of the
-// library, under a name of its own.
+// A library's table can be changed only once in a process, so each test loads
+// its own copy of the library, under another name.
 class DriverWaitsTest : public ::testing::Test {
  protected:
   void Load(const std::string& kind) {
@@ -47,7 +47,7 @@ class DriverWaitsTest : public ::testing::Test {
     return reinterpret_cast<Function>(dlsym(handle_, name));
   }
   int WaitForAll() { return Exported("cuCtxSynchronize")(); }
-  // How often the function that waits has been called since the last time.
+  // Calls of the waiting function since the last NewWaits.
   int NewWaits() {
     const int before = waits_;
     waits_ = Exported("Waits")();
@@ -55,11 +55,11 @@ class DriverWaitsTest : public ::testing::Test {
   }
   absl::Status Gate() {
     const absl::Status status = GateWaitsOf(library_, &gate_);
-    NewWaits();  // those that were made to see that it works
+    NewWaits();  // forget the calls of Gate's own test
     return status;
   }
 
-  // That a call of `function` waits for the end of a capture.
+  // Expects that a call of `function` waits for the end of a capture.
   void ExpectWaitsForCapture(const char* function) {
     std::optional<GatedCapture> capture(&gate_);
     int result = 0;
@@ -130,7 +130,7 @@ TEST_F(DriverWaitsTest, OtherFunctionsAreAsBefore) {
   }).join();
 }
 
-// It would wait for itself.
+// The thread would wait for itself.
 TEST_F(DriverWaitsTest, AThreadThatCapturesDoesNotWait) {
   Load("frame");
   ASSERT_TRUE(Gate().ok());
@@ -181,7 +181,7 @@ TEST_F(DriverWaitsTest, NamesALibraryThatIsNotLoaded) {
   EXPECT_TRUE(absl::StrContains(gated.message(), "libnone.so"));
 }
 
-// Code is data here, of which nothing runs.
+// The code here is only data; it never runs.
 TEST(PlaceOfFunctionTest, KnowsTheEntriesOfDrivers) {
   alignas(8) unsigned char code[2 * kEntryBytes] = {};
   const auto place_of = [&code](const std::string& bytes) {
@@ -195,7 +195,8 @@ TEST(PlaceOfFunctionTest, KnowsTheEntriesOfDrivers) {
   const std::string is_ended("\x74\x0c", 2);
   const std::string is_ended_far("\x0f\x84\x20\x00\x00\x00", 6);
   const std::string frame("\x55\x48\x89\xe5\x41\x54\x48\x83\xec\x08", 10);
-  // 48 bytes and so many as it has itself: `at` is where it ends.
+  // A call or jmp through the table entry at offset 64; the instruction ends at
+  // `at` + 6.
   const auto call = [](int operation, int at) {
     return std::string({'\xff', static_cast<char>(operation),
                         static_cast<char>(64 - at), 0, 0, 0});

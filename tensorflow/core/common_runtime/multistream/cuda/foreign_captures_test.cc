@@ -40,7 +40,7 @@ class ForeignCapturesTest : public ::testing::Test {
     EXPECT_NE(library, nullptr) << dlerror();
     return library;
   }
-  // A variable of the library that stands for CUDA.
+  // A variable of the library that replaces CUDA's.
   int& Cuda(const char* name) { return *static_cast<int*>(dlsym(cuda_, name)); }
   int Call(const char* function) {
     return reinterpret_cast<int (*)(int)>(dlsym(library_, function))(5);

@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// Interleavings of captures and of waits for all of the GPU: none is inside
-// beside the other side, both get in, and no thread is stopped.
+// Searches interleavings of captures and of waits for the whole GPU: the two
+// sides exclude each other, neither starves, and no thread blocks forever.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,8 @@ constexpr CaptureGate::Side kCaptures = CaptureGate::kCaptures;
 constexpr CaptureGate::Side kWaits = CaptureGate::kWaits;
 constexpr absl::Duration kForever = absl::InfiniteDuration();
 
-// A GPU as CUDA has it: a wait for all of it ends captures, and fails.
+// A GPU with CUDA's rule: a wait for the whole GPU during a capture fails, and
+// ends the capture.
 class World {
  public:
   explicit World(absl::Duration longest_still = CaptureGate::kLongestStill)
@@ -59,7 +60,7 @@ class World {
     Expect(ended == ended_ || absl::IsInternal(capture.WhyEnded()),
            "a capture that another thread has ended is not tried again");
   }
-  // What CUDA does in a wait for all of the GPU.
+  // Stands for CUDA's wait for the whole GPU. False: it failed.
   bool WaitForTheGpu() {
     Touch("waits for the GPU");
     if (capturing_ == 0) return true;
@@ -110,11 +111,11 @@ Body CapturesAndWaits(int threads, absl::Duration longest_of_capture,
     world->ExpectEmpty();
   };
 }
-// Nobody gives up.
+// No thread gives up.
 Body Patient(int threads) {
   return CapturesAndWaits(threads, kForever, kForever, kForever);
 }
-// A wait that goes past the captures.
+// A wait with PassBy, beside captures.
 Body PassBy(int threads) {
   return [=](Program* program) {
     auto world = std::make_shared<World>();
@@ -130,7 +131,7 @@ Body PassBy(int threads) {
   };
 }
 
-// There is always a capture, until the wait has been inside.
+// Two threads keep capturing until the wait has been inside.
 void CapturesWithoutEnd(Program* program) {
   auto world = std::make_shared<World>(kForever);
   auto has_waited = std::make_shared<bool>(false);
@@ -150,7 +151,7 @@ void CapturesWithoutEnd(Program* program) {
   program->Run();
 }
 
-// A capture that needs what a thread has that waits for the GPU.
+// A capture that cannot end before a wait for the GPU has returned.
 void NeededWait(Program* program) {
   auto world = std::make_shared<World>();
   auto has_waited = std::make_shared<bool>(false);
@@ -167,7 +168,8 @@ void NeededWait(Program* program) {
   world->ExpectEmpty();
 }
 
-// A wait that needs another one, which came after a capture that gives up.
+// A wait that ends only after another wait, which queued behind a capture that
+// gives up.
 void WaitsAroundACapture(Program* program) {
   auto world = std::make_shared<World>(kForever);
   auto has_waited = std::make_shared<bool>(false);

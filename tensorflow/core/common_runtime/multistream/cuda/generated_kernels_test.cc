@@ -23,8 +23,8 @@
 
 namespace {
 
-// A driver whose handles are numbers: a module's is its context's, times 100,
-// plus how many were loaded before.
+// A driver whose handles are numbers. A module's is its context's times 100,
+// plus the count of modules loaded before.
 struct Driver {
   intptr_t context = 1;
   int loads = 0;
@@ -39,12 +39,12 @@ struct Driver {
   std::vector<Launch> launches;
 } driver;
 
-// It has the names of errors.
+// For the names of errors.
 [[maybe_unused]] const FakeDriver* const fake_driver = LoadFakeDriver();
 
 }  // namespace
 
-// In the driver's place.
+// Replaces the driver's functions.
 extern "C" {
 CUresult cuModuleLoadData(CUmodule* module, const void*) {
   if (driver.result != CUDA_SUCCESS) return driver.result;
@@ -84,7 +84,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-char module_a, module_b;  // told by their addresses
+char module_a, module_b;  // identified by address
 
 class GeneratedKernelsTest : public ::testing::Test {
  protected:
@@ -108,7 +108,7 @@ TEST_F(GeneratedKernelsTest, AModuleIsLoadedOnceAndAKernelLookedUpOnce) {
     EXPECT_EQ(Number(kernels.Get(&module_a, "a")), 100000);
     EXPECT_EQ(Number(kernels.Get(&module_a, "b")), 100001);
     EXPECT_EQ(Number(kernels.Get(&module_b, "a")), 101000);
-    // A name is told by its letters.
+    // A name is compared by its text, not its address.
     EXPECT_EQ(Number(kernels.Get(&module_a, std::string("b"))), 100001);
     EXPECT_EQ(driver.loads, 2);
     EXPECT_EQ(driver.look_ups, 3);
@@ -131,7 +131,7 @@ TEST_F(GeneratedKernelsTest, AnErrorIsToldAndNotKept) {
   EXPECT_EQ(driver.loads, 1);
 }
 
-// What TensorFlow's generated code calls.
+// Tests LaunchKernel, which TensorFlow's generated code calls.
 class LaunchTest : public GeneratedKernelsTest {
  protected:
   class StreamOfTest : public DeviceContext {
@@ -157,7 +157,7 @@ class LaunchTest : public GeneratedKernelsTest {
     params_.op_device_context = stream_.get();
   }
 
-  // Launches from an op of a group in `context`; what the op comes to.
+  // Launches from an op of a group in `context`; returns the op's status.
   absl::Status Launch(int context, int blocks) {
     driver.context = context;
     info_.gpu_id = NumberOfContext(/*gpu=*/1, context);
@@ -190,7 +190,7 @@ TEST_F(LaunchTest, EachContextLaunchesItsOwnKernel) {
     }
   }
   EXPECT_EQ(driver.loads, 2);
-  // They go with the device's resources.
+  // The kernels are deleted with the device's resources.
   resources_.Clear();
   EXPECT_EQ(driver.unloads, 2);
 }

@@ -20,10 +20,10 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Ops that say what they use, or only point to it.
+// A random step, whose ops declare their uses, or only have pointers to them.
 class RandomStep {
  public:
-  // `blocks`: of kBlock bytes each, the recording's.
+  // `blocks`: the recording's memory, kBlock bytes each.
   RandomStep(int seed, const std::vector<uint64_t>& blocks, uint64_t pinned)
       : random_(seed), blocks_(blocks), pinned_(pinned) {
     const int ops = Below(40) + 2;
@@ -40,9 +40,9 @@ class RandomStep {
   }
   static constexpr uint64_t kBlock = 128;
 
-  // What an op may use, whoever says so.
+  // All that an op may use, declared or not.
   struct Truth {
-    bool any = false;  // nobody knows what
+    bool any = false;  // unknown: may use anything
     std::vector<MemoryUse> uses;
 
     bool HasToWaitFor(const Truth& before) const {
@@ -59,7 +59,7 @@ class RandomStep {
 
   int Below(int end) { return static_cast<int>(random_() % end); }
   const StepOfOps& step() const { return step_; }
-  // Of each that launches something.
+  // One for each op that launches something.
   const std::vector<Truth>& truths() const { return truths_; }
 
  private:
@@ -88,7 +88,8 @@ class RandomStep {
     }
   }
 
-  // A value of a node, and what may be used by who has it.
+  // A random parameter value; adds to `truth` the memory that it lets an op
+  // use.
   uint64_t AnyValue(const Op& op, Truth* truth) {
     const auto writes = [truth](uint64_t begin, uint64_t bytes) {
       truth->uses.push_back({begin, begin + bytes, true});
@@ -115,7 +116,7 @@ class RandomStep {
         writes(value, kPage);
         return value;
       }
-      case 3: {  // of which others may say that they use it
+      case 3: {  // whose use other ops may declare
         const uint64_t block = kVariable + kBlock * Below(4);
         const uint64_t value = block + Below(kBlock);
         if (!is_of(value)) writes(block, kBlock);
@@ -135,7 +136,7 @@ class RandomStep {
 
   void AddNodes(Op* op, Truth* truth) {
     const bool takes = Below(8) == 0;
-    // Maybe where another op has had some before.
+    // May be at the address of an earlier op's pool memory.
     const uint64_t taken = kPool + kBlock * Below(4);
     if (takes) op->nodes.push_back(Takes(taken, kBlock));
     for (int nodes = 1 + Below(3); nodes > 0; --nodes) {
@@ -157,7 +158,7 @@ class RandomStep {
           size_t offset = 0;
           for (int values = Below(4); values > 0; --values) {
             offset += 4 * Below(3);
-            // Where the pointer may be in the parameter.
+            // Pointers are aligned relative to all parameters.
             const size_t at = (8 - offset % 8) % 8 + 8 * Below(3);
             parameters.push_back(
                 Structure(offset, at + 8 + Below(8), at, AnyValue(*op, truth)));
@@ -194,7 +195,7 @@ TEST_F(BranchesOpsTest, RandomOpsWaitForThoseThatUseWhatTheyWrite) {
     ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status;
     EXPECT_EQ(stream.edges(), EdgesOf(captured, waits)) << "seed " << seed;
 
-    // All the nodes that each comes after, and which are which op's.
+    // Make `before` transitive, and find the nodes of each op.
     Edges before = stream.edges();
     for (std::set<int>& all : before) {
       for (const int node : std::set<int>(all)) {
@@ -216,7 +217,7 @@ TEST_F(BranchesOpsTest, RandomOpsWaitForThoseThatUseWhatTheyWrite) {
       }
     }
   }
-  EXPECT_GT(apart, 5000);  // not all one after the other
+  EXPECT_GT(apart, 5000);  // many pairs are indeed unordered
 }
 
 }  // namespace

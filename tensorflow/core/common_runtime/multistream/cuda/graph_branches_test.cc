@@ -29,7 +29,7 @@ TEST_F(BranchesOpsTest, AGraphHasTheBranchesOfItsOps) {
        {{Reads(b, b + 64), Writes(c, c + 64)}, {Kernel({b, c})}}}};
   EXPECT_EQ(EdgesWith({{}, {0}, {0}, {2, 1}}, step),
             Edges({{}, {0}, {1}, {1}, {3}, {2, 4}}));
-  // Whatever the order.
+  // Any waits are followed.
   EXPECT_EQ(EdgesWith({{}, {}, {}, {}}, step),
             Edges({{}, {0}, {}, {}, {3}, {}}));
   EXPECT_EQ(EdgesWith({{}, {0}, {1}, {2}}, step),
@@ -105,7 +105,7 @@ TEST_F(BranchesOpsTest, AnythingElseTheSecondTimeIsAnError) {
             "it has more ops the second time");
   EXPECT_EQ(error({{one, one}}, {{one}}), "it has fewer ops the second time");
   EXPECT_EQ(error({{one, none}}, {{one}}), "it has fewer ops the second time");
-  // What is launched between ops.
+  // Launches between ops.
   EXPECT_EQ(error({{one, one}}, {{one, after_one}}), other);
   EXPECT_EQ(error({{one, after_one}}, {{one, one}}), other);
   EXPECT_EQ(error({{one}, one.nodes}, {{one}}), other);

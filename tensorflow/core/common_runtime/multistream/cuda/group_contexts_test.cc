@@ -28,7 +28,7 @@ namespace {
 using stream_executor::gpu::CudaContext;
 using stream_executor::gpu::ScopedActivateContext;
 
-// Those of the process are never deleted, so each test has GPUs of its own.
+// Contexts are never deleted, so each test has its own GPU numbers.
 class GroupContextsTest : public ::testing::Test {
  protected:
   GroupContextsTest() : gpu_(10 * ++tests) {
@@ -69,7 +69,7 @@ TEST_F(GroupContextsTest, EachNumberOfAGpuIsAContextMadeOnce) {
   EXPECT_EQ(Made(gpu_, 1), one);
   EXPECT_EQ(Made(gpu_, 2), two);
   EXPECT_EQ(driver.made, made);
-  // The thread keeps its own.
+  // The thread's current context is unchanged.
   EXPECT_EQ(driver.current, 77);
 }
 

@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Without a GPU: the test's own platform stands for it, with executors of the
-// host. That streams, cuBLAS handles and the like of CUDA's executors work side
-// by side on one GPU, only a run on a GPU shows.
+// Runs without a GPU: the test's own platform has host executors. Only a run on
+// a GPU shows that the streams, cuBLAS handles and so on of several CUDA
+// executors work side by side.
 
 #include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
 
@@ -41,7 +41,7 @@ Platform* gpus_of_the_test = nullptr;
 
 }  // namespace
 
-// In TensorFlow's place.
+// Replaces TensorFlow's function.
 Platform* GPUMachineManager() {
   if (gpus_of_the_test != nullptr) return gpus_of_the_test;
   static const auto stock = reinterpret_cast<Platform* (*)()>(
@@ -54,7 +54,7 @@ Platform* GPUMachineManager() {
 namespace tensorflow {
 namespace multistream {
 
-// As TensorFlow calls it, where it was not inlined.
+// The linker name by which TensorFlow calls it, unless it is inlined.
 void ThenExecute(EventMgr* events, se::Stream* stream, std::function<void()> f) __asm__(
     "_ZN10tensorflow8EventMgr11ThenExecuteEPN15stream_executor6StreamE"
     "St8functionIFvvEE");
@@ -89,11 +89,11 @@ se::StreamExecutor* ExecutorOf(se::Platform* platform, int ordinal) {
   return executor.ok() ? *executor : nullptr;
 }
 
-// A cache that no GPU's platform has is TensorFlow's, whatever was chosen. On a
-// machine without a GPU nothing can be chosen at all.
+// Choosing an executor must not affect the cache of a platform without GPUs. On
+// a machine without a GPU there is nothing to choose.
 class OtherCacheTest : public ::testing::TestWithParam<int> {
  protected:
-  // The group, or -1.
+  // The parameter is the chosen group, or -1 for none.
   void SetUp() override {
     if (GetParam() >= 0) ChooseExecutor(0, GetParam());
   }
@@ -109,7 +109,7 @@ class OtherCacheTest : public ::testing::TestWithParam<int> {
 
   se::ExecutorCache cache_;
   absl::Status error_;
-  int asked_ = 0;  // the factory
+  int asked_ = 0;  // calls of the factory
 };
 
 TEST_P(OtherCacheTest, EachOrdinalHasOneExecutor) {
@@ -123,7 +123,7 @@ TEST_P(OtherCacheTest, EachOrdinalHasOneExecutor) {
   EXPECT_EQ((*other)->device_ordinal(), 1);
   EXPECT_NE(*other, *first);
   EXPECT_EQ(asked_, 2);
-  // It is TensorFlow's cache that has them.
+  // The executors are in TensorFlow's own cache.
   EXPECT_EQ(*cache_.Get(0), *first);
   EXPECT_EQ(*cache_.Get(1), *other);
 }
@@ -159,14 +159,14 @@ TEST(HostPlatformTest, AChoiceDoesNotConcernTheHost) {
   se::StreamExecutor* before = ExecutorOf(host, 0);
   ChooseExecutor(0, 2);
   EXPECT_EQ(ExecutorOf(host, 0), before);
-  // Also one that is made only now.
+  // The same for an executor that is made only now.
   se::StreamExecutor* later = ExecutorOf(host, 1);
   ChooseExecutor(0, 0);
   EXPECT_EQ(ExecutorOf(host, 0), before);
   EXPECT_EQ(ExecutorOf(host, 1), later);
 }
 
-// Any number of GPUs, which may break.
+// Any number of GPUs; making an executor may fail.
 class FakeGpus : public se::host::HostPlatform {
  public:
   absl::StatusOr<se::StreamExecutor*> ExecutorForDevice(int ordinal) override {
@@ -198,14 +198,14 @@ class GroupExecutorsTest : public ::testing::Test {
     se::gpus_of_the_test = nullptr;
   }
 
-  // What one who asks in this thread after the choice gets.
+  // The executor that this thread's lookup returns after the choice.
   se::StreamExecutor* Chosen(int gpu, int group, int context = 0) {
     ChooseExecutor(gpu, group, context);
     return ExecutorOf(gpus_, gpu);
   }
 
   FakeGpus* const gpus_;
-  const int gpu_;  // each test has its own: what is made is never deleted
+  const int gpu_;  // another for each test: executors are never deleted
 
  private:
   static FakeGpus* Gpus() {
@@ -279,7 +279,7 @@ TEST_F(GroupExecutorsTest, AChoiceIsForTheGpusPlatform) {
 
 TEST_F(GroupExecutorsTest, AnErrorIsToldToWhoAsksNextAndNotKept) {
   const absl::Status error = absl::UnavailableError("it is busy");
-  // At first TensorFlow's executor cannot be made, then the group's.
+  // First making TensorFlow's executor fails, then making the group's.
   for (bool has_stock : {false, true}) {
     if (has_stock) ExecutorOf(gpus_, gpu_);
     gpus_->error = error;
@@ -309,7 +309,7 @@ TEST_F(GroupExecutorsTest, WhatAnExecutorAsksForWhenItIsMadeIsTheStockOne) {
   EXPECT_EQ(ExecutorOf(gpus_, gpu_), own);
 }
 
-// Each manager has a thread that polls.
+// Because each manager has a polling thread.
 TEST_F(GroupExecutorsTest, AllGroupsOfAGpuHaveOneEventManager) {
   EventMgrFactory* factory = EventMgrFactory::Singleton();
   const GPUOptions options;
@@ -320,7 +320,7 @@ TEST_F(GroupExecutorsTest, AllGroupsOfAGpuHaveOneEventManager) {
   EXPECT_NE(factory->GetEventMgr(Chosen(gpu_ + 1, 1), options), manager);
 }
 
-// An event is recorded on streams of its own context only.
+// Because an event can be recorded only on streams of its own context.
 TEST_F(GroupExecutorsTest, EachContextHasAnEventManager) {
   EventMgrFactory* factory = EventMgrFactory::Singleton();
   const GPUOptions options;
@@ -334,7 +334,7 @@ TEST_F(GroupExecutorsTest, EachContextHasAnEventManager) {
   EXPECT_NE(of_third, of_second);
 }
 
-// TensorFlow asks that of the visible device for copies of all groups.
+// TensorFlow calls the visible device's manager for copies of all groups.
 TEST_F(GroupExecutorsTest, AStreamsContextSaysWhoseEventIsRecorded) {
   EventMgrFactory* factory = EventMgrFactory::Singleton();
   auto* stock = static_cast<Executor*>(Chosen(gpu_, 0));

@@ -74,7 +74,7 @@ class CheckedUsesTest : public ::testing::Test {
 };
 using CheckedUsesDeathTest = CheckedUsesTest;
 
-// All of it is `value`.
+// Whether all bytes at `at` are `value`.
 bool Is(const char* at, char value) {
   return std::string(at, kBytes) == std::string(kBytes, value);
 }
@@ -82,7 +82,7 @@ bool Is(const char* at, char value) {
 TEST_F(CheckedUsesTest, OpsThatUseWhatTheySayFindWhatIsThere) {
   char* const c = Take(kBytes);
   std::vector<std::string> seen;
-  // Of different values each time.
+  // Writes another value in each run.
   const auto makes_a = [&] { std::memset(a_, '0' + seen.size(), kBytes); };
   const auto copies_a_to_b = [&] {
     seen.emplace_back(a_, kBytes);
@@ -154,7 +154,7 @@ TEST_F(CheckedUsesDeathTest, AnOpThatChangesWhatItDoesNotUseEndsTheProcess) {
       "'changes' changed memory that it is said not to use");
 }
 
-// The step is not recorded then.
+// A step whose ops change order is not recorded anyway.
 TEST_F(CheckedUsesTest, AnotherOrderOfOpsIsNotChecked) {
   std::string seen;
   const auto uses_a = [&] {
@@ -170,7 +170,7 @@ TEST_F(CheckedUsesTest, AnotherOrderOfOpsIsNotChecked) {
 }
 
 TEST_F(CheckedUsesTest, LargeMemoryIsNotChecked) {
-  // Nothing is written there, so it takes none of the machine's.
+  // Never written, so the machine does not back it with memory.
   Take(size_t{1} << 28);
   char seen = 0;
   const auto reads_a = [&] { seen = a_[0]; };

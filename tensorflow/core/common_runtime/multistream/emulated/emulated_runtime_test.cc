@@ -31,7 +31,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// The id of the thread that launches it.
+// An op that returns the id of the thread that launches it.
 REGISTER_OP("LaunchingThread")
     .Input("x: float")
     .Output("id: int64")
@@ -94,7 +94,7 @@ TEST_F(EmulatedRuntimeTest, ConcurrentStepsReturnWhatTensorFlowReturns) {
   int64_t steps = 0;
   for (int i = 0; i < kGroups; ++i) {
     const int64_t of_group = after[i].steps_started - before[i].steps_started;
-    // How many depends on how long the machine lets each step run.
+    // The number depends on the machine's timing.
     EXPECT_GT(of_group, 0) << "group " << i;
     EXPECT_EQ(after[i].steps_failed, before[i].steps_failed);
     steps += of_group;
@@ -197,7 +197,7 @@ TEST_F(EmulatedRuntimeTest, StepsOfAPinnedThreadRunOnItsGroup) {
     std::vector<Tensor> outputs;
     return session->Run({{"x", Input(0)}}, {"y:0"}, {}, &outputs);
   };
-  // Steps of each group that `steps` are.
+  // How many steps each group starts while `steps` runs.
   auto started = [](const std::function<void()>& steps) {
     std::vector<int64_t> counts;
     for (const auto& group : StreamStats()) {
@@ -233,7 +233,7 @@ TEST_F(EmulatedRuntimeTest, StepsOfAPinnedThreadRunOnItsGroup) {
   EXPECT_TRUE(run().ok());
 }
 
-// Group i launches on pool i mod n of the session's.
+// Group i launches on the session's pool i mod n.
 TEST_F(EmulatedRuntimeTest, GroupsHaveThreadsOfTheirSessionsPools) {
   Scope root = Scope::NewRootScope().WithDevice("/device:GPU:0");
   auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);

@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What a step on an emulated GPU leaves in a trace.
+// Which events does a step on an emulated GPU leave in a trace?
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/watched_thread.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 
-// As Python calls them.
+// The interface that Python calls.
 extern "C" int TFMS_TraceStart(int64_t most_events, char* message, int size);
 extern "C" const char* TFMS_TraceStop(int64_t* bytes);
 
@@ -29,7 +29,7 @@ constexpr int kLayers = 3;
 
 class EmulatedTraceTest : public EmulatedRuntimeTest {
  protected:
-  // A step on `group`, and all that its stream was given.
+  // The events of a step on `group`, including its stream's later work.
   std::vector<TraceEvent> TracedStepOn(int group) {
     const std::unique_ptr<Session> session = SessionOf(DenseLayers(kLayers));
     EXPECT_TRUE(Trace::Get()->Start(1000));

@@ -1,10 +1,10 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What a fork()ed child does beside the GPU never waits for the groups of its
-// parent, whose threads are not there. Steps run on all groups meanwhile, so
-// that their locks are held when the child is made. (Nobody makes sessions
-// meanwhile: TensorFlow's own lock of its device factories would be held.)
+// A fork()ed child's work that needs no GPU never waits for its parent's
+// groups, whose threads do not exist in the child. Steps run on all groups
+// meanwhile, so that the groups' locks are held at the fork. (No thread makes
+// sessions meanwhile: TensorFlow's lock of its device factories would be held.)
 
 #include <execinfo.h>
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ absl::Status RunOnce(Session* session) {
   return session->Run({{"x:0", x}}, {"y:0"}, {}, &y);
 }
 
-// A step that has nothing to do on the CPU, in this thread: TensorFlow's own
+// Runs a step without work on the CPU in this thread, because TensorFlow's own
 // pools have no threads in a child either.
 absl::Status RunAlone(Session* session, const char* target) {
   RunOptions options;
@@ -86,17 +86,17 @@ class ForkedChildTest : public ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(MultiStreamIsEnabled()) << CheckEnvironment();
     void* frame;
-    backtrace(&frame, 1);  // loads what it needs
+    backtrace(&frame, 1);  // loads the libraries that backtrace needs
     signal(SIGUSR1, &ShowStackAndEnd);
-    // Steps of it have run on all groups, and none runs when children are made.
+    // Has run steps on all groups, but runs none at a fork.
     at_rest_ = SessionOf(Products(3));
     for (int i = 0; i < 2 * kGroups; ++i) {
       ASSERT_TRUE(RunOnce(at_rest_.get()).ok());
       ASSERT_TRUE(RunAlone(at_rest_.get(), "alone").ok());
     }
     busy_ = SessionOf(Products(6));
-    // Its executors are there before there are children: who makes some takes
-    // a lock of TensorFlow's own, around its device factories.
+    // Make the executors before the first fork: making them takes TensorFlow's
+    // lock of its device factories.
     ASSERT_TRUE(RunOnce(busy_.get()).ok());
     for (int i = 0; i < 5; ++i) {
       threads_.emplace_back([this] {
@@ -115,7 +115,7 @@ class ForkedChildTest : public ::testing::Test {
     threads_.clear();
   }
 
-  // `f` returns true in many children, each after some more steps.
+  // Expects `f` to return true in many children, each forked a little later.
   void ExpectInChildren(const char* what, const std::function<bool()>& f) {
     for (int i = 0; i < kForks && !HasFailure(); ++i) {
       std::this_thread::sleep_for(std::chrono::microseconds(137 * (i % 16)));
@@ -192,10 +192,10 @@ TEST_F(ForkedChildTest, MakesASessionWithoutAGpu) {
 }
 
 TEST_F(ForkedChildTest, IsToldThatAStepCannotRun) {
-  // Session::Run takes a lock of TensorFlow's own, around its metrics, which
-  // another thread that runs a step may hold at the moment of a fork().
+  // Session::Run takes TensorFlow's lock of its metrics, which another thread
+  // that runs a step may hold at the fork().
   StopLoad();
-  for (const char* target : {"alone", "new"}) {  // which has no executors yet
+  for (const char* target : {"alone", "new"}) {  // "new" has no executors yet
     ExpectInChildren(target, [this, target] {
       const absl::Status status = RunAlone(at_rest_.get(), target);
       return absl::IsFailedPrecondition(status) &&

@@ -87,14 +87,14 @@ TEST_F(EmulatedRuntimeTest, MemoryOfAnotherGroupIsHeldUntilTheStreamPassed) {
   }
   ASSERT_TRUE(
       session->Run({{"value", Tensor(2.0f)}}, {}, {"set"}, nullptr).ok());
-  // All that the change itself gives back is given back.
+  // Wait until the memory that the change itself frees is freed.
   absl::Notification passed;
   Group(0)->ThenExecute([&passed] { passed.Notify(); });
   passed.WaitForNotification();
-  // The old value, which those streams have yet to read, and the new one.
+  // Both the old value, which the paused streams have yet to read, and the new.
   EXPECT_GE(BytesInUse(0), before + 2 * kVariableBytes);
 
-  // One group's passing is not enough.
+  // One group's completion does not free it.
   Group(1)->Resume();
   EXPECT_TRUE(Group(1)->Synchronize().ok());
   EXPECT_GE(BytesInUse(0), before + 2 * kVariableBytes);
@@ -143,7 +143,7 @@ TEST_F(EmulatedRuntimeTest, AListGivenToAnEagerOpIsHeldUntilTheStreamPassed) {
     EXPECT_TRUE(context.status().ok()) << context.status();
     delete context.release_output(0).tensor;
   }
-  // It is not given back yet, with or without its own stream.
+  // The memory is not freed yet, even though its own stream has completed.
   EXPECT_TRUE(Group(1)->Synchronize().ok());
   EXPECT_GE(BytesInUse(1), before + kBytes);
   Group(0)->Resume();

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Whoever launches a captured step, while few run, polls for its end: no host
-// callback is enqueued, unless it takes long.
+// While few steps run, the thread that launches a captured step polls for its
+// end; a host callback is enqueued only if the step takes long.
 
 #include <gtest/gtest.h>
 
@@ -31,8 +31,8 @@ class PolledStepsTest : public EmulatedRuntimeTest {
     EmulatedRuntimeTest::SetUp();
     session_ = SessionOf(DenseLayers(kLayers));
     expected_ = Run(0);  // not captured yet
-    // Until there is a recording whose first launch, which may take longer, is
-    // forgotten, as is what ran before.
+    // Run until there is a recording, and the load statistics have forgotten
+    // its first launch, which may take longer, and the steps before.
     for (int i = 0; i < 2 * GroupLoad::kRecentSteps; ++i) Run(0);
   }
 
@@ -44,7 +44,8 @@ class PolledStepsTest : public EmulatedRuntimeTest {
     return status.ok() ? outputs[0] : Tensor();
   }
 
-  // Of so many steps, one after another, all of them replays.
+  // Runs steps one after another, which must all be replays. Returns how many
+  // were polled.
   int64_t PolledOf(int steps) {
     const int64_t replayed = Total(&StreamGroupStats::steps_replayed);
     const int64_t polled = Total(&StreamGroupStats::replays_polled);
@@ -53,8 +54,8 @@ class PolledStepsTest : public EmulatedRuntimeTest {
     return Total(&StreamGroupStats::replays_polled) - polled;
   }
 
-  // Whether steps are polled, once. On a busy machine the thread of an emulated
-  // stream may be late.
+  // Whether all steps of one of 100 rounds are polled: on a busy machine an
+  // emulated stream's thread may be late.
   bool ArePolled() {
     for (int i = 0; i < 100; ++i) {
       if (PolledOf(20) == 20) return true;
@@ -69,7 +70,7 @@ class PolledStepsTest : public EmulatedRuntimeTest {
 
 TEST_F(PolledStepsTest, OneAtATimeNeedsNoCallbacks) {
   EXPECT_TRUE(ArePolled());
-  // A trace has a callback of its own for each.
+  // A trace adds one callback of its own for each step.
   constexpr int kSteps = 20;
   EXPECT_TRUE(Eventually([&] {
     EXPECT_TRUE(Trace::Get()->Start(100 * kSteps));
@@ -104,11 +105,11 @@ TEST_F(PolledStepsTest, OneThatTakesLongEndsLater) {
       EXPECT_TRUE(Eventually([before] {
         return Total(&StreamGroupStats::steps_replayed) > before;
       }));
-      // The thread polls, and sleeps once that has taken too long.
+      // The thread polls, and sleeps after it has polled for too long.
       EXPECT_FALSE(step.EndsBeforeItSleeps());
       Group(kGroup)->Resume();
     }
-    // Those after it may take as long.
+    // The next steps may take as long, so they are not polled.
     EXPECT_EQ(PolledOf(20), 0);
   }
 }

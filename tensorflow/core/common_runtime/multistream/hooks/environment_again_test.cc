@@ -1,9 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// A process that looks at its environment again is what it would be had it had
-// the variables from the start; only one that had none, and has made no
-// devices, may.
+// After reading its environment again a process behaves as if the variables had
+// been set from the start. Only a process that had none of them, and has made
+// no devices, may do so.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 
-// Of libtensorflow_multistream.so's interface.
+// Part of libtensorflow_multistream.so's interface.
 extern "C" int TFMS_LookAtEnvironmentAgain(char* message, int size);
 
 namespace tensorflow {
@@ -54,7 +54,7 @@ class EnvironmentAgainDeathTest : public ::testing::Test {
     for (const char* name : kNames) unsetenv(name);
   }
 
-  // Each is a process that starts anew, with the variables that are set.
+  // Runs `check` in a new process, with the current environment.
   static void InNewProcess(const std::function<void()>& check) {
     auto run = [&] {
       check();

@@ -44,7 +44,7 @@ class FunctionGroupsPassTest : public FunctionGroupsTest {
   }
 };
 
-// As TensorFlow runs it, before the pass that inlines.
+// The pass runs before TensorFlow's inlining pass.
 TEST_F(FunctionGroupsPassTest, InlinedNodesCarryTheGroupOfTheCall) {
   DefineSum("f");
   for (Group group : {Group(), Group(1), Group(2)}) {
@@ -83,8 +83,8 @@ TEST_F(FunctionGroupsPassTest, InlinedNodesCarryTheGroupOfTheCall) {
   EXPECT_EQ(group_of("call2/own"), 3);
 }
 
-// The graph's own library and the session's have the same copies, and executors
-// find them, run after run.
+// The graph's own library and the session's have the same copies of functions,
+// and executors find them in each run.
 class FunctionGroupsSessionTest
     : public FunctionGroupsPassTest,
       public ::testing::WithParamInterface<std::tuple<bool, bool>> {};
@@ -130,7 +130,7 @@ TEST_P(FunctionGroupsSessionTest, ASessionRunsTheCopies) {
       run_options.set_output_partition_graphs(true);
       RunMetadata metadata;
       std::vector<Tensor> outputs;
-      // Fed, lest they are folded away.
+      // Feeds, because constants would be folded away.
       const absl::Status status = session->Run(
           run_options,
           {{absl::StrCat("call", group, "_x:0"), Tensor(1.0f)},
@@ -139,7 +139,7 @@ TEST_P(FunctionGroupsSessionTest, ASessionRunsTheCopies) {
       ASSERT_TRUE(status.ok()) << status;
       EXPECT_EQ(outputs[0].scalar<float>()(), 128.0f);  // 2 * (2 * 2^2)^2
       if (run > 0) continue;
-      // What was inlined carries the group, what is called is the copy.
+      // Inlined nodes carry the group; calls that remain call the group's copy.
       int inlined = 0;
       int called = 0;
       auto check_callee = [&called, group](const std::string& name) {

@@ -13,7 +13,7 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// As the patches change TensorFlow's functions.
+// A function as the patches change TensorFlow's.
 int Twice(int x) {
   if (auto* ours = Hook<&Twice>::Take()) return ours(x);
   return 2 * x;
@@ -43,7 +43,7 @@ struct Counter {
   int value = 0;
 };
 
-// Nobody can change it.
+// A function that cannot be patched.
 int Given(const std::string& text, int* calls) {
   ++*calls;
   return text.size();

@@ -1,8 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The same program with its libraries in different orders. WHOSE is part of the
-// path of the library that calls of NewExecutor reach, empty if that is ours.
+// The same program is linked with its libraries in different orders. WHOSE is
+// part of the path of the library that calls of NewExecutor reach; empty if
+// they reach ours.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -45,7 +46,7 @@ void ExpectNamed(absl::string_view said) {
   EXPECT_TRUE(absl::StrContains(said, "libtensorflow_multistream.so")) << said;
 }
 
-// Each death test is a process that starts anew, with these variables.
+// Each death test is a new process with these variables.
 class LoadOrderDeathTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -54,7 +55,7 @@ class LoadOrderDeathTest : public ::testing::Test {
     setenv("TF_MULTI_STREAM_EMULATED_GPUS", "", /*overwrite=*/1);
   }
 
-  // Ends a process: 0 if there is nothing to say, or it is as it should be.
+  // Ends the process, with 0 if the error `said` is as expected.
   static void EndWith(absl::string_view said) {
     if (kWhose.empty()) {
       EXPECT_EQ(said, "");
@@ -78,8 +79,8 @@ TEST_F(LoadOrderDeathTest, AProgramCanAskBeforeItsFirstSession) {
   EXPECT_EXIT(EndWith(CheckEnvironment()), ::testing::ExitedWithCode(0), "");
 }
 
-// This one takes its wish from its configuration, and on a machine without a
-// GPU does without, but not where it could not have had groups.
+// The session's configuration asks for streams. Without a GPU it would run
+// without streams, but a wrong library order is still an error.
 TEST_F(LoadOrderDeathTest, SoDoesASessionWhoseConfigurationAsks) {
   SessionOptions options;
   SetMultiStream(4, MultiStreamPartitionPolicy::kNoPartition, &options.config);
@@ -91,7 +92,8 @@ TEST_F(LoadOrderDeathTest, WithoutGroupsTheOrderDoesNotMatter) {
   EXPECT_EXIT(
       {
         EXPECT_EQ(CheckEnvironment(), "");
-        // The other library of that name only says that it was called.
+        // The other library's function only returns an error that it was
+        // called.
         if (!absl::StrContains(kWhose, "another_executor")) {
           EXPECT_EQ(RunSession(SessionOptions()), absl::OkStatus());
         }

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Steps of the host that only pass tensors on run in their caller's thread, and
-// others where the caller wants.
+// Host steps that only pass tensors on run in their caller's thread; other
+// steps use the caller's runner.
 
 #include <memory>
 #include <string>
@@ -33,7 +33,7 @@ class PassThroughGraphChoiceTest : public ::testing::Test {
     ASSERT_NE(device_, nullptr);
   }
 
-  // Adds a node of a constant, after which `op` comes; returns how often a step
+  // Runs a step of a constant followed by `op`; returns how often the step
   // asked for a thread.
   int ThreadsOfStep(const std::string& op) {
     auto graph = std::make_unique<Graph>(OpRegistry::Global());

@@ -24,7 +24,7 @@ SessionOptions WithStreams(int streams) {
   return options;
 }
 
-// Of two branches, in groups 1 and 2 of GPU `gpu`, and their sum.
+// Two branches, in groups 1 and 2 of GPU `gpu`, and their sum.
 GraphDef Branches(int gpu) {
   Scope root =
       Scope::NewRootScope().WithDevice("/device:GPU:" + std::to_string(gpu));
@@ -55,7 +55,7 @@ absl::Status RunBranches(const SessionOptions& options, int gpu) {
   return absl::OkStatus();
 }
 
-// Of each group of GPU `gpu`: how often it has waited.
+// For each group of GPU `gpu`, how often it has waited.
 std::vector<int64_t> Waits(int gpu) {
   std::vector<int64_t> waits;
   for (const StreamGroupStats& group : StreamStats()) {
@@ -72,7 +72,7 @@ TEST(SessionStreamsTest, MakesTheGroupsThatTheFirstSessionAsksFor) {
   // The branches were in their groups.
   EXPECT_GT(Waits(0)[1], 0);
   EXPECT_GT(Waits(0)[2], 0);
-  // All of its GPUs.
+  // The session has streams on all of its GPUs.
   ASSERT_TRUE(RunBranches(WithStreams(3), 1).ok());
   EXPECT_GT(Waits(1)[2], 0);
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
-// The hooks that source_hooks.cc sets. session_streams_test.cc, in the same
-// program, is what they are for.
+// Does source_hooks.cc set the hooks? session_streams_test.cc, in the same
+// program, tests their use.
 
 #include <gtest/gtest.h>
 

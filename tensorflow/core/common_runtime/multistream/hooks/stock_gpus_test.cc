@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// A process that uses its GPUs without stream groups already cannot give a
-// session some, and says so.
+// If a process already uses its GPUs without stream groups, a session that asks
+// for streams gets an error.
 
 #include <gtest/gtest.h>
 

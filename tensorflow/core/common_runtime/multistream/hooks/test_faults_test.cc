@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// A process has faults only if it was started so.
+// Faults can be injected only if the process was started with the variable set.
 
 #include "tensorflow/core/common_runtime/multistream/base/test_faults.h"
 
@@ -12,7 +12,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 
-// Of libtensorflow_multistream.so's interface.
+// Part of libtensorflow_multistream.so's interface.
 extern "C" int TFMS_InjectTestFault(int fault, int times);
 
 namespace tensorflow {
@@ -21,14 +21,14 @@ namespace {
 
 class TestFaultsDeathTest : public ::testing::Test {
  protected:
-  // Each death test below is a process that starts anew.
+  // Each death test below is a new process.
   void SetUp() override {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     unsetenv(kTestFaultsVariable);
   }
   void TearDown() override { unsetenv(kTestFaultsVariable); }
 
-  // Ends with how many of three faults happen.
+  // Exits with the number of faults, of three, that happen.
   static void InjectAndTake() {
     const int injected =
         TFMS_InjectTestFault(static_cast<int>(TestFault::kDropHold), 3);
@@ -51,7 +51,7 @@ TEST_F(TestFaultsDeathTest, AProcessThatAsksForFaultsIsToldSo) {
               "this process read wrong data");
 }
 
-// What counts is how the process was started.
+// Setting the variable after the start has no effect.
 TEST_F(TestFaultsDeathTest, FaultsCannotBeAskedForLater) {
   EXPECT_EXIT(
       {

@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The scheduler itself: it runs every interleaving, finds what textbooks say is
-// there, and says nothing of programs that are right.
+// The scheduler runs every interleaving, finds textbook faults, and reports
+// nothing for correct programs.
 
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
@@ -47,7 +47,7 @@ TEST(SchedulerTest, FindsItWithOneDeviationAndNotWithout) {
 }
 
 TEST(SchedulerTest, WhatAReportPrintsIsTheSameInterleavingAgain) {
-  // At the second operation of the first thread, its store, the other one.
+  // Switch to thread 1 before thread 0's second operation, its store.
   const char* const report = "TFMS_SEARCH_REPLAY=0:0,2:1\n";
   EXPECT_EXIT(SearchAll(LostUpdate), kFound, report);
   setenv("TFMS_SEARCH_REPLAY", "0:0,2:1", 1);
@@ -58,7 +58,7 @@ TEST(SchedulerTest, WhatAReportPrintsIsTheSameInterleavingAgain) {
 }
 
 TEST(SchedulerTest, RunsEveryInterleaving) {
-  // Of three operations each, of two threads: 6 over 3.
+  // Two threads of three operations each: 6 choose 3 interleavings.
   auto* seen = new std::set<std::string>;
   Limits limits;
   limits.deviations = 6;
@@ -102,7 +102,8 @@ TEST(SchedulerTest, FindsADeadlock) {
   EXPECT_EXIT(SearchAtRandom(body), kFound, "all threads are blocked");
 }
 
-// `if` where `while` is needed, and a signal before the wait.
+// A lost wakeup: `set` is checked outside the mutex, and signalled before the
+// wait.
 TEST(SchedulerTest, FindsAWakeUpThatIsLost) {
   struct Event {
     std::atomic<bool> set{false};
@@ -226,7 +227,7 @@ TEST(SchedulerTest, ADaemonRunsInsteadOfAThreadOrAfterAllOfThem) {
   EXPECT_EQ(*seen, (std::set<int>{0, 1, 2}));
 }
 
-// Who deletes it waits for its end, and whoever started it goes on meanwhile.
+// The starting thread goes on meanwhile; the destructor waits for the end.
 TEST(SchedulerTest, AThreadMayStartOthers) {
   auto* seen = new std::set<int>;
   const Searched searched = SearchAll([seen](Program* program) {
