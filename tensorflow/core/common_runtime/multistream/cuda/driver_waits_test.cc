@@ -195,8 +195,8 @@ TEST(PlaceOfFunctionTest, KnowsTheEntriesOfDrivers) {
   const std::string is_ended("\x74\x0c", 2);
   const std::string is_ended_far("\x0f\x84\x20\x00\x00\x00", 6);
   const std::string frame("\x55\x48\x89\xe5\x41\x54\x48\x83\xec\x08", 10);
-  // A call or jmp through the table entry at offset 64; the instruction ends at
-  // `at` + 6.
+  // A call or jmp through the table entry at offset 64 of the code; the
+  // instruction ends at offset `at`.
   const auto call = [](int operation, int at) {
     return std::string({'\xff', static_cast<char>(operation),
                         static_cast<char>(64 - at), 0, 0, 0});

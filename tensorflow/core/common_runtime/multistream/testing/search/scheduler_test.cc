@@ -102,8 +102,8 @@ TEST(SchedulerTest, FindsADeadlock) {
   EXPECT_EXIT(SearchAtRandom(body), kFound, "all threads are blocked");
 }
 
-// A lost wakeup: `set` is checked outside the mutex, and signalled before the
-// wait.
+// A lost wakeup: without the mutex, the setter can signal between the waiter's
+// check of `set` and its wait.
 TEST(SchedulerTest, FindsAWakeUpThatIsLost) {
   struct Event {
     std::atomic<bool> set{false};
