@@ -20,8 +20,8 @@
 //                                                            no capture gets
 //                                                            on, then waits
 //                                                            anyway
-//   waits for the GPU,   itself                              never: CUDA's
-//   and captures                                             error is its own
+//   waits for the GPU,   itself                              never: it gets
+//   and captures                                             CUDA's error
 //
 // The bounds are there because the gate cannot know which locks the threads
 // hold:
@@ -79,7 +79,7 @@ class CaptureGate {
   }
 
   // Calls `wait` inside the gate. If entering fails (see Enter), calls `wait`
-  // outside; if a capture made that return false, tries once more in the same
+  // outside; if a capture made `wait` return false, tries once more in the same
   // way.
   void Wait(absl::FunctionRef<bool()> wait,
             absl::Duration longest = kLongestOfWait);

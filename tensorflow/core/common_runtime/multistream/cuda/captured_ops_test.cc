@@ -218,7 +218,7 @@ TEST_F(CapturesOpsTest, PointersThatAreCopiedFromPinnedMemoryCount) {
   EXPECT_EQ(WaitsOf(step), Waits({{}, {}}));
   pointers[7] = a + 8;
   EXPECT_EQ(WaitsOf(step), Waits({{}, {0}}));
-  // Nor is it read past its end.
+  // The copied table is not read past its end.
   const_cast<FakeNode&>(step.ops[1].nodes[0]).copy.WidthInBytes = 60;
   EXPECT_EQ(WaitsOf(step), Waits({{}, {}}));
 }
@@ -254,7 +254,8 @@ TEST_F(CapturesOpsTest, PinnedMemoryOfTheRecordingAndNumbersAddNothing) {
        {{}, {Kernel({pinned + 8, 0, 1, 1024, ~uint64_t{0}})}}}};
   for (const RecordedOp& op : OpsOf(step)) EXPECT_TRUE(op.uses.empty());
   EXPECT_EQ(WaitsOf(step), Waits({{}, {}}));
-  // Memory outside the recording may be written, so it orders the ops.
+  // Ops may write memory outside the recording, so their uses of it are
+  // ordered.
   EXPECT_EQ(
       WaitsOf({{{{}, {Kernel({pinned + 64})}}, {{}, {Kernel({pinned + 96})}}}}),
       Waits({{}, {0}}));
@@ -299,7 +300,7 @@ TEST_F(CapturesOpsTest, WhatNobodyCanLookIntoIsAlone) {
   FakeNode elsewhere = Kernel({1, 2}), without = Kernel({});
   elsewhere.has_parameters = without.has_parameters = false;
   EXPECT_TRUE(is_alone(elsewhere));
-  EXPECT_FALSE(is_alone(without));  // as it has none
+  EXPECT_FALSE(is_alone(without));  // the kernel has no parameters
   EXPECT_TRUE(is_alone(Other(CU_GRAPH_NODE_TYPE_HOST)));
   EXPECT_TRUE(is_alone(Other(CU_GRAPH_NODE_TYPE_GRAPH)));
   EXPECT_TRUE(is_alone(Other(CU_GRAPH_NODE_TYPE_EVENT_RECORD)));

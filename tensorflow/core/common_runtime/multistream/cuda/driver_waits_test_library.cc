@@ -1,8 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Entries that call a function by a table, for driver_waits_test, as the CUDA
-// drivers of several releases have them, and as none has.
+// Entries that call a function through a table, for driver_waits_test: as in
+// CUDA drivers of several releases, and of kinds that no driver has.
 
 extern "C" {
 
@@ -32,12 +32,13 @@ PLACE("place_of_all", "WaitForAll");
 PLACE("place_of_all_v2", "WaitForAll");
 PLACE("place_of_one", "WaitForOne");
 
-// Of release 535.
+// As in driver release 535.
 #define JUMP(place)                                     \
   "cmpl $0x321cba00, state(%rip)\n je 1f\n jmp *" place \
   "(%rip)\n"                                            \
   "1: movl $4, %eax\n ret\n"
-// Of release 580. An assembler would make the branch a short one.
+// As in driver release 580. Bytes, because an assembler would make the branch a
+// short one.
 #define FRAME(place) FRAME_WITH(place, "")
 #define FRAME_WITH(place, then)                                           \
   "pushq %rbp\n movq %rsp, %rbp\n pushq %r12\n subq $8, %rsp\n"           \

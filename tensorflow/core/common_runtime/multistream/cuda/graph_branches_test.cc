@@ -123,7 +123,8 @@ TEST_F(BranchesOpsTest, ErrorsOfTheDriverAreErrors) {
   const CapturedOps captured = Captured(step);
   for (const char* function : {"cuStreamGetCaptureInfo", "cuGraphGetNodes",
                                "cuStreamUpdateCaptureDependencies"}) {
-    for (const int calls_before : {0, 1}) {  // it is called for each op
+    for (const int calls_before :
+         {0, 1}) {  // the function is called for each op
       Driver()->failing = function;
       Driver()->calls_before = calls_before;
       FakeStream stream;

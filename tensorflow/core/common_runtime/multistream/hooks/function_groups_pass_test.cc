@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Does the pass work where TensorFlow runs it?
+// Does the pass work at the point where TensorFlow runs it?
 
 #include <gtest/gtest.h>
 

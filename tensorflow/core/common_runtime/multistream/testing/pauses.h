@@ -17,8 +17,7 @@ namespace multistream {
 // Pauses for 0 to 3 ms: up to three times as long as a polling thread polls.
 inline void PauseAtRandom(std::mt19937* random) {
   const absl::Time end = absl::Now() + absl::Microseconds((*random)() % 3000);
-  // Every other time it spins instead of sleeping, which would wake the thread
-  // late.
+  // Every other pause only spins, because a sleeping thread wakes up late.
   if ((*random)() % 2 == 0) absl::SleepFor(end - absl::Now());
   while (absl::Now() < end) {
   }
