@@ -1,12 +1,13 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The stream scopes that each thread is in, and what TensorFlow's own files call because of them.
+"""The stack of stream scopes of each thread, and the hooks that TensorFlow's own files call.
 
-Hooks in ops.py, gradients_util.py, backprop.py and record.py call this module, so it imports none
-of TensorFlow's modules while it is itself imported. `streams.py` has the public functions.
+Hooks in ops.py, gradients_util.py, backprop.py and record.py call this module, so the module
+imports none of TensorFlow's Python modules at import time. `streams.py` has the public functions.
 
-A scope counts for the graph in which it was entered, and for no other: the body of a function that
-is traced meanwhile may be called from other scopes too, so its call gets the group instead.
+A scope applies only to the graph in which the scope was entered. A function traced inside the scope
+may be called from other scopes as well, so the node that calls the function gets the group, and the
+nodes of its body do not.
 """
 
 import contextlib
@@ -21,12 +22,12 @@ from tensorflow.core.framework import attr_value_pb2
 GROUP = "_stream_group"
 NO_GRADIENT = "_stream_group_no_grad"  # the op's gradient does not follow it
 OF_GRADIENT = "_stream_group_gradient"  # the group is that of the op whose gradient this is
-POLICY = "_stream_policy"  # who gives the op a group, if it has none
+POLICY = "_stream_policy"  # the policy that gives the op a group, if no scope did
 
-# Stands for every graph that is built in a scope.
+# As an Entry's graph: the entry applies to every graph that is built in its scope.
 ANY_GRAPH = object()
 
-# The number of a stream group, or what says it for each op, or says None.
+# The number of a stream group, or a function of an op that returns the number or None.
 Where = int | Callable[[Any], int | None]
 
 
@@ -34,10 +35,10 @@ class Entry(NamedTuple):
     """A scope that a thread has entered.
 
     Attributes:
-      graph: whose ops it groups; None for no ops at all, or ANY_GRAPH.
+      graph: the graph whose ops get the group; None for no ops at all, or ANY_GRAPH.
       where: the ops' stream group.
       flags: names of the attributes that the ops get besides the group.
-      owner: what entered it.
+      owner: the object that entered the scope.
     """
 
     graph: Any
@@ -47,7 +48,7 @@ class Entry(NamedTuple):
 
 
 class _Active(threading.local):
-    """The scopes that this thread is in, innermost last, and whether it asks one of them."""
+    """The scopes that this thread is in, innermost last, and whether it is calling a setter."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -56,7 +57,7 @@ class _Active(threading.local):
 
 active = _Active()
 
-# Lets eager code, which sums gradients too, skip all looking.
+# Fast path of `follow_summands` for eager code: nothing to look for until a scope was entered.
 _any_entered = False
 
 
@@ -66,11 +67,11 @@ def enter(
     """Enters a scope in this thread.
 
     Args:
-      graph: whose ops to group; None for no ops at all.
-      where: the ops' stream group. Where this says None, the scope around it counts.
-      include_grad: whether gradients of the ops follow them.
+      graph: the graph whose ops to group; None for no ops at all.
+      where: the ops' stream group. A function that returns None defers to the enclosing scope.
+      include_grad: whether gradients follow their ops.
       of_gradient: whether the ops are gradients that follow the ops of another scope.
-      owner: what `leave` names.
+      owner: the object that is passed to `leave`.
     """
     global _any_entered
     _any_entered = True
@@ -102,7 +103,8 @@ def carry(function: Callable[..., Any]) -> Callable[..., Any]:
       function: any function.
 
     Returns:
-      The same in these scopes, and in no others of the thread that calls it.
+      A function that runs `function` in these scopes only; the calling thread's own scopes do not
+      apply.
     """
     entries = tuple(active.entries)
     if not entries:
@@ -123,14 +125,14 @@ def mark(graph: Any, op: Any) -> None:
 
     Args:
       graph: the op's graph.
-      op: the op. One that has a group, such as one that is copied or imported, keeps it.
+      op: the op. An op that has a group already, because it is copied or imported, keeps the group.
     """
     graphs = (graph, ANY_GRAPH)
     entries = [entry for entry in reversed(active.entries) if entry.graph in graphs]
     if not entries or active.is_asking:
-        return  # ops that a setter builds while it is asked are in no scope
+        return  # ops that a setter itself builds are in no scope
     if op.type == "Placeholder" and graph.building_function:
-        return  # an argument of the function, which belongs to its callers
+        return  # an argument of the function: the callers decide where its value is
     if attribute(op, GROUP) is not None:
         return
     for entry in entries:
@@ -152,7 +154,7 @@ def _ask(setter: Callable[[Any], int | None], op: Any) -> int | None:
 
 
 def set_group(op: Any, group: int) -> None:
-    """Gives an op a group, in place of the one it has.
+    """Sets an op's group, replacing an earlier one.
 
     Args:
       op: an op of a graph.
@@ -169,7 +171,7 @@ def attribute(op: Any, name: str) -> Any:
       name: the attribute's name.
 
     Returns:
-      Its value, or None.
+      The attribute's value, or None.
     """
     try:
         return op.get_attr(name)
@@ -180,15 +182,15 @@ def attribute(op: Any, name: str) -> Any:
 def follow_op(
     scope: Callable[..., contextlib.AbstractContextManager[None]],
 ) -> Callable[..., contextlib.AbstractContextManager[None]]:
-    """Makes a context in which an op's gradient is built put it in the op's group.
+    """Wraps a context that builds an op's gradient: the gradient goes to the op's group.
 
-    Hook of gradients_util.py, around what `tf.gradients` does for one op.
+    Hook of gradients_util.py, around the work of `tf.gradients` for one op.
 
     Args:
       scope: makes the context; its first argument is the op.
 
     Returns:
-      The same with the group.
+      `scope`, with the group's scope entered as well.
     """
 
     @functools.wraps(scope)
@@ -201,7 +203,7 @@ def follow_op(
 
 
 def add_group(op_attributes: Any, outputs: Sequence[Any]) -> Any:
-    """Adds the group to what a tape keeps of an op (hook of backprop.py).
+    """Adds the group to the attributes that a tape keeps of an op (hook of backprop.py).
 
     A tape hands these attributes to the gradient function, and often neither inputs nor outputs.
 
@@ -210,14 +212,14 @@ def add_group(op_attributes: Any, outputs: Sequence[Any]) -> Any:
       outputs: the op's tensors.
 
     Returns:
-      The same with the group at the end if the op's gradient is to follow the op.
+      The attributes, with the group at the end if the op's gradient is to follow the op.
     """
     group = _taped_group(outputs)
     return op_attributes if group is None else (*(op_attributes or ()), GROUP, group)
 
 
 def follow_taped_op(gradient_function: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes the function that tapes call for an op's gradient put it in the op's group.
+    """Wraps the function that tapes call for an op's gradient: the gradient gets the op's group.
 
     Hook of backprop.py; `add_group` has recorded the group.
 
@@ -225,7 +227,7 @@ def follow_taped_op(gradient_function: Callable[..., Any]) -> Callable[..., Any]
       gradient_function: takes the op's name, its attributes and more.
 
     Returns:
-      The same with the group.
+      `gradient_function`, run in the group's scope.
     """
 
     @functools.wraps(gradient_function)
@@ -244,11 +246,11 @@ def follow_call(
     """Puts the gradient of a call that a tape records in the call's group (hook of record.py).
 
     Args:
-      backward_function: what the tape calls for the gradient.
+      backward_function: the function that the tape calls for the gradient.
       outputs: the call's tensors.
 
     Returns:
-      The same in the call's group, if its gradient is to follow it.
+      `backward_function`, run in the call's group if the gradient is to follow the call.
     """
     group = _taped_group(outputs)
     if group is None:
@@ -263,15 +265,16 @@ def follow_call(
 
 
 def follow_summands(sum_gradients: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes a tape's sum of gradients that are all in one group be there too.
+    """Puts a tape's sum of gradients in their group, if all of them are in one group.
 
-    Hook of backprop.py. A tensor used several times in one branch has such a sum.
+    Hook of backprop.py. A tape sums the gradients of a tensor that is used several times in one
+    branch.
 
     Args:
       sum_gradients: takes a list of gradients.
 
     Returns:
-      The same with the group.
+      `sum_gradients`, run in the group's scope.
     """
 
     @functools.wraps(sum_gradients)
@@ -288,16 +291,16 @@ def follow_summands(sum_gradients: Callable[..., Any]) -> Callable[..., Any]:
 def follow_colocation(
     colocate: Callable[..., contextlib.AbstractContextManager[None]],
 ) -> Callable[..., contextlib.AbstractContextManager[None]]:
-    """Makes `tf.compat.v1.colocate_with` put ops in the group of the op that it names, too.
+    """Makes `tf.compat.v1.colocate_with(op)` put ops in the group of `op`, too.
 
-    Hook of ops.py, around the public function only: what TensorFlow itself colocates, as optimizers
-    do, stays in the user's scope.
+    Hook of ops.py, around the public function only: ops that TensorFlow itself colocates, as
+    optimizers do, stay in the user's scope.
 
     Args:
       colocate: takes an op, a tensor, a variable or None, and whether to ignore other colocations.
 
     Returns:
-      The same with the group, if the op has one.
+      `colocate`, with the scope of the op's group, if the op has one.
     """
 
     @functools.wraps(colocate)
@@ -330,7 +333,7 @@ def _default_graph() -> Any:
 
 
 def _gradient_group(op: Any) -> int | None:
-    """The group that an op's gradient is to follow it to, or None."""
+    """The group of an op whose gradient is to follow the op; None otherwise."""
     if op is None:
         return None
     group: int | None = attribute(op, GROUP)
@@ -340,7 +343,7 @@ def _gradient_group(op: Any) -> int | None:
 
 
 def _taped_group(outputs: Sequence[Any]) -> int | None:
-    """The group that the gradient of what has just been built is to follow it to, or None."""
+    """The group of the op that made `outputs`, if its gradient is to follow the op; else None."""
     if not active.entries:
         return None
     groups = (_gradient_group(getattr(output, "op", None)) for output in outputs or ())
@@ -348,7 +351,7 @@ def _taped_group(outputs: Sequence[Any]) -> int | None:
 
 
 def _gradient_scope(group: int | None) -> contextlib.AbstractContextManager[None]:
-    """A scope for gradient ops; None leaves them in the scope in which they are asked for."""
+    """A scope for gradient ops; None leaves them in the scope in which they are computed."""
     if group is None:
         return contextlib.nullcontext()
     return _scope(group, include_grad=True, of_gradient=True)

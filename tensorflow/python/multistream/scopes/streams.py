@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 replica_scopes.attach()
 
-# TF_GPU_STREAM_GROUP_COUNT takes no more.
+# The largest value of TF_GPU_STREAM_GROUP_COUNT.
 _MOST_GROUPS = 64
 
 
@@ -34,10 +34,10 @@ _MOST_GROUPS = 64
 class Stream:
     """A stream of a GPU, as `tf.cuda.get_stream` gives it.
 
-    It is a context manager, for ops and their gradients:
+    A stream is a context manager, for ops and their gradients:
 
     ```python
-    with tf.cuda.get_stream(1):              # as tf.stream(1)
+    with tf.cuda.get_stream(1):              # the same as tf.stream(1)
       a = left(x)
     ```
 
@@ -67,17 +67,17 @@ class Stream:
         ```
 
         Args:
-          fn: any function, in a `tf.function` or a graph of `tf.compat.v1`.
-          *args: what it is called with.
-          **kwargs: what it is called with.
+          fn: any function. `run` is called in a `tf.function` or a graph of `tf.compat.v1`.
+          *args: positional arguments of `fn`.
+          **kwargs: named arguments of `fn`.
 
         Returns:
-          What it returns.
+          What `fn` returns.
 
         Raises:
           TypeError: `fn` is not a function.
-          RuntimeError: it is called in eager code, where ops run one by one.
-          ValueError: there is no such stream (any more).
+          RuntimeError: `run` is called in eager code, where ops run one by one.
+          ValueError: this process has no stream of this number (any more).
         """
         if not callable(fn):
             raise TypeError(
@@ -91,15 +91,16 @@ class Stream:
             return fn(*args, **kwargs)
 
     def synchronize(self) -> None:
-        """Waits, on the host, until all that this stream's group has been given is done.
+        """Waits, on the host, until this stream's group has completed all work it was given.
 
-        The group's streams of all GPUs that have it. Timings and foreign libraries need it, not
-        TensorFlow's own results. Without stream groups it waits for all of TensorFlow's devices.
+        The wait covers the group of this number on every GPU. Timings and foreign libraries need
+        this call; TensorFlow's own results do not. Without stream groups the call waits for all
+        of TensorFlow's devices.
 
         Raises:
-          RuntimeError: it is called while a function is traced or a graph is built, when nothing
-            runs yet; or what the streams were given has failed.
-          ValueError: there is no such stream (any more).
+          RuntimeError: called while a function is traced or a graph is built, when nothing runs
+            yet; or work on the streams has failed.
+          ValueError: this process has no stream of this number (any more).
         """
         call = f"get_stream({self.group}).synchronize()"
         check_group(self.group, call, "the stream's group")
@@ -107,9 +108,9 @@ class Stream:
 
 
 class StreamSetter(abc.ABC):
-    """Says for each op that is built which stream it goes to.
+    """Chooses the stream of each op that is built.
 
-    Derive from it what is to work with `tf.cuda.stream_scope`; `tf.stream` takes any function.
+    `tf.cuda.stream_scope` takes an instance of a subclass; `tf.stream` takes any function as well.
 
     ```python
     class ByName(tf.cuda.StreamSetter):
@@ -123,13 +124,15 @@ class StreamSetter(abc.ABC):
 
     @abc.abstractmethod
     def __call__(self, op: Any) -> int | Stream | None:
-        """Says where an op goes.
+        """Chooses the stream of an op.
 
         Args:
-          op: a `tf.Operation` that has just been built, with inputs and outputs. It has no group.
+          op: a `tf.Operation` that has just been built, with inputs and outputs, and without a
+            group.
 
         Returns:
-          The number of a stream group, or a stream; None for the scope around this one, if any.
+          The number of a stream group, or a stream. None leaves the choice to the enclosing scope,
+          if any.
         """
 
 
@@ -139,14 +142,14 @@ def get_stream(i: int) -> Stream:
     Args:
       i: number of the group, from 0 to `tf.cuda.stream_group_count() - 1`. With one group, any
         number that `TF_GPU_STREAM_GROUP_COUNT` could allow, from 0 to 63: the same program then
-        runs on one stream, unless it runs in a session whose ConfigProto has more.
+        runs on one stream, unless its session's ConfigProto asks for more groups.
 
     Returns:
       The stream.
 
     Raises:
       TypeError: `i` is not an int.
-      ValueError: there is no such group.
+      ValueError: this process has no group `i`.
     """
     check_group(i, f"get_stream({i!r})", "i")
     return Stream(i)
@@ -157,12 +160,12 @@ def check_group(group: object, call: str, name: str) -> None:
 
     Args:
       group: the number.
-      call: what the caller called, as it is to appear in an error, without `tf.cuda.`.
-      name: of the argument.
+      call: the caller's call as an error shows it, without `tf.cuda.`.
+      name: the argument's name.
 
     Raises:
-      TypeError: it is not an int.
-      ValueError: there is no such group.
+      TypeError: `group` is not an int.
+      ValueError: this process has no group of this number.
     """
     _check(group, f"tf.cuda.{call}", name)
 
@@ -171,8 +174,8 @@ def _check(group: object, call: str, name: str) -> None:
     if not isinstance(group, int) or isinstance(group, bool):
         raise TypeError(f"{call}: {name} must be an int, the number of a stream group")
     count = stats.stream_group_count()
-    # With one group all is on one stream, unless a session's ConfigProto wants more, which then
-    # names an op that is in none of them.
+    # With one group, every number that could be valid is accepted: a session's ConfigProto may ask
+    # for more groups later. The session then reports an op whose group it lacks.
     known = count > 1
     if not known:
         count = _MOST_GROUPS
@@ -191,7 +194,7 @@ def _check(group: object, call: str, name: str) -> None:
 def stream(
     x: int | Stream | Callable[[Any], int | Stream | None], include_grad: bool = True
 ) -> "StreamScope":
-    """Puts the ops that are built in it, and their gradients, on a stream.
+    """Puts the ops that are built in the scope, and their gradients, on a stream.
 
     The same as `tf.cuda.stream_scope`, for less typing:
 
@@ -240,7 +243,7 @@ def stream(
 def stream_scope(
     stream: Stream | StreamSetter | None = None, include_grad: bool = True
 ) -> "StreamScope":
-    """Puts the ops that are built in it, and their gradients, on a stream.
+    """Puts the ops that are built in the scope, and their gradients, on a stream.
 
     ```python
     @tf.function
@@ -255,30 +258,31 @@ def stream_scope(
     With `TF_NODE_LEVEL_MULTISTREAM=true` the two branches of each call run side by side, and so do
     their gradients. Otherwise a scope changes nothing about how a program runs.
 
-    The result is a context manager and a decorator (the scope is then entered in each call). It may
-    be entered any number of times, in any threads, and nested; the innermost scope counts. A scope
-    counts for the graph in which it is entered, in the thread that entered it, and for replica
-    functions of `strategy.run`. A `tf.function`, a branch of `tf.cond` or a body of `tf.while_loop`
-    that is called in a scope follows the scope, except for what its own scopes say.
+    The result is a context manager and a decorator (each call of the function then enters the
+    scope). A scope may be entered any number of times, in any threads, and nested; the innermost
+    scope counts. A scope applies to the graph in which the scope is entered, in the thread that
+    entered the scope, and to replica functions of `strategy.run`. A `tf.function`, a branch of
+    `tf.cond` or a body of `tf.while_loop` that is called in a scope follows the scope, except where
+    its own scopes say otherwise.
 
     Args:
-      stream: from `tf.cuda.get_stream`, or a `tf.cuda.StreamSetter`, which says for each op where
-        it goes. None takes the groups one after another, from 0 to
-        `tf.cuda.stream_group_count() - 1` and again from 0: the next one each time that a scope
-        without a stream is entered. They are counted anew for each graph, and in a `tf.function`
-        together with the functions traced in it, so the same program gives the same groups.
+      stream: from `tf.cuda.get_stream`, or a `tf.cuda.StreamSetter`, which chooses the stream of
+        each op. None is round-robin: each entry of a scope without a stream takes the next group,
+        from 0 to `tf.cuda.stream_group_count() - 1` and again from 0. Each graph starts at 0; a
+        `tf.function` and the functions traced in it count together. So the same program gives the
+        same groups.
       include_grad: True: gradients of these ops (`tf.gradients`, optimizers, `tf.GradientTape` in a
-        `tf.function`, Keras `fit`) go to the same group, wherever they are asked for. False: they
-        go to the scope, if any, in which they are asked for.
+        `tf.function`, Keras `fit`) go to the same group, wherever the gradients are computed.
+        False: gradients go to the scope, if any, in which they are computed.
 
     Returns:
-      The scope. `with ... as s` gives the `tf.cuda.Stream` it took, or the setter.
+      The scope. `with ... as s` gives the `tf.cuda.Stream` that the scope took, or the setter.
 
     Raises:
       TypeError: `stream` is neither a `tf.cuda.Stream` nor a `tf.cuda.StreamSetter`. In the scope,
-        at an op: the setter has said neither a number nor a stream nor None.
-      ValueError: this process has no such stream. In the scope, at an op: the setter has said the
-        number of one that this process does not have.
+        at an op: the setter returned neither a number nor a stream nor None.
+      ValueError: this process does not have `stream`. In the scope, at an op: the setter returned
+        the number of a group that this process does not have.
     """
     if stream is not None and not isinstance(stream, StreamSetter):
         if not isinstance(stream, Stream):
@@ -300,9 +304,10 @@ class StreamScope:
     """A context manager and decorator; see `tf.stream` and `tf.cuda.stream_scope`, which make it.
 
     Args:
-      stream: where ops go, or what says it for each op; None for the next group each time.
-      include_grad: whether gradients follow.
-      name: of the function that makes it.
+      stream: the ops' stream, or a function that chooses it for each op; None for the next group
+        at each entry.
+      include_grad: whether gradients follow their ops.
+      name: the public function that made the scope, for errors.
     """
 
     def __init__(
@@ -326,7 +331,7 @@ class StreamScope:
         leave(self)
 
     def _group_of(self, op: Any) -> int | None:
-        """What the setter says for an op, checked."""
+        """Asks the setter for an op's group, and checks the answer."""
         setter: Any = self._stream
         said = setter(op)
         if said is None:
@@ -348,10 +353,11 @@ class StreamScope:
           function: any function, method or `tf.function`.
 
         Returns:
-          The same in the scope.
+          A function that runs `function` in the scope.
 
         Raises:
-          TypeError: it is not a function, or one whose body runs after its call.
+          TypeError: `function` is not a function, or its body runs after its call has returned
+            (a generator or coroutine).
         """
         hint = "To use it inside a class, decorate a method."
         if inspect.isfunction(self._stream):
@@ -364,15 +370,16 @@ class StreamScope:
 
 
 def check_decorated(function: object, name: str, hint: str) -> None:
-    """Checks that what a scope decorates runs in it.
+    """Checks that a decorated function runs inside the scope.
 
     Args:
-      function: what is decorated.
-      name: of the scope, for the error.
-      hint: what to do if it is not a function.
+      function: the decorated function.
+      name: the scope's name, for the error.
+      hint: what to do if `function` is not a function.
 
     Raises:
-      TypeError: it is not a function, or one whose body runs after its call.
+      TypeError: `function` is not a function, or its body runs after its call has returned (a
+        generator or coroutine).
     """
     if not callable(function) or inspect.isclass(function):
         raise TypeError(f"{name} decorates functions, which {function!r} is not. {hint}")
@@ -384,14 +391,14 @@ def check_decorated(function: object, name: str, hint: str) -> None:
 
 
 def in_scope(scope: contextlib.AbstractContextManager[Any], function: _F) -> _F:
-    """Makes each call of a function run in a scope, which may be entered any number of times.
+    """Makes each call of a function run in a scope.
 
     Args:
-      scope: the scope.
+      scope: a scope that can be entered any number of times.
       function: any function.
 
     Returns:
-      The same in the scope.
+      A function that runs `function` in the scope.
     """
 
     @functools.wraps(function)
@@ -403,16 +410,16 @@ def in_scope(scope: contextlib.AbstractContextManager[Any], function: _F) -> _F:
 
 
 def graph_of_scope(name: str) -> Any:
-    """The graph that a scope entered now counts for; None if functions run eagerly.
+    """The graph to which a scope entered now applies.
 
     Args:
-      name: of the scope, for the error.
+      name: the scope's name, for the error.
 
     Returns:
-      The graph.
+      The graph; None if functions run eagerly (`tf.config.run_functions_eagerly`).
 
     Raises:
-      RuntimeError: this is eager code.
+      RuntimeError: the caller is eager code outside any function.
     """
     if not context.executing_eagerly():
         return ops.get_default_graph()
@@ -428,7 +435,7 @@ def leave(owner: object) -> None:
       owner: as given to `scope_stack.enter`.
 
     Raises:
-      RuntimeError: this thread has not entered it.
+      RuntimeError: this thread is in no scope that `owner` entered.
     """
     if not scope_stack.leave(owner):
         raise RuntimeError(f"{owner!r} is left in a thread that has not entered it")
@@ -453,7 +460,7 @@ _turns_lock = threading.Lock()
 
 
 def _renew_lock() -> None:
-    """In a `fork()`ed child, which has no other thread that could give the lock back."""
+    """In a `fork()`ed child: the thread that held the lock does not exist here to release it."""
     global _turns_lock
     _turns_lock = threading.Lock()
 
@@ -472,10 +479,10 @@ def _next_group(graph: Any) -> int:
 
 
 def outermost_graph(graph: Any) -> Any:
-    """The graph of which a graph that is being built becomes a part.
+    """The outermost graph around a graph that is being built.
 
     Args:
-      graph: of a function, or of `tf.compat.v1`.
+      graph: graph of a function, or a `tf.compat.v1` graph.
 
     Returns:
       The v1 graph that is being built or, with eager execution, the outermost function's graph.
@@ -483,6 +490,6 @@ def outermost_graph(graph: Any) -> Any:
     while graph.building_function and graph.outer_graph is not None:
         outer = graph.outer_graph
         if not outer.building_function and ops.executing_eagerly_outside_functions():
-            break  # the graph that stands behind eager execution, for the whole process
+            break  # eager execution has one hidden graph, shared by the whole process
         graph = outer
     return graph
