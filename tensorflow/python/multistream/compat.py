@@ -1,9 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What differs between TensorFlow releases for Python, in one place.
-
-For C++ it is `compat.h`.
-"""
+"""All differences between TensorFlow releases that concern Python; for C++ see `compat.h`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,10 +24,10 @@ Tensor = _tensors.Tensor
 
 
 def check_serving_callable() -> None:
-    """Refuses `tf.cuda.serving_callable` where it has not been made to work.
+    """Refuses `tf.cuda.serving_callable` with TensorFlow releases that lack what it needs.
 
     Raises:
-      NotImplementedError: with this release of TensorFlow. The message names it.
+      NotImplementedError: this TensorFlow release is too old. The message names the release.
     """
     if not hasattr(ConcreteFunction, "function_type"):
         raise NotImplementedError(
@@ -41,14 +38,15 @@ def check_serving_callable() -> None:
 
 
 def call_flat(function: Any, tensors: Sequence[Any]) -> list[Any]:
-    """Calls a concrete function, also one whose variables nobody has any more.
+    """Calls a concrete function, even if Python has deleted its variables.
 
     Args:
       function: the function; gradient tapes do not see the call.
-      tensors: all that it takes, what it has captured included.
+      tensors: the function's arguments, then its captured inputs.
 
     Returns:
-      The tensors that it gives.
+      The function's result tensors.
     """
     atomic = function._inference_function
-    return list(getattr(atomic, "call_flat", atomic)(*tensors))  # itself with TensorFlow 2.14
+    # In TensorFlow 2.14 `atomic` has no call_flat, and is called itself.
+    return list(getattr(atomic, "call_flat", atomic)(*tensors))

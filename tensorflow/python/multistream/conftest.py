@@ -29,12 +29,12 @@ def graph() -> Iterator[Any]:
 
 @pytest.fixture
 def fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kit's processes import TensorFlow themselves."""
+    """Each process of the kit imports TensorFlow itself, instead of being forked."""
     monkeypatch.setattr(kit, "forks", False)
 
 
 class _LeftOut(pytest.Module):
-    """A file that is not imported, since it tests what this TensorFlow does not have."""
+    """A test file that is not imported: this TensorFlow lacks the tested feature."""
 
     def collect(self) -> Any:
         pytest.skip(left_out.reason(self.path.name) or "", allow_module_level=True)

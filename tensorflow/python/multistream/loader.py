@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads the multi-stream runtime library, which must come before TensorFlow's own libraries.
 
-`tensorflow/__init__.py` calls `load` before anything else. Where neither the environment nor a
-session's ConfigProto asks for stream groups, the library does nothing, and TensorFlow is the stock
-one.
+`tensorflow/__init__.py` calls `load` before anything else. Unless the environment or a session's
+ConfigProto asks for stream groups, the library is inactive, and TensorFlow behaves as stock.
 """
 
 import ctypes
@@ -14,7 +13,7 @@ from tensorflow.python.multistream import runtime_library
 
 _LIBRARY = Path(__file__).resolve().parents[2] / runtime_library.NAME
 
-# The runtime library, from `load` on.
+# The runtime library, set by `load`.
 library: ctypes.CDLL
 
 
@@ -23,14 +22,14 @@ def load() -> None:
 
     Raises:
       ValueError: a `TF_*` variable has a value that is not allowed. The message names the variable,
-        its value and what is allowed.
-      ImportError: the library cannot be loaded; or stream groups are asked for, and another library
-        was loaded before it, so that TensorFlow would not call it. The message names a function.
+        its value and the allowed values.
+      ImportError: the library cannot be loaded; or stream groups are asked for, but a library
+        loaded earlier hides the runtime's functions from TensorFlow. The message names a function.
     """
     global library
     try:
-        # RTLD_LOCAL: TensorFlow's libraries become dependencies of ours and look functions up in it
-        # first, without showing their symbols to the rest of the process.
+        # TensorFlow's libraries are loaded as dependencies of the runtime library, so their symbol
+        # lookups find its functions first. RTLD_LOCAL hides their symbols from other libraries.
         loaded = ctypes.CDLL(str(_LIBRARY), mode=ctypes.RTLD_LOCAL)
     except OSError as error:
         raise ImportError(

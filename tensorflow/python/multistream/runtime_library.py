@@ -1,9 +1,9 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which library has the runtime: its own, which is loaded before TensorFlow's.
+"""The name of the library with the runtime, which is loaded before TensorFlow's libraries.
 
-A TensorFlow that is built from source has it in one of its own, and another file in this one's
-place (`build/source/python/runtime_library.py`).
+A TensorFlow built from source has the runtime inside one of TensorFlow's libraries, and replaces
+this file with `build/source/python/runtime_library.py`.
 """
 
 NAME = "libtensorflow_multistream.so"

@@ -1,11 +1,11 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the scopes around `strategy.run` count in replica functions.
+"""Makes the scopes around `strategy.run` apply to replica functions.
 
-Scopes are a thread's. Strategies such as `tf.distribute.MirroredStrategy` call a replica function
-in a thread for each replica, and what it passes to `merge_call`, such as an all-reduce, in the
-thread that called `strategy.run`. With a function go devices, name scopes and control dependencies;
-here the scopes go with it, too.
+Each thread has scopes of its own. `tf.distribute.MirroredStrategy` and others call a replica
+function in one thread for each replica; a function passed to `merge_call`, such as an all-reduce,
+runs in the thread that called `strategy.run`. TensorFlow hands devices, name scopes and control
+dependencies over to the other thread; this module hands over the stream scopes.
 """
 
 import functools
@@ -27,7 +27,7 @@ def _with_scopes(hand_over: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def attach() -> None:
-    """Has TensorFlow hand over scopes from now on; called once, when it is imported."""
+    """Makes TensorFlow hand over stream scopes; called once, when TensorFlow is imported."""
     context = mirrored_run._MirroredReplicaContext
     mirrored_run._call_for_each_replica = _with_scopes(mirrored_run._call_for_each_replica)
     context._merge_call = _with_scopes(context._merge_call)

@@ -15,8 +15,9 @@ from tensorflow.python.multistream.groups import stats
 from tensorflow.python.multistream.scopes import scope_stack, streams
 from tensorflow.python.profiler.internal import flops_registry  # noqa: F401  for _cost
 
-# These hand on what is there already. Were a chain to follow them, all branches that share an input
-# would be one chain; were they to stay where they are, their user would wait for that stream.
+# Sources: ops that only pass on an existing value. If a chain followed its source, all branches
+# that share an input would be one chain. If a source kept its own stream, its user would have to
+# wait for that stream; so a source moves to its first user.
 _SOURCES = frozenset(
     {
         "Const",
@@ -33,13 +34,13 @@ _BYTES_PER_NUMBER = 4
 
 @dataclasses.dataclass
 class _Placed:
-    """What a setter remembers of an op.
+    """An op that a setter has placed.
 
     Attributes:
-      group: where it is; None for a source that is where the scope around says.
-      load: what it adds to the group's.
-      is_source: whether it only hands on what is there.
-      is_free: whether it is a source that nothing has used, which is moved to its first user.
+      group: the op's group; None for a source that the enclosing scope places.
+      load: the op's share of the group's load.
+      is_source: whether the op only passes on an existing value.
+      is_free: whether the op is a source without a user yet; the first user moves the source.
     """
 
     group: int | None
@@ -56,37 +57,38 @@ class LeastLoadedStreamSetter(streams.StreamSetter):
       outputs = [tower(x) for tower in towers]
     ```
 
-    An op that takes a tensor of an op which the setter has placed goes to the same stream (of
-    several, the first one's), so that a chain stays together and streams wait for each other where
-    chains meet only. Another one starts a chain, on the stream with the smallest load; among equals
-    on the first. What only hands on what is there (constants, placeholders, variables and their
-    reads) starts no chain, so branches that share an input are chains of their own: it is on the
-    stream with the smallest load until it has a user, and then on that of the first. Arguments of a
-    `tf.function`, and what a scope inside has grouped, are placed by others: what uses them starts
-    a chain.
+    An op with an input from an op that the setter has placed goes to the same stream (with several
+    such inputs, to the first one's), so that a chain stays together and streams wait for each other
+    only where chains meet. Any other op starts a chain, on the stream with the smallest load; of
+    equal loads, on the first. Sources (constants, placeholders, variables and their reads) start no
+    chain, so branches that share a source are separate chains. A source is on the stream with the
+    smallest load until it has a user, and then on the first user's stream. The setter does not
+    place the arguments of a `tf.function` or the ops of inner scopes: their users start chains.
 
-    Loads are counted anew for each graph, and in a `tf.function` together with the functions traced
-    in it, so the same program gives the same groups. Gradients follow their ops, and add no load.
+    Each graph has loads of its own; a `tf.function` and the functions traced in it count together.
+    So the same program gives the same groups. Gradients follow their ops, and add no load.
 
     Args:
       streams: the streams to use, each a `tf.cuda.Stream` or the number of a group. None for all
         groups of the first GPU.
-      load: what an op adds to its stream's load.
-        `"bytes"`: the bytes of its outputs, or of the variable whose handle it makes. An unknown
-        dimension counts as 1.
-        `"cost"`: the floating point operations that TensorFlow's statistics, which its profiler
-        uses, estimate, an unknown dimension as 1 again. For ops that they do not know, among them
-        calls of functions, one operation for each 4 bytes of output, which is the cost of an op
-        that writes each number once.
+      load: how much an op adds to its stream's load.
+        `"bytes"`: the bytes of the op's outputs, or of the variable whose handle the op makes. An
+        unknown dimension counts as 1.
+        `"cost"`: floating point operations, as estimated by the statistics of TensorFlow's
+        profiler; an unknown dimension counts as 1. An op without statistics, such as a call of a
+        function, counts one operation for each 4 bytes of output: the cost of writing each number
+        once.
         A function: takes the `tf.Operation`, returns a number that is not negative.
-      op_types: types of the ops that may start a chain, such as `["MatMul", "Conv2D"]`. Others that
-        follow none go to the scope around this one, if any. None for all but what only hands on,
-        which can be listed, too: `["VarHandleOp"]` spreads variables, and their users follow.
+      op_types: types of the ops that may start a chain, such as `["MatMul", "Conv2D"]`. An op of
+        another type that follows no chain goes to the enclosing scope, if any. None for all types
+        but sources. Sources may be listed, too: `["VarHandleOp"]` spreads variables, and their
+        users follow.
 
     Raises:
-      TypeError: an argument, or at an op what `load` returned, is of a wrong type.
-      ValueError: `streams` is empty, names a group twice or one that this process does not have;
-        `load` is another word; `op_types` has what is no op; or, at an op, a load is negative.
+      TypeError: an argument is of a wrong type; or, at an op, `load` returned a wrong type.
+      ValueError: `streams` is empty, names a group twice or a group that this process does not
+        have; `load` is another string; `op_types` names an unknown op; or, at an op, a load is
+        negative or not finite.
     """
 
     def __init__(
@@ -100,14 +102,14 @@ class LeastLoadedStreamSetter(streams.StreamSetter):
         self._measure = _measure_of(load)
         self._op_types = _op_types_of(op_types)
         self._lock = threading.RLock()
-        # By graph: what is placed, by name. By outermost graph: loads, by group.
+        # _placed: graph -> op name -> placement. _loads: outermost graph -> group -> load.
         self._placed: weakref.WeakKeyDictionary[Any, dict[str, _Placed]]
         self._placed = weakref.WeakKeyDictionary()
         self._loads: weakref.WeakKeyDictionary[Any, dict[int, float]] = weakref.WeakKeyDictionary()
         self._latest: Mapping[int, float] = dict.fromkeys(self._groups, 0)
 
     def __call__(self, op: Any) -> int | None:
-        """Says where an op goes; see `tf.cuda.StreamSetter`.
+        """Chooses the stream of an op; see `tf.cuda.StreamSetter`.
 
         Args:
           op: a `tf.Operation` that has just been built.
@@ -124,11 +126,11 @@ class LeastLoadedStreamSetter(streams.StreamSetter):
             return self._place(op, load, placed, loads)
 
     def loads(self) -> dict[int, float]:
-        """What each stream has been given.
+        """The load of each stream.
 
         Returns:
-          The load by number of the stream group, in the order of `streams`, of the graph in which
-          the setter has placed an op last. 0 for each before the first op.
+          The load by number of the stream group, in the order of `streams`, for the graph in which
+          the setter has placed an op last; all 0 before the first op.
         """
         with self._lock:
             return dict(self._latest)
@@ -180,13 +182,13 @@ def _least(loads: Mapping[int, float]) -> int:
 def _input_ops(op: Any) -> list[Any]:
     try:
         return [tensor.op for tensor in op.inputs]
-    except KeyError:  # in an imported loop, one of them comes after the op
+    except KeyError:  # in an imported loop, one of the inputs is imported after the op
         names = {name.split(":")[0] for name in op.node_def.input if not name.startswith("^")}
         return [known for known in op.graph.get_operations() if known.name in names]
 
 
 def _free(op: Any, placed: Mapping[str, _Placed]) -> Iterator[tuple[Any, _Placed]]:
-    """The sources of an op's inputs, with their own, that nothing has used."""
+    """The free sources (`_Placed.is_free`) among an op's inputs, and those sources' own sources."""
     for input_op in _input_ops(op):
         source = placed.get(input_op.name)
         if source is not None and source.is_free:
@@ -250,7 +252,7 @@ def _checked_load(load: Any, measure: Any, op: Any) -> float:
 
 
 def _bytes(op: Any) -> int:
-    """Bytes of an op's outputs, or of the variable whose handle it makes."""
+    """Bytes of an op's outputs, or of the variable whose handle the op makes."""
     if op.type == "VarHandleOp":
         shape = tensor_shape.TensorShape(op.get_attr("shape"))
         return _count(shape) * int(op.get_attr("dtype").size)
@@ -265,7 +267,7 @@ def _cost(op: Any) -> float:
     """Floating point operations of an op, estimated."""
     try:
         known = ops.get_stats_for_node_def(_KnownDimensions(op.graph), op.node_def, "flops").value
-    except (ValueError, ArithmeticError):  # such as a convolution that is not NHWC
+    except (ValueError, ArithmeticError):  # for example a convolution that is not NHWC
         known = None
     return _bytes(op) / _BYTES_PER_NUMBER if known is None else float(known)
 
@@ -277,7 +279,7 @@ def _with_known_dimensions(shape: Any) -> Any:
 
 
 class _KnownDimensions:
-    """A graph as the statistics see it, which give up at a dimension that is not known."""
+    """A graph whose unknown dimensions are 1: TensorFlow's statistics fail on unknown ones."""
 
     def __init__(self, graph: Any) -> None:
         self._graph = graph
@@ -290,7 +292,7 @@ class _KnownDimensions:
 
 
 class _KnownShape:
-    """A tensor of which only the shape is asked."""
+    """Stands for a tensor in TensorFlow's statistics, which ask only for its shape."""
 
     def __init__(self, shape: Any) -> None:
         self.shape = _with_known_dimensions(shape)

@@ -19,21 +19,21 @@ from tensorflow.python.platform import tf_logging as logging
 
 @dataclasses.dataclass(frozen=True)
 class NodeStreamGroup:
-    """Where one node of a graph goes, and why.
+    """The stream group of one node of a graph, and why.
 
     Attributes:
-      node: its name, in its graph or function body.
-      op: its type, such as "MatMul".
-      group: number of its stream group. None: nothing says, and it stays where its caller is.
-      why: "scope" (it was built in one), "gradient" (of an op built in one), "file" (named in
-        TF_STREAM_FROM_FILE), "propagated" (it follows an input), "policy" (by estimate: at run time
-        the graph is optimized first, and times are measured), "leader: REASON" (it must run on
-        group 0) or "default" (none of these); "scope (of call NAME)" and so on for a node that
-        follows the call of the function it is in. "file", "propagated", "policy" and "leader" only
-        where nodes have groups, as with TF_NODE_LEVEL_MULTISTREAM.
-      calls: names of the nodes that call the function body it is in, outermost first; empty for a
-        node of the graph itself. Where a node calls several functions, its name is followed by
-        the function's part in brackets, as in "while[body]".
+      node: the node's name, in its graph or function body.
+      op: the node's type, such as "MatMul".
+      group: number of the node's stream group. None: the node has none, and runs on its caller's.
+      why: "scope" (the node was built in one), "gradient" (of an op built in a scope), "file"
+        (named in TF_STREAM_FROM_FILE), "propagated" (the node follows an input), "policy" (by
+        estimate: at run time the graph is optimized first, and times are measured), "leader:
+        REASON" (the node must run on group 0) or "default" (none of these); "scope (of call NAME)"
+        and so on for a node that follows the call of its function. "file", "propagated", "policy"
+        and "leader" only appear at node level (TF_NODE_LEVEL_MULTISTREAM).
+      calls: names of the nodes that call the node's function body, outermost first; empty for a
+        node of the graph itself. If a node calls several functions, brackets after its name say
+        which function, as in "while[body]".
     """
 
     node: str
@@ -47,8 +47,8 @@ class StreamGroups(Sequence[NodeStreamGroup]):
     """The stream groups of a graph's nodes: a sequence of `NodeStreamGroup` that prints as a table.
 
     Args:
-      title: what the nodes are of.
-      rows: one a node; the nodes of function bodies follow their call.
+      title: names the graph.
+      rows: one for each node; the nodes of a function body follow the node that calls it.
     """
 
     def __init__(self, title: str, rows: Iterable[NodeStreamGroup]) -> None:
@@ -99,8 +99,8 @@ def stream_groups_of(fn_or_graph: Any) -> StreamGroups:
       print(row.node, row.op, row.group, row.why)
     ```
 
-    A node of a function body that is in no scope of its own follows the function's call, so a body
-    is listed once for each of its calls, below it.
+    A node of a function body without a scope in the body follows the function's call. So the table
+    lists a body once for each of its calls, below the call.
 
     Args:
       fn_or_graph: a `tf.Graph`, a concrete function, or a `tf.function` that has been traced once.
@@ -111,8 +111,8 @@ def stream_groups_of(fn_or_graph: Any) -> StreamGroups:
       A sequence of rows that prints as a table.
 
     Raises:
-      TypeError: it is none of these.
-      ValueError: it is a `tf.function` that has not been traced, or for more than one signature.
+      TypeError: `fn_or_graph` is none of these.
+      ValueError: a `tf.function` was not traced yet, or was traced for several signatures.
     """
     title, graph = _graph_of(fn_or_graph)
     return StreamGroups(title, _rows_of(graph))
@@ -145,7 +145,7 @@ def _graph_of(fn_or_graph: Any) -> tuple[str, Any]:
     )
 
 
-# Ops whose functions run on the op's group, with the attributes that name them.
+# Ops whose functions run on the op's group, with the attributes that name the functions.
 _BODIES = {
     "PartitionedCall": ("f",),
     "StatefulPartitionedCall": ("f",),
@@ -160,7 +160,7 @@ _BODIES = {
 
 @dataclasses.dataclass(frozen=True)
 class _Node:
-    """What the table needs of an op or a NodeDef. `bodies`: its functions, by how it calls them."""
+    """An op or a NodeDef, as the table needs it. `bodies`: pairs of label and function name."""
 
     name: str
     op: str
@@ -195,7 +195,7 @@ def _bodies(node: node_def_pb2.NodeDef) -> Iterator[tuple[str, str]]:
             yield label, node.attr[name].func.name
 
 
-# Of a body, by node: the group and why, where the runtime's plan says more than the attributes.
+# (function, caller's group) -> node -> (group, why), for nodes that the runtime's plan places.
 _Plan = Callable[[str, int | None], Mapping[str, tuple[int, str]]]
 
 
@@ -213,14 +213,14 @@ def _rows(
     functions: tuple[str, ...],
     plan: _Plan,
 ) -> Iterator[NodeStreamGroup]:
-    """Rows of a function body, or of the graph itself, and of what its nodes call.
+    """Rows of a function body, or of the graph itself, and of the functions that its nodes call.
 
     Args:
-      nodes: of the body.
-      graph: knows the functions.
-      caller: row of the call, for a body.
-      calls: as in the rows.
-      functions: names of the functions in which the body is, itself included.
+      nodes: the nodes of the body.
+      graph: the graph in which the functions are looked up.
+      caller: the calling node's row; None for the graph itself.
+      calls: `NodeStreamGroup.calls` of the rows.
+      functions: names of the functions around the nodes, outermost first, this body's included.
       plan: see `_planner`.
     """
     planned = plan(functions[-1] if functions else "", caller.group if caller else None)
@@ -253,7 +253,7 @@ def _rows(
 
 
 def _definition(graph: Any, name: str) -> Any:
-    """The FunctionDef that a node of a graph, or of a function it calls, means; None if unknown."""
+    """Looks a function up in a graph, its outer graphs and the eager context; None if unknown."""
     while graph is not None:
         function = graph._get_function(name)
         if function is not None:
@@ -270,9 +270,8 @@ def _planner(graph: Any) -> _Plan:
       graph: a graph.
 
     Returns:
-      A function that takes the name of a function, or "" for the graph itself, with the group of
-      its caller. What it returns is empty if nodes have no groups at run time, or for a function
-      that the graph does not know.
+      A function of a function's name ("" for the graph itself) and its caller's group. The mapping
+      that it returns is empty outside node level, and for a function that the graph lacks.
     """
     if not loader.library.TFMS_IsEnabled():
         return lambda function, home: {}

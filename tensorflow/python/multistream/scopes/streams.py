@@ -208,18 +208,18 @@ def stream(
 
     Args:
       x: number of a stream group, as for `tf.cuda.get_stream`; a `tf.cuda.Stream`; or a function
-        that says for each op where it goes (see `tf.cuda.StreamSetter`), as `tf.device` takes it,
-        such as a `tf.cuda.LeastLoadedStreamSetter`.
+        that chooses the stream of each op (see `tf.cuda.StreamSetter`), such as a
+        `tf.cuda.LeastLoadedStreamSetter`. `tf.device` takes functions in the same way.
       include_grad: as for `tf.cuda.stream_scope`.
 
     Returns:
       A context manager and decorator. `with ... as s` gives the `tf.cuda.Stream`, or the function.
 
     Raises:
-      TypeError: `x` is none of these. In the scope, at an op: the function has said neither a
+      TypeError: `x` is none of these. In the scope, at an op: the function returned neither a
         number nor a stream nor None.
-      ValueError: this process has no such stream. In the scope, at an op: the function has said
-        the number of one that this process does not have.
+      ValueError: this process does not have the stream `x`. In the scope, at an op: the function
+        returned the number of a group that this process does not have.
     """
     if isinstance(x, int) and not isinstance(x, bool):
         _check(x, f"tf.stream({x!r})", "x")
