@@ -10,20 +10,20 @@ from typing import Any
 from tensorflow.python.multistream import loader
 from tensorflow.python.multistream.groups import pinned
 
-# Of a function that is asked about: two run as always, the third is recorded.
+# Calls of `function`: two run uncaptured, the third is recorded, the rest are replays.
 _CALLS = 6
 _REPLAYED = "replayed"  # capture_report.h
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class CaptureCount:
-    """Steps of a graph that had the same end.
+    """Steps of one graph with the same outcome.
 
     Attributes:
-      graph: how many ops it has, and the first of its results by name.
-      end: "replayed", or why they ran as always; for a graph of which no step can be captured, the
-        first op in the way.
-      steps: how many.
+      graph: the graph's number of ops, and the first of its results by name.
+      end: "replayed", or why the steps were not; for a graph that cannot be captured, the first op
+        in the way.
+      steps: number of these steps.
     """
 
     graph: str
@@ -43,12 +43,12 @@ class CaptureReport:
 
     @property
     def steps(self) -> int:
-        """All steps."""
+        """Number of all steps."""
         return sum(count.steps for count in self.counts)
 
     @property
     def replayed(self) -> int:
-        """Those of them that were replayed."""
+        """Number of steps that were replayed."""
         return sum(count.steps for count in self.counts if count.end == _REPLAYED)
 
     def __str__(self) -> str:
@@ -73,20 +73,20 @@ def capture_report(
     print(tf.cuda.capture_report())                    # of all steps since the process started
     ```
 
-    With a function it is called 6 times, on one stream group: the first two calls run as always,
-    the third is recorded. Steps of other threads count as well while that goes on, and those of
-    nodes that TensorFlow runs before the function (tracing, initialization).
+    Given a function, `capture_report` calls it 6 times on one stream group: the first two calls run
+    uncaptured, the third is recorded. The report then includes steps that other threads run in the
+    meantime, and steps that TensorFlow runs before the function (tracing, initialization).
 
     Args:
-      function: what to call.
-      *args: its arguments.
-      **kwargs: its named arguments.
+      function: the function to call; None for a report of all steps so far.
+      *args: positional arguments of `function`.
+      **kwargs: named arguments of `function`.
 
     Returns:
       The report.
 
     Raises:
-      RuntimeError: steps are not captured in this process, and how they would be.
+      RuntimeError: steps are not captured in this process. The message says how to turn it on.
       TypeError: `function` cannot be called.
     """
     if not loader.library.TFMS_Captures():
@@ -109,7 +109,7 @@ def capture_report(
 
 
 def _report(before: dict[tuple[str, str], int]) -> CaptureReport:
-    """What was counted since."""
+    """The counts now, minus the counts `before`."""
     counts = []
     for line in _lines().splitlines():
         steps, graph, end = line.split("\t")
@@ -126,4 +126,4 @@ def _lines() -> str:
         length = loader.library.TFMS_CaptureReport(buffer, len(buffer))
         if length <= size:
             return buffer.value.decode()
-        size = length + 1024  # others may add lines
+        size = length + 1024  # other threads may add lines meanwhile

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.cuda.captured`: a function whose calls are launched as one recording."""
+"""`tf.cuda.captured`: a function whose calls are recorded once and replayed from then on."""
 
 import ctypes
 import functools
@@ -21,8 +21,8 @@ _MODES = ("auto", "require", "off")
 def captured(function: Callable[..., Any] | None = None, *, mode: str = "auto") -> Any:
     """Makes a function whose calls are recorded once and then launched as a whole.
 
-    For a function of many small ops, whose launches are the limit: one that serves, or a step of
-    training, which may change variables. The other steps of the process run as always:
+    Use it for a function of many small ops that is limited by their launches: a model that serves,
+    or a training step, which may change variables. Other steps of the process are not captured:
 
     ```python
     @tf.cuda.captured
@@ -31,21 +31,23 @@ def captured(function: Callable[..., Any] | None = None, *, mode: str = "auto") 
       return model(features)
     ```
 
-    A function that calls it is captured as well, as its calls are one step; so is the signature of
-    a SavedModel that was saved with it, wherever steps can be captured. It counts for calls that
-    have ops on a GPU, and is part of what XLA compiles where such a function calls it. In a session
-    the session's configuration counts (`gpu_options.cuda_graph_enable_jit`), and functions do not.
+    A function that calls the captured function is captured as well, because the whole call is one
+    step. The signature of a SavedModel that contains the captured function is captured too, in
+    every process that can capture steps. Only calls with ops on a GPU are captured. If a function
+    that XLA compiles calls the captured function, XLA compiles both. In a session only the
+    session's configuration counts (`gpu_options.cuda_graph_enable_jit`), not the decorator.
 
-    Decorate before the first op that runs eagerly, or set `TF_MULTI_STREAM_CAPTURE=marked`:
-    devices that were made for the process without can capture nothing. `TF_MULTI_STREAM_CAPTURE`
-    says what steps of other functions do; `off` counts before this function's mode.
+    Decorate before the first op runs eagerly, or set `TF_MULTI_STREAM_CAPTURE=marked`: devices that
+    TensorFlow has already made without capture cannot capture. `TF_MULTI_STREAM_CAPTURE` decides
+    for steps of other functions; its value `off` overrides `mode`.
 
     Args:
       function: a `tf.function`, a concrete function such as a SavedModel's signature, or Python
-        code, of which a `tf.function` is made. Without it, the result is a decorator.
-      mode: `auto` captures what can be, and says in a warning if nothing can; with `require` what
-        cannot be is an error, of the call, that names the first op in the way; `off` captures
-        none of the function's calls, where `TF_MULTI_STREAM_CAPTURE` says that others are.
+        code, of which a `tf.function` is made. Without `function`, the result is a decorator.
+      mode: `auto` captures the steps that can be captured, and warns if this process can capture
+        none. `require` raises an error at each call that cannot be captured; the error names the
+        first op in the way. `off` captures none of the function's calls, even if
+        `TF_MULTI_STREAM_CAPTURE` captures other functions.
 
     Returns:
       A `tf.function`, or a concrete function if `function` is one. Its results are those of
@@ -54,7 +56,7 @@ def captured(function: Callable[..., Any] | None = None, *, mode: str = "auto") 
     Raises:
       TypeError: `function` cannot be called.
       ValueError: `mode` is none of these.
-      RuntimeError: with `require`, no step can be captured in this process, and why.
+      RuntimeError: `mode` is `require`, and this process cannot capture. The message says why.
     """
     if mode not in _MODES:
         raise ValueError(f"tf.cuda.captured(mode={mode!r}): takes one of {', '.join(_MODES)}")
@@ -67,7 +69,7 @@ def captured(function: Callable[..., Any] | None = None, *, mode: str = "auto") 
 
     called = function
     if isinstance(function, polymorphic_function.Function):
-        # Without its input_signature, which does not count a method's `self`.
+        # Not with its input_signature, which leaves out a method's `self`.
         called = polymorphic_function.function(
             function.python_function,
             autograph=function._autograph,
@@ -85,7 +87,7 @@ def captured(function: Callable[..., Any] | None = None, *, mode: str = "auto") 
         return results
 
     if isinstance(function, compat.ConcreteFunction):
-        # Its arguments' names are those of its specs.
+        # Traced with the same specs, so that the arguments keep their names.
         args, kwargs = function.structured_input_signature
         traced = polymorphic_function.function(marked, autograph=False)
         return traced.get_concrete_function(*args, **kwargs)
@@ -100,7 +102,7 @@ def captured(function: Callable[..., Any] | None = None, *, mode: str = "auto") 
 
 
 def _prepare(mode: str) -> None:
-    """Makes the process able to capture, or says why it cannot."""
+    """Enables capture in this process; otherwise raises (`require`) or warns, with the reason."""
     if loader.library.TFMS_Captures():
         return
     has_devices = context.context_safe() is not None and context.context()._initialized
@@ -114,7 +116,7 @@ def _prepare(mode: str) -> None:
 
 
 def _mark(graph: Any, mode: str) -> None:
-    """Marks what a function takes, which optimizers leave as it is."""
+    """Marks the arguments, which graph optimizers never replace; all ops if there are none."""
     traced = graph.get_operations()
     taken = [op for op in traced if op.type == "Placeholder"]
     for op in taken or traced:

@@ -15,7 +15,7 @@ _ANY = -1
 
 
 class _Entered(threading.local):
-    """What this thread's groups were before it entered those that it is in."""
+    """For each `stream_group` that this thread is in: the group that was in force before."""
 
     def __init__(self) -> None:
         self.before: list[int] = []
@@ -25,34 +25,34 @@ _entered = _Entered()
 
 
 def stream_group(i: int | None) -> "PinnedGroup":
-    """Runs the calls that are made in it on one stream group.
+    """Runs the calls that are made in the context on one stream group.
 
-    A server keeps tenants apart with it, each on groups of its own:
+    With this context a server keeps tenants apart, each on groups of its own:
 
     ```python
     with tf.cuda.stream_group(1):
       model(x)               # a tf.function; session.run, Keras predict and SavedModels as well
     ```
 
-    Without it, each call runs on the group that has the least to do, whoever is pinned there.
-    It counts for calls that the thread itself makes, and for the functions that these call, but not
-    for calls made by Python code that TensorFlow runs (`tf.py_function`, data sets). A call that
-    may change variables runs on group 0, the leader, all the same, and so do single eager ops. The
-    innermost one counts.
+    Outside such a context, each call runs on the least loaded group, even if other calls are pinned
+    to that group. The context applies to calls that its thread makes, and to the functions that
+    these calls call, but not to calls made by Python code that TensorFlow runs (`tf.py_function`,
+    data sets). A call that may change variables still runs on group 0, the leader, and so do single
+    eager ops. The innermost context counts.
 
     The result is a context manager and a decorator (each call of the function is then pinned).
 
     Args:
       i: number of the group, from 0 to `tf.cuda.stream_group_count() - 1`; a call on another GPU
-        that has no such group ends with `tf.errors.InvalidArgumentError`. If multi-stream is not
-        enabled, any number from 0 to 63, without effect. None: the group with the least to do.
+        that lacks group `i` ends with `tf.errors.InvalidArgumentError`. If multi-stream is not
+        enabled, any number from 0 to 63, without effect. None: the least loaded group.
 
     Returns:
       The context manager.
 
     Raises:
       TypeError: `i` is neither an int nor None.
-      ValueError: there is no such group.
+      ValueError: there is no group `i`.
     """
     if i is not None:
         streams.check_group(i, f"stream_group({i!r})", "i")
@@ -66,8 +66,8 @@ class PinnedGroup(contextlib.ContextDecorator):
       group: number of the group, or None for any.
 
     Raises:
-      RuntimeError: on entry, where it would have no effect: while a function is traced, in eager
-        code that other threads execute, or if nodes have groups.
+      RuntimeError: on entry, if pinning would have no effect: while a function is traced, with
+        asynchronous eager execution, or at node level.
     """
 
     def __init__(self, group: int | None) -> None:

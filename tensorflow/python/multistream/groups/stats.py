@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What `tf.cuda` offers: stream groups, as this process sees them."""
+"""`tf.cuda.stream_stats` and others: the stream groups of this process, and their counters."""
 
 import ctypes
 import dataclasses
@@ -16,45 +16,45 @@ class StreamGroupStats:
       gpu: number of the GPU, as in `/physical_device:GPU:0`.
       group: number of the group on its GPU. Group 0 is the leader, the visible device itself.
       steps_started: steps (a session's run, a function's call) that the group has been given.
-      steps_running: those of them that are not done.
-      steps_failed: those that ended with an error.
+      steps_running: started steps that have not ended.
+      steps_failed: steps that ended with an error.
       bytes_in_use: memory that the group's allocator has handed out, in bytes.
       peak_bytes_in_use: the most that `bytes_in_use` has been.
-      bytes_limit: memory that the group's allocator may hand out, in bytes; where the groups of a
-        GPU share one pool, what they may all together.
-      bytes_reserved: what the allocator, or the pool, has taken from the GPU, in bytes.
-      host_bytes_in_use: pinned host memory of the group's own that is in use, in bytes; 0 without
-        `TF_PER_STREAM_HOST_ALLOCATOR`.
+      bytes_limit: memory that the group's allocator may hand out, in bytes; if the groups of a GPU
+        share one pool, the limit of the pool.
+      bytes_reserved: memory that the allocator, or the pool, has taken from the GPU, in bytes.
+      host_bytes_in_use: memory in use from the group's own pinned host allocator, in bytes; 0
+        without `TF_PER_STREAM_HOST_ALLOCATOR`.
       peak_host_bytes_in_use: the most that `host_bytes_in_use` has been.
-      executor: the StreamExecutor that has the group's cuBLAS, cuDNN and cuFFT handles, as the
-        number of the first group that has it, too.
-      context: number of the CUDA context that has the group's streams; 0 is the GPU's primary one.
-      priority: of the group's streams, as CUDA counts: the lower, the sooner they are served.
-      waits: how often the group's stream has been told to wait for another one's.
-      events: how many events the group's stream has been given for others to wait for.
-      tensors_held: tensors that are kept until this group's stream has completed their last use, in
-        memory of other groups, or of the host for copies to the GPU.
-      bytes_held: their size, in bytes.
+      executor: identifies the StreamExecutor with the group's cuBLAS, cuDNN and cuFFT handles: the
+        number of the first group that uses the same StreamExecutor.
+      context: number of the CUDA context with the group's streams; 0 is the GPU's primary context.
+      priority: CUDA priority of the group's streams; lower numbers are served sooner.
+      waits: number of waits for other groups' events that the group's stream was given.
+      events: number of events that the group's stream has recorded for other groups to wait for.
+      tensors_held: tensors, in memory of other groups or (for copies to the GPU) of the host, that
+        are kept until this group's stream has completed their last use.
+      bytes_held: total size of `tensors_held`, in bytes.
       peak_bytes_held: the most that `bytes_held` has been.
-      steps_waiting: parts of the group's steps that wait at this moment for a thread to
-        launch their ops.
-      longest_launch_wait_micros: the longest time, in microseconds, that one of them has
-        waited, or has waited so far, or that an op's launch has waited for a lock of the
-        CUDA driver. What an alarm should look at: milliseconds under full load, never a
-        second.
+      steps_waiting: parts of the group's steps that are waiting now for a thread to launch their
+        ops.
+      longest_launch_wait_micros: the longest time, in microseconds, that a part of a step has
+        waited (or is waiting) for a thread, or an op's launch for a lock of the CUDA driver. Watch
+        this one in an alarm: milliseconds under full load, never a second.
       steps_replayed: steps that were launched as one recording (`TF_MULTI_STREAM_CAPTURE`).
-      replays_with_branches: of these, with ops side by side (`TF_MULTI_STREAM_CAPTURE_BRANCHES`).
-      replays_polled: of those replayed, whose end was seen by the thread that launched them,
-        without a host callback.
-      replays_verified: of those replayed, compared with the step as it always runs
+      replays_with_branches: replays with ops side by side (`TF_MULTI_STREAM_CAPTURE_BRANCHES`).
+      replays_polled: replays whose end the launching thread saw by polling, without a host
+        callback.
+      replays_verified: replays that were compared with the uncaptured step
         (`TF_MULTI_STREAM_CAPTURE_VERIFY`).
       recordings_made: how often a step was recorded.
-      recordings: recordings that there are.
-      recording_bytes: their memory, in bytes, part of `bytes_in_use` but for what the driver has.
-      longest_recording_micros: the longest time, in microseconds, that making one took.
-      recording_workspace_bytes: the most memory beside `recording_bytes` that a launch takes,
-        in bytes, from the pool that CUDA has for graphs, as workspaces of cuBLAS. Steps of several
-        groups that run at once take it each; the pool keeps it.
+      recordings: number of recordings that exist now.
+      recording_bytes: memory of these recordings, in bytes: their part of `bytes_in_use`, and what
+        the driver holds besides.
+      longest_recording_micros: the longest time, in microseconds, that making a recording took.
+      recording_workspace_bytes: the most memory, in bytes, that a launch takes besides
+        `recording_bytes`, from CUDA's memory pool for graphs, such as cuBLAS workspaces. Steps of
+        several groups that run at once each take this much; the pool keeps it.
     """
 
     gpu: int
@@ -129,9 +129,9 @@ def multi_stream_is_enabled() -> bool:
     """Tells whether this process runs work on several stream groups.
 
     Returns:
-      True if `TF_GPU_STREAM_GROUP_COUNT` asked for more than one group of some GPU,
-      `TF_MULTI_STREAM_CAPTURE` for captured steps, which one group can have, too, or
-      `TF_MULTI_STREAM_EMULATED_GPUS` for an emulated GPU, when TensorFlow was imported.
+      True if, when TensorFlow was imported, `TF_GPU_STREAM_GROUP_COUNT` asked for more than one
+      group of some GPU, `TF_MULTI_STREAM_CAPTURE` for captured steps (even with one group), or
+      `TF_MULTI_STREAM_EMULATED_GPUS` for an emulated GPU.
     """
     return bool(loader.library.TFMS_IsEnabled())
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.cuda.synchronize`: lets the host wait for what streams have been given."""
+"""`tf.cuda.synchronize`: makes the host wait until streams have completed their work."""
 
 import ctypes
 
@@ -13,37 +13,37 @@ _ALL = -1
 
 
 def synchronize() -> None:
-    """Waits, on the host, until all that the streams of all GPUs have been given is done.
+    """Waits, on the host, until the streams of all GPUs have completed all work they were given.
 
-    Timings and foreign libraries need it; TensorFlow's own results do not. For the streams of one
-    group: `tf.cuda.get_stream(1).synchronize()`. Without stream groups it waits for all of
+    Timings and foreign libraries need this call; TensorFlow's own results do not. For one group:
+    `tf.cuda.get_stream(1).synchronize()`. Without stream groups the call waits for all of
     TensorFlow's devices.
 
     Raises:
-      RuntimeError: it is called while a function is traced or a graph is built, when nothing runs
-        yet; or what the streams were given has failed.
+      RuntimeError: called while a function is traced or a graph is built, when nothing runs yet;
+        or work on the streams has failed.
     """
     wait_for(_ALL, "tf.cuda.synchronize()")
 
 
 def wait_for(group: int, call: str) -> None:
-    """Waits until a group's streams of all GPUs have nothing to do.
+    """Waits until a group's streams, on all GPUs, have completed their work.
 
     Args:
-      group: number of the group, which is checked; -1 for all groups.
-      call: what the caller called, for errors.
+      group: number of the group, already checked; -1 for all groups.
+      call: the caller's call, for errors.
 
     Raises:
       RuntimeError: as for `synchronize`.
     """
     _check_that_it_runs(call)
     if context.executing_eagerly() and context.is_async():
-        context.async_wait()  # what eager code has asked for, another thread gives to the streams
+        context.async_wait()  # another thread still enqueues the ops of asynchronous eager code
     message = ctypes.create_string_buffer(4096)
     if loader.library.TFMS_Synchronize(group, message, len(message)) != 0:
         raise RuntimeError(f"{call}: {message.value.decode(errors='replace')}")
     if not stats.multi_stream_is_enabled() and context.executing_eagerly():
-        # tf.test imports it in any case, but after this module.
+        # A late import: TensorFlow always imports this module for tf.test, but after this file.
         from tensorflow.python.framework import test_util  # noqa: PLC0415
 
         test_util.sync_devices()

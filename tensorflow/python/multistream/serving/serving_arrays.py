@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a function takes and gives, as arrays; for `tf.cuda.serving_callable`."""
+"""Converts a function's arguments and results to arrays; for `tf.cuda.serving_callable`."""
 
 import ctypes
 import dataclasses
@@ -18,7 +18,7 @@ from tensorflow.python.util import nest
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """One tensor that a function takes or gives. `name` says where it is in its structure."""
+    """One tensor among a function's arguments or results. `name`: its path in the structure."""
 
     name: str
     spec: tensor.TensorSpec
@@ -32,8 +32,8 @@ class Parameter:
     name: str
     structure: Any
     positional: bool
-    is_tensor: bool  # rather than a structure of several, or something that is fixed
-    fixed: bool  # it has no tensors, and the value that it was traced with
+    is_tensor: bool  # neither a structure of tensors nor fixed
+    fixed: bool  # contains no tensors, and keeps the value that the function was traced with
 
 
 def concrete_of(function: Any, specs: Sequence[Any], named_specs: Mapping[str, Any]) -> Any:
@@ -92,8 +92,9 @@ def parameters_of(concrete: Any, function: str) -> list[Parameter]:
             is_tensor=isinstance(structure, tensor.TensorSpec),
             fixed=not specs and not any(_is_of_tensors(x) for x in leaves),
         )
-    # TensorFlow's order: keyword-only ones come last, by name. Releases before 2.19 do not say it,
-    # and do not have the parameters of signatures of TensorFlow 1, which come by name, too.
+    # TensorFlow's order: keyword-only parameters come last, sorted by name. Releases before 2.19 do
+    # not sort `parameters`, and lack the parameters of TensorFlow 1 signatures, which are sorted by
+    # name as well.
     by_name = inspect.Parameter.KEYWORD_ONLY
     declared = sorted(
         concrete.function_type.parameters.values(),
@@ -108,7 +109,7 @@ def leaves_of(structure: Any, name: str, what: str) -> list[Leaf]:
     """The tensors in a structure of specs or of a graph's tensors.
 
     Raises:
-      TypeError: one of them has no arrays. The message names it.
+      TypeError: NumPy has no arrays for one of the tensors. The message names the tensor.
     """
     found = []
     for path, x in nest.flatten_with_tuple_paths(structure):
@@ -133,12 +134,12 @@ def leaves_of(structure: Any, name: str, what: str) -> list[Leaf]:
 
 
 def _is_of_tensors(x: Any) -> bool:
-    """Whether it stands for tensors: a tensor, or a spec of any type."""
+    """Whether `x` stands for tensors: a tensor, or a spec of any type."""
     return hasattr(x, "dtype") or hasattr(x, "_component_specs")
 
 
 def _numpy_dtype(dtype: dtypes.DType) -> np.dtype[Any] | None:
-    """The type of an array with the same bytes; None if there is none."""
+    """The dtype of a NumPy array with the same bytes; None if NumPy has none."""
     if dtype.is_quantized or dtype in (dtypes.string, dtypes.resource, dtypes.variant):
         return None
     found = np.dtype(dtype.as_numpy_dtype)
@@ -146,7 +147,7 @@ def _numpy_dtype(dtype: dtypes.DType) -> np.dtype[Any] | None:
 
 
 def packer(structure: Any) -> Callable[[list[Any]], Any]:
-    """What puts arrays into the structure of a function's results, without much ado."""
+    """Makes a function that puts arrays into a result structure; fast for common structures."""
     tensors = compat.Tensor, tensor.TensorSpec
     if isinstance(structure, tensors):
         return lambda arrays: arrays[0]
@@ -167,7 +168,7 @@ def packer(structure: Any) -> Callable[[list[Any]], Any]:
 
 
 def flat_like(given: Any, structure: Any, name: str, function: str) -> list[Any]:
-    """The parts of an argument that stand for tensors."""
+    """The tensor values inside an argument, in the order of `structure`."""
     try:
         # To the depth of the specs: a list may stand for an array.
         parts = nest.flatten_up_to(structure, given, check_types=False)
@@ -179,39 +180,39 @@ def flat_like(given: Any, structure: Any, name: str, function: str) -> list[Any]
     return [x for x, s in zip(parts, specs, strict=True) if isinstance(s, tensor.TensorSpec)]
 
 
-# `PyArrayObject` begins with what each Python object has, then the pointer to the array's memory.
+# `PyArrayObject` begins with Python's object header, then the pointer to the array's memory.
 _POINTER_AT = object.__basicsize__
 
 
 def pointers_in(arrays: Sequence[np.ndarray[Any, Any]]) -> list[int]:
-    """Where in each array the pointer to its memory is.
+    """Addresses at which each array object stores the pointer to its memory.
 
-    To read the pointers in C++ takes no time and no lock; `__array_interface__` takes a microsecond
-    an array, with the interpreter's lock.
+    C++ reads the pointers in no time and without the GIL. `__array_interface__` would hold the GIL
+    for a microsecond per array.
     """
     return [id(x) + _POINTER_AT for x in arrays]
 
 
 def holds_on(arrays: Sequence[np.ndarray[Any, Any]]) -> list[Any]:
-    """Keeps the memory of arrays where it is, also if another thread resizes one of them.
+    """Keeps arrays' memory from moving, even if another thread tries to resize an array.
 
-    While an array has a weak reference, NumPy refuses to resize it, with `refcheck=False`, too. A
-    view's memory is that of its base.
+    NumPy refuses to resize an array that has a weak reference, even with `refcheck=False`. A view's
+    memory belongs to its base.
 
     Args:
-      arrays: that are to be read without the interpreter's lock.
+      arrays: arrays that C++ reads without the GIL.
 
     Returns:
-      What keeps it there as long as it is kept.
+      References. The memory stays in place until the caller drops them.
     """
     return [weakref.ref(x.base if isinstance(x.base, np.ndarray) else x) for x in arrays]
 
 
 def check_pointers() -> None:
-    """Checks that NumPy's arrays have them there, and that `holds_on` holds them.
+    """Checks that `pointers_in` and `holds_on` work with this NumPy release.
 
     Raises:
-      NotImplementedError: they have not, or it does not.
+      NotImplementedError: one of them does not.
     """
     arrays = [np.zeros(shape, np.float32) for shape in ((), (3,), (2, 0), (2, 3, 4))]
     for x, at in zip(arrays, pointers_in(arrays), strict=True):
@@ -236,7 +237,7 @@ def host_array(x: Any, leaf: Leaf, function: str) -> np.ndarray[Any, Any]:
     """A C-contiguous array of the leaf's dtype, in the machine's byte order, with the same numbers.
 
     Raises:
-      TypeError: it is no array, or of another dtype.
+      TypeError: `x` is no array, or has another dtype.
     """
     says = f"Argument {leaf.name} of {function}"
     try:

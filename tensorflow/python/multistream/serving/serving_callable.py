@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tf.cuda.serving_callable`: a function of arrays, for servers with many threads.
 
-Python, with the interpreter's lock      C++ (serving_callable.cc), without it
+Python, with the GIL                      C++ (serving_callable.cc), without the GIL
 check arrays, make arrays for results ->  copy arguments, run the function,
 put results into their structure      <-  copy results
 
-What is run is a function around the caller's, whose results are on the host. So the step copies
-them there itself, on its own stream, before it ends. To copy a tensor of a GPU that a call has
-returned, TensorFlow waits for its other calls, too.
+The callable runs a wrapper around the caller's function, whose results are on the host. So the step
+itself copies the results to the host, on its own stream, before the step ends. If a call returned
+GPU tensors instead, TensorFlow's copy of them would wait for other calls as well.
 """
 
 import ctypes
@@ -27,7 +27,8 @@ from tensorflow.python.multistream import compat, loader
 from tensorflow.python.multistream.serving import serving_arrays
 from tensorflow.python.ops import array_ops
 
-# Shapes of arguments that a callable remembers; a server has one for each size of a batch.
+# Bound on the plans that a callable caches: one for each set of argument shapes. A server has one
+# for each batch size.
 _MOST_SHAPES = 1024
 
 Shape = tuple[int, ...]
@@ -43,12 +44,12 @@ class _Result(ctypes.Structure):
 
 
 class _Plan:
-    """What the calls whose arguments have the same shapes have in common.
+    """Cached data for calls with the same argument shapes.
 
     Args:
       arguments: shapes of the arguments.
-      results: those that the results are expected to have; None if that is not known.
-      leaves: the results.
+      results: expected shapes of the results; None if unknown.
+      leaves: names, specs and dtypes of the results.
     """
 
     def __init__(
@@ -69,10 +70,10 @@ class _Plan:
 
 
 def serving_callable(function: Any, *specs: Any, **named_specs: Any) -> "ServingCallable":
-    """Makes a function that takes and gives NumPy arrays and hardly holds the interpreter's lock.
+    """Makes a function that takes and returns NumPy arrays and hardly holds the GIL.
 
-    For servers that call a model from many Python threads, whose calls of a `tf.function` or of a
-    SavedModel's signature hold the lock for most of their time:
+    For servers that call a model from many Python threads. A call of a `tf.function` or of a
+    SavedModel's signature holds the GIL for most of its time:
 
     ```python
     predict = tf.cuda.serving_callable(loaded.signatures["serving_default"])
@@ -80,27 +81,28 @@ def serving_callable(function: Any, *specs: Any, **named_specs: Any) -> "Serving
       answers = list(threads.map(lambda rows: predict(features=rows)["scores"], queries))
     ```
 
-    The results have the bits that `function` gives. Arguments stay on the host until the step
-    copies them, so that it can do so on its own stream. A call runs where a call of `function` by
-    the same thread would: `tf.device` and `tf.cuda.stream_group` count. Gradient tapes and
-    cancellation do not see it.
+    The results have the same bits as those of `function`. Arguments stay on the host until the step
+    copies them, on its own stream. A call runs on the device and group where the same thread would
+    call `function`: `tf.device` and `tf.cuda.stream_group` apply. Gradient tapes do not record the
+    call, and it cannot be cancelled.
 
     Args:
       function: a SavedModel's signature, another concrete function, or a `tf.function`. The
         callable keeps it and the variables that it reads alive.
-      *specs: for a `tf.function` without an `input_signature`: what it takes, as for
+      *specs: for a `tf.function` without an `input_signature`: its positional arguments, as for
         `get_concrete_function`, with a `tf.TensorSpec` for each tensor.
-      **named_specs: the same for arguments that are given by name.
+      **named_specs: the same for named arguments.
 
     Returns:
-      The callable. It may be called from any number of threads at once.
+      The callable. Any number of threads may call it at once.
 
     Raises:
       TypeError: `function` is none of these; or an argument or result is not a dense tensor of
-        numbers (strings, ragged and sparse tensors are not). The message names it.
-      ValueError: it is not known which specs to bind; or the function has captured something whose
-        value is only known at each call.
-      NotImplementedError: with TensorFlow 2.13, or a NumPy release with other arrays.
+        numbers (strings, ragged and sparse tensors are not). The message names the tensor.
+      ValueError: specs are missing, or given to a concrete function; or the function has captured
+        a value that is only known at each call.
+      NotImplementedError: with TensorFlow 2.13, or a NumPy release whose arrays are laid out
+        differently in memory.
     """
     compat.check_serving_callable()
     serving_arrays.check_pointers()
@@ -111,7 +113,7 @@ class ServingCallable:
     """A function bound to arrays; see `tf.cuda.serving_callable`, which makes it.
 
     Args:
-      function: what was given, to be kept alive.
+      function: the caller's function, to be kept alive.
       concrete: the concrete function to call.
 
     Raises:
@@ -144,7 +146,7 @@ class ServingCallable:
                 "tell which. Return tensors in tuples, lists and dicts."
             )
         self._pack = serving_arrays.packer(concrete.structured_outputs)
-        # By far the most calls: one array for each parameter, all by position or all by name.
+        # Fast path of most calls: one array for each parameter, all by position or all by name.
         self._names = tuple(taken)
         self._all_names = frozenset(taken)
         self._plain = all(p.is_tensor for p in self._parameters)
@@ -158,7 +160,8 @@ class ServingCallable:
         self._call = _call_of(self._library)
         called = _with_results_on_host(concrete)
         self._atomic = called._inference_function
-        # The runtime forgets a function that Python has no more. Captured handles keep variables.
+        # TensorFlow deletes a function when Python drops the last reference to it. Variables need
+        # no reference: the captured handles keep them alive.
         self._kept = [function, concrete, called]
         self._bind(called)
 
@@ -174,11 +177,11 @@ class ServingCallable:
         """Calls the function.
 
         Args:
-          *args: for each tensor of the function's parameters a NumPy array, or anything that has
-            `__array__`, the buffer protocol, or DLPack in host memory; in the structures that it
-            was traced with. The dtype must be that of the parameter (the byte order may be
-            another), and the shape one that it allows. A copy of it is made before the function
-            runs. An array that another thread resizes meanwhile raises there, in `resize`.
+          *args: for each tensor of the function's parameters a NumPy array, or an object with
+            `__array__`, the buffer protocol, or DLPack in host memory; in the structures that the
+            function was traced with. The dtype must be the parameter's (the byte order may differ),
+            and the parameter must allow the shape. The call copies each array before the function
+            runs. If another thread resizes an array meanwhile, `resize` raises in that thread.
           **kwargs: the same, by name.
 
         Returns:
@@ -187,7 +190,7 @@ class ServingCallable:
         Raises:
           TypeError: an argument is missing, unknown, or of another dtype or structure.
           ValueError: an argument has a shape that the function does not allow.
-          tf.errors.OpError: what a call of the function raises, by its type.
+          tf.errors.OpError: the error that a call of the function raises, with the same type.
         """
         if self._plain and not kwargs and len(args) == self._by_position:
             arrays = list(args)
@@ -216,7 +219,7 @@ class ServingCallable:
         return self._pack(results)
 
     def _flat(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """The arguments, one for each tensor."""
+        """Flattens the arguments of a call to one value for each tensor."""
         parameters = [p for p in self._parameters if not p.fixed]
         positional = [p for p in parameters if p.positional]
         if len(args) > len(positional):
@@ -268,7 +271,12 @@ class ServingCallable:
         return plan
 
     def _other_results(self, address: int, shapes: tuple[Shape, ...]) -> list[Any]:
-        """Results that have other shapes than those that the last call with such shapes gave."""
+        """Reads an error, or results whose shapes differ from the plan's; then updates the plan.
+
+        Args:
+          address: a `CallResult` of C++, which this deletes.
+          shapes: shapes of the call's arguments.
+        """
         try:
             result = _Result.from_address(address)
             if result.code:
@@ -291,7 +299,7 @@ class ServingCallable:
             self._library.TFMS_DeleteServingResult(address)
 
     def _raise(self, code: int, message: str) -> None:
-        # Adds the lines of the program that made the failing node, as a call of the function does.
+        # Adds the program's lines that built the failing node, as a call of the function does.
         with atomic_function.InterpolateRuntimeError(self._atomic):
             try:
                 kind = errors.exception_type_from_error_code(code)
@@ -309,11 +317,12 @@ class ServingCallable:
             )
 
     def _bind(self, concrete: Any) -> None:
-        """Makes what C++ calls, with references of its own to what the function has captured."""
+        """Makes the C++ side, which holds its own references to the captured tensors."""
         self._context = context.context()
         self._context.ensure_initialized()
         captures = list(concrete.captured_inputs)
-        # The capsule deletes the context, which others may replace (tests do): keep it.
+        # Dropping the last reference to the capsule deletes the TFE_Context. Keep the reference:
+        # TensorFlow's context may be replaced, as some tests do.
         capsule = self._context._handle
         self._kept += [capsule, captures]
         attributes = self._context.function_call_options.as_attrs()
@@ -358,7 +367,7 @@ def _library() -> ctypes.CDLL:
 
 
 def _call_of(library: ctypes.CDLL) -> Any:
-    """TFMS_CallServing, which is called with Python's lock, and gives it back itself."""
+    """TFMS_CallServing, which is called with the GIL held and releases the GIL itself."""
     call = ctypes.PyDLL(library._name, handle=library._handle)["TFMS_CallServing"]
     pointer = ctypes.c_void_p
     call.restype = pointer
@@ -376,7 +385,7 @@ def _context_of(capsule: Any) -> int:
 def _handle_of(captured: Any) -> int:
     """The TFE_TensorHandle* of an eager tensor, for which TensorFlow has no function in Python."""
     folder = pathlib.Path(ops.__file__).resolve().parents[1]
-    # In releases before 2.20 in the second.
+    # The second one has the function in releases before 2.20.
     names = ("lib_pywrap_tensorflow_common.so", "_pywrap_tensorflow_internal.so")
     path = next(folder / name for name in names if (folder / name).exists())
     library = ctypes.PyDLL(str(path))
@@ -402,7 +411,7 @@ def _check_captures(concrete: Any, function: str) -> None:
 
 
 def _with_results_on_host(concrete: Any) -> Any:
-    """A function of the same tensors that gives the same results, one after the other."""
+    """A function of the same tensors that returns the same results, as a flat list on the host."""
     count = len(concrete.inputs) - len(concrete.captured_inputs)
     specs = [tensor_spec.TensorSpec(x.shape, x.dtype) for x in concrete.inputs[:count]]
 
@@ -411,6 +420,6 @@ def _with_results_on_host(concrete: Any) -> Any:
         with ops.device("/device:CPU:0"):
             return [array_ops.identity(x) for x in results]
 
-    with ops.device(None):  # where the caller is now is not where the calls are to run
+    with ops.device(None):  # a device scope around this call must not apply to the later calls
         traced = polymorphic_function.function(call, input_signature=specs, autograph=False)
         return traced.get_concrete_function()
