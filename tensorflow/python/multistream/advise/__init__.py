@@ -1,3 +1,3 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.cuda.advise`: measures a model, and says which variables to export for it."""
+"""`tf.cuda.advise`: measures a model, and says which environment variables to export for it."""

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which settings `tf.cuda.advise` measures, and what it says of them."""
+"""`tf.cuda.advise`: the settings that are measured, and the report about them."""
 
 import contextlib
 import dataclasses
@@ -30,9 +30,9 @@ SECONDS = 15.0
 _TURNS = 5
 _STOCK = "stock"
 _LEAST_GAIN = 1.03  # a smaller gain is not worth a variable
-_FEWEST_CALLS = 5  # of a turn whose figures mean something
+_FEWEST_CALLS = 5  # the figures of a turn with fewer calls mean nothing
 
-# What to do about what `tf.cuda.capture_report` says, by the first pattern found in it.
+# Advice for a reason of `tf.cuda.capture_report`: that of the first pattern found in the reason.
 _WHAT_TO_DO = {
     "on the host$": "TensorFlow keeps int32 on the host: make the value int64, or a constant",
     "[Rr]andom": "draw random numbers outside the function, and pass them as an argument",
@@ -46,20 +46,20 @@ _WHAT_TO_DO = {
 
 @dataclasses.dataclass(frozen=True)
 class AdviceRow:
-    """How fast a model is with one setting and so many threads: medians of turns.
+    """The speed of a model with one setting and number of threads: medians of turns.
 
     Attributes:
-      setting: its name; "stock" has none of the runtime's variables.
-      variables: what to export.
-      threads: how many call at once.
-      calls: in the turn with the fewest.
+      setting: the setting's name; "stock" has none of the runtime's variables.
+      variables: environment variables to export for the setting.
+      threads: how many threads call at once.
+      calls: number of calls in the turn with the fewest.
       calls_per_second: of all threads.
       lowest: calls a second in the slowest turn.
       highest: calls a second in the fastest turn.
       p50_ms: the median of a call's time, in milliseconds.
       p99_ms: the 99th percentile, in milliseconds.
-      wrong: results that differ from stock TensorFlow's.
-      in_the_way: why most steps were not replayed, where a setting captures steps.
+      wrong: number of results that differ from stock TensorFlow's.
+      in_the_way: why most steps were not replayed, if the setting captures steps.
     """
 
     setting: str
@@ -80,8 +80,9 @@ class Advice:
     """What `tf.cuda.advise` returns. Prints as a table that says what to export.
 
     Attributes:
-      rows: what was measured.
-      variables: what to export for all threads, else for one; empty if nothing is faster.
+      rows: the measurements.
+      variables: environment variables to export: the best for all threads, or if none is faster
+        there, the best for one thread; empty if no setting is faster.
       gain: calls a second with these variables divided by stock TensorFlow's; 1.0 without any.
       errors: settings that failed or gave wrong results.
       text: the report.
@@ -104,7 +105,7 @@ class _Setting(NamedTuple):
 
 
 def _settings(groups: Sequence[int]) -> list[_Setting]:
-    """Stock first, then in the order of what a program has to change."""
+    """The settings: stock first, then in the order of how much a program has to change."""
     grouped = {f"{n} groups": {"TF_GPU_STREAM_GROUP_COUNT": str(n)} for n in groups}
     captured = {
         f"{name}, captured": {**variables, "TF_MULTI_STREAM_CAPTURE": "auto"}
@@ -139,23 +140,23 @@ def advise(
     Args:
       function: a SavedModel's directory or signature, a concrete function, a `tf.function`, a
         `tf.Module` that can be called, or a Keras model.
-      example: what to call the model with: arrays for its arguments, by name or as a sequence.
-        A directory's signature can have random inputs instead.
-      signature: of a directory, which one to call.
-      batch: of random inputs, the size of unknown dimensions.
-      threads: how many threads call at once, beside a single one.
+      example: arrays for the model's arguments, by name or as a sequence. Without an example, a
+        directory's signature gets random inputs.
+      signature: the signature to call, if `function` is a directory.
+      batch: the size of unknown dimensions in random inputs.
+      threads: how many threads call at once; one thread is measured as well.
       groups: numbers of stream groups to try.
-      seconds: how long to measure, all in all. The processes need more time to start.
+      seconds: how long to measure in total. Starting the processes takes more time.
 
     Returns:
       The advice. Prints as a report.
 
     Raises:
       OSError: the directory has no SavedModel.
-      TypeError: `function` is none of these, or the example has other arguments.
-      ValueError: `threads` or `seconds` is not positive, there is no such signature, or `function`
-        cannot be saved.
-      RuntimeError: stock TensorFlow fails with this model. The message says how.
+      TypeError: `function` is none of these, or the example does not fit its arguments.
+      ValueError: `threads` or `seconds` is not positive, the directory has no such signature, or
+        `function` cannot be saved.
+      RuntimeError: stock TensorFlow fails with this model. The message has the error.
     """
     if threads < 1 or not seconds > 0:
         raise ValueError(f"tf.cuda.advise: {threads=}, {seconds=}: both must be above 0")
@@ -190,7 +191,7 @@ def _measured(
         by_variables = {str(setting.variables): setting.variables for setting in settings}
         children = {key: start(variables) for key, variables in by_variables.items()}
         right, spread, notes = _right_results(children[str({})], start({}))
-        for turn in range(1 + _TURNS):  # the first is not counted: recordings are made in it
+        for turn in range(1 + _TURNS):  # turn 0 is a warm-up, in which recordings are made
             for i, setting in enumerate(settings):
                 child = children[str(setting.variables)]
                 try:
@@ -213,7 +214,7 @@ def _measured(
 
 
 def _right_results(stock: Child, again: Child) -> tuple[list[model.Query], float, list[str]]:
-    """Results of all queries, how far stock's own are apart, and notes for the reader."""
+    """Results of all queries, the spread of stock's own results, and notes for the reader."""
     try:
         results, emulated = stock.ask("results")
         results += again.ask("results")[0]
@@ -254,7 +255,7 @@ def _advice(rows: list[AdviceRow], errors: list[str], notes: list[str]) -> Advic
     variables: dict[str, str] = {}
     gain = 1.0
     for threads in sorted({row.threads for row in rows}):
-        # A server may call from one thread only, if stock is faster so.
+        # Stock's best of fewer threads counts: a server could then call from one thread only.
         stock = [row for row in rows if row.setting == _STOCK and row.threads <= threads]
         base = max(stock, key=lambda row: row.calls_per_second)
         fastest = max(row.highest for row in stock)
@@ -283,7 +284,7 @@ def _advice(rows: list[AdviceRow], errors: list[str], notes: list[str]) -> Advic
 
 
 def _best(rows: Sequence[AdviceRow], base: AdviceRow, fastest: float) -> AdviceRow | None:
-    """The fastest of those that beat stock in every turn; of equals, the one that asks least."""
+    """The fastest row that beats stock in every turn; of about equals, the first in `rows`."""
     better = [
         row
         for row in rows

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which model `tf.cuda.advise` measures: a SavedModel, and inputs for one of its signatures."""
+"""The model that `tf.cuda.advise` measures: a SavedModel, and inputs for one of its signatures."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from tensorflow.python.trackable import base
 
 SIGNATURE = "serving_default"
 
-# Threads that call at once pass different inputs, so that mixed-up results are seen.
+# Threads pass different inputs, so that a mix-up of results between threads shows.
 _QUERIES = 4
 _LARGEST_INTEGER = 9  # a valid id of nearly every table
 
@@ -63,7 +63,7 @@ def save_function(function: Any, example: Any, directory: str) -> Query:
 
 
 def queries_of(directory: str, signature: str, example: Any, batch: int) -> list[Query]:
-    """Returns what to call a SavedModel's signature with: the example, or else random queries."""
+    """Returns inputs for a SavedModel's signature: the example, or else random queries."""
     signatures = loader_impl.parse_saved_model(directory).meta_graphs[0].signature_def
     if signature not in signatures:
         names = ", ".join(sorted(name for name in signatures if not name.startswith("__")))

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of `tf.cuda.advise`: one for each setting, as variables are read at the start.
+"""The processes of `tf.cuda.advise`: one for each setting, since a process reads variables once.
 
 A process calls the method of `_Server` that each request names, and sends back what the method
 returns.
@@ -31,18 +31,18 @@ from tensorflow.python.multistream.groups import stats
 from tensorflow.python.multistream.serving import serving_callable
 from tensorflow.python.saved_model import load
 
-# How a model is called: as programs do, and by `tf.cuda.serving_callable`.
+# How a model is called: by its signature, or by `tf.cuda.serving_callable`.
 SIGNATURE = "signature"
 SERVING = "serving_callable"
 
-# All of the runtime's variables but the number of emulated GPUs.
+# All of the runtime's variables, except the number of emulated GPUs.
 _OURS = re.compile(
     "TF_(MULTI_STREAM_(?!EMULATED_GPUS$)|GPU_STREAM_|GPU_CONTEXT_COUNT$|NODE_LEVEL_MULTISTREAM$"
     "|REDUCE_STREAM_WAIT$|STREAM_FROM_FILE$|BFC_EXTEND_LIMIT_MB$|PER_STREAM_HOST_ALLOCATOR$"
     "|SEGMENT_OWN_CONST$)"
 )
 _PROGRAM = f"import sys, {__name__} as process; process.main(*sys.argv[1:])"
-_MOST_SECONDS = 600.0  # for an answer: a model may take minutes to load
+_MOST_SECONDS = 600.0  # limit for one answer: a model may take minutes to load
 # Calls in which TensorFlow traces, chooses kernels, and records the third step.
 _FIRST_CALLS = 4
 
@@ -52,7 +52,7 @@ class ChildError(RuntimeError):
 
 
 class Turn(NamedTuple):
-    """What a process has measured in one go; see `AdviceRow`."""
+    """The measurements of one turn of a process; see `AdviceRow`."""
 
     calls: int
     calls_per_second: float
@@ -63,7 +63,7 @@ class Turn(NamedTuple):
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """What a process inherits: none of the runtime's variables but those of its setting."""
+    """A process's environment: of the runtime's variables, only those of the setting."""
     inherited = {name: x for name, x in os.environ.items() if not _OURS.match(name)}
     # Several processes share the GPU.
     return {**inherited, "TF_FORCE_GPU_ALLOW_GROWTH": "true", **variables}
@@ -86,7 +86,7 @@ class Child:
             )
 
     def ask(self, request: str, *arguments: Any) -> Any:
-        """Returns what a method of `_Server` returns; raises ChildError if the method cannot."""
+        """Calls a method of `_Server` in the process; raises ChildError if the call fails."""
         try:
             self._connection.send((request, arguments))
             if not self._connection.poll(_MOST_SECONDS):
@@ -111,7 +111,7 @@ class Child:
 
 
 def distance(result: Query, expected: Query) -> float:
-    """The largest difference of two results: 0 for the same bits, infinite for another kind."""
+    """The largest difference of two results: 0 for equal bits, inf for other dtypes or shapes."""
     largest = 0.0
     for name, y in expected.items():
         x = result[name]
@@ -147,7 +147,7 @@ class _Server:
         return found, self._emulated
 
     def expect(self, results: list[Query], tolerance: float) -> None:
-        """Takes the right results of all queries, and how far from them a result may be."""
+        """Sets the right results of all queries, and the tolerance for later results."""
         self._expected, self._tolerance = results, tolerance
 
     def measure(self, call: str, threads: int, seconds: float) -> Turn:
@@ -168,7 +168,7 @@ class _Server:
         return turn._replace(in_the_way=most.end if most else "")
 
     def _device(self) -> contextlib.AbstractContextManager[object]:
-        # TensorFlow places ops on an emulated GPU only where it is told to.
+        # TensorFlow places ops on an emulated GPU only if a device scope asks for it.
         return ops.device("/GPU:0") if self._emulated else contextlib.nullcontext()
 
     def _call_signature(self, query: Query) -> Query:

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.cuda.auto_stream`: lets the runtime say which ops of a function go to which stream."""
+"""`tf.cuda.auto_stream`: lets the runtime choose the streams of a function's ops."""
 
 import functools
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tensorflow.python.multistream.scopes import scope_stack, streams
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-# As TF_MULTI_STREAM_POLICY has them.
+# The values of TF_MULTI_STREAM_POLICY.
 POLICIES = ("none", "embedding", "full_graph", "cost")
 
 
@@ -29,27 +29,27 @@ def auto_stream(
       ...
     ```
 
-    What is built while the function is traced, gradients and the functions that it calls included,
-    is split as the policy says, unless a `tf.cuda.stream_scope` says otherwise, which always wins.
-    The results are the same. It needs several stream groups (`TF_GPU_STREAM_GROUP_COUNT`) and
-    `TF_NODE_LEVEL_MULTISTREAM=true`, and has no effect without.
+    The policy splits all ops that are built while the function is traced, gradients and called
+    functions included; a `tf.cuda.stream_scope` always overrides the policy. The results are the
+    same. The policy needs several stream groups (`TF_GPU_STREAM_GROUP_COUNT`) and
+    `TF_NODE_LEVEL_MULTISTREAM=true`; otherwise `auto_stream` has no effect.
 
-    The first steps are measured, and what is not faster than one stream is not split: some 30 steps
-    for one plan, twice as many for "cost", which tries several. Steps that run at the same time as
-    others are not measured, so they stay on one stream.
+    The first steps are measured, and a graph is only split if its plan is faster than one stream.
+    Measuring takes some 30 steps for one plan, and twice as many for "cost", which tries several.
+    Steps that run at the same time as others are not measured, so they stay on one stream.
 
     Args:
-      policy: "embedding": embedding lookups and their gradients. "full_graph": the most that may
-        run at the same time, with the fewest waits (Kwon et al., Nimble, NeurIPS 2020). "cost":
-        list scheduling (as HEFT, Topcuoglu et al., 2002) by measured times of the ops, in which
-        a wait costs something; the other two are tried, too. "none": nothing, where
-        `TF_MULTI_STREAM_POLICY` would split.
-      groups: how many stream groups it may use; None for all of them.
-      always: whether it counts without being measured, from the first step on.
+      policy: "embedding": splits embedding lookups and their gradients. "full_graph": the most ops
+        that may run at the same time, with the fewest waits (Kwon et al., Nimble, NeurIPS 2020).
+        "cost": list scheduling (as HEFT, Topcuoglu et al., 2002) by measured times of the ops, in
+        which a wait has a cost; "cost" also tries the other two. "none": splits nothing, even if
+        `TF_MULTI_STREAM_POLICY` would.
+      groups: how many stream groups the policy may use; None for all of them.
+      always: whether the plan is used unmeasured, from the first step on.
 
     Returns:
-      A decorator for functions, methods and `tf.function`s (of which none has been called), and a
-      context manager for the code inside.
+      A decorator for functions, methods and `tf.function`s that have not been called, and a context
+      manager for the code inside.
 
     Raises:
       TypeError: `policy` is not a string, or `groups` is neither an int nor None.
@@ -79,9 +79,9 @@ class AutoStream:
     """A decorator and context manager; see `tf.cuda.auto_stream`, which makes it.
 
     Args:
-      policy: its name.
-      groups: how many it may use; None for all.
-      always: whether it is not measured.
+      policy: the policy's name.
+      groups: how many groups the policy may use; None for all.
+      always: whether the plan is used unmeasured.
     """
 
     def __init__(self, policy: str, groups: int | None, always: bool) -> None:
@@ -97,7 +97,7 @@ class AutoStream:
         streams.leave(self)
 
     def _mark(self, op: Any) -> None:
-        """Marks an op that is in no inner scope; the scopes around this one may give it a group."""
+        """Marks an op that is in no inner scope; outer scopes may still give the op a group."""
         if scope_stack.attribute(op, scope_stack.POLICY) is None:
             op._set_attr(scope_stack.POLICY, self._value)
 
@@ -108,11 +108,12 @@ class AutoStream:
           function: a function, a method or a `tf.function`.
 
         Returns:
-          The same; what it builds is split.
+          The function, whose ops the policy splits.
 
         Raises:
-          TypeError: it is not a function, or one whose body runs after its call.
-          ValueError: it is a `tf.function` that has been called.
+          TypeError: `function` is not a function, or its body runs after its call has returned
+            (a generator or coroutine).
+          ValueError: `function` is a `tf.function` that has been called.
         """
         if isinstance(function, polymorphic_function.Function):
             try:

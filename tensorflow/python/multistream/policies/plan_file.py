@@ -20,7 +20,7 @@ _lock = threading.Lock()
 
 @contextlib.contextmanager
 def save_plan(path: str | PathLike[str]) -> Iterator[None]:
-    """Writes the stream groups of the nodes that run in it to a stream file.
+    """Writes the stream groups of the nodes that run in the context to a stream file.
 
     ```python
     with tf.cuda.save_plan("model.streams"):
@@ -33,15 +33,16 @@ def save_plan(path: str | PathLike[str]) -> Iterator[None]:
     until the policy has chosen one before saving.
 
     Args:
-      path: of the file, which is written when the steps have run without an error, and replaced
-        if it is there.
+      path: the file's path. The file is written, or replaced, when the context ends without an
+        error.
 
     Yields:
       Nothing.
 
     Raises:
-      RuntimeError: nodes have no groups here, another thread does the same, or no step has run.
-      ValueError: two graphs have nodes of one name in different groups, which a file cannot say.
+      RuntimeError: nodes have no groups in this process, another `save_plan` is open, or no step
+        has run.
+      ValueError: two graphs have nodes of one name in different groups; a file cannot express that.
       OSError: the file cannot be written.
     """
     path = Path(path)
@@ -81,13 +82,13 @@ def save_plan(path: str | PathLike[str]) -> Iterator[None]:
 
 
 def _stream_file(lines: str) -> str:
-    """A stream file.
+    """The text of a stream file.
 
     Args:
-      lines: "GROUP NAME" of each node.
+      lines: "GROUP NAME" of each node, one a line.
 
     Returns:
-      Its text.
+      The text.
     """
     names = defaultdict(list)
     for line in lines.splitlines():

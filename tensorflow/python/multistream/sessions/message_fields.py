@@ -2,25 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fields about stream groups in TensorFlow's Python protocol buffers, which lack them.
 
-`RewriterConfig` gets `use_multi_stream` and `multi_stream_opts`, with the names that DeepRec gave
-them (https://github.com/DeepRec-AI/DeepRec, rewriter_config.proto) and other numbers, since
-TensorFlow uses DeepRec's for other fields; `GPUOptions` gets `cuda_graph_enable_jit` likewise. The
-runtime finds them among the fields that the C++ messages of TensorFlow do not know and keep;
+`RewriterConfig` gets `use_multi_stream` and `multi_stream_opts`, with the names of DeepRec
+(https://github.com/DeepRec-AI/DeepRec, rewriter_config.proto) but other field numbers, since
+TensorFlow uses DeepRec's numbers for other fields; `GPUOptions` gets `cuda_graph_enable_jit`
+likewise. TensorFlow's C++ messages keep these as unknown fields, where the runtime reads them;
 `message_fields.h` has the same numbers.
 
-`rewriter_config_pb2` and `config_pb2` import this module in the place of
+`rewriter_config_pb2` and `config_pb2` import this module instead of
 `google.protobuf.descriptor_pool`.
 """
 
 from google.protobuf import descriptor_pb2, descriptor_pool
 
-# Of RewriterConfig.
+# Field numbers in RewriterConfig.
 USE_MULTI_STREAM = 7301
 MULTI_STREAM_OPTS = 7302
-# Of GPUOptions.
+# Field number in GPUOptions.
 CUDA_GRAPH_ENABLE_JIT = 7303
 
-# Values of MultiStreamPartitionPolicy, from 0. The last one is not DeepRec's.
+# Values of MultiStreamPartitionPolicy, from 0. DeepRec does not have the last one.
 POLICIES = (
     "NO_PARTITION",
     "USER_DEFINED_PARTITION",
@@ -33,7 +33,7 @@ _Field = descriptor_pb2.FieldDescriptorProto
 
 
 class _Pool:
-    """The default pool, for a file that defines one of the messages."""
+    """Stands for protobuf's default pool, and adds our fields to a file of messages."""
 
     def AddSerializedFile(self, serialized: bytes) -> object:  # noqa: N802  protobuf's name
         """Adds the file, with our fields, to the default pool.
@@ -80,7 +80,7 @@ def _add_rewriter_fields(
     for number, name in enumerate(POLICIES):
         policies.value.add(name=name, number=number)
     options = file.message_type.add(name="MultiStreamOptions")
-    # Proto3's `optional`: 0 streams are an error, and none are not.
+    # proto3 `optional`: tells an explicit 0, which is an error, from unset.
     options.oneof_decl.add(name="_multi_stream_num")
     options.field.add(
         name="multi_stream_num",

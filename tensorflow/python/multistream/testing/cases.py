@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of a test: each is built without scopes and with them, and must give the same."""
+"""Test cases that are built without scopes and with them, and must give the same results."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ CASES: dict[str, Callable[[bool], Results]] = {}
 
 
 def case(build: Callable[[bool], Results]) -> Callable[[bool], Results]:
-    """Adds a case, which builds something with or without scopes and gives its results."""
+    """Registers a case: a function that builds ops, with scopes if told so, and returns results."""
     CASES[build.__name__] = build
     return build
 
@@ -47,6 +47,6 @@ def runs(fetches: Any, others: Any, placeholder: Any) -> Results:
 
 
 def plain(x: Any) -> Any:
-    """An array with bytes of a fixed length in place of pointers to Python's."""
+    """An array; strings become bytes of a fixed length instead of pointers to Python objects."""
     array = np.asarray(x)
     return np.array(array.tolist(), "S") if array.dtype == object else array

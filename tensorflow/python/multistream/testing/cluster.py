@@ -24,7 +24,7 @@ Task = tuple[Callable[..., None], tuple[object, ...], dict[str, str]]
 
 GRAPH_LEVEL = {"TF_NODE_LEVEL_MULTISTREAM": "false"}
 NODE_LEVEL = {"TF_NODE_LEVEL_MULTISTREAM": "true"}
-# As stock TensorFlow runs on an emulated GPU.
+# The reference: stock TensorFlow on an emulated GPU.
 ONE_STREAM = {**GRAPH_LEVEL, "TF_GPU_STREAM_GROUP_COUNT": "1"}
 
 
@@ -33,15 +33,15 @@ def numbers(seed: int, *shape: int) -> Any:
 
 
 FIRST_PORT = 10_000
-# One after the other, so that none is given twice, and far from those of other processes.
+# A counter, so that no port is given twice; it starts far from those of other processes.
 offsets = itertools.count(os.getpid() * 101)
 
 
 def free_port() -> int:
-    """A free port that no connection takes for its own end.
+    """A free port outside the system's range of ephemeral ports.
 
-    Those that the system chooses are in the range that it takes such ends from: one of them may be
-    gone by the time that a server wants it.
+    A port that the system chooses is in that range, so an outgoing connection may take the port
+    before the server binds it.
     """
     end = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split()[0])
     for offset in itertools.islice(offsets, 1000):
@@ -53,15 +53,15 @@ def free_port() -> int:
 
 
 def make_spec(**tasks: int) -> Spec:
-    """Addresses for that many tasks of each job."""
+    """Addresses for the tasks of a cluster; `tasks` has their number by job."""
     return {job: [f"127.0.0.1:{free_port()}" for _ in range(count)] for job, count in tasks.items()}
 
 
 def run_all(tasks: Sequence[Task], folder: Path) -> list[str]:
-    """Runs each task in a process of its own, all at the same time; returns what they print.
+    """Runs each task in a process of its own, all at the same time; returns their output.
 
-    The last one is the client. Once it has ended, those end that serve; once any has failed, all,
-    which could wait for it as long as their test may take.
+    The last task is the client. When the client has ended, the serving tasks end. When any task has
+    failed, all end, because the others could wait for the failed task until the test's time limit.
     """
     first = f"from multistream.testing import cluster\ncluster.end_with({str(folder)!r})"
     with concurrent.futures.ThreadPoolExecutor(len(tasks)) as pool:
@@ -90,19 +90,19 @@ def end_with(folder: str) -> None:
 
 
 def line_of(printed: str, word: str) -> str:
-    """The line of a process that begins with a word; there is one."""
+    """The only line of a process's output that begins with a word."""
     lines = [line for line in printed.splitlines() if line.startswith(word)]
     assert len(lines) == 1, printed
     return lines[0]
 
 
 def assert_groups_were_used() -> None:
-    """By this process, if it has more than one."""
+    """Asserts that this process used several groups, if it has several."""
     assert len(kit.groups_used()) > 1 or tf.cuda.stream_group_count() == 1
 
 
 def make_server(spec: Spec, job: str, task: int, config: Any = None) -> Any:
-    """A server of the cluster, in this process, for as long as it lives."""
+    """A server of the cluster, in this process; deleting the object ends the server."""
     cluster = tf.train.ClusterSpec(spec)
     return tf.train.Server(cluster, job_name=job, task_index=task, config=config)
 
@@ -115,7 +115,7 @@ def serve_until_the_client_ends(spec: Spec, job: str, task: int, folder: str) ->
 
 
 def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    """Waits for something that another process does."""
+    """Waits for a condition that another process fulfils."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen"

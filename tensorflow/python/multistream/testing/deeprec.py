@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""For tests of programs that ask for streams as DeepRec's do."""
+"""For tests of programs that ask for streams in DeepRec's way, by ConfigProto."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ ON, OFF = rewriter_config_pb2.RewriterConfig.ON, rewriter_config_pb2.RewriterCon
 
 
 def run(job: Callable[..., None], *arguments: object, **environment: str) -> str:
-    """Runs a job, which must succeed; returns what it wrote to stderr."""
+    """Runs a job, which must succeed; returns the job's stderr."""
     unset = dict.fromkeys(("TF_GPU_STREAM_GROUP_COUNT", "TF_NODE_LEVEL_MULTISTREAM"))
     done = kit.run_job(
         job,
@@ -41,7 +41,7 @@ def config(streams: int | None = 2, policy: str | None = None, use: int = ON) ->
 
 
 def waits() -> list[int]:
-    """How often each group has waited for another one."""
+    """Number of each group's waits for other groups."""
     return [group.waits for group in tf.cuda.stream_stats()]
 
 
@@ -74,8 +74,8 @@ class Plane:
     """z = wx * x + wy * y + b, in a graph of its own.
 
     Args:
-      first: number of the stream of x; that of y is the next one.
-      scoped: whether to build on streams at all.
+      first: number of the stream of x; y is on the next stream.
+      scoped: whether to build with stream scopes.
     """
 
     def __init__(self, first: int = 0, scoped: bool = True) -> None:
@@ -97,7 +97,7 @@ class Plane:
             self.start = tf.global_variables_initializer()
 
     def trained(self, session_config: Any, steps: int = 60) -> list[Any]:
-        """Losses of the steps and the weights after them, of a session of its own."""
+        """Trains in a session of its own; returns the steps' losses, then the weights."""
         given = points()
         feeds = {self.x: given["x"], self.y: given["y"], self.z: given["z"]}
         with tf.Session(graph=self.graph, config=session_config) as session:
@@ -114,10 +114,10 @@ class Clicks:
     """A recommender of four embedding tables and two dense branches, in a graph of its own.
 
     Args:
-      tables: streams of the lookups, which take turns; empty for none.
-      branches: streams of the two branches; empty for none.
-      device: of what is not a table, as for tf.device.
-      table_devices: of the tables, which take turns.
+      tables: streams of the lookups, used in turn; empty for no scopes.
+      branches: streams of the two branches; empty for no scopes.
+      device: device of all ops that are not tables, as for tf.device.
+      table_devices: devices of the tables, used in turn.
     """
 
     def __init__(

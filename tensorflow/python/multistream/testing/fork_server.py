@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Processes for tests that need not import TensorFlow, which takes seconds: they are forked.
+"""Forks processes for tests from a server that has imported TensorFlow, which takes seconds.
 
     test process  --- arguments, variables, folder, files for output ->  server
                                                                           | fork
@@ -8,14 +8,14 @@
                                                                           | fork
                                                                          job
 
-The server, which is this file run as a program, has imported TensorFlow in the environment that the
-jobs are to have, but for the runtime's variables, and done nothing else: it has no device, no
-stream group, and no thread but those of NumPy's library, which makes them anew after a fork. A job
-sets its variables, and the runtime looks at them as if they had been there from the start; where
-that is an error, the job makes itself a new process, whose import says it. It runs its code as
-`python -c` or `python PATH` does, and ends as any Python process does, with all that is torn down
-then. (A job of multiprocessing's fork server ends by `os._exit`, so that no test would see what
-goes wrong at the end.)
+The server is this file, run as a program. It has imported TensorFlow in the jobs' environment,
+without the runtime's variables, and done nothing else: the server has no device, no stream group,
+and no threads except those of NumPy's library, which makes new threads after a fork. A job sets its
+variables, and the runtime reads them as if they had been set from the start. If the variables are
+an error, the job replaces itself by a new process, whose import reports the error. A job runs its
+code as `python -c` or `python PATH` does, and ends as any Python process does, with the complete
+teardown. (A job of multiprocessing's fork server ends by `os._exit`, so a test would miss errors of
+the teardown.)
 """
 
 import atexit
@@ -37,17 +37,17 @@ LONGEST = 1 << 20  # bytes of a request
 
 
 class ForkServer:
-    """A server, and what asks it. Threads may share it. It ends when this is deleted.
+    """A client of a server process. Threads may share it. Deleting it ends the server.
 
     Args:
-      environment: that of the server, and of its jobs beside variables of their own.
+      environment: environment of the server, and of its jobs besides their own variables.
 
     Raises:
       ImportError: TensorFlow cannot be imported in this environment.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        # What the import of TensorFlow says on stderr.
+        # stderr of the server's import of TensorFlow.
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -72,19 +72,19 @@ class ForkServer:
         variables: Mapping[str, str] | None = None,
         folder: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Does what subprocess.run does with `python ARGUMENTS`, with its output as text.
+        """Runs a job as subprocess.run would run `python ARGUMENTS`, with its output as text.
 
         Args:
-          arguments: "-c" and code, or a file's path; then those of the program.
-          timeout: seconds after which it is killed.
-          variables: those of its environment that the server's has not; the runtime's alone.
-          folder: where it runs; that of this process, if it is not given.
+          arguments: "-c" and code, or a file's path; then the program's arguments.
+          timeout: seconds after which the job is killed.
+          variables: the job's variables that the server lacks; only variables of the runtime.
+          folder: the job's working directory; by default that of this process.
 
         Returns:
-          Its exit status, or minus the signal that ended it, and its output.
+          The job's exit status, or minus the signal that ended the job, and its output.
 
         Raises:
-          subprocess.TimeoutExpired: it was killed.
+          subprocess.TimeoutExpired: the job was killed.
         """
         command = [sys.executable, *arguments]
         request = json.dumps([arguments, folder or os.getcwd(), dict(variables or {})]).encode()
@@ -118,16 +118,16 @@ def serve(control: socket.socket, began_with: Mapping[str, str]) -> list[str]:
     """Makes a job for each request.
 
     Args:
-      control: where requests come from.
-      began_with: the environment before TensorFlow's import, which adds to it.
+      control: the socket of the requests.
+      began_with: the environment before TensorFlow's import, which adds variables.
 
     Returns:
-      In a job, which has its folder and output: its arguments. In the server: never.
+      In a job, whose folder and output are set up: the job's arguments. In the server: never.
     """
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # of waiters nobody needs the status
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody needs the waiters' status
     while True:
         request, files, _, _ = socket.recv_fds(control, LONGEST, 3)
-        if not request:  # nobody is left who might ask
+        if not request:  # the client has closed its socket
             os._exit(0)
         if os.fork() == 0:
             break
@@ -141,11 +141,11 @@ def serve(control: socket.socket, began_with: Mapping[str, str]) -> list[str]:
         os.write(replies, str(os.waitpid(job, 0)[1]).encode())
         os._exit(0)
     arguments, folder, variables = json.loads(request)
-    said = os.pread(2, os.fstat(2).st_size, 0)  # by the import, as a new one would
+    said = os.pread(2, os.fstat(2).st_size, 0)  # stderr of the import, which a job repeats
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
     control.detach()
-    os.closerange(3, 1 << 16)  # what a new process would not have
+    os.closerange(3, 1 << 16)  # files that a new process would not have
     os.chdir(folder)
     os.environ.update(variables)
     if variables and not take_variables():
@@ -155,13 +155,13 @@ def serve(control: socket.socket, began_with: Mapping[str, str]) -> list[str]:
 
 
 def take_variables() -> bool:
-    """Makes this process what it would be, had TensorFlow been imported with its variables.
+    """Brings this process to the state of an import of TensorFlow with the current variables.
 
     Returns:
-      Whether it is; if not, the import would have failed.
+      False if that import would have failed.
 
     Raises:
-      RuntimeError: the process is one that cannot become so.
+      RuntimeError: the runtime cannot read its variables again in this process.
     """
     from tensorflow.python.multistream import loader  # noqa: PLC0415
 
@@ -169,17 +169,17 @@ def take_variables() -> bool:
     if loader.library.TFMS_LookAtEnvironmentAgain(message, len(message)) != 0:
         raise RuntimeError(message.value.decode(errors="replace"))
     try:
-        loader.load()  # it is loaded, and checked anew
+        loader.load()  # the library is loaded already; its checks run again
     except (ImportError, ValueError):
         return False
     return True
 
 
 def drop_names_of_job() -> None:
-    """Drops what the job's code has named, as Python drops __main__ of a process of its own.
+    """Deletes the job's `__main__` at exit, as Python does with the `__main__` of any process.
 
-    That is the first module to go. This one would be the last, when nobody writes any more what
-    objects print as they are deleted.
+    Python deletes `__main__` first. Otherwise the job's names would be deleted last, when output of
+    objects' destructors is lost.
     """
     del sys.modules["__main__"]
     gc.collect()
@@ -190,8 +190,8 @@ def main() -> None:
     began_with = dict(os.environ)
     import tensorflow  # noqa: F401, PLC0415
 
-    # Jobs collect only their own garbage: to look at all that the import has made, as each would at
-    # its end, copies it all and takes a second.
+    # Jobs collect only their own garbage. Without this, each job would traverse all objects of the
+    # import at its end, which copies their pages and takes a second.
     gc.freeze()
     control = socket.socket(fileno=int(sys.argv[1]))
     control.send(READY)
@@ -206,7 +206,7 @@ def main() -> None:
             code = compile(program.read(), sys.argv[0], "exec", dont_inherit=True)
         sys.path[0] = os.path.dirname(os.path.realpath(sys.argv[0]))
     del module
-    atexit.register(drop_names_of_job)  # the first is called last
+    atexit.register(drop_names_of_job)  # registered first, so called last
     exec(code, vars(sys.modules["__main__"]))
 
 

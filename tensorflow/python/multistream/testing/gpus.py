@@ -25,7 +25,7 @@ def run_all(tests: Sequence[Callable[[], object]]) -> None:
 
 
 def gpu(i: int) -> str:
-    """The name of a GPU; numbers that are too high begin again with the first."""
+    """The name of GPU `i`, modulo the number of GPUs."""
     return f"/GPU:{i % len(gpus())}"
 
 
@@ -44,7 +44,7 @@ def leaders() -> set[tuple[int, int]]:
 
 
 def places() -> list[tuple[int, int]]:
-    """GPU and number of the groups that tf.cuda.get_stream knows, GPUs taking turns."""
+    """(GPU, group) of the groups that tf.cuda.get_stream can give, alternating between GPUs."""
     counts = [min(tf.cuda.stream_group_count(i), tf.cuda.stream_group_count()) for i in gpus()]
     return [(i, j) for j in range(max(counts)) for i, count in enumerate(counts) if j < count]
 
@@ -56,8 +56,8 @@ def numbers(seed: int, *shape: int) -> Any:
 def either(y: Any) -> Any:
     """A branch that depends on the values.
 
-    Its gradient has sums of two only. Where a sum of three begins depends, in a loop's gradient, on
-    which buffers happen to be free, in stock TensorFlow too.
+    Its gradient has only sums of two terms. In a loop's gradient, the order of a sum of three terms
+    depends on which buffers happen to be free, in stock TensorFlow too.
     """
     return tf.cond(
         tf.reduce_sum(y) > 0.0,

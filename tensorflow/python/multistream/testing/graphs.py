@@ -22,7 +22,7 @@ def groups_by_type(graph: Any, *types: str) -> list[tuple[str, int | None]]:
 
 
 def marked(graph: Any) -> list[str]:
-    """Names of all nodes of a graph and its functions with an attribute of ours."""
+    """Names of all nodes of a graph and its functions with an attribute of stream scopes."""
     graph_def = graph.as_graph_def()
     nodes = list(graph_def.node)
     for function in graph_def.library.function:

@@ -1,19 +1,19 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How tests run code in processes of their own, since stream groups are made once a process.
+"""Runs a test's code in a separate process, since a process makes stream groups only once.
 
     run, ok      code with the multi-stream variables that the test gives, and no others
     run_program  likewise, a program's file
     run_checks   code of concurrent calls on four groups, between PROLOGUE and EPILOGUE
     run_job      a function of the test's file, at node level
 
-A process is forked from one that has imported TensorFlow in the same environment, but for the
-runtime's variables, which it looks at in each process (fork_server.py), unless the test has the
-fixture `fresh_processes`: for tests of what happens at import, or of forks.
+A process is forked from a server that has imported TensorFlow in the same environment without the
+runtime's variables; the forked process reads these itself (fork_server.py). Tests of imports or of
+forks use the fixture `fresh_processes`, which forks nothing.
 
 The groups are those of an emulated GPU. On a machine with a GPU, TFMS_TEST_GPU=1 runs the same code
-on it, in processes that are not forked; TFMS_TEST_STEPS, TFMS_TEST_SIZE and TFMS_TEST_THREADS scale
-what run_checks runs.
+on the GPU, in processes that are not forked; TFMS_TEST_STEPS, TFMS_TEST_SIZE and TFMS_TEST_THREADS
+scale the work of run_checks.
 """
 
 import contextlib
@@ -41,12 +41,12 @@ ON_GPU = os.environ.get("TFMS_TEST_GPU") == "1"
 STEPS = int(os.environ.get("TFMS_TEST_STEPS", "60"))
 SIZE = int(os.environ.get("TFMS_TEST_SIZE", "4096"))
 THREADS = int(os.environ.get("TFMS_TEST_THREADS", "6"))
-# Where build/requirements-apart.txt is installed, and the variable that has a program find it.
+# Where build/requirements-apart.txt is installed, and the variable that makes Python find it.
 APART = str(Path(sys.prefix, "apart"))
 WITH_APART = {"PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), APART]))}
-PROGRAMS = int(os.environ.get("TFMS_TEST_PROGRAMS", "1"))  # times as many random programs
+PROGRAMS = int(os.environ.get("TFMS_TEST_PROGRAMS", "1"))  # factor on the random programs
 
-# Variables of every job beside those that its test chooses.
+# Variables of every job, besides those that its test chooses.
 EXTRA: dict[str, str] = {"TF_MULTI_STREAM_SANITIZER": "abort"}
 
 forks = not ON_GPU  # the fixture fresh_processes sets it to False
@@ -63,13 +63,13 @@ def python(
 
     The arguments begin with "-c" and code, or with a file's path.
     """
-    # All tests that have the same environment but for their names share a server.
+    # Without the test's name, tests with equal environments share a server.
     environment = {k: v for k, v in environment.items() if k != "PYTEST_CURRENT_TEST"}
     if forks:
         ours = _variables()
         variables = {k: v for k, v in environment.items() if k in ours}
         rest = frozenset((k, v) for k, v in environment.items() if k not in ours)
-        with contextlib.suppress(ImportError):  # a process of its own says why
+        with contextlib.suppress(ImportError):  # the unforked process below shows the reason
             with _making_server:
                 server = _server(rest)
             where = str(folder) if folder else None
@@ -90,14 +90,14 @@ def python(
 
 @functools.cache
 def _variables() -> frozenset[str]:
-    """The runtime's. No import of TensorFlow reads them, but the runtime's library as it loads."""
-    # Jobs import the kit, too, but find no module of build/.
+    """The runtime's variables. At import, only the runtime library reads them."""
+    # A late import: jobs import the kit, too, but cannot import modules of build/.
     from check_links import known_variables  # noqa: PLC0415
 
     return frozenset(known_variables(Path(__file__).parents[4]))
 
 
-@functools.lru_cache(maxsize=4)  # of which each holds 300 MB
+@functools.lru_cache(maxsize=4)  # each server holds 300 MB
 def _server(environment: frozenset[tuple[str, str]]) -> ForkServer:
     return ForkServer(dict(environment))
 
@@ -194,7 +194,7 @@ print("passed", sum(checked.values()), "checks")
 
 
 def environment(groups: int, **more: str) -> dict[str, str]:
-    """The variables of a process with stream groups."""
+    """The environment of a process with stream groups."""
     env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "TF_GPU_STREAM_GROUP_COUNT": str(groups)}
     if not ON_GPU:
         env["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
@@ -231,7 +231,7 @@ def run_process(code: str, **environment: str | None) -> subprocess.CompletedPro
         given |= {
             "TF_MULTI_STREAM_EMULATED_GPUS": None,
             "TF_FORCE_GPU_ALLOW_GROWTH": "true",
-            "TF_DETERMINISTIC_OPS": "1",  # or sums are other bits each time
+            "TF_DETERMINISTIC_OPS": "1",  # otherwise sums have other bits each time
         }
     return python(["-c", code], {k: v for k, v in given.items() if v is not None}, timeout=600)
 
@@ -241,7 +241,7 @@ def run_job(
 ) -> subprocess.CompletedProcess[str]:
     """Runs a function of a module, which must succeed, in a process with stream groups.
 
-    `first` is code that runs before it, where `jobs` is the module.
+    `first` is code that runs before the function; in it, `jobs` is the function's module.
     """
     code = f"""
 import faulthandler, importlib, sys
@@ -254,7 +254,7 @@ jobs.{job.__name__}(*{arguments!r})
 kit.check_process()
 """
     done = run_process(code, **environment)
-    # Grappler says this of each graph, as there is no CUDA behind an emulated GPU.
+    # Grappler logs this for each graph, since an emulated GPU has no CUDA.
     errors = [x for x in done.stderr.splitlines() if "was not registered" not in x]
     assert done.returncode == 0, "\n".join(
         [f"rc {done.returncode}", done.stdout[-6000:], *errors[-60:]]
@@ -263,9 +263,9 @@ kit.check_process()
 
 
 def check_process() -> None:
-    """What must hold at the end of each job."""
+    """Asserts what must hold at the end of each job: no step runs, and no memory is held."""
     assert all(s.steps_running == 0 for s in tf.cuda.stream_stats()), tf.cuda.stream_stats()
-    for _ in range(200):  # streams release once they have completed
+    for _ in range(200):  # holds end only when the streams have completed
         if not any(s.tensors_held for s in tf.cuda.stream_stats()):
             break
         time.sleep(0.05)
@@ -280,7 +280,7 @@ def groups_used() -> set[int]:
 
 
 def on(group: int | None, scoped: bool = True, include_grad: bool = True) -> Any:
-    """A scope of the group, or of the next one; nothing unless `scoped`."""
+    """A scope of the group (None: the next group in turn); no scope unless `scoped`."""
     if not scoped:
         return contextlib.nullcontext()
     stream = None if group is None else tf.cuda.get_stream(group)

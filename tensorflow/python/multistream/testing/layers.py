@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A small model of two branches for tests of sessions, and what to feed it."""
+"""A small model of two branches for tests of sessions, and feeds for it."""
 
 import contextlib
 from typing import Any

@@ -1,17 +1,17 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what the wheel of one release of TensorFlow does not have: skipped, each with a reason.
+"""Tests that are skipped for a TensorFlow release whose wheel lacks the feature, with reasons.
 
-The one place for it; docs/releases.md says the same to users. `conftest.py` asks here.
+This is the only list of such tests, and `conftest.py` reads it; docs/releases.md tells users.
 """
 
 import tensorflow as tf
 
 _NO_SERVING = "it has no tf.cuda.serving_callable"
-# So that they run on group 0, and are not recorded.
+# Steps that change a variable run on group 0, and are not recorded.
 _KERAS_COUNTS = "steps of its Keras's predict count in a variable"
 
-# By the release's first two numbers: of a file, or of one test in it (FILE::FUNCTION), why.
+# Release (first two numbers) -> file or test (FILE::FUNCTION) -> reason.
 LEFT_OUT: dict[str, dict[str, str]] = {
     "2.13": {
         "advise_test.py::test_a_saved_model_is_measured_from_the_command_line": _NO_SERVING,
@@ -31,10 +31,10 @@ LEFT_OUT: dict[str, dict[str, str]] = {
 
 
 def reason(test: str) -> str | None:
-    """Why a file or a test is skipped with this TensorFlow; None if it is not.
+    """Why a file or a test is skipped with this TensorFlow; None if it runs.
 
     Args:
-      test: FILE, or FILE::FUNCTION without what is in brackets.
+      test: FILE, or FILE::FUNCTION without the parameters in brackets.
     """
     release = ".".join(tf.__version__.split(".")[:2])
     found = LEFT_OUT.get(release, {}).get(test)

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What random programs give, as functions and in sessions, without scopes and with them."""
+"""Results of random programs, as functions and in sessions, without scopes and with them."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -27,11 +27,11 @@ tf1 = tf.compat.v1
 
 VARIABLES = 2
 CALLS = 3
-TAPE_EVERY = 10  # of one program in so many, eager code asks for gradients
+TAPE_EVERY = 10  # eager code computes gradients of one program in ten
 
 
 class FunctionState:
-    """Variables of a tf.function, which orders their uses by itself."""
+    """Variables of a tf.function, which orders the uses of each variable by itself."""
 
     def __init__(self) -> None:
         self.variables = [tf.Variable(start_of(k)) for k in range(VARIABLES)]
@@ -48,7 +48,7 @@ class FunctionState:
 
 
 class SessionState:
-    """Variables of a session's graph, by reference or not, whose uses control edges order."""
+    """Variables of a session's graph, reference or resource; control edges order their uses."""
 
     def __init__(self, reference: bool) -> None:
         self.variables = [
@@ -69,7 +69,7 @@ class SessionState:
                 rows = tf.constant([[k % ROWS], [(k + 1) % ROWS]])
                 last[:] = [tf1.scatter_nd_update(variable, rows, value[:2])]
         with tf.control_dependencies(last):
-            # The op that reads the memory, and not an alias of it, must come before a change.
+            # A later change must wait for the op that reads the memory, not for an alias of it.
             read = tf.multiply(variable, 0.75)
         last[:] = [read]
         return read
@@ -83,7 +83,7 @@ State = FunctionState | SessionState
 
 
 def build(program: Program, state: State, values: list[Any], scoped: bool) -> list[Any]:
-    """Builds a program's ops; gives all its values."""
+    """Builds a program's ops; returns all values of the program."""
     for instruction in program:
         with contextlib.ExitStack() as stack:
             for group, include_grad in instruction.scopes:

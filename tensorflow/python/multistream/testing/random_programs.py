@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs, each a list of instructions that a seed gives.
+"""Random programs, each a list of instructions drawn from a seed.
 
 Every value is a [ROWS, COLUMNS] matrix of small numbers, so that every op may take every value.
 """
@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 ROWS, COLUMNS = 5, 7
-SESSION_EVERY = 4  # one program in so many runs in a session
+SESSION_EVERY = 4  # one program in four runs in a session
 
 
 def bounded(x: Any) -> Any:
@@ -57,7 +57,7 @@ def by_host_numbers(a: Any) -> Any:
     return tf.gather(a, index)
 
 
-# By row as well as by matrix.
+# Ops that take single rows as well as matrices.
 ELEMENTWISE: dict[str, Callable[[Any, Any, int], Any]] = {
     "tanh": lambda a, b, k: tf.tanh(a),
     "sin": lambda a, b, k: tf.sin(a * float(k + 1)),
@@ -104,9 +104,9 @@ class Instruction:
     """One value of a program.
 
     Attributes:
-      op: its name.
+      op: the op's name.
       inputs: numbers of earlier values.
-      k: a small number, to each op what it makes of it.
+      k: a small number; each op uses it differently.
       scopes: group (None: the next one) and include_grad, the outermost first.
       after: numbers of earlier values that control edges come from.
       bodies: programs of branches, loops and functions, whose first values are the inputs.
@@ -127,8 +127,9 @@ class Generator:
     """Makes a program from a seed.
 
     Args:
-      seed: the same one gives the same program.
-      session: whether it is for a session, where variables are used by the outermost program only.
+      seed: equal seeds give equal programs.
+      session: whether the program is for a session, where only the outermost program may use
+        variables.
     """
 
     def __init__(self, seed: int, session: bool) -> None:

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of state that is in no variable: queues, stages, tables and random numbers."""
+"""Cases of state outside variables: queues, stages, tables and random numbers."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def stage_and_unstage(scoped: bool) -> Results:
 
 @case
 def unstage_before_stage(scoped: bool) -> Results:
-    """Nothing orders the two, and what takes blocks its thread until something is there."""
+    """No edge orders the two ops; Unstage blocks its thread until Stage has put a value."""
     with tf.Graph().as_default(), tf.device("/GPU:0"):
         x = tf1.placeholder(tf.float32, [8, 6])
         name = f"unstage_{scoped}"
@@ -56,7 +56,7 @@ def queue_of_a_function(scoped: bool) -> Results:
 
 @case
 def queues_that_wait(scoped: bool) -> Results:
-    """Nothing but the queues orders the branches: each waits for the next, the last for none."""
+    """Only queues order the branches: each waits for the next branch, the last waits for none."""
     with tf.Graph().as_default(), tf.device("/GPU:0"):
         x = tf1.placeholder(tf.float32, [8, 6])
         queues = [tf1.FIFOQueue(2, [tf.float32], [[8, 6]]) for _ in range(20)]
@@ -131,7 +131,7 @@ def lookup_tables(scoped: bool) -> Results:
 
 @case
 def random_numbers(scoped: bool) -> Results:
-    """Branches with random ops of their own seeds and generators of their own."""
+    """Branches whose random ops have seeds and generators of their own."""
     tf.random.set_seed(5)
     generators = [tf.random.Generator.from_seed(3)]
     with tf.device("/GPU:0"):

@@ -21,7 +21,7 @@ def write(path: Path, recording: Recording) -> None:
 
 
 def chrome_trace(recording: Recording) -> dict[str, Any]:
-    """In the format that chrome://tracing and Perfetto read: a process a GPU, a thread a row."""
+    """The trace in Chrome's format: each GPU is a "process", each row a "thread"."""
     made: list[dict[str, Any]] = []
     gpus: set[int] = set()
     for thread, row in enumerate(trace_events.rows(recording.events)):

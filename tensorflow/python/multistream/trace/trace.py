@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.cuda.trace`: writes what each group's streams ran, and when."""
+"""`tf.cuda.trace`: writes a timeline of the work on each group's streams."""
 
 import contextlib
 import ctypes
@@ -32,7 +32,7 @@ def trace(
     most_events: int = 1_000_000,
     logdir: str | os.PathLike[str] | None = None,
 ) -> Iterator[None]:
-    """Writes a timeline of what each group's streams ran while the context was open.
+    """Writes a timeline of the work that each group's streams ran while the context was open.
 
     ```python
     with tf.cuda.trace("timeline.json"):
@@ -44,20 +44,21 @@ def trace(
     a row for each stream of each group, with kernels, copies and waits for other groups; one for
     the steps, and one for memory that is held for another group.
 
-    The steps of all threads are recorded, whoever opened the context. A step that is running when
-    it ends is left out, but for the kernels that are done. Without a trace nothing is recorded, at
-    the cost of looking at one variable.
+    The trace has the steps of all threads. A step that is still running when the context ends is
+    left out, except its completed kernels. While no trace is on, nothing is recorded; the only cost
+    is reading one variable.
 
-    On a GPU, kernels and copies come from TensorFlow's profiler (CUPTI), which the context starts:
-    it slows all launches down, and its events are the profiler's, not limited by `most_events`. On
-    an emulated GPU they come from the runtime itself: what ran, where and in which order, but for
-    how long says little about a GPU.
+    On a GPU, kernels and copies come from TensorFlow's profiler (CUPTI), which the context starts.
+    The profiler slows all launches down, and `most_events` does not limit its events. On an
+    emulated GPU, kernels and copies come from the runtime itself: their group and order are right,
+    but their durations say little about a GPU.
 
     Args:
-      path: the trace's file, which is replaced; ends in `.json` or `.json.gz`. Its folder exists.
-      most_events: how many events are kept, at about 200 bytes each; the others are counted.
-      logdir: a folder for TensorBoard: what TensorFlow's profiler has seen goes there as well, with
-        the groups' names on their streams. Only on a GPU.
+      path: the trace's file, which is replaced; ends in `.json` or `.json.gz`, in a folder that
+        exists.
+      most_events: how many events are kept, at about 200 bytes each; further events are counted.
+      logdir: a folder for TensorBoard: the profile of TensorFlow's profiler is written there as
+        well, with the groups' names on their streams. Only on a GPU.
 
     Raises:
       TypeError: `path` is not a path.
@@ -146,7 +147,7 @@ class _Profile:
 
     def __init__(self, call: str, logdir: str | os.PathLike[str] | None) -> None:
         if context.executing_eagerly():
-            context.ensure_initialized()  # or there are no streams to be marked
+            context.ensure_initialized()  # makes the devices, whose streams are to be marked
         self._on = False
         self._temporary = tempfile.TemporaryDirectory()
         self._folder = Path(self._temporary.name if logdir is None else logdir)
@@ -163,15 +164,15 @@ class _Profile:
         self._on = True
 
     def close(self) -> None:
-        """Stops it, whatever happened."""
+        """Stops the profiler if it is still on, and removes the temporary folder."""
         if self._on:
             profiler_v2.stop(save=False)
         self._on = False
         self._temporary.cleanup()
 
     def stop(self) -> Any:
-        """What it has seen, an XSpace. In the folder, streams have their groups' names."""
-        # Not before there is a GPU: it is no module of `tf`.
+        """Stops the profiler; returns its XSpace, and names streams by group in its file."""
+        # A late import, only on a GPU: importing `tf` does not import this module.
         from tensorflow.tsl.profiler.protobuf import xplane_pb2  # noqa: PLC0415
 
         self._on = False
@@ -190,7 +191,7 @@ class _Profile:
 
 
 def _with_profile(recording: Recording, space: Any) -> Recording:
-    """With the GPU's events, whose clock is another one."""
+    """Adds the profiler's events, converted from the profiler's clock to the recording's."""
     zero = time.time_ns() - time.monotonic_ns()
     events = [e for e in trace_profile.events(space, zero) if e.begin >= recording.begin]
     return dataclasses.replace(recording, events=[*recording.events, *events])

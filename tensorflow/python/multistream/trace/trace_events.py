@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What `tf.cuda.trace` has recorded, whoever recorded it, and the row of the timeline for each."""
+"""The events of `tf.cuda.trace`, from the runtime or a profiler, and their rows in the timeline."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -11,18 +11,18 @@ HOLDS = "holds"
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """Something that a group's stream did, or that was done for it.
+    """An activity of a group's stream, or of the host on the group's behalf.
 
     Attributes:
       kind: "step", "kernel", "copy", "wait", "callback", "replay" or "hold".
       gpu: number of the GPU.
-      group: number of the group on it; -1 if no group's.
-      begin: in nanoseconds.
-      end: likewise; not before `begin`.
+      group: number of the group on its GPU; -1 for a stream of no group.
+      begin: start, in nanoseconds.
+      end: end, in nanoseconds; not before `begin`.
       amount: of a copy or hold, bytes; of a wait, the other group; of a replay, its kernels.
-      type: of a kernel, its op's type, if that is known.
-      name: of the op, the graph, or what was done.
-      stream: whose it is, if it is not the group's compute stream.
+      type: of a kernel, its op's type, if known.
+      name: name of the op, the graph, or the activity.
+      stream: name of the stream, if not the group's compute stream.
     """
 
     kind: str
@@ -37,7 +37,7 @@ class Event:
 
     @property
     def title(self) -> str:
-        """What a timeline calls it."""
+        """The event's label in a timeline."""
         if self.kind == "wait":
             return f"wait for group {self.amount}"
         if self.kind == "step":
@@ -48,7 +48,7 @@ class Event:
 
     @property
     def details(self) -> dict[str, str | int]:
-        """What else is known, by name."""
+        """Further facts about the event, by name."""
         known: dict[str, str | int] = {}
         if self.group >= 0:
             known["group"] = self.group
@@ -62,7 +62,7 @@ class Event:
 
     @property
     def row(self) -> str:
-        """The row of its GPU that it is in, before rows are split."""
+        """The event's row among its GPU's rows, before rows with overlaps are split."""
         if self.kind == "step":
             return STEPS
         if self.kind == "hold":
@@ -78,8 +78,8 @@ class Row:
 
     Attributes:
       gpu: number of the GPU.
-      name: what it is called.
-      events: by begin; but for waits, none begins before the one before it has ended.
+      name: the row's label.
+      events: sorted by begin; except for waits, events do not overlap.
     """
 
     gpu: int
@@ -89,12 +89,12 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Recording:
-    """All of a trace.
+    """A whole trace.
 
     Attributes:
-      begin: when it began, in nanoseconds.
-      events: what was recorded.
-      dropped: how many events more there were.
+      begin: start of the trace, in nanoseconds.
+      events: the recorded events.
+      dropped: number of further events that were not kept.
     """
 
     begin: int
@@ -103,7 +103,7 @@ class Recording:
 
 
 def parse(lines: str) -> tuple[list[Event], int]:
-    """The events, and the number of dropped ones, of what the runtime returns (trace.h)."""
+    """Parses the runtime's text (trace.h): the events, and the number of dropped events."""
     dropped, *rest = lines.split("\n")
     events = []
     for line in filter(None, rest):
@@ -117,7 +117,7 @@ def parse(lines: str) -> tuple[list[Event], int]:
 def rows(events: Iterable[Event]) -> list[Row]:
     """The timeline's rows: of each GPU its steps, the streams of its groups, and its holds.
 
-    Steps, holds and others that overlap go to rows of their own.
+    Events that overlap, such as steps and holds, are spread over several rows.
     """
     by_row: dict[tuple[int, str], list[Event]] = {}
     for event in events:
@@ -142,7 +142,7 @@ def _without_overlaps(events: list[Event]) -> list[list[Event]]:
     split: list[list[Event]] = []
     ends: list[int] = []
     for event in sorted(events, key=lambda e: (e.begin, e.end)):
-        # A wait takes no time of the stream's.
+        # A wait does not occupy the stream, so a wait may overlap other events.
         if event.kind == "wait" and split:
             split[0].append(event)
             continue

@@ -1,10 +1,10 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a GPU's streams ran, as TensorFlow's profiler saw it (CUPTI), by stream group.
+"""The events of TensorFlow's profiler (CUPTI) on a GPU's streams, by stream group.
 
-The profiler numbers streams and knows no groups. At the start of a trace the runtime has each
+The profiler numbers streams and knows no groups. At the start of a trace the runtime makes each
 stream of a group run two memsets (`cuda_stream_group.h`): one of MARK bytes, and one whose size
-says which group and which of its streams that is.
+encodes the group and which of the group's streams this is.
 """
 
 import itertools
@@ -29,7 +29,7 @@ _COPIES = {
 
 
 def mark_of(group: int, stream: int) -> int:
-    """How many bytes say that a stream is the `stream`-th of a group."""
+    """Size, in bytes, of the memset that marks a stream as the `stream`-th of a group."""
     return 4 * (1 + len(_STREAMS) * group + stream)
 
 
@@ -43,18 +43,18 @@ def planes(space: Any) -> Iterator[tuple[int, Any]]:
 def events(space: Any, zero: int = 0) -> list[Event]:
     """The kernels, copies and memsets of an XSpace.
 
-    Those of streams without a mark are no group's: -1.
+    Events of streams without a mark get group -1.
 
     Args:
-      space: what the profiler has seen.
-      zero: when the events' clock had 0, in nanoseconds since the epoch.
+      space: the profiler's XSpace.
+      zero: the moment, in nanoseconds since the epoch, at which the returned events' clock is 0.
     """
     started = _profile_start(space)
     made: list[Event] = []
     for gpu, plane in planes(space):
         for line in plane.lines:
             if found := _LINE.match(line.name):
-                # A profiler that has not made times relative has those of the epoch.
+                # Times are relative to the start of the profile, or since the epoch.
                 since = line.timestamp_ns + (started if line.timestamp_ns < started else 0)
                 made += _of_line(gpu, plane, line, int(found[1]), since - zero)
     return made
@@ -64,7 +64,7 @@ def name_lines(space: Any) -> bool:
     """Gives the lines of marked streams their groups' names, as TensorBoard shows them.
 
     Returns:
-      Whether there were any.
+      Whether there were marked streams.
     """
     named = False
     for _, plane in planes(space):
@@ -116,7 +116,7 @@ def _calls(plane: Any, line: Any) -> list[_Call]:
 
 
 def _marks(calls: list[_Call]) -> tuple[list[tuple[int, int]], set[int]]:
-    """Group and stream that a line's calls are marked with, and which calls are the marks."""
+    """The (group, stream) marks of a line, and the indices of the calls that are marks."""
     memsets = [i for i, call in enumerate(calls) if call.is_memset]
     marks, at = [], set()
     for i, j in itertools.pairwise(memsets):
@@ -130,7 +130,7 @@ def _name(marks: list[tuple[int, int]]) -> str:
     if len(marks) == 1:
         group, stream = marks[0]
         return f"group {group}{_STREAMS[stream]}"
-    # The streams of several CUDA contexts may have one number.
+    # Streams of different CUDA contexts may have the same number, and so share a line.
     return "group " + ", ".join(sorted({str(group) for group, _ in marks}, key=int))
 
 
