@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Captured training of the same variables from several threads, as captured_updates.py does it."""
+"""Captured training of the same variables from several threads, as in captured_updates.py."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CapturedTraining(Work):
         super().__init__(place, reference)
         self.tally: Tally | None = None
         if place.groups == 1:
-            return  # it has nothing to compare with
+            return  # the reference process has nothing to compare with
         variables = Variables("auto", place.folder)
         callables = Callables(variables, make_inputs(place.seed))
         # With op determinism, TensorFlow adds to rows of a GPU's variable on the host, and two
@@ -42,7 +42,7 @@ class CapturedTraining(Work):
         )
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """A block of steps, or what disturbs them."""
+        """Runs a block of steps, or an action that disturbs the other threads' steps."""
         self.tally = tally
         tally.step()
         with tf.device(GPU):
@@ -55,7 +55,7 @@ class CapturedTraining(Work):
         tally.check(self.together.problems.take(), "captured training")
 
     def close(self) -> None:
-        """Compares what the variables have to be, after all steps."""
+        """Compares the variables with their expected values, after all steps."""
         if self.tally is not None:
             self.together.check_end()
             self.tally.check(self.together.problems.take(), "variables at the end")

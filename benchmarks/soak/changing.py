@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Variables that are changed while others read them: each read is of one written version, whole."""
+"""Variables that change while other threads read them: each read is one whole version."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from models import GPU, Place, Results, Work
 from tally import Tally
 
 ROWS, COLUMNS = 256, 64
-# Versions that are in files, to be restored.
+# Versions that are saved in files, to be restored.
 SAVED = (-1.0, -2.0, -3.0)
-# Before floats no longer count in steps of 1.
+# Below the numbers that floats cannot count in steps of 1.
 LARGEST = 2.0**23
 
 
 class History:
-    """The versions that one writer gives a variable, each of which is all one number."""
+    """The versions that one writer gives a variable; all elements of a version are one number."""
 
     def __init__(self, first: float) -> None:
         self._versions = [first]
         self._done = 0
 
     def begin(self, version: float) -> None:
-        """The writer is about to write a version."""
+        """Notes that the writer is about to write a version."""
         self._versions.append(version)
 
     def end(self) -> None:
-        """It has written it."""
+        """Notes that the writer has written the version."""
         self._done += 1
 
     @property
@@ -82,7 +82,7 @@ class Variables(Work):
         self.make_functions()
 
     def make_functions(self) -> None:
-        """Makes what reads and writes."""
+        """Makes the functions that read and write."""
 
         @tf.function
         def read() -> Any:

@@ -39,7 +39,7 @@ class Compiled(Work):
                 return compiled(x) + 1.0
 
         self.functions = [compiled, calls]
-        # Of this process; on an emulated GPU all of its calls have the same bits.
+        # Results of this process; on an emulated GPU all calls of a process give the same bits.
         self.own: Results = {}
 
     def call(self, function: int, case: int) -> np.ndarray:
@@ -48,7 +48,7 @@ class Compiled(Work):
             return np.asarray(self.functions[function](tf.constant(self.cases[case])))
 
     def results(self) -> Results:
-        """What both functions give; it may differ a little from process to process."""
+        """Results of both functions, which may differ a little from process to process."""
         for function in range(len(self.functions)):
             for case in range(len(self.cases)):
                 self.own[f"{function} {case}"] = self.call(function, case)
@@ -60,7 +60,7 @@ class Compiled(Work):
         return {}
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Calls one with an input and compares."""
+        """Calls one of the functions with an input, and compares."""
         function, case = draw.randrange(len(self.functions)), draw.randrange(CASES) % 3
         tally.step()
         found = self.call(function, case)

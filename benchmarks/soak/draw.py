@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What is run: rounds, drawn from a seed.
+"""The rounds of a soak, drawn from a seed.
 
 A round is a process: settings that TensorFlow reads once, and the kinds of work that run in it
 side by side.
@@ -12,9 +12,9 @@ import dataclasses
 import random
 from collections.abc import Iterator
 
-# Of the models with branches: how many, and layers of each. So many groups does one use.
+# Models with branches: how many branches, and layers of each; a model uses that many groups.
 BRANCHES, DEPTH = 4, 3
-# Of each kind, the most worker threads that a round gives it.
+# For each kind of work, the most worker threads in a round.
 KINDS = {
     "function": 2,
     "session": 2,
@@ -44,15 +44,15 @@ KINDS = {
     "foreign_calls": 1,
     "nested_calls": 16,
 }
-# A writer and a reader; one that disturbs and two that train.
+# At least a writer and a reader; or a thread that disturbs, and two that train.
 LEAST_WORKERS = {"variables": 2, "captured_training": 3}
-# Many threads are the point; on a GPU there are as many as may be.
+# These kinds are about many threads; on a GPU they always get the most.
 MANY_THREADS = {"eager_ops", "compiled", "nested_calls"}
-# Of each kind, the most on an emulated GPU, which is the CPU.
+# For each kind, the most worker threads on an emulated GPU, which is the CPU.
 MOST_EMULATED = 4
-# Calls have no group where nodes have, and are not captured there.
+# Not at node level, where calls have no group and are not captured.
 GRAPH_LEVEL_ONLY = {"pinned", "captured_training"}
-# Their calls are CUDA's.
+# These need CUDA.
 GPU_ONLY = {"foreign_calls"}
 LEAST_KINDS = 6
 
@@ -64,7 +64,7 @@ SWITCHES = (
     "TF_PER_STREAM_HOST_ALLOCATOR",
     "TF_SEGMENT_OWN_CONST",
 )
-# Seconds of load. Growth needs long rounds, settings many.
+# Seconds of load: long rounds show growth, many rounds cover many settings.
 SECONDS = (45, 60, 90, 150, 300)
 
 
@@ -142,7 +142,7 @@ def draw_round(seed: int, number: int, groups: int, gpu: bool) -> Round:
             settings[switch] = "true"
     if number > 0 and draw.random() < 0.3:
         settings["TF_GPU_THREAD_MODE"] = draw.choice(("gpu_private", "gpu_shared"))
-    # Slow. On a GPU it is for the tests.
+    # The sanitizer is slow; on a GPU only tests use it.
     if not gpu and number > 0 and draw.random() < 0.3:
         settings["TF_MULTI_STREAM_SANITIZER"] = "abort"
     node_level = level in (1, 2)
@@ -151,7 +151,7 @@ def draw_round(seed: int, number: int, groups: int, gpu: bool) -> Round:
         settings["TF_MULTI_STREAM_CAPTURE"] = capture.choice(("auto", "auto", "marked"))
         if capture.random() < 0.5:
             settings["TF_MULTI_STREAM_CAPTURE_MB"] = "1"  # so that recordings are evicted
-    # Without it, that is for machines with 4 cores and more.
+    # By default only on with 4 cores or more.
     if draw.random() < 0.5:
         settings["TF_MULTI_STREAM_PYTHON_TURNS"] = "2"
     possible = [

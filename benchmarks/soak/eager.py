@@ -18,8 +18,8 @@ from tally import Tally
 
 ROWS = (1, 7, 32, 100)
 COLUMNS = 24
-APART = 1024  # of equal numbers the first one is the largest
-# What each does with a matrix of whole floats, in TensorFlow and in NumPy.
+APART = 1024  # argmax of equal numbers is the first one
+# Each op on a matrix of whole floats, in TensorFlow and in NumPy.
 OPS: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray], np.ndarray]]] = {
     "add": (lambda x: x + 3.0, lambda x: x + np.float32(3)),
     "multiply": (lambda x: x * x, lambda x: x * x),
@@ -58,7 +58,7 @@ OPS: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray], np.ndarray]]] 
     ),
     "split": (lambda x: tf.add_n(tf.split(tf.tile(x, [1, 2]), 2, axis=1)), lambda x: x + x),
 }
-# After that many ops, numbers could be too large.
+# With more ops, numbers could become too large.
 CHAIN = 2
 
 
@@ -66,7 +66,7 @@ class EagerOps(Work):
     """A few ops one after another, on a matrix that is drawn."""
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Runs them, and compares."""
+        """Runs the ops, and compares."""
         names = draw.choices(list(OPS), k=CHAIN)
         x = np.random.default_rng(draw.randrange(2**31)).integers(
             -4, 5, [draw.choice(ROWS), COLUMNS]
@@ -79,5 +79,5 @@ class EagerOps(Work):
                 tally.step()
                 found = in_tensorflow(found)
                 expected = np.asarray(in_numpy(expected), np.float32)
-        # Minus zero is what either makes of it.
+        # TensorFlow and NumPy may differ in the sign of zero.
         tally.verify(found.numpy() + 0.0, expected + np.float32(0), " of ".join(names[::-1]))

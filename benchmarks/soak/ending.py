@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinds of work that end early: sessions that close, calls that are cancelled, full memory.
 
-What has to fail must fail with the right error, and what comes after it must be right.
+Calls that have to fail must fail with the right error, and later calls must be right.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Cancellations(Work):
         self.function = waits.get_concrete_function()
 
     def results(self) -> Results:
-        """The outputs of those that are not cancelled."""
+        """The outputs of the steps that are not cancelled."""
         self.queue.enqueue(1.0)
         return {
             **{str(i): self.served(self.session, i) for i in range(CASES)},
@@ -134,7 +134,7 @@ class Cancellations(Work):
         tally.verify(self.served(session, 1), self.reference["1"], "before a session is closed")
         timer = threading.Timer(seconds, session.close)
         timer.start()
-        # A step that comes after the end finds a session that is closed.
+        # A step that starts after the close finds a closed session.
         expect(
             tally,
             (tf.errors.CancelledError, RuntimeError),
@@ -161,7 +161,7 @@ class Cancellations(Work):
 
 
 class FullMemory(Work):
-    """Steps that ask for more than their group has, and small ones between them."""
+    """Steps that ask for more memory than their group has, and small steps between them."""
 
     name = "full_memory"
 
@@ -178,11 +178,11 @@ class FullMemory(Work):
         self.tiles = tiles
 
     def results(self) -> Results:
-        """A small one."""
+        """The output of a small step."""
         return {"small": self.tiles(tf.constant(4)).numpy()}
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Asks for too much, or for little."""
+        """Runs a step that asks for too much memory, or a small one."""
         tally.step()
         # On a GPU, TensorFlow waits 10 s for memory before it gives up.
         if draw.random() < (0.02 if self.place.gpu else 0.2):

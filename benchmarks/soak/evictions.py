@@ -16,12 +16,12 @@ from tally import Tally
 # Numbers of rows; their recordings together are more than a MiB.
 SIZES = range(1, 49, 2)
 WIDE = 512
-OFTEN = 4  # of the sizes, those that half of the calls have
+OFTEN = 4  # half of the calls use these first few sizes
 CALLS = 4  # on each group, the most of a model that is loaded: one is recorded, one replayed
 
 
 class Evictions(Work):
-    """A function whose calls have many shapes, some of them often."""
+    """A function that is called with many shapes, some of them often."""
 
     name = "evictions"
 
@@ -48,7 +48,7 @@ class Evictions(Work):
             return {str(i): self.call(x) for i, x in enumerate(self.cases)}
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Calls it with an input and compares."""
+        """Calls the function with an input, and compares."""
         case = draw.randrange(OFTEN if draw.random() < 0.5 else len(self.cases))
         tally.step()
         with tf.device(GPU):
@@ -78,7 +78,7 @@ class ModelsComeAndGo(Work):
         tf.saved_model.save(module, self.folder, signatures={"serving_default": serve})
 
     def outputs(self, calls: int) -> list[np.ndarray]:
-        """What the model gives, loaded for these calls alone."""
+        """The results of the model, loaded for these calls only."""
         with tf.device(GPU):
             loaded = tf.saved_model.load(self.folder)
             call = tf.cuda.serving_callable(loaded.signatures["serving_default"])
@@ -89,7 +89,7 @@ class ModelsComeAndGo(Work):
         return {"y": self.outputs(1)[0]}
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """One model."""
+        """Loads, calls and drops one model."""
         tally.step()
         for y in self.outputs(draw.randint(1, CALLS * self.place.groups)):
             tally.verify(y, self.reference["y"], "a model that was just loaded")

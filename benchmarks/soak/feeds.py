@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Big feeds: what comes back is computed from every bit of what was fed."""
+"""Big feeds: the result depends on every bit of the feed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tensorflow as tf
 from models import GPU, Place, Results, Work, session_config, tf1
 from tally import Tally
 
-# Mebibytes, and how often.
+# Size in MiB, and how often it is drawn.
 ON_GPU = ((64, 128, 256), (3, 2, 1))
 EMULATED = ((2, 8, 64), (8, 4, 1))
 
@@ -34,7 +34,7 @@ class Feeds(Work):
         sizes, weights = ON_GPU if self.place.gpu else EMULATED
         (mebi,) = draw.choices(sizes, weights)
         first = draw.randrange(1 << 22)
-        # Below 2^22 + 2^22, so that twice it is exact, too.
+        # Below 2^22 + 2^22, so that twice the number is exact, too.
         x = (np.arange(mebi << 18, dtype=np.int32) & ((1 << 22) - 1)) + first
         fed = x.astype(np.float32)
         expected = (2 * x + 1).astype(np.float32)

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Another library's calls of CUDA in the same process, which wait for and change the whole GPU."""
+"""CUDA calls of another library in the process, which wait for or change the whole GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ForeignCalls(Work):
 
     def __init__(self, place: Place, reference: Results) -> None:
         super().__init__(place, reference)
-        self.local = threading.local()  # what is bound to a GPU is so for a thread
+        self.local = threading.local()  # CUDA binds a GPU per thread
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
         """Makes the calls of one kind."""

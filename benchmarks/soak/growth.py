@@ -8,15 +8,15 @@ import dataclasses
 import statistics
 from collections.abc import Sequence
 
-# Of a round's samples, those that are warm-up.
+# The part of a round's samples that is warm-up.
 WARM_UP = 0.4
-# Without as many seconds after warm-up, samples say nothing.
+# With fewer seconds after warm-up, samples say nothing.
 LEAST_SECONDS = 60
 
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """What growth is too much.
+    """The limit above which growth is a failure.
 
     Args:
         per_minute: most growth in a minute.
@@ -28,9 +28,9 @@ class Limit:
     in_all: float
 
 
-# Of the fields of watcher.Sample.
+# By field of watcher.Sample.
 LIMITS = {
-    # A few feeds more or fewer at a time are as much.
+    # A few feeds in flight more or fewer change the figure this much.
     "heap_mib": Limit(per_minute=32, in_all=96),
     "threads": Limit(per_minute=4, in_all=8),
     "files": Limit(per_minute=4, in_all=8),
@@ -42,13 +42,13 @@ LIMITS = {
 class Growth:
     """How much something has grown.
 
-    Each third of the samples after warm-up counts with its least one: what steps take and give back
-    comes and goes, what they leave behind stays. Where much comes and goes, least ones differ by
-    chance: growth is steady only if it leads out of the range that the first third has swung in.
+    The minimum of each third of the samples after warm-up counts: memory that steps take and free
+    comes and goes, memory that they leak stays. If much comes and goes, minima differ by chance;
+    growth is steady only if it leaves the range of the first third.
 
     Args:
-        per_minute: from the first third to the last.
-        in_all: the same, not by time.
+        per_minute: growth from the first third to the last, per minute.
+        in_all: growth from the first third to the last.
         steady: whether the second third is above the first, and the last above the second and above
             the first one's median.
     """

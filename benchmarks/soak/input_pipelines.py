@@ -29,12 +29,12 @@ class Prefetched(TrainFunction):
         scales = np.linspace(0.5, 1.5, STEPS, dtype=np.float32)
         x, target = self.x, self.target
         data = tf.data.Dataset.from_tensor_slices(scales).map(lambda s: (s * x, s * target))
-        # On an emulated GPU TensorFlow cannot run the function that copies.
+        # TensorFlow cannot run the copying function on an emulated GPU.
         to_gpu = tf.data.experimental.prefetch_to_device(GPU)
         self.data = data.apply(to_gpu) if self.place.gpu else data.prefetch(2)
 
     def restart(self) -> None:
-        """Begins the data set, too, from its start."""
+        """Restarts the data set as well."""
         super().restart()
         self.batches = iter(self.data)
 

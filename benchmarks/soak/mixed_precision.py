@@ -11,7 +11,7 @@ import tensorflow as tf
 from models import GPU, WIDTH, Place, Results
 from training import Training
 
-# Steps that are skipped, after which the scale is halved.
+# These steps have infinite gradients: they are skipped, and the scale is halved.
 INFINITE = (3, 6)
 
 
@@ -48,7 +48,7 @@ class MixedPrecision(Training):
                     y = tf.cast(x, tf.float16)
                     for w in layers:
                         y = tf.tanh(tf.matmul(y, tf.cast(w, tf.float16)))
-                    # What is infinite is as wide as that in a product, and tanh would hide it.
+                    # An infinite input spreads through a product; tanh would hide it.
                     loss = tf.reduce_mean(tf.square(tf.cast(y, tf.float32)))
                     loss += 0.0 * tf.reduce_mean(x) * tf.reduce_mean(layers[0])
                     scaled = optimizer.scale_loss(loss)

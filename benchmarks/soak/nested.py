@@ -1,8 +1,8 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Functions whose NumPy code calls other functions on the GPU: calls that block a thread meanwhile.
+"""Functions whose NumPy code calls other functions on the GPU, blocking a thread meanwhile.
 
-Each of them needs a thread that launches the inner call's ops while its own is blocked.
+Each outer call needs another thread that launches the inner call's ops.
 """
 
 from __future__ import annotations

@@ -89,13 +89,13 @@ WORKS: dict[str, type[Work]] = {
     "nested_calls": NestedCalls,
 }
 HANG_STATUS = 3
-# Mistakes that this process makes on purpose, to see that they are noticed.
+# Faults that this process injects on purpose, to check that they are noticed.
 FAULTS = {"drop_wait": 0, "drop_hold": 1, "release_early": 2}
 BREAKS = ("bit", "hang", *FAULTS)
 
 
 class Round:
-    """Workers, and who watches them.
+    """The workers of a round, and the watcher.
 
     Args:
         plan: what soak.py wrote.
@@ -140,7 +140,7 @@ class Round:
         while not self.stop.is_set():
             try:
                 self.works[kind].step(number, draw, tally)
-            except Exception as error:  # any: it is counted, and told
+            except Exception as error:  # any error is counted and reported
                 if self.place.memory_mib and isinstance(error, tf.errors.ResourceExhaustedError):
                     tally.expected_error()
                 else:
@@ -152,7 +152,7 @@ class Round:
         self.progress.ended(worker)
 
     def hang(self, workers: list[str]) -> NoReturn:
-        """Writes all that can be seen, and ends the process."""
+        """Writes the stacks and statistics of a hang, and ends the process."""
         print(f"HANG: {'; '.join(workers)}", file=sys.stderr, flush=True)
         self.write_outcome([], [f"hang: {'; '.join(workers)}"])
         write_stacks(sys.stderr, tf.cuda.stream_stats)
@@ -161,7 +161,7 @@ class Round:
     def run(self) -> None:
         """Works for as long as the plan says."""
         self.prepare()
-        # Dropping a model looks at all objects, but not at those that there are now.
+        # Dropping a model runs the garbage collector; freeze keeps it off the objects of now.
         gc.collect()
         gc.freeze()
         watcher = Watcher(
@@ -195,7 +195,7 @@ class Round:
         self.write_outcome(watcher.samples, self.left_behind())
 
     def say(self, sample: Sample) -> None:
-        """Says how far it is, for soak.py."""
+        """Prints the round's progress, for soak.py."""
         counts = [tally.snapshot() for tally in self.tallies.values()]
         line = {
             "results": sum(c.results for c in counts),
@@ -207,7 +207,7 @@ class Round:
         print(json.dumps(line), flush=True)
 
     def left_behind(self) -> list[str]:
-        """Says what should not be there when all work has ended."""
+        """Reports steps and memory that should be gone when all work has ended."""
         deadline = time.monotonic() + self.plan["hang_seconds"]
         while time.monotonic() < deadline:
             stats = tf.cuda.stream_stats()
@@ -227,7 +227,7 @@ class Round:
         return problems
 
     def write_outcome(self, samples: list[Sample], problems: list[str]) -> None:
-        """Writes what came of the round."""
+        """Writes the outcome of the round."""
         groups = [group for group in tf.cuda.stream_stats() if group.gpu == 0]
         outcome = {
             "counts": {k: dataclasses.asdict(t.snapshot()) for k, t in self.tallies.items()},
@@ -247,12 +247,12 @@ def limit_memory(mebibytes: int) -> None:
             tf.config.list_physical_devices("GPU")[0],
             [tf.config.LogicalDeviceConfiguration(memory_limit=mebibytes)],
         )
-        # Made now, with this limit, which sessions then find.
+        # The devices are made now, with this limit; sessions then use them.
         tf.config.list_logical_devices("GPU")
 
 
 def allow_blocked_threads(kinds: Iterable[str]) -> None:
-    """Lets TensorFlow have a thread for each call that blocks one, and for those that it needs."""
+    """Gives TensorFlow a thread for each call that blocks one, and enough for the inner calls."""
     if "nested_calls" in kinds:
         tf.config.threading.set_inter_op_parallelism_threads(4 * KINDS["nested_calls"])
 

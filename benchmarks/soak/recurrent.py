@@ -70,7 +70,7 @@ class Recurrent(Work):
         return {}
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Calls it with an input and compares."""
+        """Calls the layers with an input, and compares."""
         case = draw.randrange(CASES)
         tally.step()
         problem = distance(self.call(case), self.reference[str(case)], TOLERANCE)

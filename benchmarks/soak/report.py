@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What came of a soak: one table, and what is wrong."""
+"""The report of a soak: one table, and all problems."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNITS = {
 
 @dataclasses.dataclass
 class Outcome:
-    """What came of a round.
+    """The outcome of a round.
 
     Args:
         round: what was run.
@@ -55,7 +55,7 @@ class Outcome:
         return {name: grown for name, grown in found.items() if grown is not None}
 
     def failures(self) -> list[str]:
-        """Says what is wrong, a sentence each."""
+        """All problems of the round, a sentence each."""
         failures = list(self.problems)
         for kind, counts in self.counts.items():
             if counts["wrong"] or counts["unexpected"]:
@@ -77,7 +77,7 @@ class Outcome:
             used = self.peak_bytes_of_groups
             if self.round.node_level:
                 used = used[: BRANCHES * DEPTH]
-            # What a policy finds to split is the policy's.
+            # A policy decides how many groups it uses.
             if not self.round.policy and not all(used):
                 failures.append(f"a stream group used no memory: {used}")
         return failures
@@ -139,7 +139,7 @@ def row_of(kind: str, counts: list[dict[str, Any]], seconds: list[int], rounds: 
 
 
 def growth_lines(outcomes: Sequence[Outcome]) -> list[str]:
-    """What each figure of the processes did, a line each."""
+    """The growth of each figure of the processes, a line each."""
     lines = []
     for name, limit in LIMITS.items():
         grown = [(o.growth()[name], o) for o in outcomes if name in o.growth()]

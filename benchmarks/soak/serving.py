@@ -44,7 +44,7 @@ class Serving(Work):
         raise NotImplementedError
 
     def call(self, x: np.ndarray) -> np.ndarray:
-        """Calls it."""
+        """Calls the model."""
         raise NotImplementedError
 
     def results(self) -> Results:
@@ -52,7 +52,7 @@ class Serving(Work):
         return {str(i): np.asarray(self.call(x)) for i, x in enumerate(self.cases)}
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Calls it with an input and compares."""
+        """Calls the model with an input, and compares."""
         case = draw.randrange(CASES)
         tally.step()
         found = self.call(self.cases[case])
@@ -85,7 +85,7 @@ class Function(Serving):
         )
 
     def decorate(self, function: Any) -> Any:
-        """Returns what is called."""
+        """Decorates the function; returns the callable."""
         return function
 
     def call(self, x: np.ndarray) -> np.ndarray:
@@ -94,7 +94,7 @@ class Function(Serving):
 
 
 class AutoStream(Function):
-    """The same, split by tf.cuda.auto_stream; at graph level that has no effect."""
+    """`Function`, split by tf.cuda.auto_stream, which has no effect at graph level."""
 
     name = "auto_stream"
     scoped = False
@@ -110,7 +110,7 @@ class Pinned(Function):
     name = "pinned"
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Calls it on a group, compares, and looks whether that group has run a step."""
+        """Calls the model on a group, compares, and checks that the group has run a step."""
         group, case = draw.randrange(self.place.groups), draw.randrange(CASES)
         before = tf.cuda.stream_stats()[group].steps_started
         with tf.cuda.stream_group(group):
@@ -150,7 +150,7 @@ class SavedModel(Serving):
 
 
 class ServingCallable(SavedModel):
-    """The same, called without Python's lock."""
+    """`SavedModel`, called by tf.cuda.serving_callable, without the GIL."""
 
     name = "serving_callable"
 
@@ -160,7 +160,7 @@ class ServingCallable(SavedModel):
         self.serve = tf.cuda.serving_callable(self.signature)
 
     def call(self, x: np.ndarray) -> np.ndarray:
-        """Calls what is bound."""
+        """Calls the serving callable."""
         with tf.device(GPU):
             return np.asarray(self.serve(x=x)["y"])
 
@@ -225,7 +225,7 @@ class Session(Serving):
 
 
 class SessionPolicy(Session):
-    """The same; its configuration asks for streams and a policy, as in DeepRec."""
+    """`Session` whose configuration asks for streams and a policy, as in DeepRec."""
 
     name = "session_policy"
 

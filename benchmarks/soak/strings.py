@@ -21,7 +21,7 @@ class Strings(Serving):
         """Makes the tables and the model."""
         draw = random_of(self.place, self.name)
         words = [f"word {i}" for i in range(WORDS)]
-        # A fourth of them are in no table.
+        # A fourth of the strings are in no table.
         self.cases = [
             np.array([f"word {i}" for i in draw.integers(0, WORDS * 4 // 3, 8 + 4 * case)])
             for case in range(CASES)

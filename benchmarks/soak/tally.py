@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-# Of a kind, as many are told in full.
+# For each kind of work, so many problems are reported in full.
 EXAMPLES = 3
 
 
@@ -101,7 +101,7 @@ class Tally:
         self._last: dict[int, float] = {}
 
     def step(self) -> None:
-        """A call has been made."""
+        """Counts a call."""
         with self._lock:
             self.counts.steps += 1
 
@@ -122,13 +122,13 @@ class Tally:
         return not problem
 
     def expected_error(self) -> None:
-        """An error has come that had to come."""
+        """Counts an error that had to come."""
         with self._lock:
             self._count_result()
             self.counts.expected_errors += 1
 
     def unexpected(self, problem: BaseException | str) -> None:
-        """An error has come that should not have, or has not come."""
+        """Counts an unexpected error, or an expected error that did not come."""
         if isinstance(problem, BaseException):
             problem = described(problem)
         with self._lock:

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How a process fares while it works: samples of it each second, and whether it hangs."""
+"""Watches a process at work: takes a sample each second, and detects hangs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 def heap_in_use() -> int:
-    """Asks the C library.
+    """The memory that malloc has handed out, from the C library.
 
     Returns:
         Bytes that malloc has handed out and not got back, in all threads' arenas and in mappings.
@@ -91,7 +91,7 @@ class Progress:
         self._last: dict[str, float] = {}
 
     def note(self, worker: str) -> None:
-        """A worker starts, or has a result."""
+        """Notes that a worker starts, or has a result."""
         with self._lock:
             self._last[worker] = self._clock()
 
@@ -101,7 +101,7 @@ class Progress:
             self._last.pop(worker, None)
 
     def hanging(self, seconds: float) -> list[str]:
-        """The workers that have had no result for that long, and for how long."""
+        """The workers without a result for the given time, and their seconds without one."""
         now = self._clock()
         with self._lock:
             waited = {worker: now - last for worker, last in self._last.items()}
@@ -196,7 +196,7 @@ def write_stacks(out: IO[str], stats: Callable[[], list[Any]]) -> None:
         except subprocess.TimeoutExpired:
             out.write(f"{debugger} took too long\n")
     out.write("--- stream groups\n")
-    out.flush()  # what comes may hang as well
+    out.flush()  # the statistics below may hang as well
     for group in stats():
         out.write(f"{group}\n")
     out.flush()

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA as another library of the process uses it: by its own loaded functions, not TensorFlow's."""
+"""CUDA as another library of the process uses it: through its own handle of the CUDA library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-# What a call that only asks may say: success, or that the work is not done.
+# Allowed codes of a query: success, or that the work is not done.
 _IS_DONE_OR_NOT = (0, 600)
 _MIB = 1 << 20
 _KERNEL = b"""
@@ -26,7 +26,7 @@ _NON_BLOCKING = 1
 _LEGACY_STREAM, _PER_THREAD_STREAM = None, ctypes.c_void_p(2)
 _BYTE_OF_NCCL, _SUM_OF_NCCL = 1, 0
 _CAPTURE_MODES = {"global": 0, "thread-local": 1, "relaxed": 2}
-# Which library, beside CUDA's own two, a kind of call needs.
+# The library, besides CUDA's own two, that a kind of call needs.
 _NEEDS = {
     "cublas handles": "cublas/lib/libcublas.so.*",
     "cudnn handles": "cudnn/lib/libcudnn.so.*",
@@ -85,7 +85,7 @@ class ForeignCuda:
         self._note("cudaFree(NULL)", self._runtime.cudaFree(None))
 
     def kinds(self) -> dict[str, Callable[[], None]]:
-        """Returns what makes the calls of each kind once, by the kind's name."""
+        """Returns functions that make the calls of each kind once, by the kind's name."""
         kinds: dict[str, Callable[[], None]] = {
             "device synchronize": self._synchronize,
             "copies": self._copies,

@@ -31,7 +31,7 @@ class Memory:
     samples: list[Sample] = dataclasses.field(default_factory=list)
 
     def sample(self) -> None:
-        """Takes one."""
+        """Takes a sample."""
         self.samples.append(take_sample(self.stats))
 
     def summary(self) -> dict[str, dict[str, float]]:

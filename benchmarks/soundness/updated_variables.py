@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What captured_updates.py runs: variables, and the functions that train them.
+"""The variables of captured_updates.py, and the functions that train them.
 
 A function's sums are of whole numbers that a float holds exactly, so that each variable has one
 right value for a number of calls of each function, whatever their order. Layers, which floats
@@ -27,7 +27,7 @@ SPECS = [tf.TensorSpec([None, WIDTH], name="x"), tf.TensorSpec([None], tf.int64,
 
 @dataclasses.dataclass(frozen=True)
 class Input:
-    """What a step takes.
+    """The arguments of a step.
 
     Args:
         x: whole numbers, of each column of which the sum is small.
@@ -206,7 +206,7 @@ class Variables:
         return gradient[0, 0]
 
     def _adagrad(self, x: Any, ids: Any) -> Any:
-        """Its slot is a sum of squares."""
+        """Adagrad, whose slot is a sum of squares."""
         del ids
         gradient = self._whole_gradient(x, self.divided)
         tf.raw_ops.ResourceApplyAdagradV2(
@@ -239,7 +239,7 @@ class Variables:
         return tf.reduce_sum(x)
 
     def _loop(self, x: Any, ids: Any) -> Any:
-        """A loop that constants decide."""
+        """A loop whose number of iterations is constant."""
         del ids
         first = self._whole_gradient(x, self.looped)
         _, total = tf.while_loop(
@@ -251,7 +251,7 @@ class Variables:
         return total[0, 0]
 
     def _wide(self, x: Any, ids: Any) -> Any:
-        """Its recordings are so large that a few of them are all that are kept."""
+        """A function with recordings so large that only a few are kept."""
         del ids
         gradient = self._whole_gradient(x, self.wide)
         hidden = tf.tanh(x @ self.wide * 0.001)

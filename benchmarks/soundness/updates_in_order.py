@@ -21,7 +21,7 @@ from updating_threads import FAILING, Callables, Problems
 
 # The most steps that a thread does in its turn.
 TURN = 12
-# Weights of what is done: mostly steps.
+# Weights of the kinds of actions: mostly steps.
 KINDS = {"step": 94, "assign": 2, "fail": 2, "read": 1.5, "restore": 0.5}
 
 Action = tuple[Any, ...]
@@ -70,7 +70,7 @@ class Side:
         self.results: list[tuple[Action, Any]] = []
 
     def do(self, action: Action) -> None:
-        """Does it, and notes its result."""
+        """Does the action, and notes its result."""
         kind, *rest = action
         self.results.append((action, getattr(self, f"_{kind}")(*rest)))
 

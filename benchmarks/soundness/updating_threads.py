@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 from updated_variables import COPIES, GPU, TABLE_ROWS, Input, Variables
 
-# Steps that a thread takes on at a time.
+# Steps that a thread runs at a time.
 BLOCK = 32
 # Of the calls, those by tf.function, whose results stay on the GPU; others are serving callables.
 CALLED = 0.2
@@ -52,7 +52,7 @@ class Problems:
                 self.examples.append(text)
 
     def take(self) -> str:
-        """Returns the oldest of those that are kept, and forgets it; empty if there is none."""
+        """Removes and returns the oldest problem that is kept; empty if there is none."""
         with self._lock:
             return self.examples.pop(0) if self.examples else ""
 
@@ -125,7 +125,7 @@ class Together:
         self._failing = failing
         self._pace = pace
         shape = len(callables.serve), len(callables.inputs)
-        # A row for each thread that trains, and one for who disturbs.
+        # A row for each training thread, and one for the disturbing thread.
         self.calls = np.zeros([threads + 1, *shape], np.int64)
         self._begun = [0] * (threads + 1)
         self._done = [0] * (threads + 1)
@@ -246,7 +246,7 @@ class Together:
         elif draw.random() < 0.5:
             self._check("the count that is read alone", variables.count.numpy(), least)
         else:
-            # Whose memory a recording may not have until the next read.
+            # The kept value's memory must not be given to a recording until the next read.
             value = variables.count.read_value()
             self._kept = value, value.numpy().copy()
         self.counts["reads"] += 1
@@ -299,7 +299,7 @@ class Together:
         self.counts["functions_dropped"] += 1
 
     def check_end(self) -> None:
-        """Compares what the variables have to be, after all steps."""
+        """Compares the variables with their expected values, after all steps."""
         if self.problems.number:
             return  # steps that failed may have counted, or not
         variables = self._callables.variables

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a program that verifies results says at its end, and with which status it ends."""
+"""The last output and the exit status of a program that verifies results."""
 
 from __future__ import annotations
 

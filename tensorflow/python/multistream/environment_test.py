@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The environment decides what the runtime does; what it says wrongly is an error."""
+"""The environment configures the runtime; a wrong value is an error."""
 
 import os
 
@@ -19,7 +19,7 @@ EMULATED = {"TF_MULTI_STREAM_EMULATED_GPUS": "1"}
     ids=["nothing", "one group", "empty"],
 )
 def test_no_variable_means_stock(environment: dict[str, str]) -> None:
-    """The runtime is loaded for sessions that ask for streams, and does nothing for others."""
+    """The runtime is loaded, and inactive unless a session asks for streams."""
     out = ok(
         """
         import tensorflow as tf
@@ -140,7 +140,7 @@ def test_negative_gpu_is_an_error() -> None:
 
 
 def test_variables_without_effect_are_named() -> None:
-    """What is recognised and has no effect says so, once."""
+    """A recognised variable without effect is reported once."""
     done = run(
         "import tensorflow as tf; tf.constant(1.0)",
         TF_MULTI_STREAM_POLICY="cost",

@@ -1,10 +1,10 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a `fork()`ed child does beside the GPU never waits for stream groups.
+"""A `fork()`ed child that does not use the GPU never waits for stream groups.
 
-Of all threads only the one that forks goes on in the child. In these tests other threads of the
-parent run steps on all groups all the time, so that locks of the runtime are held when children are
-made. TFMS_TEST_FORKS is how many children a test makes.
+Only the forking thread exists in the child. In these tests other threads of the parent run
+steps on all groups all the time, so that locks of the runtime are held when children are made.
+TFMS_TEST_FORKS is how many children a test makes.
 """
 
 import os
@@ -115,17 +115,17 @@ def run(code: str) -> None:
 
 
 def test_a_child_that_ends_at_once() -> None:
-    """As what `os.fork` is used for ends, and `multiprocessing`."""
+    """The child ends by `os._exit`, as with `multiprocessing` and most uses of `os.fork`."""
     run("""in_children("os._exit", lambda: None, 2 * FORKS)""")
 
 
 def test_a_child_that_ends_as_python_ends() -> None:
-    """Functions at exit run, modules are torn down, and sessions deleted."""
+    """At the child's exit, atexit functions run, modules are torn down, sessions deleted."""
     run("""in_children("sys.exit", lambda: sys.exit(0), max(FORKS // 5, 4))""")
 
 
 def test_a_child_that_runs_a_program() -> None:
-    """`subprocess` forks where it is given a preexec_fn."""
+    """`subprocess` forks if it is given a preexec_fn."""
     run("""
         def preexec():
             signal.alarm(LIMIT)  # a child that stands still is killed
@@ -139,7 +139,7 @@ def test_a_child_that_runs_a_program() -> None:
 
 
 def test_a_pool_of_children_that_load_data() -> None:
-    """A data loader's workers, whose work is NumPy's."""
+    """Workers of a data loader, which use only NumPy."""
     run("""
         def load(seed):
             data = np.random.RandomState(seed).randn(64, 64)
@@ -154,7 +154,7 @@ def test_a_pool_of_children_that_load_data() -> None:
 
 
 def test_a_child_that_asks_about_groups() -> None:
-    """A child has none of its own, and says so at once."""
+    """A child has no stream groups, and reports this at once."""
     run("""
         def ask():
             assert tf.cuda.stream_stats() == []
@@ -166,7 +166,7 @@ def test_a_child_that_asks_about_groups() -> None:
 
 
 def test_a_child_that_builds_a_graph() -> None:
-    """Another thread of the parent chose the group of a scope when the child was made."""
+    """Another thread of the parent was choosing a scope's group at the fork, holding its lock."""
     run("""
         from tensorflow.python.multistream.scopes import streams
 
@@ -181,7 +181,7 @@ def test_a_child_that_builds_a_graph() -> None:
 
 
 def test_a_child_that_lets_go_of_what_the_parent_has() -> None:
-    """A session of which no step runs, and tensors on the GPU."""
+    """The child drops a session without running steps, and tensors on the GPU."""
     run("""
         with tf.device(GPU):
             tensors = [tf.Variable(tf.ones([1000])) for _ in range(10)]
@@ -198,7 +198,7 @@ def test_a_child_that_lets_go_of_what_the_parent_has() -> None:
 
 
 def test_a_child_is_told_that_it_has_no_gpu() -> None:
-    """A session that does not say that it needs none is an error, which says what to do."""
+    """A session in the child is an error that says what to do, unless it asks for no GPU."""
     run("""
         graph = tf.Graph()
 

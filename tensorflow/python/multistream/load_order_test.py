@@ -22,14 +22,14 @@ NEW_EXECUTOR = (
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> str:
-    """Returns the exception of a process that ended with one."""
+    """Returns the exception with which a process ended."""
     assert done.returncode == 1, done.stderr[-3000:]
     return done.stderr.strip().splitlines()[-1]
 
 
 @pytest.fixture
 def interposer(tmp_path: Path) -> Path:
-    """A library with a function of TensorFlow's name."""
+    """A library that defines a function with the name of one of TensorFlow's."""
     source = tmp_path / "other.cc"
     source.write_text(f'extern "C" void {NEW_EXECUTOR}() {{ __builtin_trap(); }}')
     library = tmp_path / "libanother_executor.so"

@@ -22,7 +22,7 @@ EMULATED = "TF_MULTI_STREAM_EMULATED_GPUS"
 
 
 class Model(tf.Module):
-    """A layer, and functions with an obstacle to captured steps, of strings, and of random bits."""
+    """A layer; functions that cannot be captured, that return strings, or random bits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def test_a_saved_model_is_measured_from_the_command_line(
 
 
 def advise_a_function() -> None:
-    """In a process that has stream groups and node level itself, which its processes have not."""
+    """Measures from a process with stream groups and node level, which its processes lack."""
     found = tf.cuda.advise(Model().obstacle, [X], seconds=0.5, threads=1, groups=[2])
     assert isinstance(found, tf.cuda.Advice) and not found.errors, found
     assert [row.setting for row in found.rows] == [
@@ -112,7 +112,7 @@ def test_only_what_beats_the_fastest_turn_of_stock_is_advised() -> None:
     assert chosen(row("a", 4, [240, 240])) == ({"SETTING": "a"}, 2.0)
     assert chosen(row("a", 4, [240, 240], wrong=1)) == ({}, 1.0)
     assert chosen(row("a", 4, [240, 240], calls=3)) == ({}, 1.0)
-    # Of settings that are as fast, the first, which asks for the least.
+    # Of equally fast settings the first wins: it changes the program least.
     alike = [row("a", 1, [130, 130]), row("b", 4, [240, 240]), row("c", 4, [245, 245])]
     assert advise._advice([*stock, *alike], [], []).variables == {"SETTING": "b"}
 
@@ -167,7 +167,7 @@ def test_results_are_compared_by_bits_and_by_distance() -> None:
 def test_processes_start_without_the_variables_of_the_runtime(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # The job above imports this file, too, but finds no module of build/.
+    # A late import: the job above imports this file, too, but cannot import modules of build/.
     from check_links import known_variables  # noqa: PLC0415
 
     known = set(known_variables(Path(__file__).parents[4]))

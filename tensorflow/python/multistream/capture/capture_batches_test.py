@@ -74,7 +74,7 @@ with tf.Graph().as_default():
 
 @pytest.mark.parametrize("groups", [1, 2])
 def test_sessions_of_batches_of_any_size(groups: int) -> None:
-    """Four recordings a group for batches of 1 to 16; 17 to 20 run as always, or are recorded."""
+    """Four recordings a group pad batches of 1 to 16; 17 to 20 run uncaptured or are recorded."""
     run(
         SESSION
         + """
@@ -87,7 +87,7 @@ check(total("steps_replayed") >= 60, str(tf.cuda.capture_report()))
 
 
 def test_each_padded_replay_is_that_of_the_padded_step() -> None:
-    """Verified on the way, results and arguments on the host or the device."""
+    """Each replay is verified, with results and arguments on the host or the device."""
     run(
         SESSION
         + """
@@ -108,7 +108,7 @@ check(total("replays_verified") == total("steps_replayed"), "not all are verifie
 
 
 def test_rows_of_earlier_batches_do_not_show() -> None:
-    """What is left in a recording's memory may be anything, such as NaN."""
+    """Padding rows in a recording's memory hold arbitrary values, such as NaN."""
     run(
         """
 @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32)])
@@ -135,7 +135,7 @@ check(total("steps_replayed") > 20, str(tf.cuda.capture_report()))
 
 
 def test_what_mixes_rows_is_refused_by_name_and_still_right() -> None:
-    """Each shape has its own recording then."""
+    """Without padding, each shape has its own recording."""
     run(
         """
 @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32)])
@@ -180,7 +180,7 @@ check(total("steps_replayed") > 10, str(tf.cuda.capture_report()))
 
 @pytest.mark.parametrize("turn", ["padded first", "whole first"])
 def test_variables_that_have_another_shape(turn: str) -> None:
-    """Neither what was proved with the shape before counts, nor what was recorded."""
+    """A proof or recording made with the earlier shape is not used."""
     run(
         f"sizes = {[5, 8] if turn == 'padded first' else [8, 5]}\n"
         + """
@@ -235,7 +235,7 @@ check(total("steps_replayed") > 30, str(tf.cuda.capture_report()))
 
 
 def test_clients_with_batches_of_their_own() -> None:
-    """Eight threads, each result compared."""
+    """Eight threads call with batches of their own; each result is compared."""
     run(
         """
 import threading

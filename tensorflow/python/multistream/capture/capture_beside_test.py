@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Captured steps beside what else a process does: profilers, timeouts, models that come and go.
+"""Captured steps beside profilers, timeouts, and models that are loaded and dropped.
 
 On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs. switches_test.py has the combinations
 with other variables.
@@ -67,7 +67,7 @@ for turn in range(3):
 
 
 def test_a_traced_step_shows_its_ops() -> None:
-    """`RunOptions.FULL_TRACE`: the step runs as always."""
+    """`RunOptions.FULL_TRACE`: the step runs uncaptured."""
     run(
         """
 tf1 = tf.compat.v1
@@ -96,7 +96,7 @@ with tf.Graph().as_default():
 
 
 def test_a_step_that_times_out_leaves_the_next_ones_right() -> None:
-    """It waits for a value of the host that does not come."""
+    """The step waits for a value of the host that never comes."""
     run(
         """
 tf1 = tf.compat.v1
@@ -128,7 +128,7 @@ check(replayed() > 0, str(tf.cuda.capture_report()))
 
 
 def test_models_that_come_and_go_under_load_are_never_mixed_up() -> None:
-    """Each has its own weights, and may get the memory of one that is gone."""
+    """Each model has its own weights, and may get the memory of a dropped model."""
     run(
         """
 folders = []
@@ -174,7 +174,7 @@ check(replayed() > 20, str(tf.cuda.capture_report()))
 
 @pytest.mark.skipif(kit.ON_GPU, reason="needs two GPUs")
 def test_each_of_two_gpus_has_recordings_of_its_own() -> None:
-    """A step on both is not captured, as its parts wait for each other."""
+    """A step on both GPUs is not captured, because its parts wait for each other."""
     run(
         """
 w = floats(8, 4)

@@ -1,9 +1,9 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings whose ops run side by side: which steps have them, and the same results.
+"""Recordings whose ops run side by side: which steps get one, and that results are the same.
 
-An emulated GPU runs them one after the other, and counts what a GPU would do. On a machine with a
-GPU, TFMS_TEST_GPU=1 records CUDA graphs.
+An emulated GPU runs the ops one after the other, and counts what a GPU would do. On a machine with
+a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ check(replayed() > 150, f"replayed {replayed()}")
 
 
 def test_variables_that_are_assigned_are_put_back() -> None:
-    """And not recorded again. Who has an old value keeps it."""
+    """No step is recorded again, and a kept old value does not change."""
     run("""
 tf.device(GPU).__enter__()
 w, large = tf.Variable(tf.zeros([32, 8])), tf.Variable(tf.zeros([17 << 20]))  # 68 MiB

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Functions with loops and branches that are captured where values on the host decide them.
+"""Functions with loops and branches are captured if values on the host decide them.
 
 On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
 """
@@ -75,7 +75,7 @@ expect("grows", grows, (floats(2, 8),))
 
 
 def test_a_loop_over_an_argument_of_the_host() -> None:
-    """It takes a part of it each time round, and is not to wait for the host each time."""
+    """Each iteration takes a part of the argument, without waiting for the host each time."""
     run(
         """
 def columns(x):
@@ -158,7 +158,7 @@ for n in (1.0, 3.0, 2.0):
 
 
 def test_training_through_a_loop() -> None:
-    """A variable that a loop reads, or changes each time round."""
+    """A loop reads a variable, or changes it in each iteration."""
     run(
         """
 def sides():

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that are captured give what the first steps gave, which ran as always.
+"""Captured steps give the results of the first steps, which ran uncaptured.
 
 On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
 """
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from multistream.testing import kit
 
-# Each case: a name, inputs by placeholder, and a function of these. `expect` compares the bits of
-# later steps with those of the first ones.
+# Each case: a name, inputs by placeholder, and a function of the inputs. `expect` compares the bits
+# of later steps with those of the first ones.
 HELPERS = """
 rng = np.random.default_rng(1)
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Captured steps of what XLA compiles: functions and clusters.
+"""Captured steps with functions and clusters that XLA compiles.
 
 On an emulated GPU, XLA compiles for the CPU. On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA
 graphs.
@@ -60,7 +60,7 @@ def run(code: str, variables: dict[str, str], groups: int = 2, **more: str) -> N
 
 @pytest.mark.parametrize("groups", [1, 2])
 def test_functions_that_a_function_calls(groups: int) -> None:
-    """A function that is called by itself is run by no executor, and not captured."""
+    """An XLA function that eager code calls directly uses no executor, and is not captured."""
     run(
         """
 inner = tf.function(body, jit_compile=True)
@@ -116,7 +116,7 @@ check(total("replays_verified") == total("steps_replayed"), "not all are verifie
 
 
 def test_variables_that_change_between_the_calls() -> None:
-    """XLA reads them where they are."""
+    """XLA's kernels read variables in place."""
     run(
         """
 with tf.device(GPU):

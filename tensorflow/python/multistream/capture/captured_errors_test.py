@@ -1,8 +1,8 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""An op that fails in a captured step: its error is the one of the step that is not captured.
+"""An op that fails in a captured step gives the same error as in an uncaptured step.
 
-Only an emulated GPU's lookups say that a row is not there; a GPU's give zeros.
+Only on an emulated GPU does the lookup of a missing row fail; on a GPU it gives zeros.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ rows, missing = np.array([0, 1, 2]), np.array([0, 1, 7])
 
 
 def run(code: str, **more: str) -> None:
-    """Runs code after HELPERS, with two groups; what it marks is captured."""
+    """Runs code after HELPERS, with two groups; functions that it marks are captured."""
     kit.run_checks(HELPERS + code, groups=2, TF_MULTI_STREAM_CAPTURE="marked", **more)
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captured training from several threads loses no update, and leaves other tensors' memory alone.
 
-A recording has its variables to itself while it is made, and each launch while it is enqueued. On a
+No other step uses a recording's variables while the recording is made or a launch is enqueued. On a
 machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
 """
 
@@ -55,7 +55,7 @@ check(replayed() > 100, f"{replayed()} steps were replayed")
 
 
 def test_a_step_that_is_recorded_loses_no_update_of_another_function() -> None:
-    # The recording of `slow` is too large to keep, so that each of its steps makes one.
+    # The recording of `slow` is too large to keep, so each of its steps makes a new one.
     kit.run_checks(
         kit.CAPTURE_HELPERS
         + """

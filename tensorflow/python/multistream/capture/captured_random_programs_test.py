@@ -1,11 +1,11 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Random steps that read and change variables, captured and not: the same bits after each.
+"""Random steps that read and change variables have the same bits captured and uncaptured.
 
-The statements of a step run in the order in which they were drawn, as tf.function keeps what has
-to do with one variable in order. Between steps the program assigns, reads and keeps what it read.
-On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs. TFMS_TEST_PROGRAMS is how many times
-as many programs are drawn.
+The statements of a step run in the order in which they were drawn, as tf.function keeps the uses
+of one variable in order. Between steps the program assigns, reads, and keeps the values it read.
+On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs. TFMS_TEST_PROGRAMS multiplies the
+number of programs.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def program(seed):
 """
 
 
-# On a GPU, scattered updates that are deterministic wait in the middle, and are not captured.
+# On a GPU, deterministic scattered updates wait for the GPU, so the step is not captured.
 REPLAYS = 2 if kit.ON_GPU else 4
 
 

@@ -1,9 +1,9 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the process that kernels read as they are launched: each has its own recordings.
+"""Process settings that kernels read at launch: each setting has its own recordings.
 
-On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs: with another setting than its own, a
-recording gives other bits there.
+On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs: there, a recording replayed with
+another setting would give other bits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def steps(setting, count=6):
 
 
 def run(code: str) -> None:
-    """Runs code after HELPERS, with one group; what it marks is captured."""
+    """Runs code after HELPERS, with one group; functions that it marks are captured."""
     kit.run_checks(HELPERS + code, groups=1, TF_MULTI_STREAM_CAPTURE="marked")
 
 

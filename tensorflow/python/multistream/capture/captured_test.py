@@ -55,7 +55,7 @@ four = np.arange(4, dtype=np.float32)
 
 
 def test_of_several_functions_one_is_captured() -> None:
-    """However it was made, and without a variable."""
+    """The function may be made in any way, and no environment variable is set."""
     run(
         """
 captured = tf.cuda.captured(body)
@@ -255,7 +255,7 @@ def share(enable, use=None, **options):
 
 @pytest.mark.parametrize("groups", [1, 2])
 def test_a_session_asks_as_deeprecs_do(groups: int) -> None:
-    """`gpu_options.cuda_graph_enable_jit`; sessions before and after it as they ask."""
+    """`gpu_options.cuda_graph_enable_jit` counts for its own session only."""
     run(
         SESSIONS
         + """

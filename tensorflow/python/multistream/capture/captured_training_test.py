@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of training that are captured: losses and variables have the bits that they have without.
+"""Captured training steps: losses and variables have the same bits as without capture.
 
 On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
 """
@@ -68,7 +68,7 @@ def by_hand(variables):
 
 
 def run(code: str, groups: int = 2) -> None:
-    """Runs code after HELPERS, with two groups; what it marks is captured."""
+    """Runs code after HELPERS, with two groups; functions that it marks are captured."""
     kit.run_checks(DETERMINISTIC + HELPERS + code, groups=groups, TF_MULTI_STREAM_CAPTURE="marked")
 
 
@@ -137,7 +137,7 @@ alike("{optimizer}", lambda: make_layers(update), batches)
     ],
 )
 def test_sessions(optimizer: str) -> None:
-    """The same in a process without captured steps, and so in a session of its own."""
+    """Compares the training of a session with that in a process without captured steps."""
     code = f"""
 import numpy as np
 import tensorflow as tf
@@ -176,7 +176,7 @@ print("replayed", sum(s.steps_replayed for s in tf.cuda.stream_stats()))
 
 
 def test_an_op_that_waits_beside_others() -> None:
-    """On a GPU it ends the capture, and the kernels of the others would end the process."""
+    """On a GPU the op ends the capture; kernels of the other ops would then crash the process."""
     kit.run_checks(
         HELPERS
         + DETERMINISTIC
@@ -205,7 +205,7 @@ check(("Scatter" in str(report)) == {kit.ON_GPU}, str(report))
 
 
 def test_tables() -> None:
-    """Without deterministic ops, of which those that scatter wait for the GPU."""
+    """Runs without op determinism, with which scattered updates would wait for the GPU."""
     kit.run_checks(
         HELPERS
         + """
@@ -292,7 +292,7 @@ check(replayed() > 10, f"{replayed()} replayed")
 
 
 def test_variables_given_numbers_of_python() -> None:
-    """TensorFlow keeps the tensor that it makes of such a number, whose memory the variable has."""
+    """TensorFlow caches the tensor of a Python number, and the variable shares its memory."""
     run(
         """
 RUNS = 40
@@ -340,7 +340,7 @@ for where in (GPU, "/CPU:0"):
 
 
 def test_a_step_without_results_does_not_wait() -> None:
-    """Many in a row, and what reads the variable then."""
+    """Runs many such steps in a row, then reads the variable."""
     run(
         """
 with tf.device(GPU):
@@ -364,7 +364,7 @@ check(replayed() > 400, f"{replayed()} replayed")
 
 
 def test_predictions_during_training() -> None:
-    """What other threads predict is what some step has left, whole; and is captured, too."""
+    """Other threads predict with the variables of exactly one step; predictions are captured."""
     run(
         """
 with tf.device(GPU):

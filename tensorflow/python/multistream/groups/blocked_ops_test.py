@@ -1,8 +1,8 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""An op that blocks until another step is done does not keep that step from its threads.
+"""An op that blocks until another step is done leaves that step the threads that it needs.
 
-Each job is done by stock TensorFlow with as many inter-op threads. A test names a function of this
+Stock TensorFlow completes each job with as many inter-op threads. A test names a function of this
 file, a job, which runs in a process of its own with the variables that the test chooses.
 """
 
@@ -37,7 +37,7 @@ MODES: dict[str, dict[str, str | None]] = {
 
 
 def set_inter_op_threads() -> None:
-    """More than the clients block at a time."""
+    """Sets more inter-op threads than the clients block at a time."""
     tf.config.threading.set_inter_op_parallelism_threads(INTER_OP)
 
 
@@ -94,7 +94,7 @@ def nested_calls() -> None:
 
 
 def meetings() -> None:
-    """Python ops of all clients that wait for each other, asleep and looking."""
+    """Python ops of all clients that wait for each other, sleeping or polling."""
     for looks, rounds in [(False, CALLS), (True, 1)]:
         for _ in range(rounds):
             meeting = threading.Barrier(CLIENTS)
@@ -113,7 +113,7 @@ def meetings() -> None:
 
 
 def later_steps() -> None:
-    """Steps that wait for what later steps put into a queue, a barrier and a staging area."""
+    """Steps that wait for values that later steps put into a queue, barrier or staging area."""
     with tf.Graph().as_default() as graph, tf.device(GPU):
         given = tf1.placeholder(tf.float32, [4])
         key = tf1.placeholder(tf.string, [1])
@@ -148,7 +148,7 @@ def later_steps() -> None:
                 for _ in range(CLIENTS):
                     session.run(put, {given: ROW, key: [next(keys)]})
 
-            # Most often the clients are there first.
+            # Mostly the clients wait before the value comes.
             run_threads([*[client] * CLIENTS, feed])
 
 
@@ -158,7 +158,7 @@ def server() -> None:
     target = tf.distribute.Server.create_local_server(config).target
 
     def call(x: Any) -> Any:
-        # In memory of its own: an emulated GPU's result lies in memory of the GPU.
+        # A copy: the result of an emulated GPU is a view of the GPU's memory.
         return np.copy(session.run(inner, {given: x}))
 
     with tf.Graph().as_default() as graph, tf.device(GPU):

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Eager ops that TensorFlow has no kernel for: a pass over graphs puts others in their place."""
+"""Eager ops without a kernel, which a pass over graphs replaces by other ops."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ except Exception as error:
 
 
 def outcomes(code: str, **environment: str) -> tuple[list[str], list[str]]:
-    """What each case gives, and the message of the last error."""
+    """The result of each case, and the message of the last error."""
     lines = kit.ok(code, **environment).splitlines()
     return [x for x in lines if x.startswith("case")], [x for x in lines if x.startswith("message")]
 
 
 @pytest.mark.parametrize("groups", ["1", "4"])
 def test_parallel_concat(groups: str) -> None:
-    """With groups it gives what it gives in stock TensorFlow."""
+    """The results with groups are those of stock TensorFlow."""
     ours = {"TF_GPU_STREAM_GROUP_COUNT": groups}
     if not kit.ON_GPU:
         ours["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"

@@ -3,11 +3,11 @@
 """Steps and sessions that come and go leave the process's memory and threads where they were.
 
 TFMS_TEST_SESSIONS and TFMS_TEST_SESSION_STEPS scale the test up, to 1,000 sessions of 1,000 steps,
-say; with TFMS_TEST_GROUPS=1 the steps are stock TensorFlow's. What is measured is what malloc has
-handed out and nobody has given back, which fragments do not blur. The first part of the sessions is
-a warm-up: threads keep what they free, and pools grow to their largest. The limit is below 1 kB a
-step and 100 kB a session, and tests show that such leaks are seen in as many sessions as are made
-if nobody asks for more.
+say; with TFMS_TEST_GROUPS=1 the steps are stock TensorFlow's. The test measures the bytes that
+malloc has handed out and not got back, without fragmentation. The first part of the sessions is
+a warm-up: threads cache freed memory, and pools grow to their largest. The limit is below 1 kB a
+step and 100 kB a session, and tests show that leaks of that size are found with the default
+number of sessions.
 """
 
 import os
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("fresh_processes")
 
 SESSIONS = int(os.environ.get("TFMS_TEST_SESSIONS", "40"))
 SESSION_STEPS = int(os.environ.get("TFMS_TEST_SESSION_STEPS", "60"))
-SOAK = str(Path(__file__).resolve().parents[4] / "benchmarks" / "soak")  # which watches the same
+SOAK = str(Path(__file__).resolve().parents[4] / "benchmarks" / "soak")  # watches the same figures
 
 HELPERS = """
 import ctypes, gc
@@ -136,6 +136,6 @@ def test_sessions_and_steps_leave_memory_and_threads_where_they_were(scoped: boo
 
 @pytest.mark.parametrize("leak", [{"step": 1000}, {"session": 100_000}], ids=["step", "session"])
 def test_a_leak_would_be_seen(leak: Any) -> None:
-    """Of 1 kB a step, of 100 kB a session."""
+    """Leaks 1 kB a step, or 100 kB a session."""
     with pytest.raises(AssertionError, match="wrong: .*grown by"):
         run(40, 60, **leak)

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of stream groups: whose it is, and what happens when a group has none.
+"""Memory of stream groups: each group's share, and what happens when a group has no more.
 
 Each test runs in a process of its own, between the kit's PROLOGUE and EPILOGUE.
 """
@@ -52,7 +52,7 @@ def run(code: str, megabytes: int = 4096, **environment: str) -> None:
 
 
 def test_a_group_without_memory_fails_alone() -> None:
-    """The error names the group, others go on, and the step's memory comes back."""
+    """The error names the group, other groups go on, and the step's memory is freed."""
     run(r"""
         import re
         one = fill(1).numpy()
@@ -114,7 +114,7 @@ def test_a_node_without_memory_fails_its_step() -> None:
 
 
 def run_limited(code: str, **environment: str) -> None:
-    """The same with 256 MiB in all, 64 for each group unless they share them."""
+    """Runs code with 256 MiB in all: 64 for each group, unless the groups share one pool."""
     run(code, megabytes=256, **environment)
 
 
@@ -127,7 +127,7 @@ one = fill(1).numpy()
 
 
 def test_without_a_pool_each_group_has_its_share() -> None:
-    """What one group of four cannot have, it cannot have though all else is free."""
+    """A group cannot exceed its quarter, even if the other quarters are free."""
     run_limited(
         UNBALANCED
         + """
@@ -226,7 +226,7 @@ for group in range(4):
     "switch", ["TF_GPU_STREAM_GROUP_SHARE_MEM_POOL", "TF_GPU_STREAM_AWARE_BFC"]
 )
 def test_a_pool_gives_memory_to_who_needs_it(switch: str) -> None:
-    """One group may use nearly all, the next one the same memory after it, with a wait."""
+    """One group may use nearly all memory; the next group reuses the memory after a wait."""
     run_limited(
         UNBALANCED
         + """
@@ -252,7 +252,7 @@ check(np.isclose(needs(1, 200), 200 * one), "after the error")
 
 @pytest.mark.parametrize("node_level", ["false", "true"])
 def test_a_pool_under_load_is_never_shared_by_two(node_level: str) -> None:
-    """Tensors of all sizes from many threads: results are one thread's, and memory comes back."""
+    """Many threads make tensors of all sizes: results are right, and the memory is freed."""
     run_limited(
         UNBALANCED
         + """
@@ -313,7 +313,7 @@ print("peak", stats[0].peak_bytes_in_use if stats
 
 
 def test_groups_have_pinned_memory_of_their_own() -> None:
-    """What a session is fed goes through its group's pinned memory, if asked for."""
+    """Feeds of a session go through its group's pinned memory, if the variable asks for it."""
     code = """
 with tf.Graph().as_default(), tf.device(GPU):
     fed = tf1.placeholder(tf.float32, [256, 256])
@@ -332,7 +332,7 @@ check(eventually(lambda: not any(s.host_bytes_in_use for s in tf.cuda.stream_sta
 
 
 def test_priorities_are_each_groups_own() -> None:
-    """The statistics name them; a list that does not fit the groups is an error."""
+    """The statistics show the priorities; a list of another length than the groups is an error."""
     kit.run_checks(
         """
         tf.constant(1.0)
@@ -345,7 +345,7 @@ def test_priorities_are_each_groups_own() -> None:
 
 
 def test_groups_take_contexts_in_turn() -> None:
-    """The statistics name them; there are no more than groups."""
+    """The statistics show the contexts; there are no more contexts than groups."""
     for counts, expected in {"": [0] * 4, "3": [0, 1, 2, 0], "64": [0, 1, 2, 3]}.items():
         kit.run_checks(
             f"""

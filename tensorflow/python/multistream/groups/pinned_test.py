@@ -39,7 +39,7 @@ def run(code: str, **environment: str) -> None:
 
 
 def test_calls_run_on_the_group() -> None:
-    """Functions, sessions, Keras, and again on any group after it."""
+    """Functions, sessions and Keras run on the group; later calls run on any group again."""
     run(
         """
         expected = f(x).numpy()
@@ -67,7 +67,7 @@ def test_calls_run_on_the_group() -> None:
 
 
 def test_innermost_counts() -> None:
-    """Nested, None in between, as a decorator, after an error, and the same one twice."""
+    """Contexts nest: None in between, as a decorator, after an error, one object twice."""
     run("""
         group = tf.cuda.stream_group(1)
         with group:
@@ -115,7 +115,7 @@ def test_threads_are_apart() -> None:
 
 
 def test_calls_that_calls_make_follow() -> None:
-    """Also those that the CPU part of a function makes, on threads of TensorFlow."""
+    """Calls that a function's CPU part makes, on TensorFlow's threads, follow as well."""
     run("""
         inner = tf.function(f.python_function, experimental_attributes={"_noinline": True})
 
@@ -137,7 +137,7 @@ def test_calls_that_calls_make_follow() -> None:
 
 
 def test_changes_of_variables_stay_on_the_leader() -> None:
-    """Such calls are right, pinned or not."""
+    """Calls that change variables give right results, pinned or not."""
     run("""
         with tf.device(GPU):
             v = tf.Variable(tf.zeros([SIZE]))
@@ -154,7 +154,7 @@ def test_changes_of_variables_stay_on_the_leader() -> None:
 
 
 def test_copies_to_the_gpu_wait_for_no_change() -> None:
-    """So the next batch is copied beside training; a call that takes a variable or tensor waits."""
+    """The next batch is copied during training; a call with a variable or tensor waits."""
     run("""
         with tf.device(GPU):
             v = tf.Variable(tf.zeros([SIZE]))
@@ -187,7 +187,7 @@ def test_copies_to_the_gpu_wait_for_no_change() -> None:
 
 
 def test_a_gpu_without_the_group_ends_the_call() -> None:
-    """The error names the group and the GPU; other calls go on."""
+    """The error names the group and the GPU; later calls work."""
     run(
         """
         @tf.function
@@ -211,7 +211,7 @@ def test_a_gpu_without_the_group_ends_the_call() -> None:
 
 
 def test_where_it_would_have_no_effect_is_an_error() -> None:
-    """While a function is traced, and for calls that another thread makes."""
+    """Tracing a function, and asynchronous eager execution, are errors."""
     run("""
         @tf.function
         def scoped(x):
@@ -234,7 +234,7 @@ def test_where_it_would_have_no_effect_is_an_error() -> None:
 
 
 def test_node_level_is_an_error() -> None:
-    """There nodes have groups."""
+    """At node level nodes have groups, and calls have none."""
     run(
         """
         try:

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tf.cuda.synchronize waits for the streams it names, where streams have something to do."""
+"""tf.cuda.synchronize waits for the right streams, and refuses where nothing runs yet."""
 
 import ctypes
 from typing import Any
@@ -15,7 +15,7 @@ tf1 = tf.compat.v1
 
 
 class FakeRuntime:
-    """Stands for the runtime library, and remembers what it was asked to wait for."""
+    """A fake runtime library that records the groups it was asked to wait for."""
 
     def __init__(self, error: str = "") -> None:
         self.error = error.encode()
@@ -30,7 +30,7 @@ class FakeRuntime:
 def test_synchronize_waits_for_the_streams_it_names(
     four_groups: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of one group, or of all; of all GPUs."""
+    """Waits for one group or all groups, on all GPUs."""
     runtime = FakeRuntime()
     monkeypatch.setattr(loader, "library", runtime)
     tf.cuda.get_stream(1).synchronize()
@@ -60,7 +60,7 @@ def test_synchronize_without_groups_waits_for_the_devices(monkeypatch: pytest.Mo
 def test_synchronize_waits_for_eager_calls_of_another_thread(
     four_groups: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """First, since they give something to the streams."""
+    """Waits for eager calls first, because they enqueue work on the streams."""
     calls: list[Any] = []
     runtime = FakeRuntime()
     runtime.waits = calls
@@ -76,7 +76,7 @@ def test_synchronize_waits_for_eager_calls_of_another_thread(
 
 
 def test_synchronize_where_nothing_runs_is_an_error() -> None:
-    """While a function is traced or a graph is built; in a session's program it works."""
+    """An error while a function is traced or a graph is built; works with a default session."""
     for call in (tf.cuda.synchronize, tf.cuda.get_stream(1).synchronize):
         with pytest.raises(
             RuntimeError, match=r"synchronize\(\) was called while a function is tr"

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a function does beside its results works on stream groups: text, Python, errors, integers.
+"""Side effects of functions work on stream groups: text, Python, errors, integers.
 
 A test names a function of this file, a job, which runs in a process of its own with the variables
 that the test chooses. What a job builds without scopes all runs on group 0, the stock order: it is
@@ -25,7 +25,7 @@ tf1 = tf.compat.v1
 
 
 def integers_of_a_call() -> None:
-    """A function that is not inlined returns an integer, which TensorFlow takes for the host's."""
+    """A function that is not inlined returns an integer, which TensorFlow keeps on the host."""
 
     @tf.function(autograph=False, experimental_attributes={"_noinline": True})
     def inner(x: Any) -> Any:
@@ -46,7 +46,7 @@ def integers_of_a_call() -> None:
 
 @pytest.mark.parametrize("reduce_waits", ["true", "false"])
 def test_integers_of_a_call_are_waited_for(reduce_waits: str) -> None:
-    """In the group that reads them."""
+    """The group that reads the integers waits for them."""
     run_job(integers_of_a_call, TF_REDUCE_STREAM_WAIT=reduce_waits)
 
 
@@ -129,7 +129,7 @@ def data_in_a_loop() -> None:
 
 
 def checkpointing(folder: str) -> None:
-    """Training that goes on from a checkpoint comes to where it came without."""
+    """Training that continues from a checkpoint ends with the weights of uninterrupted training."""
 
     def trained(scoped: bool) -> list[Any]:
         with tf.device(GPU):
@@ -200,7 +200,7 @@ def failing_branches() -> None:
 
     expected = call(x, 5, 100.0)
     for _ in range(20):
-        if not ON_GPU:  # which gathers zeros
+        if not ON_GPU:  # a GPU gathers zeros instead
             raises(tf.errors.InvalidArgumentError, lambda: call(x, 64, 100.0))
         assert call(x, 5, 100.0) == expected
         raises(tf.errors.InvalidArgumentError, lambda: call(x, 5, 0.0))
@@ -210,7 +210,7 @@ def failing_branches() -> None:
 
 
 def cancelled_calls() -> None:
-    """A function that is cancelled and a session's run that is too late leave all in order."""
+    """After a cancelled function and a session run that timed out, later calls work."""
 
     @tf.function
     def long(x: Any, count: Any) -> Any:
@@ -264,7 +264,7 @@ def cancelled_calls() -> None:
 
 
 def side_effects_and_errors(folder: str) -> None:
-    """All of these, in one process."""
+    """Runs all of the jobs above in one process."""
     side_effects(f"{folder}/side_effects")
     data_in_a_loop()
     checkpointing(folder)
@@ -275,7 +275,7 @@ def side_effects_and_errors(folder: str) -> None:
 
 @pytest.mark.parametrize("propagate", ["false", "true"])
 def test_side_effects_checkpoints_and_errors(tmp_path: Path, propagate: str) -> None:
-    """What a function does beside its results works in scopes; errors are Python's exceptions."""
+    """Side effects of functions work in scopes; errors are Python exceptions."""
     run_job(
         side_effects_and_errors,
         str(tmp_path),

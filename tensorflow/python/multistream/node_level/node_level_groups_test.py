@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which group a node runs on: that of its scope, of the file or of what it follows.
+"""Which group a node runs on: the group of its scope, of the stream file or of its inputs.
 
 A test names a function of this file, a job, which runs in a process of its own with the variables
 that the test chooses.
@@ -54,7 +54,7 @@ def scopes_use(groups: set[int], peak: int) -> None:
 def test_scopes_say_where_nodes_run(
     groups: set[int], peak: int, environment: dict[str, str]
 ) -> None:
-    """Ops of a scope run on its group, and what follows them too if the variable says so."""
+    """Ops of a scope run on its group, and so do ops that follow them if the variable is set."""
     run_job(scopes_use, groups, peak, **environment)
 
 
@@ -91,7 +91,7 @@ def file_gives_groups() -> None:
 
 
 def test_file_gives_groups_by_node_name(tmp_path: Path) -> None:
-    """A regular expression counts for whole names, in functions and sessions."""
+    """A regular expression must match whole names, in functions and sessions."""
     path = tmp_path / "streams.txt"
     path.write_text("# towers\n2: left/.*\n3: lef, only_in_session/big\n", encoding="utf-8")
     log = run_job(file_gives_groups, TF_STREAM_FROM_FILE=str(path), TF_CPP_MIN_LOG_LEVEL="0").stderr

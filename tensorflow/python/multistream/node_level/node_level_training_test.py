@@ -82,7 +82,7 @@ class Branches(keras.Model):
                 found.append(norm(branch(x), training=training))
         return self.out(tf.concat(found, 1))
 
-    # Keras's own functions name no device, and an emulated GPU gets only what names it.
+    # Keras's own functions name no device, and an emulated GPU only gets ops that name it.
     def train_step(self, *arguments: Any) -> Any:
         with tf.device(GPU):
             return super().train_step(*arguments)
@@ -101,7 +101,7 @@ def keras_training(scoped: bool) -> list[Any]:
         model = Branches(scoped)
     optimizer = keras.optimizers.Adam(0.01)
     optimizer.jit_compile = False  # Keras 2 has XLA compile it, and an emulated GPU is a CPU
-    # The data set that fit makes is for the CPU.
+    # The data set that fit makes has to be on the CPU.
     model.compile(optimizer, "mse", jit_compile=False)
     history = model.fit(x, y, batch_size=16, epochs=STEPS // 10, verbose=0, shuffle=False)
     predicted = model.predict(x, batch_size=160, verbose=0)
@@ -216,5 +216,5 @@ def sums() -> None:
 
 
 def test_sums_begin_where_they_do_without_scopes() -> None:
-    """AddN takes the first input's memory that it may; which that is changes the last bits."""
+    """AddN adds into the first input whose memory it may reuse; this choice changes last bits."""
     run_job(sums)

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Values that are no plain tensors, and state that is in no variable, across stream groups.
+"""Values other than plain tensors, and state outside variables, across stream groups.
 
 A test names a job, which runs in a process of its own. What a job builds without scopes runs on
 group 0 of each GPU and is the reference for the same thing with scopes.
@@ -243,7 +243,7 @@ def special_values() -> None:
         found = [plain(x) for x in build(True)]
         if not same(found, expected[name]):
             different.append(name)
-        # A wrong value anywhere is found.
+        # The test itself would find a wrong value anywhere.
         assert not same([found[0] + 1 if found[0].dtype.kind == "f" else b"", *found[1:]], found)
     assert not different, different
     assert used() >= {(0, 0), (0, 1), (0, 2), (1, 1)}, used()

@@ -1,9 +1,9 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the policies make of a graph gives what one stream gives.
+"""Graphs that the policies have split give the results of one stream.
 
 A test names a job, which runs in a process of its own. The policy is that
-of the process, so what is to be compared comes from two processes.
+of the process, so the results to compare come from two processes.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from multistream.testing import program_results as programs
 from multistream.testing.random_programs import SESSION_EVERY, Generator, listing
 
 POLICIES = ("embedding", "full_graph", "cost")
-TUNED_CALLS = 110  # more than it takes to choose a plan
+TUNED_CALLS = 110  # enough calls for the policy to choose a plan
 AT_ONCE = {"TF_MULTI_STREAM_MEASURE": "false"}
 
 
@@ -122,7 +122,7 @@ def losses_of(step: Callable[[], Any], steps: int = 20) -> list[bytes]:
 
 
 def groups_of_branches() -> None:
-    """full_graph gives each branch of a model a group; what is marked keeps its own."""
+    """full_graph gives each branch of a model a group; marked nodes keep theirs."""
     losses = losses_of(tf.function(Model().step))
     assert len(set(losses)) == len(losses)
     assert kit.groups_used() == set(range(kit.GROUPS))
@@ -154,7 +154,7 @@ def test_a_policy_is_named_if_it_is_wrong() -> None:
 
 
 def test_a_policy_implies_node_level() -> None:
-    """Unless the environment says otherwise, which is warned of."""
+    """An environment that turns node level off wins, with a warning."""
     code = "import tensorflow as tf; from tensorflow.python.multistream import loader; "
     code += "print(loader.library.TFMS_IsNodeLevel())"
     unset = kit.run_process(code, TF_MULTI_STREAM_POLICY="cost", TF_NODE_LEVEL_MULTISTREAM="")
@@ -187,14 +187,14 @@ def auto_streams() -> None:
     more = [s.events > n for s, n in zip(tf.cuda.stream_stats(), used, strict=True)]
     assert more == [True, True, False, False]
 
-    # The program's own scopes count.
+    # The program's own scopes override the policy.
     used = [s.events for s in tf.cuda.stream_stats()]
     scoped = Model(lambda branch: kit.on(3))
     assert losses_of(tf.function(tf.cuda.auto_stream("none")(scoped.step))) == plain
     more = [s.events > n for s, n in zip(tf.cuda.stream_stats(), used, strict=True)]
     assert more == [True, False, False, True]
 
-    # Measured, some of the steps are split to see.
+    # Without `always`, some steps are split to measure the plan.
     waits = total_waits()
     assert losses_of(tf.cuda.auto_stream("full_graph")(tf.function(Model().step)), 8) == plain[:8]
     assert total_waits() == waits
@@ -208,7 +208,7 @@ def total_waits() -> int:
 
 
 def test_auto_stream_splits_a_function() -> None:
-    """With the results of one stream."""
+    """A split function gives the results of one stream."""
     kit.run_job(auto_streams)
 
 
@@ -239,7 +239,7 @@ def test_auto_stream_names_wrong_arguments() -> None:
 
 
 def wrong_policy_attribute() -> None:
-    """A graph from elsewhere, with an attribute that is none of ours."""
+    """A graph from elsewhere, with an invalid policy attribute."""
     with tf.Graph().as_default() as graph, tf.device(kit.GPU):
         x = tf.compat.v1.placeholder(tf.float32, [2])
         op = tf.sin(x, name="odd").op
@@ -254,12 +254,12 @@ def wrong_policy_attribute() -> None:
 
 
 def test_a_wrong_policy_attribute_is_an_error() -> None:
-    """That names the node."""
+    """The error names the node."""
     kit.run_job(wrong_policy_attribute)
 
 
 def save_plan_of_model(path: str) -> None:
-    """Writes a plan, and what the model gives with it."""
+    """Writes a plan, and the model's results with the plan."""
     step = tf.cuda.auto_stream("full_graph", always=True)(tf.function(Model().step))
     losses = losses_of(step)
     with tf.cuda.save_plan(path):

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Ops that a program colocates with others go to the stream groups of those."""
+"""Ops that a program colocates with another op go to that op's stream group."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ tf1 = tf.compat.v1
 
 @pytest.mark.parametrize("how", ["tensor", "operation", "reference", "resource", "caught"])
 def test_colocated_ops_go_to_the_group_of_the_op(how: str) -> None:
-    """Of a tensor, an operation or a variable; the scope counts again after it."""
+    """Colocates with a tensor, an operation or a variable; then the scope counts again."""
     with tf.Graph().as_default():
         with tf.stream(2):
             a = tf.constant(1.0, name="a")
@@ -75,7 +75,7 @@ def test_whether_gradients_follow_is_that_of_the_op(include_grad: bool) -> None:
 
 
 def test_colocation_with_nothing_works_as_ever() -> None:
-    """None with ignore_existing ends other colocations, and no stream; eager code has devices."""
+    """None with ignore_existing ends other colocations, but no stream; eager code has devices."""
     with tf.Graph().as_default():
         with tf.stream(2):
             a = tf.constant(1.0, name="a")
@@ -108,7 +108,7 @@ def test_what_tensorflow_colocates_stays_in_the_scope() -> None:
 
 
 def test_colocation_in_functions() -> None:
-    """With a tensor of the function, one of its caller, and a variable that eager code made."""
+    """Colocates with tensors of the function and its caller, and a variable of eager code."""
     v = tf.Variable(1.0)
 
     def f(x: Any) -> Any:
@@ -138,7 +138,7 @@ def test_colocation_in_functions() -> None:
 
 
 def test_colocation_decorates() -> None:
-    """As TensorFlow's does, for each call."""
+    """As a decorator, colocate_with is entered at each call, as in stock TensorFlow."""
     with tf.Graph().as_default():
         with tf.stream(2):
             a = tf.constant(1.0)

@@ -20,7 +20,7 @@ tf1 = tf.compat.v1
 
 
 def compiled_results(scoped: bool) -> list[Any]:
-    """What functions with XLA give that other functions, sessions and eager code call."""
+    """Results of XLA functions that other functions, sessions and eager code call."""
     x = tf.constant(numbers(0, 6, 6))
 
     def plain(x: Any) -> Any:
@@ -86,7 +86,7 @@ def compiled_results(scoped: bool) -> list[Any]:
 
 
 def compiled_in_session(scoped: bool) -> list[Any]:
-    """What a session gives whose graph calls a function with XLA."""
+    """Results of a session whose graph calls an XLA function."""
     compiled = tf.function(lambda x: tf.matmul(tf.tanh(x), x), jit_compile=True)
     with tf.Graph().as_default() as graph, tf.device("/GPU:0"):
         x = tf1.placeholder(tf.float32, [6, 6])
@@ -100,7 +100,7 @@ def compiled_in_session(scoped: bool) -> list[Any]:
 
 
 def compiled_functions() -> None:
-    """Without scopes, then with them; what XLA cannot compile is an error that names the op."""
+    """Runs without scopes, then with them; an op that XLA cannot compile is named by an error."""
     models = (compiled_results, compiled_in_session)
     expected = [model(False) for model in models]
     assert used() == leaders(), used()

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What an op adds to the load of its stream: bytes, cost or what a function says."""
+"""How much load an op adds to its stream: bytes, cost or the number that a function returns."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ tf1 = tf.compat.v1
 
 
 def load_of(build: Callable[[], Any], load: Any) -> float:
-    """What the op that `build` makes last adds to the only stream."""
+    """The load that the last op made by `build` adds to the only stream."""
     setter = least_loaded(0, load=load)
     with tf.stream(setter):
         op = build().op
@@ -37,7 +37,7 @@ def load_of(build: Callable[[], Any], load: Any) -> float:
     ],
 )
 def test_bytes_are_those_of_all_outputs(graph: Any, build: Any, expected: int) -> None:
-    """What is not known counts as 1, a handle as its variable."""
+    """An unknown dimension counts as 1, a handle as its variable."""
     assert load_of(build, "bytes") == expected
 
 
@@ -54,7 +54,7 @@ def images(*shape: int | None) -> Any:
         (lambda: tf.linalg.matmul(images(5, 3), images(5, 7), transpose_a=True), 2 * 3 * 5 * 7),
         (lambda: images(3, 5) + 1.0, 15),
         (lambda: tf.nn.conv2d(images(1, 8, 8, 2), images(3, 3, 2, 4), 1, "SAME"), 2 * 256 * 18),
-        # Statistics that say nothing: of an unknown rank, of NCHW, and none at all.
+        # Ops without statistics: of unknown rank, in NCHW, and of a type that has none.
         (lambda: tf.linalg.matmul(tf1.placeholder(tf.float32), images(5, 7)), 1),
         (lambda: tf.nn.avg_pool2d(images(1, 2, 8, 8), 2, 2, "SAME", "NCHW"), 32),
         (lambda: tf.cumsum(images(3, 5)), 15),
@@ -68,7 +68,7 @@ def test_cost_is_what_statistics_say_or_an_operation_for_4_bytes(
 
 
 def test_cost_spreads_what_bytes_would_not(graph: Any) -> None:
-    """A long product and two short ones whose results are as large."""
+    """A long product and two short ones, all with results of the same size."""
     with tf.stream(least_loaded(load="cost")):
         wide = tf.linalg.matmul(images(2, 100), images(100, 2))
         narrow = [tf.linalg.matmul(images(2, 3), images(3, 2)) for _ in range(3)]

@@ -35,7 +35,7 @@ def test_chains_stay_together_and_go_where_least_is() -> None:
 
 
 def test_where_chains_meet_the_first_counts() -> None:
-    """Control inputs do not."""
+    """The first input decides; control inputs do not count."""
 
     def f(x: Any) -> Any:
         with tf.stream(least_loaded(0, 1)):
@@ -57,7 +57,7 @@ def test_where_chains_meet_the_first_counts() -> None:
 
 
 def test_branches_of_one_input_are_chains_of_their_own(graph: Any) -> None:
-    """What is fed, or constant, ties nothing together, and is where it is used first."""
+    """Feeds and constants do not join branches; each is on the stream of its first user."""
     x = tf1.placeholder(tf.float32, [3])
     with tf.stream(least_loaded()):
         y = tf1.placeholder(tf.float32, [3])
@@ -73,7 +73,7 @@ def test_branches_of_one_input_are_chains_of_their_own(graph: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["eager", "resource", "reference"])
 def test_a_variable_is_read_where_it_is_used(kind: str) -> None:
-    """So no stream waits for the reading of another one's weights."""
+    """No stream waits for another stream to read its weights."""
     eager = [tf.Variable(tf.ones([4, 4])) for _ in range(4)] if kind == "eager" else []
 
     def variable(i: int) -> Any:
@@ -95,14 +95,14 @@ def test_a_variable_is_read_where_it_is_used(kind: str) -> None:
     users = [op for op in graph.get_operations() if op.type in ("MatMul", "AddV2")]
     users = [op for op in users if not op.name.startswith("v")]
     assert len(users) == 4
-    if kind == "eager":  # there are initial values in the other graphs, which count, too
+    if kind == "eager":  # the other graphs also have initial values, which count
         assert [group_of(op) for op in users] == [0, 0, 1, 1]
     for op in users:
         assert {group_of(t.op) for t in op.inputs if t.op.type != "Placeholder"} == {group_of(op)}
 
 
 def test_a_source_moves_with_its_load() -> None:
-    """It counts for the stream where it is built, then for that where it is used."""
+    """A source's load counts for the stream where it is built, then for its user's stream."""
     setter = least_loaded(load=lambda op: {"Sin": 5, "Const": 3}.get(op.type, 1))
     with tf.Graph().as_default():
         x = tf1.placeholder(tf.float32, [])
@@ -114,9 +114,9 @@ def test_a_source_moves_with_its_load() -> None:
             b = tf.multiply(c, a)
             assert (group_of(b.op), group_of(c.op)) == (0, 0)
             assert setter.loads() == {0: 9, 1: 0}
-            tf.add(c, x)  # c has a user, and stays
+            tf.add(c, x)  # c now has a user, and no longer moves
             assert group_of(c.op) == 0 and setter.loads() == {0: 9, 1: 1}
-            d = tf.identity(tf.constant(2.0))  # and what it hands on
+            d = tf.identity(tf.constant(2.0))  # a source and its own source
             assert group_of(d.op) == 1 and setter.loads() == {0: 9, 1: 5}
             tf.multiply(b, d)
             assert [group_of(op) for op in (d.op, d.op.inputs[0].op)] == [0, 0]
@@ -124,7 +124,7 @@ def test_a_source_moves_with_its_load() -> None:
 
 
 def test_op_types_say_what_starts_a_chain() -> None:
-    """Others follow, with what they use, or are in the scope around."""
+    """Ops of other types follow, with their sources, or are in the enclosing scope."""
 
     def f(x: Any) -> Any:
         with tf.stream(3), tf.stream(least_loaded(op_types=["MatMul"])):
@@ -181,7 +181,7 @@ def test_loads_are_counted_anew_for_each_graph() -> None:
 
 
 def test_threads_share_a_setter_for_graphs_of_their_own() -> None:
-    """Each graph is what it is when it is built alone."""
+    """Each graph has the groups that it has when built alone."""
     setter = least_loaded(0, 1, 2)
 
     def build() -> list[int | None]:
@@ -234,7 +234,7 @@ def test_loops_of_v1_graphs_run() -> None:
 
 
 def test_all_groups_are_used_by_default(four_groups: None) -> None:
-    """With no load before the first op."""
+    """Every group has load 0 before the first op."""
     setter = tf.cuda.LeastLoadedStreamSetter()
     assert setter.loads() == {0: 0, 1: 0, 2: 0, 3: 0}
     mixed = tf.cuda.LeastLoadedStreamSetter([tf.cuda.get_stream(3), 1], "cost", {"MatMul", "Add"})

@@ -52,7 +52,7 @@ class Model:
         return loss, tape.gradient(loss, [v, w])
 
     def replica(self, x: Any) -> Any:
-        """Its own loss. The weights change by what all replicas have found."""
+        """Returns the replica's own loss; the weights change by the gradients of all replicas."""
         context = tf.distribute.get_replica_context()
         x *= 1.0 + tf.cast(context.replica_id_in_sync_group, tf.float32)
         loss, gradients = self._made(x)
@@ -80,7 +80,7 @@ def in_function(scope: Any, model: Model) -> Step:
 
 
 def of_function(scope: Any, model: Model) -> Step:
-    """Likewise, with a replica function that is one itself."""
+    """A step that is a function, whose replica function is a tf.function as well."""
 
     def step(x: Any) -> Any:
         with scope:
@@ -100,7 +100,7 @@ def eager_of_function(_scope: Any, model: Model) -> Step:
 
 
 def waits() -> dict[tuple[int, int], int]:
-    """How often each group has waited for another one, by GPU and group."""
+    """Number of each group's waits for other groups, by GPU and group."""
     return {(s.gpu, s.group): s.waits for s in tf.cuda.stream_stats()}
 
 
@@ -113,7 +113,7 @@ def results_and_groups(
     inside: int | None = None,
     as_function: bool = False,
 ) -> tuple[list[Any], set[int]]:
-    """What a step trains, and the groups, on both GPUs, that waited for one another in it."""
+    """The results of training steps, and the groups, on both GPUs, that waited meanwhile."""
     model = Model(inside, as_function)
     before = waits()
     results = model.trained(make(scope, model))
@@ -128,7 +128,7 @@ def training() -> None:
     assert groups == set()
     assert len({float(loss) for loss in expected[:8]}) == 8
     policy = tf.cuda.auto_stream("full_graph", always=True)
-    # On a machine with one GPU it runs both replicas, which have more to run side by side.
+    # On a machine with one GPU, the GPU runs both replicas, and so more work side by side.
     by_policy = {0, 1} if len(gpus()) > 1 else {0, 1, 2}
     make: Make
     for make in (in_function, of_function):
@@ -142,7 +142,7 @@ def training() -> None:
             results, groups = results_and_groups(make, scope, inside)
             assert same(results, expected), (make, scope, inside)
             assert groups == wanted, (make, scope, inside, groups)
-    # In eager code only functions can have scopes: those that a replica calls, or what it is.
+    # In eager code only functions have scopes: those that a replica calls, or the replica itself.
     expected, groups = results_and_groups(eager, as_function=True)
     assert groups == set()
     for make, as_function in ((eager, True), (eager_of_function, False)):
@@ -158,7 +158,7 @@ def test_scopes_around_and_inside_strategy_run_train_what_one_stream_trains() ->
 
 
 def threads() -> None:
-    """Each op is in the scope in which its line is, whichever thread builds it."""
+    """Each op is in the scope around its line, whichever thread builds the op."""
     strategy = mirrored()
 
     def merged(_strategy: Any, x: Any) -> Any:

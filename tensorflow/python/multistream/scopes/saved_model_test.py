@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A SavedModel keeps the groups of its scopes, and gives what it gave before it was saved."""
+"""A SavedModel keeps the groups of its scopes, and the results that it had before saving."""
 
 from functools import partial
 from pathlib import Path
@@ -82,14 +82,14 @@ class Saved(tf.Module):
 
 
 def trained(model: Any) -> list[Any]:
-    """What a model gives before and after some steps, and its losses."""
+    """A model's results before and after some training steps, and the losses."""
     x = tf.constant(numbers(2, 8, 6))
     results = [model(x), *[model.train(x) for _ in range(3)], model(x), model.v, model.w]
     return [result.numpy() for result in results]
 
 
 def save(folder: str) -> None:
-    """Saves a model with scopes, and what one without gives."""
+    """Saves a model with scopes, and the results of a model without scopes."""
     expected = trained(Saved(scoped=False))
     assert used() == leaders()
     model = Saved(scoped=True)
@@ -100,7 +100,7 @@ def save(folder: str) -> None:
 
 
 def load(folder: str, groups: list[tuple[int, int]]) -> None:
-    """Loads it, as an object and in a session, and compares."""
+    """Loads the model, as an object and in a session, and compares the results."""
     with np.load(f"{folder}/expected.npz") as file:
         expected = [file[name] for name in file.files]
     model = tf.saved_model.load(f"{folder}/model")
@@ -119,7 +119,7 @@ def load(folder: str, groups: list[tuple[int, int]]) -> None:
 
 @pytest.mark.skipif(kit.ON_GPU, reason="needs two GPUs")
 def test_saved_model_keeps_scopes(tmp_path: Path) -> None:
-    """It gives the same with node level, where its groups are used, and without."""
+    """The model gives the same with node level, which uses its groups, and without."""
     folder = str(tmp_path)
     run(save, folder, TF_GPU_STREAM_GROUP_COUNT="3")
     run_all(

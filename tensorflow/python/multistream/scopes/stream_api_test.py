@@ -66,7 +66,7 @@ def test_stream_is_a_decorator() -> None:
 
 
 def test_bodies_and_called_functions_have_their_own_streams() -> None:
-    """The cond, while and call ops have the group around them, their ops that of inner streams."""
+    """Cond, while and call ops have the enclosing group; ops in bodies that of inner streams."""
 
     @tf.function
     def inner(x: Any) -> Any:
@@ -196,7 +196,7 @@ def test_run_interleaves_branches_line_by_line() -> None:
 
 @pytest.mark.parametrize("autograph", [True, False])
 def test_run_converts_what_autograph_would(autograph: bool) -> None:
-    """A function that is called by run is converted where one that is called directly is."""
+    """AutoGraph converts a function that is called by run if it would convert a direct call."""
 
     def branch(x: Any) -> Any:
         if x[0] > 0:
@@ -241,7 +241,7 @@ def test_run_of_what_is_no_function_is_an_error() -> None:
 
 
 def test_a_stream_is_a_context_manager() -> None:
-    """It may be entered again in itself, and gives itself."""
+    """A stream may be entered again inside itself, and `as` gives the stream."""
     s = tf.cuda.get_stream(1)
     with tf.Graph().as_default():
         with s as entered:
@@ -258,7 +258,7 @@ def test_a_stream_is_a_context_manager() -> None:
 
 
 def test_a_stream_without_group_is_named(four_groups: None) -> None:
-    """One that was made before, or by hand, when it is used."""
+    """A stream without group, made earlier or by hand, is an error when it is used."""
     gone = tf.cuda.Stream(4)
     uses: list[Callable[[], Any]] = [gone.__enter__, lambda: gone.run(tf.sin, 1.0)]
     with tf.Graph().as_default():

@@ -158,7 +158,7 @@ def test_second_order_gradients_follow(tape: bool) -> None:
 @pytest.mark.parametrize("tape", [True, False])
 @pytest.mark.parametrize("asked_in", [None, 3])
 def test_include_grad_false(tape: bool, asked_in: int | None) -> None:
-    """The ops say so, and gradients go to the scope in which they are asked for, or to none."""
+    """Ops carry the flag; gradients go to the scope in which they are computed, or to none."""
 
     @tf.function
     def inner(x: Any) -> Any:

@@ -34,7 +34,7 @@ def test_symbolic_gradients_follow() -> None:
 
 
 def test_a_gradient_asked_for_in_a_scope_still_follows_its_op() -> None:
-    """The op's scope wins; what has none goes where the gradient is asked for."""
+    """The op's scope wins; gradients of other ops go to the scope where they are computed."""
 
     def f(x: Any) -> Any:
         with on(1):
@@ -62,7 +62,7 @@ def test_v1_optimizer_follows() -> None:
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_tape_gradients_follow(persistent: bool) -> None:
-    """Also of ops whose gradients need neither inputs nor outputs, and their sums."""
+    """Gradients that need neither inputs nor outputs follow as well, and so do sums."""
 
     def f(x: Any) -> Any:
         with tf.GradientTape(persistent=persistent) as tape:
@@ -142,7 +142,7 @@ class TwoBranches(keras.Model):
 
 
 def test_keras_fit_follows() -> None:
-    """What fit runs has branches and gradients in their groups, and updates in none."""
+    """In the graph of fit, branches and gradients have their groups, and updates have none."""
     model = TwoBranches()
     optimizer = keras.optimizers.SGD()
     optimizer.jit_compile = False  # Keras 2 has XLA compile it

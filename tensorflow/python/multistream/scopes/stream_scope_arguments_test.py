@@ -75,7 +75,7 @@ def test_turns_are_counted_for_the_outermost_graph(four_groups: None) -> None:
 
 
 def test_eager_code_is_an_error() -> None:
-    """It says where scopes work; the same in a py_function and as a decorator."""
+    """The error says where scopes work; a py_function and a decorator give it, too."""
     for enter in (lambda: on(1).__enter__(), lambda: on(1)(tf.sin)(1.0)):
         with pytest.raises(RuntimeError, match=r"works inside a tf.function or a tf.compat.v1 gr"):
             enter()
@@ -140,7 +140,7 @@ def test_one_stream_takes_every_group() -> None:
 
 
 def test_wrong_use_of_the_decorator_is_an_error() -> None:
-    """Classes and generators, whose bodies the scope would not reach."""
+    """Classes and generators are errors, because the scope would not reach their bodies."""
 
     class Layer:
         pass

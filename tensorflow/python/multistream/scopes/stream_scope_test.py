@@ -91,7 +91,7 @@ def test_an_error_leaves_the_scope() -> None:
 
 
 def test_a_scope_is_reusable_and_reentrant() -> None:
-    """One scope object, entered again in itself and in another function."""
+    """One scope object is entered again inside itself and in another function."""
     scope = on(2)
 
     def f(x: Any) -> Any:
@@ -165,7 +165,7 @@ def test_a_traced_function_is_not_bound_to_a_scope() -> None:
 
 
 def test_control_flow_ops_carry_the_group() -> None:
-    """Cond, while and map_fn ops have it; their bodies have only their own."""
+    """Cond, while and map_fn ops have the group; ops in bodies only have that of inner scopes."""
 
     def in_body(x: Any) -> Any:
         with on(3):

@@ -29,7 +29,7 @@ class ByType(tf.cuda.StreamSetter):
 
 
 def test_a_function_says_the_group_of_each_op() -> None:
-    """By number or by stream; for None the scope around counts, or there is no group."""
+    """A setter returns a number or a stream; None leaves the op to the enclosing scope, if any."""
     setter = {"Sin": 1, "Cos": tf.cuda.Stream(2), "Tan": None}
 
     def f(x: Any) -> Any:
@@ -51,7 +51,7 @@ def test_a_function_says_the_group_of_each_op() -> None:
 
 
 def test_a_setter_object_works_in_both_scopes() -> None:
-    """`as` gives it; as a decorator, too; the scope is in no other thread's or graph's way."""
+    """`as` gives the setter; decorators work; other threads and graphs are not affected."""
     setter = ByType(Sin=1)
 
     @tf.stream(setter)
@@ -71,7 +71,7 @@ def test_a_setter_object_works_in_both_scopes() -> None:
 
 
 def test_ops_with_a_group_keep_it(graph: Any) -> None:
-    """A setter is asked for those that have none."""
+    """The setter is only called for ops without a group."""
     with tf.stream(3):
         tf.constant(1.0, name="a")
     tf.tan(tf.constant(1.0, name="b"), name="c")
@@ -83,7 +83,7 @@ def test_ops_with_a_group_keep_it(graph: Any) -> None:
 
 
 def test_a_setter_may_build_ops(graph: Any) -> None:
-    """They are in no scope, so it is not asked for them."""
+    """Ops that a setter builds are in no scope, so the setter is not called for them."""
 
     def setter(op: Any) -> int:
         setters.append(tf.constant(1.0).op)
@@ -109,7 +109,7 @@ def test_a_setter_may_build_ops(graph: Any) -> None:
 def test_what_a_setter_must_not_say_is_named(
     graph: Any, four_groups: None, said: Any, error: type[Exception], message: str
 ) -> None:
-    """With the op; the scope ends, and others are as before."""
+    """The error names the op; the scope ends, and outer scopes count again."""
     with pytest.raises(error, match=message), tf.stream(lambda op: said):
         tf.constant(1.0, name="a")
     assert not scope_stack.active.entries
@@ -141,7 +141,7 @@ def by_type(op: Any) -> int | None:
 @pytest.mark.parametrize("how", ["tape", "persistent", "symbolic"])
 @pytest.mark.parametrize("include_grad", [True, False])
 def test_gradients_follow_each_op(how: str, include_grad: bool) -> None:
-    """To the group that the setter said for it; not those of ops for which it said none."""
+    """A gradient goes to the group of its op; gradients of ops without a group go to none."""
 
     @tf.function
     def inner(x: Any) -> Any:
@@ -179,7 +179,7 @@ def test_gradients_of_control_flow_follow(tape: bool) -> None:
         return t.gradient(y, x) if tape else tf.gradients(y, x)
 
     graph = traced(f, X)
-    # Where a gradient wants more of the forward op, TensorFlow builds it anew, as another type.
+    # If the gradient needs more outputs, TensorFlow rebuilds the forward op with another type.
     conditions = groups_by_type(graph, "If", "StatelessIf")
     loops = groups_by_type(graph, "While", "StatelessWhile")
     assert {group for _, group in conditions[-1:]} == {1} and len(conditions) == 2
@@ -188,7 +188,7 @@ def test_gradients_of_control_flow_follow(tape: bool) -> None:
 
 @pytest.mark.parametrize("tape", [True, False])
 def test_custom_gradients_follow(tape: bool) -> None:
-    """One that the user wrote is where the op's result is."""
+    """A gradient that the user wrote is in the group of the op's result."""
 
     @tf.custom_gradient
     def custom(x: Any) -> Any:
@@ -208,7 +208,7 @@ def test_custom_gradients_follow(tape: bool) -> None:
 
 
 def test_gradients_that_are_asked_for_in_the_scope_follow_their_ops() -> None:
-    """The setter is asked for what has no op to follow, as the sum over two groups."""
+    """The setter is called for gradient ops that follow no op, such as a sum over two groups."""
     setter = ByType(Tanh=1, Sigmoid=2, AddN=3, TanhGrad=0)
 
     def f(x: Any) -> Any:

@@ -40,7 +40,7 @@ def run(code: str, **environment: str) -> None:
 
 
 def test_arrays_that_other_threads_resize_are_read_whole() -> None:
-    """Their memory goes back to the system, so that to read it would end the process."""
+    """A resize returns the old memory to the system, so reading it would crash the process."""
     run("""
         import threading
 
@@ -107,7 +107,7 @@ def test_threads(capture: str, turns: int) -> None:
 
 @pytest.mark.parametrize("turns", [0, 1, 2])
 def test_a_thread_that_makes_no_calls_goes_on(turns: int) -> None:
-    """It has Python's lock now and then, whoever has a turn. Calls are made until it is done."""
+    """The thread gets the GIL now and then while other threads call until it is done."""
     run(
         """
         import threading
@@ -132,7 +132,7 @@ def test_a_thread_that_makes_no_calls_goes_on(turns: int) -> None:
 
 @pytest.mark.parametrize("turns", [0, 1])
 def test_a_program_ends_while_daemon_threads_call(turns: int) -> None:
-    """Python ends such a thread where it asks for the lock: in the midst of a call."""
+    """Python ends a daemon thread when it takes the GIL, which is in the middle of a call."""
     code = """
         import threading
         import time
@@ -200,7 +200,7 @@ def test_variables_change_under_load() -> None:
 @pytest.mark.parametrize("capture", ["off", "auto"])
 @pytest.mark.parametrize("device", ["/GPU:0", "/CPU:0"])
 def test_a_call_wakes_no_thread_of_tensorflows_pool(device: str, capture: str) -> None:
-    """What its step does on the host is to pass arguments and results on, wherever these are."""
+    """On the host, the step of a call only passes arguments and results on."""
     kit.ok(
         f"""
         import pathlib
@@ -235,7 +235,7 @@ def test_a_call_wakes_no_thread_of_tensorflows_pool(device: str, capture: str) -
 
 
 def test_a_result_leaves_the_gpu_in_the_step() -> None:
-    """Nothing has to copy it once the call is over."""
+    """No copy of the result is left to do after the step."""
     kit.ok(
         """
         import numpy as np
@@ -307,7 +307,7 @@ def test_a_call_does_not_wait_for_those_of_other_groups(kind: str) -> None:
 
 
 def test_no_memory_is_lost() -> None:
-    """Results, copies of arguments and errors, of which 20,000 would show."""
+    """Makes 20,000 results, copies of arguments and errors, so that a leak would show."""
     kit.ok("""
         import resource
         import numpy as np

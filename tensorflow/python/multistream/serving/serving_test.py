@@ -29,7 +29,7 @@ def bits(results: Any) -> list[Any]:
 
 
 def bound(body: Callable[..., Any], *specs: Any) -> tuple[Any, Any]:
-    """A function, and what takes and gives arrays."""
+    """A function, and its serving callable."""
     function = tf.function(body, input_signature=specs, autograph=False)
     return function, tf.cuda.serving_callable(function)
 
@@ -46,7 +46,7 @@ DTYPES = [
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 3), (2, 1, 3)], ids=str)
 def test_every_type_and_shape(dtype: Any, shape: tuple[int, ...]) -> None:
-    """With ranks that are not known before the call either."""
+    """Covers ranks that are unknown before the call as well."""
     function, serve = bound(lambda x: (x, tf.stack([x, x])), Spec(None, dtype))
     x = np.random.RandomState(1).randint(0, 2, shape).astype(dtype.as_numpy_dtype)
     for _ in range(3):
@@ -56,7 +56,7 @@ def test_every_type_and_shape(dtype: Any, shape: tuple[int, ...]) -> None:
 
 
 def test_structures() -> None:
-    """As the function returns them, with what is no tensor; in them, too."""
+    """Results keep their structure, values that are no tensors included; so do arguments."""
 
     @tf.function(autograph=False)
     def function(first: Any, training: bool = False, *, more: Any) -> Any:
@@ -115,7 +115,7 @@ def test_no_arguments_and_no_results() -> None:
     ids=range(10),
 )
 def test_what_has_an_array(x: Any) -> None:
-    """Of other strides and byte orders, read-only, with a buffer or `__array__`."""
+    """Arrays of other strides and byte orders, read-only, or with a buffer or `__array__`."""
     assert bits(serve_double(x)) == bits(2 * np.asarray(x, np.float32))
 
 
@@ -194,7 +194,7 @@ def test_a_numpy_whose_arrays_are_others_is_refused(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_array_is_not_resized_while_a_call_reads_it() -> None:
-    """Not even with refcheck=False, of the array or of what it is a view of."""
+    """Neither the array nor its base can be resized, even with refcheck=False."""
     owner, alone = np.ones(6, np.float32), np.ones(3, np.float32)
     raised = []
 
@@ -239,7 +239,7 @@ def test_a_value_of_each_call_cannot_be_bound() -> None:
 
 
 def test_results_and_arguments_are_the_callers() -> None:
-    """Also what a function returns or keeps as it came."""
+    """Covers arguments that a function returns or keeps unchanged."""
     kept = tf.Variable(tf.zeros([2, 3]))
 
     def keep(x: Any) -> Any:
@@ -260,7 +260,7 @@ def test_results_and_arguments_are_the_callers() -> None:
 
 
 def test_results_whose_shape_is_in_the_values() -> None:
-    """The shapes that the last call gave are no promise."""
+    """Result shapes may differ from those of the last call with the same argument shapes."""
     function, serve = bound(lambda x: (tf.boolean_mask(x, x > 0), tf.reduce_sum(x)), Spec([None]))
     random = np.random.RandomState(3)
     for _ in range(50):
@@ -269,7 +269,7 @@ def test_results_whose_shape_is_in_the_values() -> None:
 
 
 def test_many_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is remembered of them is bounded."""
+    """The number of cached shapes is bounded."""
     monkeypatch.setattr(serving_callable, "_MOST_SHAPES", 10)
     serve = tf.cuda.serving_callable(double)
     for rows in [*range(40), *range(40)]:
@@ -279,7 +279,7 @@ def test_many_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_errors_of_tensorflow() -> None:
-    """Of the type and with the message that a call of the function has."""
+    """Errors have the type and the message of a call of the function."""
 
     def body(x: Any) -> Any:
         with tf.device("/CPU:0"):  # a GPU asserts nothing, and gathers zeros
@@ -300,7 +300,7 @@ def test_errors_of_tensorflow() -> None:
 
 
 def test_it_keeps_what_it_calls() -> None:
-    """Function, variables and captured tensors: nothing else refers to them."""
+    """Only the callable refers to the function, its variables and captured tensors."""
 
     def made() -> Any:
         v = tf.Variable(3.0)
@@ -322,7 +322,7 @@ def test_variables_are_the_current_ones() -> None:
 
 
 def test_saved_model(tmp_path: Any) -> None:
-    """Signatures take names, one also its place; a loaded function takes places."""
+    """Signatures take arguments by name, a single one also by position; functions by position."""
 
     class Model(tf.Module):
         def __init__(self) -> None:

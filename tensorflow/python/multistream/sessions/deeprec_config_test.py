@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a ConfigProto asks for beside what the environment says, and errors that name its fields.
+"""A ConfigProto's request for streams next to the environment's, and errors that name fields.
 
 A test names a function of this file, a job, which runs in a process of its own, with one emulated
 GPU and no variable that makes stream groups, unless the test sets one.
@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve()
 
 
 def line_of(text: str) -> int:
-    """The number of the first line of this file that begins so."""
+    """The number of the first line of this file that begins with a text."""
     lines = HERE.read_text().splitlines()
     return 1 + next(i for i, line in enumerate(lines) if line.lstrip().startswith(text))
 
@@ -75,7 +75,7 @@ def test_a_config_beats_the_environment() -> None:
 
 
 def wrong_numbers() -> None:
-    """Numbers of streams that are not allowed, or not there."""
+    """Numbers of streams that are not allowed, or missing."""
     plane = Plane()
     field = "multi_stream_opts.multi_stream_num"
     for number in (0, 65, -1):
@@ -105,7 +105,7 @@ def test_wrong_numbers_of_streams_are_named() -> None:
 
 
 def asks_too_late() -> None:
-    """A session has made the GPU's one group before."""
+    """An earlier session has already made the GPU's only group."""
     plane = Plane()
     expected = plane.trained(None, 5)
     with fails(
@@ -119,7 +119,7 @@ def asks_too_late() -> None:
 
 
 def test_streams_asked_for_after_the_gpu_is_made_are_an_error() -> None:
-    """It says what to do, and sessions that ask for less still run."""
+    """The error says what to do, and sessions that ask for fewer streams still run."""
     run(asks_too_late)
 
 
@@ -147,7 +147,7 @@ def asks_again(path: str) -> None:
 
 
 def test_a_session_that_cannot_be_made_asks_for_nothing(tmp_path: Path) -> None:
-    """Neither its number of streams nor what was wrong in a file counts for the next one."""
+    """A failed session's number of streams and faulty file do not affect the next session."""
     run(
         asks_again,
         str(tmp_path / "groups.txt"),
@@ -205,7 +205,7 @@ def variables_by_name() -> None:
 
 
 def test_variables_of_get_variable_are_on_the_gpu() -> None:
-    """As on a machine with a GPU, with all that is colocated with them."""
+    """They go to the GPU, as on a machine with a GPU, with all ops colocated with them."""
     run(variables_by_name)
 
 
@@ -214,7 +214,7 @@ def two_threads() -> None:
     planes = [Plane(0), Plane(1), Plane(0)]
     forms = [config(2), config(3), None]
     with tf.Session(config=config(3)):
-        pass  # who asks for most is first
+        pass  # the session that asks for most streams is first
     expected = Plane(scoped=False).trained(config(1))
     results: list[Any] = [None] * 3
 
@@ -263,7 +263,7 @@ def file_and_config() -> None:
 
 
 def test_stream_file_counts_for_sessions_with_streams(tmp_path: Path) -> None:
-    """A session without has one stream; a group that a session has not is an error."""
+    """A session without streams has one; a group that a session lacks is an error."""
     path = tmp_path / "groups.txt"
     path.write_text("1: left, MatMul  # of x\n2: far\n")
     run(file_and_config, TF_STREAM_FROM_FILE=str(path))

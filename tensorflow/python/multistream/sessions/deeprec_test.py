@@ -28,11 +28,11 @@ from multistream.testing.deeprec import (
 )
 from multistream.testing.kit import same
 
-TUNED_STEPS = 100  # more than it takes to choose a plan
+TUNED_STEPS = 100  # enough steps for the policy to choose a plan
 
 
 def plane_is_found(streams_used: int) -> None:
-    """Training reaches the weights that made the points, on that many groups."""
+    """Training reaches the weights that made the points, on the given number of groups."""
     *losses, wx, wy, b = Plane().trained(config(), steps=150)
     assert losses[-1] < 1e-10 < losses[0]
     np.testing.assert_allclose([wx.item(), wy.item(), b.item()], [WX, WY, B], atol=1e-4)
@@ -93,7 +93,7 @@ def same_bits() -> None:
 
 
 def test_training_finds_the_plane_with_the_bits_of_one_stream() -> None:
-    """The ConfigProto is all that asks for streams; a session without, or with OFF, has one."""
+    """Only the ConfigProto asks for streams; a session without one, or with OFF, has one stream."""
     assert "there is no GPU" not in run(same_bits)
 
 
@@ -140,7 +140,7 @@ def test_scopes_nest_and_colocation_takes_the_stream() -> None:
 
 
 def trained(clicks: Clicks, form: Any) -> list[Any]:
-    """Losses of the steps and the weights after them, of a session of its own."""
+    """Trains in a session of its own; returns the steps' losses, then the weights."""
     with tf.Session(graph=clicks.graph, config=form) as session:
         session.run(clicks.start)
         step = session.make_callable([clicks.loss, clicks.train], [clicks.x])
@@ -159,7 +159,7 @@ def policies() -> None:
         grown = [a - b for a, b in zip(waits(), before, strict=True)]
         if policy in POLICIES[:2]:
             assert grown == [0, 0, 0], (policy, grown)
-        elif policy != "COST_PARTITION":  # which may say at once that nothing is gained
+        elif policy != "COST_PARTITION":  # COST_PARTITION may find no gain at once
             assert all(count > 0 for count in grown), (policy, grown)
         before = waits()
         assert same(trained(marked, config(3, policy)), expected), policy
@@ -167,5 +167,5 @@ def policies() -> None:
 
 
 def test_every_policy_gives_the_same_bits() -> None:
-    """Those that split use the groups, those that do not leave all on one."""
+    """Policies that split use the groups; the others leave all nodes on one group."""
     run(policies)
