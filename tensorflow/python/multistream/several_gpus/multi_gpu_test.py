@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""v1 programs that place their ops on several GPUs give what they give with one group a GPU.
+"""v1 programs with ops on several GPUs give the same results as with one group per GPU.
 
 A test runs all programs of this file in a process of its own, with the GPUs and groups that it
 names, and compares them with those of a process whose GPUs have one group each.
@@ -21,7 +21,7 @@ from multistream.testing import kit
 CPU = "/cpu:0"
 BATCH, WIDTH = 12, 6  # rows divide by 2 and 3 GPUs
 STEPS = 6
-READS = 8  # steps that only read, more than a GPU has groups
+READS = 8  # read-only steps, more than a GPU has groups
 
 Programs = dict[str, Callable[["Setup"], list[Any]]]
 PROGRAMS: Programs = {}
@@ -33,7 +33,7 @@ def program(function: Callable[["Setup"], list[Any]]) -> Callable[["Setup"], lis
 
 
 class Setup:
-    """What the programs are built and run with.
+    """The settings with which the programs are built and run.
 
     Args:
       scoped: whether branches are on streams.
@@ -49,7 +49,7 @@ class Setup:
 
 
 def session(graph: Any, soft: bool = False) -> Any:
-    """A session with what programs for several GPUs set."""
+    """A session configured as programs for several GPUs configure theirs."""
     config = tf.ConfigProto(allow_soft_placement=soft)
     config.gpu_options.allow_growth = True
     config.gpu_options.per_process_gpu_memory_fraction = 0.4
@@ -60,7 +60,7 @@ def session(graph: Any, soft: bool = False) -> Any:
 
 
 def devices_of(made: Any, fetches: Any, feeds: Any = None) -> dict[str, str]:
-    """Where each op of a step runs, as "GPU:1"."""
+    """The device of each op of a step, such as "GPU:1"."""
     metadata = tf.RunMetadata()
     options = tf.RunOptions(output_partition_graphs=True)
     made.run(fetches, feeds, options=options, run_metadata=metadata)
@@ -105,7 +105,7 @@ def placed_by_hand(setup: Setup) -> list[Any]:
 
 @program
 def placed_softly(setup: Setup) -> list[Any]:
-    """A GPU that is not there; without soft placement TensorFlow says so."""
+    """Places ops on a missing GPU; without soft placement that is TensorFlow's error."""
     missing = f"/gpu:{len(setup.gpus)}"
     with tf.Graph().as_default() as graph:
         x = tf.placeholder(tf.float32, [BATCH, WIDTH])
@@ -170,13 +170,13 @@ def model_parallel(setup: Setup) -> list[Any]:
         of_gradient = [name for name in placed if f"half{i}0_grad/" in name]
         assert ops and {placed[name] for name in ops} == {device}, (device, placed)
         assert of_gradient and {placed[name] for name in of_gradient} == {device}, placed
-    assert len(variables) == 2 * 8 * len(setup.gpus)  # with momenta
+    assert len(variables) == 2 * 8 * len(setup.gpus)  # variables and momenta
     assert all(kit.same([found], reads[:1]) for found in reads)
     return results
 
 
 def tower(setup: Setup, x: Any, labels: Any) -> Any:
-    """The loss of a tower, whose variables all towers share, from a collection of its own scope."""
+    """A tower's loss, from the collection of its scope; all towers share the variables."""
     ends = []
     for k in range(2):
         with setup.branch(k), tf.variable_scope(f"branch{k}"):
@@ -220,7 +220,7 @@ def train_towers(setup: Setup, device_of_tower: Callable[[int], Any], update_on:
         assert len(variables) == 6
         with tf.device(update_on):
             mean = averaged(gradients)
-        # These are reference variables: what reads one must be done before it is changed.
+        # Reference variables: reads must be done before a variable changes.
         with tf.device(update_on), tf.control_dependencies([*losses, *mean]):
             train = tf.train.GradientDescentOptimizer(0.3).apply_gradients(
                 list(zip(mean, variables, strict=True))
@@ -288,7 +288,7 @@ def towers_with_variables_on_the_least_loaded_gpu(setup: Setup) -> list[Any]:
 
 
 def run_programs(scoped: bool, path: str) -> None:
-    """Runs all; writes what they gave, and how many steps and waits each group had."""
+    """Runs all programs; writes their results, and the steps and waits of each group."""
     setup = Setup(scoped)
     results = {name: made(setup) for name, made in PROGRAMS.items()}
     stats = {(s.gpu, s.group): s for s in tf.cuda.stream_stats()}
@@ -302,7 +302,7 @@ Counts = dict[tuple[int, int], tuple[int, int]]
 def found(
     folder: Path, gpus: int, groups: str, node_level: bool = False
 ) -> tuple[dict[str, list[Any]], Counts]:
-    """What the programs give in a process of their own; branches have streams at node level."""
+    """Results of the programs in a process of their own; branches have streams at node level."""
     path = folder / "results.pickle"
     kit.run_job(
         run_programs,
@@ -319,15 +319,15 @@ def found(
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], dict[str, list[Any]]]:
-    """What the programs give on so many GPUs of one group each."""
+    """Results of the programs on the given number of GPUs with one group each."""
     made: dict[int, dict[str, list[Any]]] = {}
 
     def on_gpus(gpus: int) -> dict[str, list[Any]]:
         if gpus not in made:
             made[gpus], counts = found(tmp_path_factory.mktemp("expected"), gpus, "1")
-            if not kit.ON_GPU:  # where one group is stock TensorFlow, which counts nothing
+            if not kit.ON_GPU:  # on a GPU, one group is stock TensorFlow, which has no counters
                 assert list(counts) == [(i, 0) for i in range(gpus)]
-            # Training changes what is compared.
+            # The comparison is meaningful only if training changes the weights.
             losses = made[gpus]["model_parallel"][:STEPS]
             assert len({loss.tobytes() for loss in losses}) == STEPS
         return made[gpus]

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Replicas and collective ops with branches on stream groups give what one stream a GPU gives.
+"""Replicas and collective ops with branches on groups give the results of one stream per GPU.
 
 A test names a job, which runs in a process of its own. What a job builds without scopes runs on
 group 0 of each GPU and is the reference for the same thing with scopes.
@@ -87,7 +87,7 @@ def raw_collective(scoped: bool) -> list[Any]:
 
 
 def replicas() -> None:
-    """Each strategy without scopes, then each with them."""
+    """Runs each strategy without scopes, then with scopes."""
     names = ["/gpu:0", "/gpu:1"]
     ring = tf.distribute.experimental.CommunicationOptions(
         implementation=tf.distribute.experimental.CommunicationImplementation.RING
@@ -95,7 +95,7 @@ def replicas() -> None:
     strategies = [
         tf.distribute.MirroredStrategy(names, tf.distribute.ReductionToOneDevice()),
         tf.distribute.MirroredStrategy(names, tf.distribute.HierarchicalCopyAllReduce()),
-        # By itself it takes the CPU, as emulated GPUs are no GPUs to it.
+        # By default the strategy takes the CPU, since it does not count emulated GPUs.
         tf.distribute.MultiWorkerMirroredStrategy._from_local_devices(names, ring),
     ]
     models: list[Callable[[bool], list[Any]]] = [

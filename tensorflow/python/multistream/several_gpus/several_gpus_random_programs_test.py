@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs on the stream groups of several GPUs give what one stream a GPU gives."""
+"""Random programs on the groups of several GPUs give the results of one stream per GPU."""
 
 from functools import partial
 from typing import Any

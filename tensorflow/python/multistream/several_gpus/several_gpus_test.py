@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Branches on the stream groups of several GPUs give what one stream a GPU gives.
+"""Branches on the stream groups of several GPUs give the results of one stream per GPU.
 
 A test names a job, which runs in a process of its own. What a job builds without scopes runs on
 group 0 of each GPU and is the reference for the same thing with scopes.
@@ -22,7 +22,7 @@ tf1 = tf.compat.v1
 
 
 def function_of_towers(scoped: bool) -> list[Any]:
-    """Losses and weights of towers on every group, each of which takes what two others made."""
+    """Losses and weights of towers on every group; each tower takes results of two others."""
     all_places = places()
     weights = []
     for k, (i, _) in enumerate(all_places):
@@ -55,7 +55,7 @@ def function_of_towers(scoped: bool) -> list[Any]:
                 loss = tf.reduce_mean(tf.square(tf.add_n(list(layer)) - x))
         gradients = tape.gradient(loss, weights)
         for k, (w, g, (i, _)) in enumerate(zip(weights, gradients, all_places, strict=True)):
-            # Updates, too, take what other GPUs and groups have made.
+            # Updates, too, take tensors of other GPUs and groups.
             with tf.device(gpu(i)), on(1, scoped):
                 w.assign_sub(0.1 * g + 0.001 * gradients[k - 1])
         return [loss, *layer]
@@ -67,7 +67,7 @@ def function_of_towers(scoped: bool) -> list[Any]:
 
 
 def session_of_towers(scoped: bool, old_control_flow: bool, reference: bool) -> list[Any]:
-    """The same in a session, with gradients through a loop."""
+    """The towers in a session, with gradients through a loop."""
     all_places = places()
     if old_control_flow:
         tf1.disable_control_flow_v2()
@@ -113,7 +113,7 @@ def session_of_towers(scoped: bool, old_control_flow: bool, reference: bool) -> 
 
 
 def towers(reference: bool) -> None:
-    """Each without scopes, then each with them."""
+    """Runs both kinds of towers without scopes, then with scopes."""
     models: dict[str, Callable[[bool], list[Any]]] = {
         "function": function_of_towers,
         "session": lambda scoped: session_of_towers(scoped, False, not reference),
@@ -125,7 +125,7 @@ def towers(reference: bool) -> None:
         assert same(model(True), expected[name]), name
         assert used() == set(places()), (name, used())
         assert all(np.isfinite(x).all() for x in expected[name]), name
-    # What is compared depends on every weight.
+    # The compared results depend on every weight.
     losses = expected["function"][:: 1 + len(places())][:5]
     assert len({float(loss) for loss in losses}) == 5
 
@@ -142,7 +142,7 @@ def test_towers_on_every_group_of_every_gpu() -> None:
 
 
 def missing_groups() -> None:
-    """Groups that the first GPU has and the second has not, in a function, a call, a session."""
+    """Groups of the first GPU that the second lacks, in a function, a call, a session."""
     x = tf.constant([1.0, 2.0])
 
     @tf.function
@@ -192,7 +192,7 @@ def missing_groups() -> None:
 
 
 def file_for_uneven_gpus() -> None:
-    """The file names groups that the second GPU has and the first has not."""
+    """The file names groups of the second GPU that the first lacks."""
 
     @tf.function
     def function(x: Any) -> Any:

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the kit for clusters does when a process fails."""
+"""The kit for clusters ends all processes when one fails."""
 
 import time
 from collections.abc import Callable

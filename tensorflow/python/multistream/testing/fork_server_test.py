@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A process that the kit forks is to its test what a process of its own is."""
+"""A process that the kit forks behaves, for its test, as a newly started process."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from multistream.testing import kit
 def both(
     code: str, monkeypatch: pytest.MonkeyPatch, **environment: str
 ) -> list[subprocess.CompletedProcess[str]]:
-    """What a forked process does, and a process of its own."""
+    """Runs code in a forked process and in a new one; returns both results."""
     done = [kit.run(code, **environment)]
     monkeypatch.setattr(kit, "forks", False)
     return [*done, kit.run(code, **environment)]
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(kit.ON_GPU, reason="there nothing is forked")
 
 
 def test_environment_is_what_the_test_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither more nor less, to Python and to C; TensorFlow's import adds some of its own."""
+    """Python and C see the same variables as in a new process, TensorFlow's additions included."""
     monkeypatch.setenv("TF_NOT_ASKED_FOR", "1")
     monkeypatch.setenv("TFMS_OTHER", "a = \u00fc\n")
     code = """
@@ -68,7 +68,7 @@ ABOUT_GROUPS = """
     "environment",
     [
         {},
-        {"TF_GPU_STREAM_GROUP_COUNT": "4"},  # of no GPU: an error
+        {"TF_GPU_STREAM_GROUP_COUNT": "4"},  # an error: there is no GPU
         {"TF_GPU_STREAM_GROUP_COUNT": "4", "TF_MULTI_STREAM_EMULATED_GPUS": "1"},
         {
             "TF_GPU_STREAM_GROUP_COUNT": "2,3",
@@ -91,7 +91,7 @@ ABOUT_GROUPS = """
 def test_the_runtime_does_what_the_variables_of_the_test_say(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To the last line of an error, too."""
+    """Forked and new process agree, down to the last line of an error."""
     forked, fresh = both(ABOUT_GROUPS, monkeypatch, **environment)
     assert (forked.returncode, forked.stdout) == (fresh.returncode, fresh.stdout), forked.stderr
     if fresh.returncode != 0:
@@ -130,7 +130,7 @@ def test_a_process_that_has_variables_or_devices_takes_no_others() -> None:
 
 
 def test_each_environment_has_a_server_of_its_own() -> None:
-    """And the stderr of its jobs begins with what the import says there."""
+    """A job's stderr begins with the output of its server's import."""
     loud = {
         "TF_MULTI_STREAM_EMULATED_GPUS": "1",
         "TF_MULTI_STREAM_TEST_FAULTS": "true",
@@ -152,7 +152,7 @@ def test_each_environment_has_a_server_of_its_own() -> None:
 def test_code_is_main_in_the_folder_of_its_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And finds no module, file or signal handler of the server's."""
+    """The code finds no module, file or signal handler of the server."""
     monkeypatch.chdir(tmp_path)
     code = """
         import os, signal, sys, threading
@@ -171,7 +171,7 @@ def test_code_is_main_in_the_folder_of_its_test(
 def test_a_file_is_main_where_the_test_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its own arguments; it imports what lies beside it."""
+    """The file gets its own arguments, and imports modules beside it."""
     (tmp_path / "beside.py").write_text("import os\nHERE = os.getcwd()\n")
     program = tmp_path / "program.py"
     program.write_text(
@@ -217,7 +217,7 @@ def test_a_file_is_main_where_the_test_says(
 def test_it_ends_as_a_process_of_its_own(
     code: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its status, output and last line of stderr; a crash does not hurt the next one."""
+    """Status, output and last line of stderr are the same; a crash does not hurt the next job."""
     forked, fresh = both(code, monkeypatch)
     assert forked.returncode == fresh.returncode == status
     assert forked.stdout == fresh.stdout
@@ -231,7 +231,7 @@ def test_an_import_that_fails_is_an_error_of_the_code() -> None:
 
 
 def test_what_takes_too_long_is_killed() -> None:
-    """The error has its output; another one at the same time goes on."""
+    """The error has the killed job's output; another job at the same time goes on."""
     slow = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
     found: list[Any] = []

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tf.cuda.trace on a GPU, of which a fake runtime and a fake profiler report."""
+"""tf.cuda.trace on a GPU, simulated by a fake runtime and a fake profiler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 
 class Stop:
-    """TFMS_TraceStop: a step that has taken a millisecond."""
+    """A fake TFMS_TraceStop, which returns a step of one millisecond."""
 
     restype: Any = None
 
@@ -37,9 +37,9 @@ class Stop:
 
 
 class FakeRuntime:
-    """Stands for the runtime library of a machine with a GPU."""
+    """A fake runtime library of a machine with a GPU."""
 
-    text: Any = None  # what Stop has returned
+    text: Any = None  # the text that Stop has returned
 
     def __init__(self, calls: list[str], error: bytes = b"") -> None:
         self.calls = calls
@@ -58,7 +58,7 @@ class FakeRuntime:
 
 
 class FakeProfiler:
-    """Stands for TensorFlow's, which finds a kernel on group 2 after half a millisecond."""
+    """A fake of TensorFlow's profiler: a kernel on group 2 after half a millisecond."""
 
     def __init__(self, calls: list[str]) -> None:
         self.calls = calls
@@ -118,7 +118,7 @@ def spans(path: Path) -> list[Any]:
 def test_kernels_come_from_the_profiler(
     profiler: FakeProfiler, calls: list[str], tmp_path: Path
 ) -> None:
-    """And steps from the runtime; the profiler sees the marks, and both clocks agree."""
+    """Steps come from the runtime; the profiler sees the marks, and both clocks agree."""
     with tf.cuda.trace(tmp_path / "a.json"):
         calls.append("program")
     assert calls == [
@@ -132,7 +132,7 @@ def test_kernels_come_from_the_profiler(
     assert (step["cat"], step["args"]["group"]) == ("step", 2)
     assert (kernel["name"], kernel["cat"], kernel["args"]["group"]) == ("gemm", "kernel", 2)
     assert kernel["dur"] == pytest.approx(20)
-    assert abs(kernel["ts"] - 500) < 100_000  # 0.1 s: not of another epoch
+    assert abs(kernel["ts"] - 500) < 100_000  # 0.1 s: far less than a wrong epoch
 
 
 def test_tensorboard_gets_the_groups_names(profiler: FakeProfiler, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_without_logdir_nothing_else_is_left(profiler: FakeProfiler, tmp_path: P
 
 
 def test_a_profiler_that_is_on_is_an_error(profiler: FakeProfiler, tmp_path: Path) -> None:
-    """After which a trace may be made."""
+    """After that error, a trace can be made."""
     profiler.running = True
     with (
         pytest.raises(RuntimeError, match=r"a.json'\): TensorFlow's profiler is on already"),

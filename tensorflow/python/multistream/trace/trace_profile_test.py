@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What TensorFlow's profiler saw of a GPU, by stream group: of XSpaces made by hand."""
+"""Events of TensorFlow's profiler by stream group, from XSpaces made by hand."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def marked(group: int, stream: int = 0) -> list[tuple[str, int, int, str]]:
 
 
 def test_streams_have_the_groups_that_they_are_marked_with() -> None:
-    """Whatever their numbers are; the marks themselves are no work of the program's."""
+    """Stream numbers do not matter; the marks themselves are left out."""
     space = Space()
     plane = space.gpu(1)
     add_line(plane, 21, [*marked(3), ("gemm", 10, 5, "dense/MatMul:MatMul")])
@@ -105,7 +105,7 @@ def test_memsets_of_programs_are_no_marks() -> None:
 
 
 def test_streams_of_one_number_are_named_together() -> None:
-    """With several CUDA contexts, nothing tells their streams apart."""
+    """Streams of several CUDA contexts with one number cannot be told apart."""
     space = Space()
     again = [(name, begin + 50, length, text) for name, begin, length, text in marked(10)]
     add_line(space.gpu(0), 5, [*marked(2), *again, ("gemm", 90, 5, "")])
@@ -141,7 +141,7 @@ def test_a_copy_of_unknown_size_is_no_error(text: str) -> None:
 
 
 def test_rows_are_split_where_events_overlap() -> None:
-    """But for waits, which take no time of the stream's."""
+    """Waits do not occupy the stream, so they split no rows."""
 
     def event(kind: str, begin: int, end: int, group: int = 0) -> Event:
         return Event(kind, 0, group, begin, end, 0, "", "x")

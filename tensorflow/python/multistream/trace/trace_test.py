@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tf.cuda.trace: what is in its files, and when it refuses."""
+"""tf.cuda.trace: the content of its files, and its errors."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ check(all(e["row"].startswith("holds") and e["dur"] > 0 for e in of("hold", span
 
 
 def test_captured_steps_are_replays() -> None:
-    """As many as tf.cuda.stream_stats counts, with the kernels of each."""
+    """The trace has as many replays as tf.cuda.stream_stats counts, each with its kernels."""
     run(
         """
 with tf.device(GPU):
@@ -228,7 +228,7 @@ check(len(of("step", chrome(folder / "b.json"))) == 1, "nothing of between")
 
 
 def test_its_memory_is_bounded() -> None:
-    """What is beyond the limit is counted."""
+    """Events beyond the limit are counted."""
     run("""
 @tf.function(autograph=False)
 def model(x):

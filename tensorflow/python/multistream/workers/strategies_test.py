@@ -1,8 +1,8 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Strategies of several workers, and functions that eager code of another process calls.
+"""Strategies of several workers, and functions that eager code calls in another process.
 
-The workers' groups run them, with the results that one stream gives.
+They run on the workers' groups, and give the results of one stream.
 """
 
 from functools import partial
@@ -115,7 +115,7 @@ def test_functions_that_another_process_calls_run_on_the_workers_groups(tmp_path
 
 
 def coordinate(spec: Spec, _folder: str) -> None:
-    """Trains with one call at a time, and asks with many."""
+    """Trains with one call at a time, and predicts with many at once."""
     strategy = tf.distribute.ParameterServerStrategy(
         tf.distribute.cluster_resolver.SimpleClusterResolver(
             tf.train.ClusterSpec(spec), task_type="chief", task_id=0, rpc_layer="grpc"
@@ -138,7 +138,7 @@ def coordinate(spec: Spec, _folder: str) -> None:
         loss = coordinator.schedule(train, args=(tf.constant(numbers(10 + k % 3, 4, 16)),))
         coordinator.join()
         losses.append(loss.fetch())
-    assert losses[9] < losses[0]  # of the same input
+    assert losses[9] < losses[0]  # losses of the same input
     inputs = [tf.constant(numbers(20 + k, 4, 16)) for k in range(4)]
     asked = [coordinator.schedule(rows, args=(inputs[k % 4],)) for k in range(80)]
     coordinator.join()
@@ -175,7 +175,7 @@ def mirror(spec: Spec, task: int, scoped: bool) -> None:
         task_type="worker",
         task_id=task,
         rpc_layer="grpc",
-        num_accelerators={"GPU": 1},  # TF_CONFIG's counts no emulated GPU
+        num_accelerators={"GPU": 1},  # TF_CONFIG's resolver counts no emulated GPU
     )
     options = tf.distribute.experimental.CommunicationOptions(
         implementation=tf.distribute.experimental.CommunicationImplementation.RING
@@ -187,7 +187,7 @@ def mirror(spec: Spec, task: int, scoped: bool) -> None:
     def replica(x: Any) -> Any:
         context = tf.distribute.get_replica_context()
         loss, gradients = loss_and_gradients(x, v, w, scoped)
-        # Each branch's gradient is reduced on its own, and in any order of the groups.
+        # Each branch's gradient is reduced separately, and the groups may do so in any order.
         for number, (variable, gradient) in enumerate(zip((v, w), gradients, strict=True), 1):
             with on(number, scoped):
                 variable.assign_sub(0.1 * context.all_reduce("SUM", gradient))
@@ -212,7 +212,7 @@ def results_of_mirrors(folder: Path, workers: int, scoped: bool, level: dict[str
     spec = make_spec(worker=workers)
     tasks: list[Task] = [(mirror, (spec, i, scoped), level) for i in reversed(range(workers))]
     results = {line_of(printed, "result") for printed in run_all(tasks, folder)}
-    assert len(results) == 1  # they are one model
+    assert len(results) == 1  # all workers have the same weights
     return str(results.pop())
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers and parameter servers that die and come back, and steps that are cancelled from outside.
 
-What is left goes on as without groups: a call gives the right result or an error of the
-distributed runtime's, a new session works, and nothing of a step that has failed is kept.
+The other processes go on as without groups: a call gives the right result or an error of the
+distributed runtime, a new session works, and no memory of a failed step is kept.
 """
 
 import os
@@ -39,18 +39,18 @@ LEVELS = pytest.mark.parametrize(
     "level", [GRAPH_LEVEL, NODE_LEVEL, ONE_STREAM], ids=["graph", "node", "one stream"]
 )
 
-# What TensorFlow says to a client whose worker has gone.
+# TensorFlow's errors for a client whose worker has died.
 GONE = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
 
 
 def serve_lives(spec: Spec, job: str, task: int, folder: str, lives: int) -> None:
-    """A task that is killed when the file `kill0` is there, starts again, and so on.
+    """A task that is killed when the file `kill0` appears, restarts, then waits for `kill1`, ...
 
     The last life ends with the client.
     """
     signs = Path(folder)
     for life in range(lives):
-        child = os.fork()  # before there is a device
+        child = os.fork()  # before TensorFlow makes devices
         if child == 0:
             status = 1
             try:
@@ -73,7 +73,7 @@ def serve_lives(spec: Spec, job: str, task: int, folder: str, lives: int) -> Non
 class TwoWorkers:
     """A graph whose tensors go from the first worker's GPU to the second's, and back.
 
-    The second one can be made to wait in the middle of a step.
+    The second worker can be made to wait in the middle of a step.
     """
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class TwoWorkers:
 
 
 def cancelled(spec: Spec, _folder: str) -> None:
-    """Steps that wait in the other worker until they are cancelled, among those that do not."""
+    """Steps that wait in the other worker until cancelled, among steps that do not wait."""
     server = make_server(spec, "worker", 0)
     model = TwoWorkers()
     with tf.Session(server.target, graph=model.graph) as session:
@@ -122,7 +122,7 @@ def cancelled(spec: Spec, _folder: str) -> None:
             result = session.run(model.y_after_wait, {model.x: FEEDS[k]}, **options)
             assert same([result], [expected[k]])
 
-        # The first step makes the partitions of the graph, for which its deadline does not count.
+        # The first step partitions the graph, which its deadline does not limit.
         session.run(model.go_on)
         waits(session, 3)
 
@@ -132,7 +132,7 @@ def cancelled(spec: Spec, _folder: str) -> None:
                 assert same([session.run(model.y, feeds)], [expected[(k + i) % len(FEEDS)]])
 
         def late(k: int) -> None:
-            # One that is up before the step has begun is lost in TensorFlow: docs/training.md.
+            # TensorFlow loses a deadline that passes before the step begins: docs/training.md.
             options = tf.RunOptions(timeout_in_ms=1000 + 200 * k)
             for _ in range(2):
                 with pytest.raises(tf.errors.DeadlineExceededError):
@@ -166,7 +166,7 @@ def test_a_step_that_is_cancelled_ends_in_both_workers(
 
 
 def works(server: Any, graph: Any, fetch: Any) -> bool:
-    """Whether a new session runs this; if not, as a worker has gone."""
+    """Whether a new session can run the step; False if a worker has died."""
     with tf.Session(server.target, graph=graph) as session:
         try:
             session.run(fetch)
@@ -176,7 +176,7 @@ def works(server: Any, graph: Any, fetch: Any) -> bool:
 
 
 def run_until_it_dies(session: Any, model: TwoWorkers, expected: list[Any], kill: Path) -> None:
-    """Five clients; some are in the middle of a step as the other worker is killed."""
+    """Five clients, some in the middle of a step when the other worker is killed."""
     ended: list[Exception] = []
 
     def client(k: int) -> None:
@@ -196,7 +196,7 @@ def run_until_it_dies(session: Any, model: TwoWorkers, expected: list[Any], kill
 
 
 def run_alone(server: Any) -> None:
-    """A step of the first worker only."""
+    """Runs a step on the first worker only."""
     with tf.Graph().as_default() as graph, tf.device("/job:worker/task:0/device:GPU:0"):
         with tf.stream(2):
             y = tf.tanh(tf.constant(FEEDS[0]) @ numbers(1, 32, 32))
@@ -207,7 +207,7 @@ def run_alone(server: Any) -> None:
 
 
 def survive(spec: Spec, folder: str) -> None:
-    """Steps over both workers, of which the second is killed and comes back, twice."""
+    """Runs steps over both workers; the second is killed and comes back, twice."""
     server = make_server(spec, "worker", 0)
     model = TwoWorkers()
     expected: list[Any] = []
@@ -238,7 +238,7 @@ STEPS = 12
 
 
 def train(spec: Spec, folder: str, kills: bool) -> None:
-    """Trains with a parameter server that is killed after some steps, and saves each of them."""
+    """Trains, saving after each step, with a parameter server that is killed after some steps."""
     server = make_server(spec, "worker", 0)
     device = tf.train.replica_device_setter(
         cluster=tf.train.ClusterSpec(spec),
@@ -280,7 +280,7 @@ def weights_trained(folder: Path, kills: bool, **variables: str) -> str:
 
 
 def test_training_goes_on_after_its_parameter_server_was_killed(tmp_path: Path) -> None:
-    """With the weights that it has without that, on one stream."""
+    """The weights are those of uninterrupted training on one stream."""
     expected = weights_trained(tmp_path / "one", False, **ONE_STREAM)
     assert weights_trained(tmp_path / "killed", True, **NODE_LEVEL) == expected
     assert weights_trained(tmp_path / "graph", True, **GRAPH_LEVEL) == expected

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps that reach a worker through TensorFlow's distributed runtime run on its stream groups.
 
-They give what they give on a worker without groups. A test names jobs, each of which runs in a
+The results are those of a worker without groups. A test names jobs, each of which runs in a
 process of its own; together they are a cluster on this machine.
 """
 
@@ -36,15 +36,15 @@ from multistream.testing.layers import FEEDS, Layers
 
 
 def steps_that_work() -> list[int]:
-    """Steps that each group has run without an error."""
+    """Number of steps that each group has run without an error."""
     return [s.steps_started for s in tf.cuda.stream_stats()]
 
 
-# One worker, and sessions of its own process.
+# One worker, with sessions in the worker's process.
 
 
 def run_queries(layers: Layers, expected: dict[Any, list[Any]]) -> None:
-    """Eight clients of sessions get what those are to give, from every group."""
+    """Eight clients of sessions get the right results, from every group."""
 
     def client(k: int) -> None:
         for i in range(40):
@@ -98,7 +98,7 @@ def sessions_with_devices_of_their_own(kind: str) -> None:
         for _ in range(i):
             session.run(scale)
         expected[session] = [session.run(layers.y, {layers.x: feed}) for feed in FEEDS]
-    assert count == 1 or not same(*expected.values())  # each has its own
+    assert count == 1 or not same(*expected.values())  # each session has its own
     run_queries(layers, expected)
     for session in sessions:
         losses = [session.run([layers.loss, layers.train], {layers.x: FEEDS[0]})[0] for _ in "123"]
@@ -181,7 +181,7 @@ def take_turns(
         advance = tf.assign_add(step, 1)
     workers = len(spec["worker"])
     ready = folder / "chief"
-    if task > 0:  # or it would look for variables now, and again after 30 seconds
+    if task > 0:  # otherwise it would look for variables now, and again after 30 seconds
         until(ready.exists)
     with (
         model.graph.as_default(),
@@ -196,7 +196,7 @@ def take_turns(
         until(lambda: session.run(step) >= len(feeds) * workers)
         weights = session.run(model.weights)
         (folder / f"worker{task}").touch()
-        # A worker that went would take its part of the cluster with it.
+        # If a worker ended now, its part of the cluster would end, too.
         until(lambda: all((folder / f"worker{i}").exists() for i in range(workers)))
     return [*losses, *weights]
 
@@ -212,7 +212,7 @@ def train_in_turn(spec: Spec, task: int, folder: str, scoped: bool) -> None:
 
 
 def weights_trained(folder: Path, scoped: bool, **variables: str) -> list[str]:
-    """What a parameter server and two workers, chief last, have trained."""
+    """Weights trained by a parameter server and two workers, of which the chief is last."""
     folder.mkdir()
     spec = make_spec(ps=1, worker=2)
     tasks: list[Task] = [(serve_until_the_client_ends, (spec, "ps", 0, str(folder)), variables)]
@@ -251,11 +251,11 @@ def train_with_each_policy(
     tf.disable_v2_behavior()
     gpus = [f"/job:worker/task:{i}/device:GPU:0" for i in range(2)]
     forms = {name: config(use=OFF) if name == NO_STREAMS else config(4, name) for name in specs}
-    # The first server asks for all that the process has.
+    # The first server determines the number of streams of the whole process.
     servers = {name: make_server(specs[name], "worker", task, forms[name]) for name in specs}
     found: dict[str, list[Any]] = {}
     waited: dict[str, list[int]] = {}
-    # NO_STREAMS first: the first change of a variable waits for all that sessions before have read.
+    # NO_STREAMS first: a variable's first change waits for the reads of all earlier sessions.
     for policy, spec in reversed(specs.items()):
         clicks = Clicks(branches=(2, 3), device=worker_device(spec, task), table_devices=gpus)
         signs = Path(folder) / policy
@@ -271,9 +271,9 @@ def train_with_each_policy(
         assert same(results, expected), policy
         leader, free, *marked = waited[policy]
         assert min(leader, *marked) > steps, waited
-        if policy in POLICIES[:2]:  # they leave what is not marked where it is
+        if policy in POLICIES[:2]:  # these policies do not move unmarked nodes
             assert free == 0, waited
-        elif policy != "COST_PARTITION" or not measure:  # which may find that nothing is gained
+        elif policy != "COST_PARTITION" or not measure:  # COST_PARTITION may find no gain
             assert free > 0, waited
 
 
@@ -299,7 +299,7 @@ def test_programs_for_deeprec_train_what_one_stream_trains_with_each_policy(
 
 
 def across_workers(spec: Spec, folder: str) -> None:
-    """Tensors go from the groups of one worker's GPU to those of another's, and come back."""
+    """Tensors go from the groups of one worker's GPU to another worker's groups and back."""
     server = make_server(spec, "worker", 0)
     graph = tf.Graph()
     with graph.as_default():
