@@ -222,8 +222,8 @@ def expect(tally: Tally, kinds: Any, text: str, failing: Callable[[], Any]) -> N
 
     Args:
         tally: counts.
-        kinds: what errors may come.
-        text: what the error's message has to say.
+        kinds: types of the errors that may come.
+        text: text that the error's message has to contain.
         failing: the call.
     """
     names = getattr(kinds, "__name__", str(kinds))

@@ -20,7 +20,7 @@ class Limit:
 
     Args:
         per_minute: most growth in a minute.
-        in_all: growth over the samples below which nothing is said, such as one more block of an
+        in_all: total growth that is always allowed, such as one more block of an
             allocator.
     """
 
@@ -58,7 +58,7 @@ class Growth:
     steady: bool
 
     def exceeds(self, limit: Limit) -> bool:
-        """Whether it is too much: steady, and above both figures of the limit."""
+        """Whether the growth is steady, and above both figures of the limit."""
         return self.steady and self.per_minute > limit.per_minute and self.in_all > limit.in_all
 
 
@@ -70,7 +70,7 @@ def growth(seconds: Sequence[float], values: Sequence[float]) -> Growth | None:
         values: the samples.
 
     Returns:
-        The growth; None if they are of too short a time to say.
+        The growth; None if the samples span too short a time.
     """
     warm = int(len(values) * WARM_UP)
     seconds, values = seconds[warm:], values[warm:]

@@ -1,9 +1,9 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the kinds of work have in common: where they run, and models whose results are known.
+"""Shared parts of the kinds of work: where they run, and models whose results are known.
 
-The results to compare with come from a process of its own with one stream group, so that what all
-groups have in common cannot hide a mistake.
+The reference results come from a separate process with one stream group, so that an error that all
+groups share shows as a difference.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Place:
         gpu: whether the GPU is a real one.
         groups: its stream groups.
         node_level: whether nodes of a step have groups.
-        policy: that splits steps; empty if there is none.
-        seed: of all models and inputs.
+        policy: the policy that splits steps; empty if there is none.
+        seed: seed of all models and inputs.
         folder: for files.
-        memory_mib: of the GPU for all groups; 0 for all it has.
+        memory_mib: limit on the GPU memory of all groups together; 0 for no limit.
     """
 
     gpu: bool
@@ -51,11 +51,11 @@ class Place:
 
 
 class Work:
-    """A kind of work: a model, and a step that verifies what it gives.
+    """A kind of work: a model, and a step that verifies the model's results.
 
     Args:
-        place: where it runs.
-        reference: what `results` gave on one stream; empty in the process that makes it.
+        place: where the work runs.
+        reference: the `results` on one stream; empty in the process that makes them.
     """
 
     def __init__(self, place: Place, reference: Results) -> None:
@@ -63,21 +63,21 @@ class Work:
         self.reference = reference
 
     def results(self) -> Results:
-        """What is to be compared with, by name; computed before there is load."""
+        """The results to compare, by name; computed before there is load."""
         return {}
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
         """Does one step and verifies it.
 
         Args:
-            worker: its number among the workers of this kind.
-            draw: what this worker draws from.
+            worker: the worker's number among those of this kind.
+            draw: the worker's random generator.
             tally: counts.
         """
         raise NotImplementedError
 
     def close(self) -> None:
-        """Ends what it has opened."""
+        """Closes everything that the work has opened."""
 
 
 def random_of(place: Place, name: str) -> np.random.Generator:
@@ -86,7 +86,7 @@ def random_of(place: Place, name: str) -> np.random.Generator:
 
 
 def matrix(draw: np.random.Generator, *shape: int) -> np.ndarray:
-    """A matrix of a layer, which neither grows nor shrinks what goes through."""
+    """A layer's matrix, which keeps the magnitude of its inputs."""
     return (draw.normal(0, 1, shape) / np.sqrt(shape[0])).astype(np.float32)
 
 

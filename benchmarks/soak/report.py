@@ -30,10 +30,10 @@ class Outcome:
     """The outcome of a round.
 
     Args:
-        round: what was run.
+        round: the round.
         counts: of each kind of work, the fields of tally.Counts.
         samples: of the process, the fields of watcher.Sample.
-        problems: what is wrong with the round as a whole.
+        problems: problems of the round as a whole.
         steps_of_groups: steps that each stream group started; at node level the leader starts all.
         peak_bytes_of_groups: the most memory that each stream group has used.
         load: when the load began and ended, in seconds as in `counts` and `samples`.
@@ -88,7 +88,7 @@ def rates(by_second: Mapping[str, int], load: tuple[float, float]) -> list[int]:
 
     Args:
         by_second: number of results by second, as they come from JSON.
-        load: when it began and ended.
+        load: when the load began and ended.
     """
     first, end = int(load[0]) + 1 + WARM_UP, int(load[1])
     return [by_second.get(str(second), 0) for second in range(first, end)]
@@ -161,8 +161,8 @@ def report(outcomes: Sequence[Outcome], seconds: float) -> str:
     """Everything that is printed at the end.
 
     Args:
-        outcomes: of all rounds.
-        seconds: that the soak took.
+        outcomes: outcomes of all rounds.
+        seconds: duration of the soak.
     """
     lines = [table(outcomes), ""]
     sizes = {len(outcome.steps_of_groups) for outcome in outcomes} - {0}

@@ -42,8 +42,8 @@ def distance(found: Any, expected: Any, tolerance: float) -> str:
 
     Args:
         found: an array.
-        expected: what it is to be near to.
-        tolerance: as a part of the largest number that is expected.
+        expected: the array that `found` should be near to.
+        tolerance: as a fraction of the largest expected number.
     """
     found, expected = np.asarray(found), np.asarray(expected)
     if found.dtype != expected.dtype or found.shape != expected.shape:
@@ -57,17 +57,17 @@ def distance(found: Any, expected: Any, tolerance: float) -> str:
 
 @dataclasses.dataclass
 class Counts:
-    """What a kind of work has done.
+    """The counts of a kind of work.
 
     Args:
         steps: calls made.
         results: results that were verified.
-        wrong: those that were not as expected.
-        expected_errors: errors that had to come, and were the right ones.
+        wrong: results that were not as expected.
+        expected_errors: errors that had to come, and came.
         unexpected: all other errors, and errors that did not come.
         by_second: number of results in each whole second.
         longest_gap: seconds between two results of a worker.
-        examples: what was wrong or unexpected.
+        examples: descriptions of wrong results and unexpected errors.
     """
 
     steps: int = 0
@@ -85,7 +85,7 @@ class Tally:
 
     Args:
         clock: seconds.
-        spoil: changes a result before it is verified, to see that this is noticed.
+        spoil: changes a result before it is verified, to check that the change is noticed.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ def flip_a_bit(number: int) -> Callable[[np.ndarray], np.ndarray]:
     """Makes a `spoil` that changes the lowest bit of the middle of one result.
 
     Args:
-        number: of the result that it changes, from 0.
+        number: number of the result that is changed, from 0.
     """
     seen = iter(range(2**62))
 

@@ -25,8 +25,8 @@ class Sample:
 
     Args:
         seconds: on the monotonic clock.
-        resident_mib: memory that the process has touched. Of an emulated GPU's memory, which is set
-            aside at the start, that becomes more without growing.
+        resident_mib: memory that the process has touched. An emulated GPU's memory, which is set
+            aside at the start, makes this figure rise without a leak.
         heap_mib: memory in use, of all that malloc has handed out.
         threads: number of threads.
         files: open file descriptors.
@@ -42,7 +42,7 @@ class Sample:
 
 
 class _Mallinfo2(ctypes.Structure):
-    """As of the GNU C library's mallinfo2()."""
+    """The result of the GNU C library's mallinfo2()."""
 
     _fields_ = [
         (name, ctypes.c_size_t)
@@ -66,7 +66,7 @@ def heap_in_use() -> int:
 
 
 def take_sample(stats: Callable[[], list[Any]]) -> Sample:
-    """Looks at this process; `stats` is tf.cuda.stream_stats."""
+    """Takes a sample of this process; `stats` is tf.cuda.stream_stats."""
     pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
     return Sample(
         seconds=time.monotonic(),
@@ -96,7 +96,7 @@ class Progress:
             self._last[worker] = self._clock()
 
     def ended(self, worker: str) -> None:
-        """A worker has ended, so nothing is expected of it."""
+        """Notes that a worker has ended, so no more results are expected."""
         with self._lock:
             self._last.pop(worker, None)
 
@@ -116,11 +116,11 @@ class Watcher:
     """A thread that takes samples and looks for hangs.
 
     Args:
-        progress: of the workers.
-        hang_seconds: without a result, after which a worker hangs.
+        progress: when each worker last had a result.
+        hang_seconds: a worker without a result for so long hangs.
         sample: takes a sample.
-        on_hang: is told which workers hang, once.
-        on_sample: is told each sample.
+        on_hang: called once, with the workers that hang.
+        on_sample: called with each sample.
         every: seconds between two samples.
     """
 

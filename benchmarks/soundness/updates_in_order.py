@@ -35,8 +35,8 @@ def draw_actions(
     Args:
         seed: the same draws the same.
         steps: how many of the actions are steps of training.
-        functions: the numbers of those to draw from.
-        inputs: likewise.
+        functions: numbers of the functions to draw from.
+        inputs: numbers of the inputs to draw from.
     """
     draw = random.Random(seed)
     actions: list[Action] = []
@@ -58,7 +58,7 @@ def draw_actions(
 
 
 class Side:
-    """Variables, and what was read of them.
+    """Variables, and the values that were read from them.
 
     Args:
         callables: what is called.
@@ -113,12 +113,12 @@ def in_turn(
 
     Args:
         actions: what to do.
-        threads: how many; whose turn it is, is drawn.
-        seed: of that.
+        threads: how many threads; whose turn it is, is drawn at random.
+        seed: seed of the turns.
         do: does one.
 
     Returns:
-        What went wrong.
+        The problems found.
     """
     draw = random.Random(seed)
     turns: list[tuple[int, int]] = []  # the thread, and the first action that is no more in it
@@ -166,8 +166,8 @@ def compare(
         plain: done by this thread.
         actions: what to do.
         threads: how many.
-        seed: of whose turn it is.
-        problems: is told what differs.
+        seed: seed of the turns.
+        problems: collects the differences.
     """
     captured.variables.restart(restore=False)
     plain.variables.restart(restore=False)

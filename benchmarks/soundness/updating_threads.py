@@ -26,7 +26,7 @@ from updated_variables import COPIES, GPU, TABLE_ROWS, Input, Variables
 BLOCK = 32
 # Of the calls, those by tf.function, whose results stay on the GPU; others are serving callables.
 CALLED = 0.2
-GIVEN = 1000  # times as many as that are assigned
+GIVEN = 1000  # assigned values are multiples of this
 # Arguments of `fail`: good ones, matrices that do not fit, rows that are not there.
 GOOD_IDS, BAD_IDS = np.arange(3), np.arange(3) + TABLE_ROWS
 FAILING = {
@@ -102,7 +102,7 @@ class Together:
         inputs: numbers of the inputs.
         seed: of what the threads draw.
         failing: the kinds of `FAILING` that fail without capture.
-        pace: seconds between two reads, and between two disturbances.
+        pace: seconds between two reads, and between two disturbing actions.
     """
 
     def __init__(
@@ -270,7 +270,7 @@ class Together:
         elif kind < 0.99:
             self._fail(draw.choice(list(FAILING)))
         else:
-            # Tracing others takes long.
+            # Tracing the other functions takes long.
             name = draw.choice(("sgd", "rows", "momentum"))
             function = variables.function_names.index(name)
             self._call_new(number, function, draw.choice(self._inputs))
@@ -301,7 +301,7 @@ class Together:
     def check_end(self) -> None:
         """Compares the variables with their expected values, after all steps."""
         if self.problems.number:
-            return  # steps that failed may have counted, or not
+            return  # failed steps may or may not have counted
         variables = self._callables.variables
         calls = self.calls.sum(axis=0)
         added = self.counts["assign_adds"]
