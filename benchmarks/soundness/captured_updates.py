@@ -41,14 +41,14 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from option_types import whole
 
 HANG_SECONDS = 180
-ORDERED = 0.02  # of a round's steps, as many again are in order
-# Where steps have memory and threads; each is on in a fourth of the runs.
+ORDERED = 0.02  # steps done in order, as a fraction of a round's other steps
+# Switches of memory and threads; each is on in a fourth of the runs.
 SWITCHES = (
     "TF_GPU_STREAM_GROUP_SHARE_MEM_POOL",
     "TF_GPU_STREAM_AWARE_BFC",
     "TF_PER_STREAM_HOST_ALLOCATOR",
 )
-# Between two things that disturb: often, so that hardly a step is replayed, or now and then.
+# Pause between two disturbing actions: often, so that hardly a step is replayed, or rarely.
 PACES = (0.002, 0.02, 0.05, 0.2)
 FEWEST_ORDERED, MOST_ORDERED = 50, 3000
 
@@ -66,12 +66,12 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def set_environment(options: argparse.Namespace) -> None:
-    """Sets what is not set, before TensorFlow is imported."""
+    """Draws the variables that are not set, before TensorFlow is imported."""
     draw = random.Random(f"{options.seed}:environment")
     drawn = {
         "TF_GPU_STREAM_GROUP_COUNT": draw.choice("1248"),
         "TF_MULTI_STREAM_CAPTURE": "auto",
-        # As small as that, some recordings are evicted all the time.
+        # With so little memory, recordings are evicted all the time.
         "TF_MULTI_STREAM_CAPTURE_MB": draw.choice("12"),
         "TF_CPP_MIN_LOG_LEVEL": "2",
     }
@@ -87,7 +87,7 @@ def set_environment(options: argparse.Namespace) -> None:
 
 
 class Rates:
-    """Steps a second, of each whole second; and whether any are done at all."""
+    """Steps per second, for each second; ends a process that does no steps."""
 
     def __init__(self) -> None:
         self.of_seconds: list[float] = []
@@ -102,7 +102,7 @@ class Rates:
         self._first = True
 
     def watch(self, done: int) -> None:
-        """Looks at how many steps of the round have been done.
+        """Notes how many steps of the round have been done.
 
         A process that hangs is ended, after it has written where its threads are.
         """
@@ -151,7 +151,7 @@ class Run:
         self._failing = {k for k in updating_threads.FAILING if self._plain.fails(k)}
         for side in (self._captured, self._plain):
             side.warm_up()
-        # Dropping a function looks at all objects, but not at those that there are now.
+        # Dropping a function collects garbage; freeze keeps the collector off the objects of now.
         gc.collect()
         gc.freeze()
         self.rates = Rates()

@@ -126,7 +126,7 @@ class Bench:
     def run(
         self, kind: str, calls: Callable[[], object], bind: Callable[[], object]
     ) -> dict[str, Any]:
-        """Runs beside `calls`, on a thread that calls `bind` first; returns what is printed."""
+        """Runs the model beside `calls`, whose thread calls `bind` first; returns what to print."""
         ended = threading.Event()
         errors: list[str] = []
         trained, made_calls = [0], [0]
@@ -178,7 +178,7 @@ class Bench:
 
 
 def problems_of(found: dict[str, Any], codes: dict[str, int], pass_gate: bool) -> list[str]:
-    """Tells what is wrong with what was found beside calls that returned `codes`."""
+    """The problems in the findings beside calls that returned `codes`."""
     problems = [f"{found[name]} {name}" for name in ("wrong", "lost") if found[name]]
     problems += found["errors"]
     if not gpus_are_emulated() and not pass_gate:

@@ -52,11 +52,11 @@ def _library(pattern: str) -> ctypes.CDLL:
 
 
 class ForeignCuda:
-    """Makes CUDA calls of one kind after another, on one thread, and counts what they return.
+    """Makes CUDA calls of one kind after another, on one thread, and counts their return codes.
 
     Attributes:
         codes: how often each call returned each code, by "call: code" (0 is success).
-        left_out: why a kind of call is not there.
+        left_out: why a kind of call is missing.
     """
 
     def __init__(self) -> None:

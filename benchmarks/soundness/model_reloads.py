@@ -97,8 +97,8 @@ class Served:
     """A model that is served, and the bits that each of its versions gives.
 
     Args:
-        paths: of its versions, of which the first is loaded.
-        inputs: what it is called with.
+        paths: folders of the versions; the first is loaded.
+        inputs: inputs of the calls.
     """
 
     def __init__(self, paths: Sequence[str], inputs: Sequence[np.ndarray]) -> None:
@@ -132,9 +132,9 @@ class Served:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Serves without and with reloads; returns what is printed."""
-    # To drop a model takes a look at all objects, but not at those that importing TensorFlow has
-    # made: as the model server does.
+    """Serves without and with reloads; returns the line to print."""
+    # Dropping a model collects garbage. As in the model server, the objects of TensorFlow's import
+    # are frozen, so that the collector skips them.
     gc.collect()
     gc.freeze()
     draw = np.random.default_rng(1)
@@ -146,7 +146,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         seconds: list[float] = []
 
         def clients(until: threading.Event) -> tuple[Load, Load]:
-            """Runs the clients of both models; returns what each model's have measured."""
+            """Runs the clients of both models; returns their measurements by model."""
             loads: dict[Served, Load] = {}
 
             def of(model: Served) -> None:

@@ -100,7 +100,7 @@ class Models:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Runs the slices; returns what is printed."""
+    """Runs the slices; returns the line to print."""
     models = Models(options.seed)
     draw = np.random.default_rng(options.seed)
     lengths = draw_lengths(options.lengths, options.exponent, options.seed)
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     end = time.monotonic() + 60 * options.minutes
     while time.monotonic() < end or not rates[CAPTURED]:
         for mode in order:
-            first = draw.integers(len(inputs))  # so that no slice has the lengths of another one
+            first = draw.integers(len(inputs))  # so that slices have different lengths
             load, bad = run_checked(
                 models.call[mode],
                 inputs[first:] + inputs[:first],
