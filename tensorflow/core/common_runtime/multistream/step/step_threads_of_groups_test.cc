@@ -55,8 +55,6 @@ void WaitUntilOneSleepsIn(const pthread_mutex_t& mutex) {
   }
 }
 
-constexpr absl::Duration kLongEnough = absl::Seconds(10);  // on any machine
-
 // The `blocked` limit for tests in which a thread that the operating system
 // suspends for long must not count as blocked.
 constexpr absl::Duration kNever = absl::Hours(1);

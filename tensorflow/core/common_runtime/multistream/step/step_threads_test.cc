@@ -79,7 +79,6 @@ TEST(StepThreadsTest, ChainsDoNotStarveNewcomers) {
 }
 
 constexpr int kRounds = 150;
-constexpr absl::Duration kLongEnough = absl::Seconds(10);  // on any machine
 
 struct ThreadCounts {
   int count;

@@ -1,7 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Random pauses that vary how the threads of a test interleave.
+// Random pauses that vary how the threads of a test interleave, and how long a
+// test waits for them.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_PAUSES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_PAUSES_H_
@@ -14,6 +15,9 @@
 namespace tensorflow {
 namespace multistream {
 
+// A test whose wait takes longer than this has failed, on any machine.
+inline constexpr absl::Duration kLongEnough = absl::Seconds(10);
+
 // Pauses for 0 to 3 ms: up to three times as long as a polling thread polls.
 inline void PauseAtRandom(std::mt19937* random) {
   const absl::Time end = absl::Now() + absl::Microseconds((*random)() % 3000);
@@ -22,6 +26,7 @@ inline void PauseAtRandom(std::mt19937* random) {
   while (absl::Now() < end) {
   }
 }
+
 }  // namespace multistream
 }  // namespace tensorflow
 
