@@ -185,6 +185,9 @@ TEST_F(ForkedChildTest, IsToldThatItCannotHaveAGpu) {
 }
 
 TEST_F(ForkedChildTest, MakesASessionWithoutAGpu) {
+  // NewSession takes TensorFlow's lock of its device factories, which another
+  // thread may hold at the fork(): each copy of a result to the host takes it.
+  StopLoad();
   ExpectInChildren("a session without a GPU", [] {
     Session* session = nullptr;
     return NewSession(WithoutGpu(), &session).ok();
