@@ -238,11 +238,7 @@ class Together:
         self._kept = None
         least = sum(self._done)
         if draw.random() < 0.8:
-            found, count64 = self._callables.look()
-            self.counts["captured_reads"] += 1
-            self._check("the count that is read", found[:COPIES], least)
-            self._check("the 64-bit count that is read", count64, least)
-            self._check("the variable that is assigned", found[COPIES:])
+            self._look(least)
         elif draw.random() < 0.5:
             self._check("the count that is read alone", variables.count.numpy(), least)
         else:
@@ -250,6 +246,13 @@ class Together:
             value = variables.count.read_value()
             self._kept = value, value.numpy().copy()
         self.counts["reads"] += 1
+
+    def _look(self, least: int) -> None:
+        found, count64 = self._callables.look()
+        self.counts["captured_reads"] += 1
+        self._check("the count that is read", found[:COPIES], least)
+        self._check("the 64-bit count that is read", count64, least)
+        self._check("the variable that is assigned", found[COPIES:])
 
     def disturb(self, draw: random.Random) -> None:
         """Assigns, restores, fails or calls a new function; one thread may call it at a time."""
@@ -299,7 +302,13 @@ class Together:
         self.counts["functions_dropped"] += 1
 
     def check_end(self) -> None:
-        """Compares the variables with their expected values, after all steps."""
+        """Reads the variables once more, and compares them with their expected values.
+
+        All steps have ended. Every round reads here, also one that was too short for a read beside
+        its steps.
+        """
+        with tf.device(GPU):
+            self._look(sum(self._done))
         if self.problems.number:
             return  # failed steps may or may not have counted
         variables = self._callables.variables
