@@ -104,16 +104,10 @@ run_bazel test --curses=no --show_progress_rate_limit=15 \
   --repo_env="TFMS_PYTHON=${python}" //... \
   //tensorflow/core/common_runtime/multistream/testing:{part,step}_benchmarks
 
-# Each room leaves its visibility to rooms.bzl, and the build refuses both ways upward: a dependency
-# on a room above, and an include without one. It refuses the process's options where they are passed.
+# The build refuses both ways upward, a dependency on a room above and an include without one, and
+# the process's options where they are passed.
 stage "rooms of the runtime" "Rooms see those below them only: rooms.bzl."
 runtime=tensorflow/core/common_runtime/multistream
-for build in $(find "${runtime}" -mindepth 2 -name BUILD.bazel -not -path "*/testing/*"); do
-  room="$(dirname "${build#"${runtime}"/}")"
-  if ! grep -qF "default_visibility = users_of(\"${room}\")" "${build}"; then
-    fail "${build}: its default_visibility must be users_of(\"${room}\"), of rooms.bzl"
-  fi
-done
 for refused in base:refused_{dependency,include} step:refused_options; do
   if said="$(run_bazel build --repo_env="TFMS_PYTHON=${python}" "//${runtime}/${refused}" 2>&1)"; then
     fail "${refused} builds, and must not: a room sees what it must not"
