@@ -9,6 +9,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_mark.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/own_rendezvous.h"
 #include "tensorflow/core/common_runtime/multistream/graph_level/graph_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_level_executor.h"
@@ -29,9 +30,9 @@ thread_local bool makes_stock = false;
 
 // If `params.device` has groups, makes an executor that wraps the executors of
 // `make_stock`; otherwise calls `make_stock`.
-absl::Status MakeExecutor(const LocalExecutorParams& params, const Graph& graph,
-                          MakeStockExecutor make_stock,
-                          std::unique_ptr<Executor>* out_executor) {
+absl::Status ChooseExecutor(const LocalExecutorParams& params,
+                            const Graph& graph, MakeStockExecutor make_stock,
+                            std::unique_ptr<Executor>* out_executor) {
   if (!GroupsAreRegistered()) return make_stock(params, graph, out_executor);
   GroupLeader* leader = LeaderOf(params.device);
   const int groups = leader == nullptr ? 0 : leader->session_streams().groups;
@@ -56,6 +57,14 @@ absl::Status MakeExecutor(const LocalExecutorParams& params, const Graph& graph,
   }
   return NewNodeLevelExecutor(params, graph, leader, options, make_stock,
                               out_executor);
+}
+
+absl::Status MakeExecutor(const LocalExecutorParams& params, const Graph& graph,
+                          MakeStockExecutor make_stock,
+                          std::unique_ptr<Executor>* out_executor) {
+  TF_RETURN_IF_ERROR(ChooseExecutor(params, graph, make_stock, out_executor));
+  GiveOwnRendezvous(params, graph, out_executor);
+  return absl::OkStatus();
 }
 
 }  // namespace

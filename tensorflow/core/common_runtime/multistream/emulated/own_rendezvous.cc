@@ -1,0 +1,56 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow/core/common_runtime/multistream/emulated/own_rendezvous.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tensorflow/core/common_runtime/multistream/base/compat.h"
+#include "tensorflow/core/common_runtime/rendezvous_mgr.h"
+#include "tensorflow/core/framework/function.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+class OwnRendezvousExecutor : public Executor {
+ public:
+  OwnRendezvousExecutor(std::unique_ptr<Executor> wrapped,
+                        const DeviceMgr* devices)
+      : wrapped_(std::move(wrapped)), devices_(devices) {}
+
+ private:
+  void TFMS_RUN_ASYNC(const Args& args, DoneCallback done) override {
+    if (args.rendezvous != nullptr) {
+      wrapped_->RunAsync(args, std::move(done));
+      return;
+    }
+    auto rendezvous = std::make_shared<PrivateIntraProcessRendezvous>(devices_);
+    Args ours = args;
+    ours.rendezvous = rendezvous.get();
+    wrapped_->RunAsync(ours, [rendezvous, done = std::move(done)](
+                                 const absl::Status& status) { done(status); });
+  }
+
+  const std::unique_ptr<Executor> wrapped_;
+  const DeviceMgr* const devices_;
+};
+
+}  // namespace
+
+void GiveOwnRendezvous(const LocalExecutorParams& params, const Graph& graph,
+                       std::unique_ptr<Executor>* executor) {
+  const auto nodes = graph.op_nodes();
+  if (params.device->device_type() == DEVICE_CPU &&
+      params.device->parsed_name().type == DEVICE_GPU &&
+      params.function_library != nullptr &&
+      std::any_of(nodes.begin(), nodes.end(),
+                  [](const Node* node) { return node->IsRecv(); })) {
+    *executor = std::make_unique<OwnRendezvousExecutor>(
+        std::move(*executor), params.function_library->device_mgr());
+  }
+}
+
+}  // namespace multistream
+}  // namespace tensorflow
