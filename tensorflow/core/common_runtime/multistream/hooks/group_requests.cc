@@ -24,7 +24,7 @@
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_placement.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/replaced_symbols.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/process_stream_file.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/stream_file.h"
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/platform/errors.h"

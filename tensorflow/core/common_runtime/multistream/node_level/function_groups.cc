@@ -189,20 +189,17 @@ class FunctionCopies {
         (*node.mutable_attr())[kStreamGroupAttr].set_i(*group);
         own = group;
       }
-      absl::Status status = RewriteCall(own, &node);
-      if (!status.ok()) return status;
+      TF_RETURN_IF_ERROR(RewriteCall(own, &node));
     }
     const StackTracesMap* traces = library_->GetStackTraces(name);
-    absl::Status status = library_->AddFunctionDef(
-        copy, traces == nullptr ? StackTracesMap() : *traces);
-    if (!status.ok()) return status;
+    TF_RETURN_IF_ERROR(library_->AddFunctionDef(
+        copy, traces == nullptr ? StackTracesMap() : *traces));
     if (std::string gradient = library_->FindGradient(name);
         !gradient.empty()) {
       GradientDef gradient_of_copy;
       gradient_of_copy.set_function_name(result);
       gradient_of_copy.set_gradient_func(gradient);
-      status = library_->AddGradientDef(gradient_of_copy);
-      if (!status.ok()) return status;
+      TF_RETURN_IF_ERROR(library_->AddGradientDef(gradient_of_copy));
     }
     return result;
   }
@@ -248,9 +245,8 @@ absl::Status ShareCopies(const FunctionLibraryDefinition& library,
       continue;
     }
     const StackTracesMap* traces = library.GetStackTraces(name);
-    absl::Status status = graph->mutable_flib_def()->AddFunctionDef(
-        *function, traces == nullptr ? StackTracesMap() : *traces);
-    if (!status.ok()) return status;
+    TF_RETURN_IF_ERROR(graph->mutable_flib_def()->AddFunctionDef(
+        *function, traces == nullptr ? StackTracesMap() : *traces));
   }
   return absl::OkStatus();
 }
@@ -272,17 +268,14 @@ absl::Status AssignFunctionGroups(const GraphOptimizationPassOptions& options,
     const Group group = GroupOf(node->def());
     if (!copies.NeedsRewrite(group, node->def())) continue;
     NodeDef def = node->def();
-    absl::Status status = copies.RewriteCall(group, &def);
-    if (!status.ok()) return status;
+    TF_RETURN_IF_ERROR(copies.RewriteCall(group, &def));
     calls.emplace_back(node, std::move(def));
   }
   if (calls.empty()) return absl::OkStatus();
-  absl::Status status = ShareCopies(*library, graph);
-  if (!status.ok()) return status;
+  TF_RETURN_IF_ERROR(ShareCopies(*library, graph));
   for (const auto& [node, def] : calls) {
     if (def.op() != node->type_string()) {
-      status = ReplaceNode(def, node, graph);
-      if (!status.ok()) return status;
+      TF_RETURN_IF_ERROR(ReplaceNode(def, node, graph));
       continue;
     }
     for (const auto& [name, value] : def.attr()) {

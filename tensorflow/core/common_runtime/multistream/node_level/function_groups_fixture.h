@@ -8,18 +8,14 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/function.pb.h"
-#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/graph/graph.h"
@@ -40,10 +36,9 @@ inline FDH::Node Square(const std::string& name, Group group = {}) {
   return WithGroup({{name}, "Square", {"x"}, {{"T", DT_FLOAT}}}, group);
 }
 inline FDH::Node Call(const std::string& name, const std::string& function,
-                      Group group = {},
-                      const std::string& op = "PartitionedCall") {
+                      Group group = {}) {
   return WithGroup({{name},
-                    op,
+                    "PartitionedCall",
                     {"x"},
                     {{"Tin", DataTypeVector{DT_FLOAT}},
                      {"Tout", DataTypeVector{DT_FLOAT}},
@@ -57,19 +52,9 @@ class FunctionGroupsTest : public ::testing::Test {
       : library_(OpRegistry::Global()),
         graph_(std::make_unique<Graph>(OpRegistry::Global())) {}
 
-  // A function that returns its float argument and also has `nodes`.
-  FunctionDef FunctionOf(const std::string& name,
-                         std::vector<FDH::Node> nodes) {
-    nodes.push_back({{"same"}, "Identity", {"x"}, {{"T", DT_FLOAT}}});
-    return FDH::Create(name, {"x: float"}, {"y: float"}, {}, nodes,
-                       {{"y", "same:output:0"}});
-  }
   void Define(const FunctionDef& function) {
     ASSERT_TRUE(library_.AddFunctionDef(function).ok());
     ASSERT_TRUE(graph_->mutable_flib_def()->AddFunctionDef(function).ok());
-  }
-  void Define(const std::string& name, std::vector<FDH::Node> nodes) {
-    Define(FunctionOf(name, std::move(nodes)));
   }
 
   Node* Add(NodeBuilder builder, Group group) {
@@ -83,12 +68,6 @@ class FunctionGroupsTest : public ::testing::Test {
     return Add(NodeBuilder(name, "Const")
                    .Attr("dtype", DT_FLOAT)
                    .Attr("value", Tensor(1.0f)),
-               {});
-  }
-  Node* Index(const std::string& name) {
-    return Add(NodeBuilder(name, "Const")
-                   .Attr("dtype", DT_INT64)
-                   .Attr("value", Tensor(int64_t{1})),
                {});
   }
   NodeBuilder CallOf(const std::string& name, const std::string& function) {
@@ -114,56 +93,6 @@ class FunctionGroupsTest : public ::testing::Test {
     options.flib_def = &library_;
     return options;
   }
-  void Run() {
-    const absl::Status status =
-        AssignFunctionGroups(PassOptions(), /*enabled=*/true);
-    ASSERT_TRUE(status.ok()) << status;
-  }
-  std::string Everything() {
-    GraphDef def;
-    graph_->ToGraphDef(&def);
-    std::string text = def.DebugString();
-    std::vector<std::string> names = library_.ListFunctionNames();
-    std::sort(names.begin(), names.end());
-    for (const std::string& name : names) {
-      absl::StrAppend(&text, library_.Find(name)->DebugString());
-    }
-    return text;
-  }
-  void ExpectNothingToDo() {
-    const std::string before = Everything();
-    Run();
-    EXPECT_EQ(Everything(), before);
-  }
-
-  // The function that a node of the graph calls by `attr`.
-  std::string Called(const std::string& node, const std::string& attr = "f") {
-    NameAttrList function;
-    EXPECT_TRUE(GetNodeAttr(Find(node)->attrs(), attr, &function).ok());
-    return function.name();
-  }
-  const NodeDef& NodeOf(const std::string& function, const std::string& name) {
-    static const NodeDef* none = new NodeDef;
-    const FunctionDef* def = library_.Find(function);
-    EXPECT_NE(def, nullptr) << function;
-    if (def == nullptr) return *none;
-    for (const NodeDef& node : def->node_def()) {
-      if (node.name() == name) return node;
-    }
-    ADD_FAILURE() << function << " has no node " << name;
-    return *none;
-  }
-  Group GroupIn(const std::string& function, const std::string& name) {
-    int group;
-    return TryGetNodeAttr(NodeOf(function, name), kStreamGroupAttr, &group)
-               ? Group(group)
-               : std::nullopt;
-  }
-  std::string CalledIn(const std::string& function, const std::string& name,
-                       const std::string& attr = "f") {
-    return NodeOf(function, name).attr().at(attr).func().name();
-  }
-
   FunctionLibraryDefinition library_;
   std::unique_ptr<Graph> graph_;
 };

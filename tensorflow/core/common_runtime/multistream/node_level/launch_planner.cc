@@ -3,19 +3,50 @@
 
 #include "tensorflow/core/common_runtime/multistream/node_level/launch_planner.h"
 
+#include <atomic>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/expensive_kernel.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_policy.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/process_stream_file.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/saved_plan.h"
 #include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/statusor.h"
 
 namespace tensorflow {
 namespace multistream {
+
+// TensorFlow's executor runs all ready inexpensive kernels in one thread, and
+// treats every GPU kernel as inexpensive, so one thread would launch all
+// branches. An expensive kernel gets another thread, which then runs the nodes
+// that the kernel makes ready. OpKernel has no setter for this, but an explicit
+// instantiation may name a private member.
+template <bool OpKernel::*member>
+struct ExpensiveMember {
+  friend void SetExpensive(OpKernel* kernel, bool expensive) {
+    kernel->*member = expensive;
+  }
+};
+void SetExpensive(OpKernel* kernel, bool expensive);
+template struct ExpensiveMember<&OpKernel::expensive_>;
+
+namespace {
+
+// If a node of `plan` has its group from the file, logs the file's summary,
+// once per process.
+void LogStreamFileOnce(const StreamFile& file, const NodePlan& plan) {
+  static std::atomic<bool> logged{false};
+  for (const NodePlan::Node& node : plan.nodes) {
+    if (node.why != "file") continue;
+    if (!logged.exchange(true)) {
+      LOG(INFO) << "Stream groups from a file:\n" << file.Summary();
+    }
+    return;
+  }
+}
+
+}  // namespace
 
 void LaunchPlanner::SetGraph(
     const Graph& graph, absl::flat_hash_map<std::string, OpKernel*> kernels) {
@@ -26,9 +57,9 @@ void LaunchPlanner::SetGraph(
 
 absl::StatusOr<bool> LaunchPlanner::HasNodesToTune() const {
   for (const Node* node : graph_->op_nodes()) {
-    absl::StatusOr<NodePolicy> policy = PolicyOf(*node, PlanOptions(0));
-    if (!policy.ok()) return policy.status();
-    if (policy->policy != Policy::kNone && policy->measured) return true;
+    TF_ASSIGN_OR_RETURN(const NodePolicy policy,
+                        PolicyOf(*node, PlanOptions(0)));
+    if (policy.policy != Policy::kNone && policy.measured) return true;
   }
   return false;
 }
@@ -48,47 +79,47 @@ NodePlanOptions LaunchPlanner::PlanOptions(int caller_group) const {
 absl::StatusOr<std::shared_ptr<const Launches>> LaunchPlanner::Plan(
     int caller_group, const PlanGuess& guess) const {
   NodePlanOptions options = PlanOptions(caller_group);
-  options.split = guess.split;
-  options.cost_policy = guess.cost_policy;
-  options.wait_us = guess.wait_us;
+  options.guess = guess;
   options.cost_us = [this](const Node& node) -> std::optional<double> {
     auto kernel = kernels_.find(node.name());
     if (kernel == kernels_.end()) return std::nullopt;
     return profile_.CostOf(kernel->second);
   };
-  absl::StatusOr<NodePlan> plan = MakeNodePlan(
-      *graph_, options, [this](const Node& node) { return FactsOf(node); });
-  if (!plan.ok()) return plan.status();
-  if (file_ != nullptr) LogStreamFileOnce(*file_, *plan);
+  TF_ASSIGN_OR_RETURN(const NodePlan plan,
+                      MakeNodePlan(*graph_, options, [this](const Node& node) {
+                        return FactsOf(node);
+                      }));
+  if (file_ != nullptr) LogStreamFileOnce(*file_, plan);
   auto launches = std::make_shared<Launches>();
-  std::vector<int> slot_of(plan->nodes.size(), -1);
-  for (const Node* node : graph_->op_nodes()) {
-    if (!plan->nodes[node->id()].noted) continue;
-    slot_of[node->id()] = static_cast<int>(launches->slot_groups.size());
-    launches->slot_groups.push_back(plan->nodes[node->id()].group);
+  std::vector<int> slot_of(plan.nodes.size(), -1);
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (plan.nodes[i].record == NodePlan::Record::kNothing) continue;
+    slot_of[i] = launches->slots++;
   }
   for (const Node* node : graph_->op_nodes()) {
     auto kernel = kernels_.find(node->name());
     if (kernel == kernels_.end()) continue;
-    const NodePlan::Node& planned = plan->nodes[node->id()];
+    const NodePlan::Node& planned = plan.nodes[node->id()];
     Launch& launch = launches->by_kernel[kernel->second];
     launch.group = planned.group;
-    launch.traits = TraitsOf(*node, *kernel->second, *plan);
-    for (int id : planned.events) launch.events.push_back(slot_of[id]);
-    for (int id : planned.tails) launch.tails.push_back(slot_of[id]);
+    launch.traits = TraitsOf(*node, *kernel->second, plan);
+    launch.waits = planned.waits;
+    for (NodePlan::Wait& wait : launch.waits) {
+      for (int& id : wait.nodes) id = slot_of[id];
+    }
     launch.after_all = planned.after_all;
+    launch.record = planned.record;
+    launch.slot = slot_of[node->id()];
     // The next executor reads this when it is made.
     if (caller_group == 0) {
       SetExpensive(kernel->second, planned.starts || MayBlock(*node));
     }
-    launch.slot = slot_of[node->id()];
-    launch.records = planned.records;
   }
   for (int i = 0; i < streams_.groups; ++i) {
-    if (!plan->groups_used[i]) continue;
+    if (!plan.groups_used[i]) continue;
     launches->groups.push_back(i);
   }
-  VLOG(1) << "Node level: " << plan->waits << " waits, " << plan->waits_left_out
+  VLOG(1) << "Node level: " << plan.waits << " waits, " << plan.waits_left_out
           << " left out, " << launches->groups.size() << " groups";
   return launches;
 }

@@ -14,11 +14,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
-#include "tensorflow/core/common_runtime/multistream/base/policy.h"
 #include "tensorflow/core/common_runtime/multistream/base/session_config.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_level_run.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_plan.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/policy/stream_policy.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/step_profile.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/stream_file.h"
 #include "tensorflow/core/framework/function.h"
@@ -27,13 +25,6 @@
 
 namespace tensorflow {
 namespace multistream {
-
-// Assumptions of a plan. plan_variants.h tries several.
-struct PlanGuess {
-  bool split = true;  // use policies that have to be measured
-  Policy cost_policy = Policy::kCost;
-  double wait_us = PolicyOptions().wait_us;
-};
 
 class LaunchPlanner {
  public:

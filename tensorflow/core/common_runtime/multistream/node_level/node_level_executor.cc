@@ -20,8 +20,8 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/node_level_run.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/plan_tuner.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/plan_variants.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/process_stream_file.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/saved_plan.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/stream_file.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
@@ -31,6 +31,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
 #include "tensorflow/core/lib/core/refcount.h"
+#include "tensorflow/core/platform/statusor.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -222,14 +223,13 @@ absl::Status NewNodeLevelExecutor(const LocalExecutorParams& params,
                                   const MakeStockExecutor& make_stock,
                                   std::unique_ptr<Executor>* out) {
   if (GroupsAreOfParent()) return GroupsAreOfParentError();
-  const absl::StatusOr<const StreamFile*> file = ProcessStreamFile(options);
-  if (!file.ok()) return file.status();
+  TF_ASSIGN_OR_RETURN(const StreamFile* file, ProcessStreamFile(options));
   const FunctionLibraryDefinition* library =
       params.function_library == nullptr
           ? nullptr
           : params.function_library->GetFunctionLibraryDefinition();
   auto executor = std::make_unique<NodeLevelExecutor>(
-      params, leader, options, *file, library, ClassifyGraph(graph, library),
+      params, leader, options, file, library, ClassifyGraph(graph, library),
       CaptureReport::NameOf(graph));
   TF_RETURN_IF_ERROR(executor->Initialize(params, graph, make_stock));
   *out = std::move(executor);

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/process_stream_file.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/stream_file.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/step/stock_executor.h"
 #include "tensorflow/core/graph/graph.h"

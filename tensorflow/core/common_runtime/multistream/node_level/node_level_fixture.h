@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tensorflow/cc/framework/scope.h"
 #include "tensorflow/core/common_runtime/multistream/base/test_faults.h"
@@ -31,13 +32,13 @@ inline Scope GpuScope() {
   return Scope::NewRootScope().WithDevice("/device:GPU:0");
 }
 
-// A session of the scope's graph, in which the nodes whose name begins with
-// "gN" are in group N.
+// A session of the scope's graph, in which the nodes whose name, without its
+// scopes, begins with "gN" are in group N.
 inline std::unique_ptr<Session> GroupedSession(const Scope& scope) {
   GraphDef graph;
   EXPECT_TRUE(scope.ToGraphDef(&graph).ok());
   for (NodeDef& node : *graph.mutable_node()) {
-    const std::string& name = node.name();
+    const std::string name = node.name().substr(node.name().rfind('/') + 1);
     if (name.size() > 1 && name[0] == 'g' && name[1] >= '0' && name[1] <= '9') {
       (*node.mutable_attr())[kStreamGroupAttr].set_i(name[1] - '0');
     }
@@ -46,6 +47,16 @@ inline std::unique_ptr<Session> GroupedSession(const Scope& scope) {
   EXPECT_TRUE(NewSession(PlainOptions(), &session).ok());
   EXPECT_TRUE(session->Create(graph).ok());
   return std::unique_ptr<Session>(session);
+}
+
+inline Tensor RunOnce(Session* session, const Tensor& x,
+                      const std::string& output,
+                      const std::vector<std::string>& targets = {}) {
+  std::vector<Tensor> outputs;
+  const absl::Status status =
+      session->Run({{"x:0", x}}, {output}, targets, &outputs);
+  EXPECT_TRUE(status.ok()) << status;
+  return status.ok() ? outputs[0] : Tensor();
 }
 
 inline Tensor Square(int size, int seed) {
@@ -75,8 +86,9 @@ class NodeLevelTest : public ::testing::Test {
     }
   }
   int64_t NewReports() const { return SanitizerReports() - reports_; }
-  int64_t NewViolations() const {
-    return MemoryInUse::Get()->violations() - violations_;
+  void ExpectNoFaults() const {
+    EXPECT_EQ(NewReports(), 0);
+    EXPECT_EQ(MemoryInUse::Get()->violations(), violations_);
   }
 
   int64_t reports_ = 0;

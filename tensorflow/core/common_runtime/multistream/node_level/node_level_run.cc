@@ -24,7 +24,7 @@ NodeLevelRun::NodeLevelRun(std::shared_ptr<const RunShared> shared,
       step_(std::move(step)),
       run_(std::move(run)),
       profile_(profile),
-      slots_(launches_->slot_groups.size()),
+      slots_(launches_->slots),
       runners_(shared_->gpu->size()) {}
 
 NodeLevelRun::~NodeLevelRun() {
@@ -102,34 +102,25 @@ const Launch& NodeLevelRun::LaunchOf(const OpKernel* kernel) const {
 }
 
 void NodeLevelRun::Order(const Launch& launch) {
-  if (launch.events.empty() && launch.tails.empty() && !launch.after_all) {
-    return;
-  }
   StreamOrder* order = shared_->order;
   bool all = launch.after_all;
-  for (int i : launch.events) {
-    Slot& slot = slots_[i];
-    const int64_t position = slot.position.load(std::memory_order_acquire);
-    // The node was dead, so not launched: waiting for it orders nothing.
-    if (position == 0) {
-      all = true;
-      continue;
-    }
-    absl::MutexLock lock(&slot.mu);
-    order->WaitFor(launch.group, *slot.recorded);
-  }
-  for (size_t i = 0; i < launch.tails.size();) {
-    const int group = launches_->slot_groups[launch.tails[i]];
+  for (const NodePlan::Wait& wait : launch.waits) {
     int64_t last = 0;
-    for (; i < launch.tails.size() &&
-           launches_->slot_groups[launch.tails[i]] == group;
-         ++i) {
+    for (int i : wait.nodes) {
       const int64_t position =
-          slots_[launch.tails[i]].position.load(std::memory_order_acquire);
-      if (position == 0) all = true;
+          slots_[i].position.load(std::memory_order_acquire);
+      // The node was dead, so not launched: waiting for it orders nothing.
+      all |= position == 0;
       last = std::max(last, position);
     }
-    if (last > 0) order->WaitForTail(launch.group, group, last);
+    if (last == 0) continue;
+    if (wait.by_event) {
+      Slot& slot = slots_[wait.nodes[0]];
+      absl::MutexLock lock(&slot.mu);
+      order->WaitFor(launch.group, *slot.recorded);
+    } else {
+      order->WaitForTail(launch.group, wait.group, last);
+    }
   }
   if (!all) return;
   for (int group : launches_->groups) {
@@ -152,27 +143,21 @@ absl::Status NodeLevelRun::Move(int group, OpKernelContext* context) {
 
 Executor::Args::Runner* NodeLevelRun::RunnerOf(int group) {
   RunnerSlot& slot = runners_[group];
-  if (Executor::Args::Runner* made =
-          slot.made.load(std::memory_order_acquire)) {
-    return made;
-  }
-  absl::MutexLock lock(&runners_mu_);
-  if (slot.runner == nullptr) {
+  absl::call_once(slot.made, [&] {
     // The run owns this runner, so the runner must not own the run (a cycle).
-    slot.runner = std::make_unique<Executor::Args::Runner>(
+    slot.runner =
         StepRunner{step_, &shared_->kernels->traits(), run_,
                    std::shared_ptr<NodeRun>(std::shared_ptr<NodeRun>(), this),
-                   shared_->gpu->group(group)});
-    slot.made.store(slot.runner.get(), std::memory_order_release);
-  }
-  return slot.runner.get();
+                   shared_->gpu->group(group)};
+  });
+  return &slot.runner;
 }
 
 void NodeLevelRun::Note(const Launch& launch) {
   if (launch.slot < 0) return;
   Slot& slot = slots_[launch.slot];
   const int64_t position = shared_->order->Launched(launch.group);
-  if (launch.records) {
+  if (launch.record == NodePlan::Record::kEvent) {
     std::unique_ptr<StreamOrder::RecordedEvent> recorded =
         shared_->order->Record(launch.group);
     absl::MutexLock lock(&slot.mu);

@@ -12,10 +12,12 @@
 #include <memory>
 #include <vector>
 
+#include "absl/base/call_once.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/node_plan.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/step_profile.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
@@ -31,18 +33,16 @@ namespace multistream {
 struct Launch {
   int group = 0;
   OpTraits traits;
-  // Slots of nodes to wait for: see NodePlan::Node.
-  std::vector<int> events;
-  std::vector<int> tails;
+  std::vector<NodePlan::Wait> waits;  // with slots for nodes
   bool after_all = false;
-  int slot = -1;  // of this node, if a node waits for it
-  bool records = false;
+  NodePlan::Record record = NodePlan::Record::kNothing;
+  int slot = -1;  // where to record
 };
 
 struct Launches {
   absl::flat_hash_map<const OpKernel*, Launch> by_kernel;
-  std::vector<int> slot_groups;  // the group of each slot's node
-  std::vector<int> groups;       // that are used
+  int slots = 0;            // one for each node that another waits for
+  std::vector<int> groups;  // that are used
 };
 
 // Shared by all runs of a graph, whatever their callers' groups. Outlives them.
@@ -84,8 +84,8 @@ class NodeLevelRun : public NodeRun,
     std::unique_ptr<StreamOrder::RecordedEvent> recorded ABSL_GUARDED_BY(mu);
   };
   struct RunnerSlot {
-    std::atomic<Executor::Args::Runner*> made{nullptr};
-    std::unique_ptr<Executor::Args::Runner> runner;
+    absl::once_flag made;
+    Executor::Args::Runner runner;
   };
 
   const Launch& LaunchOf(const OpKernel* kernel) const;
@@ -104,7 +104,6 @@ class NodeLevelRun : public NodeRun,
   const Executor::Args::Runner run_;
   StepProfile* const profile_;
   std::vector<Slot> slots_;
-  absl::Mutex runners_mu_;
   std::vector<RunnerSlot> runners_;
 };
 

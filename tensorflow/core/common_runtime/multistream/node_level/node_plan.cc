@@ -20,6 +20,7 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/graph_node_util.h"
+#include "tensorflow/core/platform/statusor.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -50,30 +51,25 @@ class Planner {
     GetReversePostOrder(
         graph, &order_, NodeComparatorID(),
         [](const Edge& edge) { return !edge.src()->IsNextIteration(); });
+    order_.erase(std::remove_if(order_.begin(), order_.end(),
+                                [](Node* node) { return !node->IsOp(); }),
+                 order_.end());
   }
 
   absl::StatusOr<NodePlan> Make() {
     plan_.nodes.resize(graph_.num_node_ids());
     plan_.groups_used.assign(options_.group_count, false);
     FindBefore();
+    for (const Node* node : order_) TF_RETURN_IF_ERROR(Assign(*node));
+    TF_RETURN_IF_ERROR(AssignByPolicies());
     for (const Node* node : order_) {
-      if (!node->IsOp()) continue;
-      absl::Status status = Assign(*node);
-      if (!status.ok()) return status;
-    }
-    absl::Status status = AssignByPolicies();
-    if (!status.ok()) return status;
-    for (const Node* node : order_) {
-      if (!node->IsOp()) continue;
       NodePlan::Node& planned = plan_.nodes[node->id()];
-      if (planned.why.empty()) AssignCallerGroup(node->id());
+      if (planned.why.empty()) AssignCallerGroup(&planned);
       if (facts_[node->id()].launched) plan_.groups_used[planned.group] = true;
     }
     // Not if nodes may be dead: a dead node orders nothing, so no path is sure.
     if (options_.reduce && !has_dead_) Reduce();
-    for (const Node* node : order_) {
-      if (node->IsOp()) PlanWaits(node->id());
-    }
+    for (const Node* node : order_) PlanWaits(node->id());
     FindStarts();
     return std::move(plan_);
   }
@@ -107,8 +103,7 @@ class Planner {
     } else if (node.IsSend() || node.IsRecv() || node.IsArg()) {
       // The step's rendezvous places tensors in one group's memory, and the
       // caller's group is the one that has waited for the arguments.
-      planned.group = options_.caller_group;
-      planned.why = "default";
+      AssignCallerGroup(&planned);
     } else if (from_file) {
       planned.group = *from_file;
       planned.why = "file";
@@ -123,9 +118,9 @@ class Planner {
     return absl::OkStatus();
   }
 
-  void AssignCallerGroup(int id) {
-    plan_.nodes[id].group = options_.caller_group;
-    plan_.nodes[id].why = "default";
+  void AssignCallerGroup(NodePlan::Node* planned) const {
+    planned->group = options_.caller_group;
+    planned->why = "default";
   }
 
   // Policies run in turn: each sees groups chosen by earlier ones as fixed.
@@ -133,18 +128,16 @@ class Planner {
     std::vector<NodePolicy> policies;
     std::vector<int> policy_of(graph_.num_node_ids(), -1);
     for (const Node* node : order_) {
-      if (!node->IsOp() || !plan_.nodes[node->id()].why.empty()) continue;
-      absl::StatusOr<NodePolicy> policy = PolicyOf(*node, options_);
-      if (!policy.ok()) return policy.status();
-      if (policy->policy == Policy::kNone) continue;
-      auto known = std::find(policies.begin(), policies.end(), *policy);
+      if (!plan_.nodes[node->id()].why.empty()) continue;
+      TF_ASSIGN_OR_RETURN(const NodePolicy policy, PolicyOf(*node, options_));
+      if (policy.policy == Policy::kNone) continue;
+      auto known = std::find(policies.begin(), policies.end(), policy);
       policy_of[node->id()] = static_cast<int>(known - policies.begin());
-      if (known == policies.end()) policies.push_back(*policy);
+      if (known == policies.end()) policies.push_back(policy);
     }
     for (size_t i = 0; i < policies.size(); ++i) {
       std::vector<NodeForPolicy> nodes(graph_.num_node_ids());
       for (const Node* node : order_) {
-        if (!node->IsOp()) continue;
         const int id = node->id();
         const std::vector<bool>& on_host = facts_[id].on_host;
         nodes[id].before = before_[id].nodes;
@@ -157,13 +150,9 @@ class Planner {
                                                         : plan_.nodes[id].group;
         }
       }
-      NodePolicyOptions options;
-      options.policy = policies[i].policy;
-      options.groups = policies[i].groups;
-      options.caller_group = options_.caller_group;
-      options.cost_us = options_.cost_us;
-      options.wait_us = options_.wait_us;
-      const auto groups = GroupsByPolicy(graph_, order_, nodes, options);
+      const auto groups =
+          GroupsByPolicy(graph_, order_, nodes, policies[i].policy,
+                         policies[i].groups, options_);
       for (const Node* node : order_) {
         const int id = node->id();
         if (policy_of[id] != static_cast<int>(i) || !groups[id]) continue;
@@ -204,7 +193,6 @@ class Planner {
   void FindBefore() {
     before_.resize(graph_.num_node_ids());
     for (const Node* node : order_) {
-      if (!node->IsOp()) continue;
       Before& before = before_[node->id()];
       for (const Edge* edge : node->in_edges()) {
         const Node* from = edge->src();
@@ -239,7 +227,7 @@ class Planner {
     NodeLists inputs(order_.size());  // by position
     for (const Node* node : order_) {
       const int id = node->id();
-      if (!node->IsOp() || !facts_[id].launched) continue;
+      if (!facts_[id].launched) continue;
       std::vector<int>& inputs_of_node = inputs[position[id]];
       for (int from : before_[id].nodes) {
         inputs_of_node.push_back(position[from]);
@@ -257,7 +245,7 @@ class Planner {
     const ReducedGraph reduced(inputs);
     for (const Node* node : order_) {
       const int id = node->id();
-      if (!node->IsOp() || !facts_[id].launched) continue;
+      if (!facts_[id].launched) continue;
       const std::vector<int>& needed = reduced.inputs()[position[id]];
       std::vector<int>& nodes = before_[id].nodes;
       const size_t all = nodes.size();
@@ -281,15 +269,15 @@ class Planner {
     for (int from : before_[id].nodes) {
       if (IsCross(from, id)) by_group[plan_.nodes[from].group].push_back(from);
     }
-    for (const auto& [group, nodes] : by_group) {
+    for (auto& [group, nodes] : by_group) {
       ++plan_.waits;
-      if (nodes.size() == 1 && !facts_[id].changes_state) {
-        planned.events.push_back(nodes[0]);
-        plan_.nodes[nodes[0]].records = true;
-      } else {
-        planned.tails.insert(planned.tails.end(), nodes.begin(), nodes.end());
+      const bool by_event = nodes.size() == 1 && !facts_[id].changes_state;
+      for (int from : nodes) {
+        NodePlan::Record& record = plan_.nodes[from].record;
+        record = std::max(record, by_event ? NodePlan::Record::kEvent
+                                           : NodePlan::Record::kPosition);
       }
-      for (int from : nodes) plan_.nodes[from].noted = true;
+      planned.waits.push_back({group, std::move(nodes), by_event});
     }
   }
 
@@ -301,7 +289,6 @@ class Planner {
     };
     std::vector<Last> lasts(graph_.num_node_ids());
     for (const Node* node : order_) {
-      if (!node->IsOp()) continue;
       const int id = node->id();
       const int group = plan_.nodes[id].group;
       Last last;
@@ -364,8 +351,8 @@ absl::StatusOr<NodePolicy> PolicyOf(const Node& node,
     if (groups > 0) policy.groups = std::min(groups, options.group_count);
     policy.measured &= parts.size() < 3;
   }
-  if (policy.policy == Policy::kCost) policy.policy = options.cost_policy;
-  if (!options.split && policy.measured) policy.policy = Policy::kNone;
+  if (policy.policy == Policy::kCost) policy.policy = options.guess.cost_policy;
+  if (!options.guess.split && policy.measured) policy.policy = Policy::kNone;
   return policy;
 }
 

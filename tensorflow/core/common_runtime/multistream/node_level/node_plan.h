@@ -48,6 +48,13 @@ struct NodeFacts {
   bool keeps_scratch = false;
 };
 
+// Assumptions of a plan. plan_variants.h tries several.
+struct PlanGuess {
+  bool split = true;                   // use policies that have to be measured
+  Policy cost_policy = Policy::kCost;  // replaces Policy::kCost
+  double wait_us = PolicyOptions().wait_us;
+};
+
 struct NodePlanOptions {
   int group_count = 1;
   int caller_group = 0;
@@ -58,13 +65,10 @@ struct NodePlanOptions {
   Policy policy = Policy::kNone;
   // Use a policy's plan only where it has been measured to be faster.
   bool measure = true;
-  // False: ignore policies that have to be measured.
-  bool split = true;
-  // Replaces Policy::kCost: while plans are measured, others are tried.
-  Policy cost_policy = Policy::kCost;
-  // As for NodePolicyOptions.
+  PlanGuess guess;
+  // How many microseconds a node keeps its group busy, where known. May be
+  // empty.
   std::function<std::optional<double>(const Node&)> cost_us;
-  double wait_us = PolicyOptions().wait_us;
 };
 
 // The node attribute that tf.cuda.auto_stream sets: POLICY[:GROUPS[:always]].
@@ -88,22 +92,26 @@ absl::StatusOr<NodePolicy> PolicyOf(const Node& node,
                                     const NodePlanOptions& options);
 
 struct NodePlan {
+  // What a node's stream waits for before the node is launched.
+  struct Wait {
+    int group;
+    // Ids of nodes of `group` that come before the node.
+    std::vector<int> nodes;
+    // Waits for the event of the only one of `nodes`. False: for the end of
+    // the group's stream, as there are several, or the node changes state.
+    bool by_event;
+  };
+  // What other nodes' waits need to know of a node's launch.
+  enum class Record { kNothing, kPosition, kEvent };
+
   struct Node {
     int group = 0;
     // "leader: REASON", "file", "scope", "propagated", "policy" or "default".
     std::string why;
-    // Ids of nodes whose events this node's stream waits for: at most one node
-    // of each other group.
-    std::vector<int> events;
-    // Ids of nodes that one wait per group, for the end of that group's stream,
-    // covers. Used if this node needs two or more nodes of the group, or
-    // changes state.
-    std::vector<int> tails;
+    std::vector<Wait> waits;  // at most one for each other group
     // Waits for the ends of all groups that the graph uses.
     bool after_all = false;
-    // Some node waits for this one: `records` by event, `noted` by any wait.
-    bool records = false;
-    bool noted = false;
+    Record record = Record::kNothing;
     // The latest input is of another group: the node begins a branch. It gets a
     // thread, which then launches what follows in its group.
     bool starts = false;

@@ -164,8 +164,9 @@ struct RandomGraph {
     Pairs waits;
     for (size_t i = 0; i < nodes.size(); ++i) {
       const NodePlan::Node& planned = plan.nodes[nodes[i]->id()];
-      for (int id : planned.events) waits.insert({numbers[id], i});
-      for (int id : planned.tails) waits.insert({numbers[id], i});
+      for (const NodePlan::Wait& wait : planned.waits) {
+        for (int id : wait.nodes) waits.insert({numbers[id], i});
+      }
     }
     return waits;
   }
@@ -208,24 +209,29 @@ struct RandomGraph {
   Pairs needs, streams;
 };
 
-class RandomNodePlanTest : public ::testing::Test {
- protected:
-  // Runs `check` for a few hundred graphs, until one fails.
-  template <typename Check>
-  void ForEachGraph(Check check) {
-    for (int seed = 0; seed < kSeeds && !HasFailure(); ++seed) {
-      SCOPED_TRACE(absl::StrCat("seed ", seed));
-      RandomGraph random(seed);
-      check(&random);
-    }
+// Calls `check` for a few hundred graphs, until one fails.
+template <typename Check>
+void ForEachGraph(Check check) {
+  for (int seed = 0; seed < kSeeds && !::testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    RandomGraph random(seed);
+    check(&random);
   }
-};
+}
 
-TEST_F(RandomNodePlanTest, EveryNeedIsMet) {
-  int left_out = 0, handed_on = 0;
+TEST(RandomNodePlanTest, EveryNeedIsMetAndEveryWaitIsNeeded) {
+  int waits = 0, left_out = 0, handed_on = 0;
   ForEachGraph([&](RandomGraph* random) {
     const NodePlan plan = random->Plan(/*reduce=*/true);
-    EXPECT_EQ(random->Unmet(random->WaitsOf(plan)), "");
+    const RandomGraph::Pairs all = random->WaitsOf(plan);
+    EXPECT_EQ(random->Unmet(all), "");
+    for (const auto& wait : all) {
+      RandomGraph::Pairs rest = all;
+      rest.erase(wait);
+      EXPECT_NE(random->Unmet(rest), "")
+          << "n" << wait.second << " waits for n" << wait.first;
+    }
+    waits += all.size();
     left_out += plan.waits_left_out;
     for (const auto& [from, to] : random->needs) {
       bool direct = false;
@@ -234,69 +240,46 @@ TEST_F(RandomNodePlanTest, EveryNeedIsMet) {
       }
       handed_on += !direct;
     }
+    // Without reduction, every need is a wait.
+    EXPECT_EQ(random->WaitsOf(random->Plan(/*reduce=*/false)), random->needs);
   });
   // Else the graphs would show little.
+  EXPECT_GT(waits, 10 * kSeeds);
   EXPECT_GT(left_out, 10 * kSeeds / 4);
   EXPECT_GT(handed_on, kSeeds);
 }
 
-TEST_F(RandomNodePlanTest, EveryWaitIsNeeded) {
-  int waits = 0;
-  ForEachGraph([&](RandomGraph* random) {
-    const RandomGraph::Pairs all = random->WaitsOf(random->Plan(true));
-    for (const auto& wait : all) {
-      RandomGraph::Pairs rest = all;
-      rest.erase(wait);
-      EXPECT_NE(random->Unmet(rest), "")
-          << "n" << wait.second << " waits for n" << wait.first;
-      ++waits;
-    }
-  });
-  EXPECT_GT(waits, 10 * kSeeds);
-}
-
-TEST_F(RandomNodePlanTest, WithoutReductionEveryNeedIsAWait) {
-  ForEachGraph([&](RandomGraph* random) {
-    const NodePlan plan = random->Plan(/*reduce=*/false);
-    EXPECT_EQ(random->WaitsOf(plan), random->needs);
-    EXPECT_EQ(plan.waits_left_out, 0);
-  });
-}
-
-TEST_F(RandomNodePlanTest, PlansAreConsistent) {
+TEST(RandomNodePlanTest, PlansAreConsistent) {
+  using Record = NodePlan::Record;
   int tails = 0;
   ForEachGraph([&](RandomGraph* random) {
     for (bool reduce : {false, true}) {
       const NodePlan plan = random->Plan(reduce);
-      std::set<int> noted, records;
+      std::map<int, Record> records;
       int waits = 0;
       for (size_t i = 0; i < random->nodes.size(); ++i) {
         const NodePlan::Node& planned = plan.nodes[random->nodes[i]->id()];
         EXPECT_EQ(planned.group, random->groups[i]) << "n" << i;
         EXPECT_FALSE(planned.after_all) << "n" << i;
-        std::map<int, int> events, of_tails;  // by group
-        for (int id : planned.events) ++events[plan.nodes[id].group];
-        for (int id : planned.tails) ++of_tails[plan.nodes[id].group];
-        for (const auto& [group, count] : events) {
-          EXPECT_EQ(count, 1) << "n" << i;
-          EXPECT_EQ(of_tails.count(group), 0) << "n" << i;
+        std::set<int> groups = {planned.group};
+        for (const NodePlan::Wait& wait : planned.waits) {
+          EXPECT_TRUE(groups.insert(wait.group).second) << "n" << i;
+          EXPECT_EQ(wait.by_event,
+                    wait.nodes.size() == 1 && !random->facts[i].changes_state)
+              << "n" << i;
+          for (int id : wait.nodes) {
+            EXPECT_EQ(plan.nodes[id].group, wait.group) << "n" << i;
+            records[id] =
+                std::max(records[id],
+                         wait.by_event ? Record::kEvent : Record::kPosition);
+          }
+          ++waits;
+          tails += !wait.by_event;
         }
-        const bool changes = random->facts[i].changes_state;
-        EXPECT_FALSE(changes && !events.empty()) << "n" << i;
-        for (const auto& [group, count] : of_tails) {
-          EXPECT_TRUE(count > 1 || changes) << "n" << i;
-        }
-        waits += events.size() + of_tails.size();
-        tails += of_tails.size();
-        records.insert(planned.events.begin(), planned.events.end());
-        noted.insert(planned.events.begin(), planned.events.end());
-        noted.insert(planned.tails.begin(), planned.tails.end());
       }
       EXPECT_EQ(plan.waits, waits);
       for (const Node* node : random->nodes) {
-        const NodePlan::Node& planned = plan.nodes[node->id()];
-        EXPECT_EQ(planned.noted, noted.count(node->id()) > 0) << node->name();
-        EXPECT_EQ(planned.records, records.count(node->id()) > 0)
+        EXPECT_EQ(plan.nodes[node->id()].record, records[node->id()])
             << node->name();
       }
       EXPECT_EQ(plan.waits_left_out,
@@ -306,23 +289,22 @@ TEST_F(RandomNodePlanTest, PlansAreConsistent) {
   EXPECT_GT(tails, kSeeds);
 }
 
-TEST_F(RandomNodePlanTest, EachGroupButTheCallersStartsSomewhere) {
+TEST(RandomNodePlanTest, EachGroupButTheCallersStartsSomewhere) {
   int starts = 0, goes_on = 0;
   ForEachGraph([&](RandomGraph* random) {
     const NodePlan plan = random->Plan(/*reduce=*/true);
     std::vector<bool> started(random->options.group_count);
+    started[random->options.caller_group] = true;
+    // Numbers are in the order of the edges.
     for (size_t i = 0; i < random->nodes.size(); ++i) {
-      const bool starts_here = plan.nodes[random->nodes[i]->id()].starts;
       const int group = random->groups[i];
+      const bool starts_here = plan.nodes[random->nodes[i]->id()].starts;
       if (starts_here) {
         started[group] = true;
         EXPECT_NE(group, random->options.caller_group) << "n" << i;
         EXPECT_TRUE(random->facts[i].launched) << "n" << i;
-      } else if (random->facts[i].launched) {
-        // Numbers are in the order of the edges.
-        EXPECT_TRUE(group == random->options.caller_group || started[group])
-            << "n" << i;
       }
+      EXPECT_TRUE(started[group] || !random->facts[i].launched) << "n" << i;
       (starts_here ? starts : goes_on) += 1;
     }
   });

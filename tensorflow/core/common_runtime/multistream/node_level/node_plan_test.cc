@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_plan_fixture.h"
 #include "tensorflow/core/graph/graph.h"
 
@@ -19,301 +20,277 @@ namespace {
 
 // Where nodes go.
 
-TEST_F(NodePlanTest, ANodeWithoutAnyReasonStaysWithTheCaller) {
-  Node* a = Op("a", {});
-  Plan();
-  EXPECT_EQ(Place(a), "0 default");
-  options_.caller_group = 3;
-  Plan();
-  EXPECT_EQ(Place(a), "3 default");
+class PlacesTest : public NodePlanTest {};
+TEST_P(PlacesTest, Are) {
+  DrawAndPlan(GetParam().graph);
+  EXPECT_EQ(Places(), GetParam().expected);
 }
 
-TEST_F(NodePlanTest, AScopeDecides) {
-  options_.caller_group = 1;
-  Node* a = Op("a", 2);
-  Node* b = Op("b", 0);
-  Plan();
-  EXPECT_EQ(Place(a), "2 scope");
-  EXPECT_EQ(Place(b), "0 scope");
-}
-
-TEST_F(NodePlanTest, EachReasonGoesBeforeTheNext) {
-  options_.caller_group = 1;
-  options_.propagate = true;
-  Node* from = Op("from", 3);
-  Node* with_leader = Op("x/leader", 2, {from});
-  facts_["x/leader"].leader_reason = "it assigns";
-  Node* with_file = Op("x/file", 2, {from});
-  Node* with_scope = Op("scope", 2, {from});
-  Node* with_input = Op("input", {}, {from});
-  Node* with_nothing = Op("nothing", {});
-  UseFile("0: x/.*");
-  Plan();
-  EXPECT_EQ(Place(with_leader), "0 leader: it assigns");
-  EXPECT_EQ(Place(with_file), "0 file");
-  EXPECT_EQ(Place(with_scope), "2 scope");
-  EXPECT_EQ(Place(with_input), "3 propagated");
-  EXPECT_EQ(Place(with_nothing), "1 default");
-}
-
-TEST_F(NodePlanTest, TheLeaderGoesBeforeAFileThatSaysAnotherGroup) {
-  Node* a = Op("a", {});
-  facts_["a"].leader_reason = "it assigns";
-  UseFile("2: a");
-  Plan();
-  EXPECT_EQ(Place(a), "0 leader: it assigns");
-}
-
-TEST_F(NodePlanTest, SendsAndRecvsStayWithTheCaller) {
-  options_.caller_group = 1;
-  options_.propagate = true;
-  UseFile("3: .*/file");
-  Node* from = Op("from", 2);
-  const Nodes transfers = {
-      Send("send", "_Send", from, {}),        Recv("recv", "_Recv", {}),
-      Send("send/scope", "_Send", from, 2),   Recv("recv/scope", "_Recv", 2),
-      Send("send/file", "_Send", from, 2),    Recv("recv/file", "_Recv", {}),
-      Send("host/file", "_HostSend", from, 2)};
-  Plan();
-  for (const Node* node : transfers) {
-    EXPECT_EQ(Place(node), "1 default") << node->name();
-  }
-}
-
-// The caller's group is the one that has waited for the arguments.
-TEST_F(NodePlanTest, ArgumentsStayWithTheCaller) {
-  options_.caller_group = 1;
-  options_.propagate = true;
-  options_.policy = Policy::kFullGraph;
-  UseFile("3: .*/file");
-  const Nodes arguments = {Arg("plain"), Arg("scope", 2), Arg("x/file"),
-                           Arg("policy")};
-  arguments[3]->AddAttr(kStreamPolicyAttr, "full_graph");
-  for (Node* argument : arguments) {
-    Op(absl::StrCat(argument->name(), "_user"), 2, {argument});
-  }
-  Plan();
-  for (const Node* argument : arguments) {
-    EXPECT_EQ(Place(argument), "1 default") << argument->name();
-  }
-}
-
-TEST_F(NodePlanTest, TheLeaderHasSendsThatMustBeThere) {
-  options_.caller_group = 1;
-  Node* send = Send("send", "_Send", Op("from", 2), {});
-  facts_["send"].leader_reason = "so it is";
-  Plan();
-  EXPECT_EQ(Place(send), "0 leader: so it is");
-}
-
-TEST_F(NodePlanTest, ScratchStaysWithTheLeaderUnlessAGroupIsGiven) {
-  options_.caller_group = 3;
-  options_.propagate = true;
-  Node* from = Op("from", 2);
-  const Nodes nodes = {Op("plain", {}), Op("scoped", 2), Op("file", {}),
-                       Op("follows", {}, {from})};
-  for (const Node* node : nodes) facts_[node->name()].keeps_scratch = true;
-  UseFile("1: file");
-  Plan();
-  EXPECT_EQ(Place(nodes[0]), "0 default");
-  EXPECT_EQ(Place(nodes[1]), "2 scope");
-  EXPECT_EQ(Place(nodes[2]), "1 file");
-  EXPECT_EQ(Place(nodes[3]), "2 propagated");
-}
-
-TEST_F(NodePlanTest, ANodeFollowsItsFirstInputThatHasAGroup) {
-  options_.propagate = true;
-  Node* none = Op("none", {});
-  Node* leader = Op("leader", {});
-  facts_["leader"].leader_reason = "it assigns";
-  Node* two = Op("two", 2);
-  Node* three = Op("three", {});
-  UseFile("3: three");
-  Node* a = Op("a", {}, {none, leader, two, three});
-  Node* b = Op("b", {}, {three, two});
-  Node* c = Op("c", {}, {b});
-  Node* d = Op("d", {}, {none, leader});
-  Node* e = Op("e", {}, {d, c});
-  Plan();
-  EXPECT_EQ(Place(a), "2 propagated");
-  EXPECT_EQ(Place(b), "3 propagated");
-  EXPECT_EQ(Place(c), "3 propagated");
-  EXPECT_EQ(Place(d), "0 default");
-  EXPECT_EQ(Place(e), "3 propagated");
-}
-
-TEST_F(NodePlanTest, ANodeDoesNotFollowControlInputs) {
-  options_.propagate = true;
-  Node* a = Op("a", {}, {}, {Op("two", 2)});
-  Plan();
-  EXPECT_EQ(Place(a), "0 default");
-}
-
-TEST_F(NodePlanTest, ANodeFollowsNothingUnlessToldTo) {
-  Node* a = Op("a", {}, {Op("two", 2)});
-  Plan();
-  EXPECT_EQ(Place(a), "0 default");
-}
-
-TEST_F(NodePlanTest, AScopeOutsideTheGroupsIsInvalid) {
-  Op("a", 3);
-  Op("far", 4);
-  ExpectInvalid(
-      "Node {{node far}} (NodePlanTestOp) is in stream group 4, and the GPU "
-      "has 4 (TF_GPU_STREAM_GROUP_COUNT, or the session's multi_stream_num)");
-}
-
-TEST_F(NodePlanTest, ANegativeScopeIsInvalid) {
-  options_.group_count = 2;
-  Op("far", -1);
-  ExpectInvalid(
-      "Node {{node far}} (NodePlanTestOp) is in stream group -1, and the GPU "
-      "has 2 (TF_GPU_STREAM_GROUP_COUNT, or the session's multi_stream_num)");
-}
+const PlanCase kPlaces[] = {
+    {"ANodeWithoutAnyReasonStaysWithTheCaller", "caller=3; a", "3 default: a"},
+    {"AScopeDecides", "caller=1; a@2 b@0", "0 scope: b; 2 scope: a"},
+    {"EachReasonGoesBeforeTheNext",
+     "caller=1 propagate=1 file=0:x/.*; nothing"
+     "; from@3 -> x/leader@2(leader) x/file@2 scope@2 input",
+     "0 file: x/file; 0 leader: so it is: x/leader; 1 default: nothing"
+     "; 2 scope: scope; 3 propagated: input; 3 scope: from"},
+    {"TheLeaderGoesBeforeAFileThatSaysAnotherGroup", "file=2:a; a(leader)",
+     "0 leader: so it is: a"},
+    {"TheCallerGoesBeforeAllForTransfersAndArguments",
+     "caller=1 propagate=1 policy=full_graph file=3:.*/file; from@2 -> s(_Send)"
+     " s/scope@2(_Send) s/file@2(_Send) host/file@2(_HostSend); r(_Recv)"
+     " r/scope@2(_Recv) r/file(_Recv) arg(_Arg) arg/scope@2(_Arg)"
+     " arg/file(_Arg)",
+     "1 default: s s/scope s/file host/file r r/scope r/file arg arg/scope"
+     " arg/file; 2 scope: from"},
+    {"TheLeaderHasSendsThatMustBeThere",
+     "caller=1; from@2 -> send(_Send,leader)",
+     "0 leader: so it is: send; 2 scope: from"},
+    {"ScratchStaysWithTheLeaderUnlessAGroupIsGiven",
+     "caller=3 propagate=1 file=1:file; plain(scratch) scoped@2(scratch)"
+     " file(scratch); from@2 -> follows(scratch)",
+     "0 default: plain; 1 file: file; 2 propagated: follows"
+     "; 2 scope: scoped from"},
+    {"ANodeFollowsItsFirstDataInputThatHasAGroup",
+     "propagate=1 file=3:three; none leader(leader) two@2 three -> a"
+     "; three two -> b -> c; none leader -> d; d c -> e; ^two -> f",
+     "0 default: none d f; 0 leader: so it is: leader; 2 propagated: a"
+     "; 2 scope: two; 3 file: three; 3 propagated: b c e"},
+    {"ANodeFollowsNothingUnlessToldTo", "two@2 -> a",
+     "0 default: a; 2 scope: two"},
+};
+INSTANTIATE_TEST_SUITE_P(Places, PlacesTest, ::testing::ValuesIn(kPlaces),
+                         NameOf);
 
 // One file serves all GPUs, which may have different numbers of groups.
-TEST_F(NodePlanTest, AGroupOfTheFileOutsideTheGpusIsInvalid) {
-  options_.group_count = 2;
-  UseFile("3: far", /*groups=*/4);
-  Op("far", 1);
-  ExpectInvalid(
-      "Node {{node far}} (NodePlanTestOp) is in stream group 3, and the GPU "
-      "has 2 (TF_GPU_STREAM_GROUP_COUNT, or the session's multi_stream_num)");
+class LackedGroupTest : public NodePlanTest {};
+TEST_P(LackedGroupTest, IsInvalid) {
+  Draw(GetParam().graph);
+  const absl::Status status = TryPlan();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(absl::StartsWith(
+      status.message(),
+      "Node {{node far}} (NodePlanTestOp) is in stream group " +
+          GetParam().expected))
+      << status;
 }
 
+const PlanCase kLacked[] = {
+    {"OfAScope", "a@3 far@4", "4, and the GPU has 4"},
+    {"Negative", "groups=2; far@-1", "-1, and the GPU has 2"},
+    {"OfTheFile", "groups=2 file=3:far; far@1", "3, and the GPU has 2"}};
+INSTANTIATE_TEST_SUITE_P(Lacked, LackedGroupTest, ::testing::ValuesIn(kLacked),
+                         NameOf);
+
 TEST_F(NodePlanTest, GroupsAreUsedByWhatIsLaunched) {
-  Op("a", 1);
-  Op("b", 3);
-  Op("c", 0);
-  facts_["c"].launched = false;
-  Plan();
+  DrawAndPlan("a@1 b@3 c@0(idle)");
   EXPECT_EQ(plan_.groups_used, std::vector<bool>({false, true, false, true}));
 }
 
 // Where branches start.
 
-TEST_F(NodePlanTest, TheFirstNodeOfEachBranchStarts) {
-  Node* x = Op("x", {});
-  Node* a = Op("a1", 1, {x});
-  a = Op("a2", 1, {a});
-  Node* b = Op("b1", 2, {x});
-  b = Op("b2", 2, {b, b});
-  b = Op("b3", 2, {b});
-  Op("sum", {}, {a, b});
-  Plan();
-  EXPECT_EQ(Starts(), "a1, b1");
+class StartsTest : public NodePlanTest {};
+TEST_P(StartsTest, Are) {
+  DrawAndPlan(GetParam().graph);
+  EXPECT_EQ(Starts(), GetParam().expected);
 }
 
-TEST_F(NodePlanTest, ABranchThatNeedsNothingStarts) {
-  Node* a = Op("a1", 1);
-  Op("a2", 1, {a});
-  Op("b1", 2, {Arg("arg", 2), ReadVariable("read", 2), Const("const", {})});
-  Plan();
-  EXPECT_EQ(Starts(), "a1, b1");
+const PlanCase kStarts[] = {
+    {"TheFirstNodeOfEachBranch",
+     "x -> a1@1 -> a2@1; x -> b1@2; b1 b1 -> b2@2 -> b3@2; a2 b3 -> sum",
+     "a1 b1"},
+    {"ABranchThatNeedsNothing",
+     "w(VarHandleOp) -> read@2(ReadVariableOp); a1@1 -> a2@1"
+     "; arg(_Arg) read const(Const) -> b1@2",
+     "a1 b1"},
+    // Identity launches nothing, so no other group comes in between. The node
+    // `late` is as deep as the chain itself.
+    {"AChainIsOneBranchWhateverItIsGivenOnTheWay", R"(
+       w(VarHandleOp) -> own@1(ReadVariableOp) other(ReadVariableOp)
+       x arg(_Arg) -> a1@1
+       a1 own -> a2@1
+       a2 other -> a3@1
+       a3 arg -> a4@1
+       const(Const) a4 -> a5@1 -> id@1(Identity) -> a6@1
+       a6 -> elsewhere@2(Identity) -> a7@1
+       a7 recv(_Recv) -> a8@1
+       ^a8 -> late(_Recv) -> a9@1)",
+     "a1"},
+    {"NotWhatOnlyHandsOn",
+     "x -> id@1(Identity); w(VarHandleOp) ^x -> read@1(ReadVariableOp)"
+     "; id read -> a@1",
+     "a"},
+    {"ABranchThatIsEnteredAgain", "x -> a1@1 -> b1@2 -> a2@1 -> a3@1",
+     "a1 a2 b1"},
+    // When the loss is there, the threads of all forward parts are gone.
+    {"ABackwardPassThoughItTakesItsBranchsActivations", R"(
+       x(_Arg)
+       w(VarHandleOp) -> w1@1(ReadVariableOp) w2@2(ReadVariableOp)
+       x w1 -> 1_first@1; 1_first w1 -> 1_end@1
+       x w2 -> 2_first@2; 2_first w2 -> 2_end@2
+       1_end 2_end -> loss
+       1_first loss -> 1_back@1; 1_back x 1_first -> 1_grad@1 -> u1@0(changes)
+       2_first loss -> 2_back@2; 2_back x 2_first -> 2_grad@2 -> u2@0(changes)
+       )",
+     "1_back 1_first 2_back 2_first"},
+    {"NotIfADeeperInputIsOfItsOwnGroup",
+     "x -> a1@1 -> a2@1; x -> b@2; x a2 b -> a3@1", "a1 b"},
+    {"NotIfOneOfEquallyDeepInputsIsOfItsOwnGroup",
+     "a1@1 b1@2 -> a2@1; b1 a1 -> a3@1 c1@3", "a1 b1 c1"},
+    {"ControlInputsAreNeededToo",
+     "a1@1; deep1 -> deep2; a1 ^deep2 -> a2@1; ^deep2 -> join(NoOp)"
+     "; a1 ^join -> a3@1; ^a1 -> ^next(NoOp) -> a4@1",
+     "a1 a2 a3"},
+    {"NodesOfTheCallersGroupNever", "a@1 -> leader@0 -> home; alone", "a"},
+    {"NodesOfAnotherCallersGroupNever",
+     "caller=2; a@1 -> leader@0 -> home; alone", "a leader"},
+};
+INSTANTIATE_TEST_SUITE_P(Starts, StartsTest, ::testing::ValuesIn(kStarts),
+                         NameOf);
+
+// What nodes wait for.
+
+class WaitsTest : public NodePlanTest {};
+TEST_P(WaitsTest, Are) {
+  DrawAndPlan(GetParam().graph);
+  EXPECT_EQ(Waits(), GetParam().expected);
 }
 
-TEST_F(NodePlanTest, AChainIsOneBranchWhateverItIsGivenOnTheWay) {
-  Node* x = Op("x", {});
-  Node* a = Op("a1", 1, {x, Arg("arg_1")});
-  a = Op("a2", 1, {a, ReadVariable("weights", 1)});
-  a = Op("a3", 1, {a, ReadVariable("others", {})});
-  a = Op("a4", 1, {a, Arg("arg_2")});
-  a = Op("a5", 1, {Const("const", {}), a});
-  a = Op("a6", 1, {Identity("identity", 1, a)});
-  // Identity launches nothing, so no other group comes in between.
-  a = Op("a7", 1, {Identity("elsewhere", 2, a)});
-  a = Op("a8", 1, {a, Recv("recv", "_Recv", {})});
-  // As deep as the chain itself.
-  Node* late = Recv("late", "_Recv", {});
-  graph_.AddControlEdge(a, late);
-  Op("a9", 1, {late});
-  Plan();
-  EXPECT_EQ(Starts(), "a1");
+const PlanCase kWaits[] = {
+    {"OneProducerIsWaitedForByItsEvent", "a@1 -> b@2", "b: a"},
+    {"SeveralInOneGroupByItsTail", "a@1 b@1 -> c@2", "c: [a b]"},
+    {"EachGroupInItsOwnWay", "a@1 b@2 c@2 d@3; d c b a -> e@0",
+     "e: a, [b c], d"},
+    {"AProducerMayBeWaitedForInBothWays", "a@1 b@1 -> tail@2; a -> event@3",
+     "tail: [a b]; event: a"},
+    {"TwoEdgesFromOneProducerAreOneWait", "a@1; a a ^a -> b@2", "b: a"},
+    {"AGroupDoesNotWaitForItself", "a@1; a ^a -> b@1", ""},
+    {"DefaultNodesAreInTheCallersGroup", "a@2 -> b", "b: a"},
+    {"DefaultNodesAreInAnotherCallersGroup", "caller=2; a@2 -> b", ""},
+    {"OutputsInHostMemoryAreNotWaitedFor", "a@1(host) -> b@2", ""},
+    {"EachOutputHasItsOwnMemory",
+     "a@1(host,device,unknown); a:0 -> x@2; a:1 -> y@2; a:2 -> z@2",
+     "y: a; z: a"},
+    {"ControlEdgesAreWaitedForWhateverTheOutputs", "a@1(host); a ^a -> b@2",
+     "b: a"},
+    {"ResourcesAreNotWaitedFor", "a@1(resource) -> b@2", ""},
+    {"ListsAreWaitedForAlsoIfTheyAreOnTheHost", "a@1(host,variant) -> b@2",
+     "b: a"},
+    {"WhatIsNotLaunchedHandsItsPredecessorsOn",
+     "^a@1 ^b@2 -> ^join(NoOp) -> by_control@3 const(Const); const -> data@3",
+     "by_control: a, b; data: a, b"},
+    {"AConstantIsNotWaitedFor", "a(Const); a ^a -> b@2", ""},
+    {"AControlTriggerWaitsForAll", "^a@1 -> ^trigger@1(ControlTrigger) -> b@1",
+     "trigger: all"},
+    {"AControlTriggerThatIsNotLaunchedHandsItsWaitOn",
+     "^a@2 -> ^trigger(ControlTrigger,idle) -> b@1", "b: a, all"},
+
+    // A variable may change long after the inputs of the change were made:
+    // other ops that use the variable may have been launched in that group
+    // since.
+    {"AChangeOfStateWaitsForTheTailEvenOfOneProducer",
+     "a@1 -> change@0(changes)", "change: [a]"},
+    {"AChangeOfStateWaitsForTheTailOfEachGroup",
+     "a@1 b@2 c@2 own@0; own c b a -> change@0(changes)", "change: [a], [b c]"},
+    {"OthersThanTheChangeOfStateWaitForTheEvent",
+     "a@1 -> change@0(changes) other@2", "change: [a]; other: a"},
+    {"AChangeOfStateIsWaitedForByItsEvent", "^change@0(changes) -> b@1",
+     "b: change"},
+
+    // Which waits are left out. The drawing in node_plan.h, where e needs a and
+    // c, too, comes first.
+    {"WaitsThatOthersImplyAreLeftOut",
+     "a@1 -> b@1; w@2 -> c@2; a b c -> d@2; a b c d -> e@1", "d: b; e: d"},
+    {"WithoutReductionAllWaitsStay",
+     "reduce=0; a@1 -> b@1; w@2 -> c@2; a b c -> d@2; a b c d -> e@1",
+     "d: [a b]; e: [c d]"},
+    {"AChainThroughThreeGroupsImpliesTheFirst",
+     "a@0 -> b@1; a b -> c@2; a b c -> d@3", "b: a; c: b; d: c"},
+    {"BothSidesOfADiamondAreWaitedFor", "a@0 -> b@1 c@2; a b c -> d@3",
+     "b: a; c: a; d: b, c"},
+    {"AnEarlierWaitOfTheSameStreamImpliesALaterOne", "a@0 -> b@1; a b -> c@1",
+     "b: a"},
+    // b and c may be launched in either order.
+    {"NodesOfOneGroupWithoutAPathImplyNothing", "a@0 -> b@1 c@1", "b: a; c: a"},
+    {"TheLastOfOneStreamIsWaitedForByItsEventNotByATail",
+     "a@1 -> b@1; a b -> c@2", "c: b"},
+    {"AHostEdgeInsideAGroupImpliesOrder", "a@0 -> b@1(host); a b -> c@1",
+     "b: a"},
+    {"AResourceInsideAGroupImpliesOrder",
+     "a@0 -> b@1(host,resource); a b -> c@1", "b: a"},
+    {"HostOutputsBetweenGroupsImplyNothing", "a@0 -> b@1(host); a b -> c@2",
+     "b: a; c: a"},
+    {"OrderThroughWhatIsNotLaunchedCounts",
+     "^a@0 -> ^join(NoOp) -> ^b@1 -> ^next(NoOp); a ^next -> c@2",
+     "b: a; c: b"},
+    // A node on the path may be dead, and so not launched.
+    {"NothingIsLeftOutBesideASwitch",
+     "a@0 -> b@1; a b -> c@2; a if(host,bool) -> switch(Switch)",
+     "b: a; c: a, b"},
+    {"NothingIsLeftOutBesideAMerge",
+     "a@0 -> b@1; a b -> c@2; a b -> merge(Merge)", "b: a; c: a, b; merge: b"},
+    {"NothingIsLeftOutBesideAnEnter",
+     "a@0 -> b@1; a b -> c@2; a -> enter(Enter)", "b: a; c: a, b"},
+    // while (...) { x = change(x); y = body(invariant) after change }, where a
+    // walk of the graph may come to `body` by way of `invariant` before it
+    // comes to `change`.
+    {"InALoopTooANodeComesAfterWhatIsHandedOn", R"(
+       start@0 -> invariant(Enter) entered(Enter)
+       entered entered -> merge(Merge) -> if(host,bool) -> cond(LoopCond)
+       merge cond -> split(Switch)
+       split:1 -> ^change@1 -> ^join(NoOp)
+       invariant ^join -> body@2 -> next(NextIteration) -> merge)",
+     "change: split; body: invariant, change; next: body"},
+    {"InALoopWithItsEntriesInTheOtherOrderToo", R"(
+       start@0 -> entered(Enter) invariant(Enter)
+       entered entered -> merge(Merge) -> if(host,bool) -> cond(LoopCond)
+       merge cond -> split(Switch)
+       split:1 -> ^change@1 -> ^join(NoOp)
+       invariant ^join -> body@2 -> next(NextIteration) -> merge)",
+     "change: split; body: invariant, change; next: body"},
+};
+INSTANTIATE_TEST_SUITE_P(Waits, WaitsTest, ::testing::ValuesIn(kWaits), NameOf);
+
+// "^m0@1 ^m1@1 ...": nodes of group 1.
+std::string Many(int count) {
+  std::string many;
+  for (int i = 0; i < count; ++i) absl::StrAppend(&many, "^m", i, "@1 ");
+  return many;
 }
 
-TEST_F(NodePlanTest, WhatOnlyHandsOnDoesNotStart) {
-  Node* x = Op("x", {});
-  Node* identity = Identity("identity", 1, x);
-  Node* read = ReadVariable("read", 1, {x});
-  Op("a", 1, {identity, read});
+TEST_F(NodePlanTest, UpToSixtyFourPredecessorsAreHandedOn) {
+  Node* last = Draw(Many(64) + "-> ^join(NoOp) -> last@2");
   Plan();
-  EXPECT_EQ(Starts(), "a");
+  EXPECT_FALSE(Of(last).after_all);
+  EXPECT_EQ(Of(last).tails.size(), 64);
 }
 
-TEST_F(NodePlanTest, ABranchThatIsEnteredAgainStartsAgain) {
-  Node* a = Op("a1", 1, {Op("x", {})});
-  Node* b = Op("b1", 2, {a});
-  a = Op("a2", 1, {b});
-  Op("a3", 1, {a});
-  Plan();
-  EXPECT_EQ(Starts(), "a1, a2, b1");
+TEST_F(NodePlanTest, MorePredecessorsThanThatBecomeAWaitForAll) {
+  DrawAndPlan(Many(65) + R"(-> ^join(NoOp) -> last@2
+      last -> after@0
+      ^join -> ^next(NoOp) -> const(Const) -> through@3
+      a@3 ^join -> too@2)");
+  EXPECT_EQ(Waits(), "last: all; after: last; through: all; too: a, all");
 }
 
-// When the loss is there, the threads of all branches' forward parts are gone.
-TEST_F(NodePlanTest, ABackwardPassStartsThoughItTakesItsBranchesActivations) {
-  Node* x = Arg("x");
-  std::vector<Node*> activations, ends;
-  for (int group : {1, 2}) {
-    const std::string name = absl::StrCat("g", group);
-    Node* w = ReadVariable(name + "_w", group);
-    Node* first = Op(name + "_forward1", group, {x, w});
-    activations.push_back(first);
-    ends.push_back(Op(name + "_forward2", group, {first, w}));
+TEST_F(NodePlanTest, WhatIsLaunchedMayHaveAnyNumberOfPredecessors) {
+  Node* last = Draw(Many(65) + "-> last@2");
+  Plan();
+  EXPECT_FALSE(Of(last).after_all);
+  EXPECT_EQ(Of(last).tails.size(), 65);
+}
+
+TEST_F(NodePlanTest, NothingIsLeftOutOfAHugeGraph) {
+  NodeDef def;
+  def.set_op("NoOp");
+  for (int i = 0; i < 20000; ++i) {
+    def.set_name(absl::StrCat("n", i));
+    absl::Status status;
+    graph_.AddNode(def, &status);
+    ASSERT_TRUE(status.ok()) << status;
   }
-  Node* loss = Op("loss", {}, {ends[0], ends[1]});
-  for (int group : {1, 2}) {
-    const std::string name = absl::StrCat("g", group);
-    Node* activation = activations[group - 1];
-    Node* last = Op(name + "_backward2", group, {activation, loss});
-    last = Op(name + "_backward1", group, {last, x, activation});
-    facts_[name + "_update"].changes_state = true;
-    Op(name + "_update", 0, {last});
-  }
-  Plan();
-  EXPECT_EQ(Starts(), "g1_backward2, g1_forward1, g2_backward2, g2_forward1");
-}
-
-TEST_F(NodePlanTest, ADeeperInputOfItsOwnGroupContinuesTheBranch) {
-  Node* x = Op("x", {});
-  Node* a = Op("a2", 1, {Op("a1", 1, {x})});
-  Op("a3", 1, {x, a, Op("b", 2, {x})});
-  Plan();
-  EXPECT_EQ(Starts(), "a1, b");
-}
-
-TEST_F(NodePlanTest, OfEquallyDeepInputsOneOfItsOwnGroupIsEnough) {
-  Node* a = Op("a1", 1);
-  Node* b = Op("b1", 2);
-  Op("a2", 1, {a, b});
-  Op("a3", 1, {b, a});
-  Op("c1", 3, {b, a});
-  Plan();
-  EXPECT_EQ(Starts(), "a1, b1, c1");
-}
-
-TEST_F(NodePlanTest, ControlInputsAreNeededToo) {
-  Node* a = Op("a1", 1);
-  Node* deep = Op("deep2", {}, {Op("deep1", {})});
-  Op("a2", 1, {a}, {deep});
-  Op("a3", 1, {a}, {NoOp("join", {deep})});
-  Op("a4", 1, {}, {NoOp("next", {a})});
-  Plan();
-  EXPECT_EQ(Starts(), "a1, a2, a3");
-}
-
-TEST_F(NodePlanTest, NodesOfTheCallersGroupNeverStart) {
-  Node* a = Op("a", 1);
-  Node* leader = Op("leader", 0, {a});
-  Op("home", {}, {leader});
-  Op("alone", {});
-  Plan();
-  EXPECT_EQ(Starts(), "a");
-  options_.caller_group = 2;
-  Plan();
-  EXPECT_EQ(Starts(), "a, leader");
-  options_.caller_group = 1;
-  Plan();
-  EXPECT_EQ(Starts(), "leader");
+  DrawAndPlan("a@0 -> b@1; a b -> c@2");
+  EXPECT_EQ(Waits(), "b: a; c: a, b");
 }
 
 }  // namespace

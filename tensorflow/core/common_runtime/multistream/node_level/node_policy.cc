@@ -37,22 +37,22 @@ class Placer {
  public:
   Placer(const Graph& graph, const std::vector<Node*>& order,
          const std::vector<NodeForPolicy>& nodes,
-         const NodePolicyOptions& options)
+         const NodePlanOptions& options)
       : graph_(graph), order_(order), nodes_(nodes), options_(options) {}
 
-  Groups Place() {
+  Groups Place(Policy policy, int at_least) {
     FindWhatMayNotRunOnce();
     MakePolicyGraph();
     PolicyOptions options;
     options.caller_group = options_.caller_group;
-    options.wait_us = options_.wait_us;
-    options.group_count = std::max(options_.groups, options_.caller_group + 1);
+    options.wait_us = options_.guess.wait_us;
+    options.group_count = std::max(at_least, options_.caller_group + 1);
     for (const PolicyNode& node : policy_graph_) {
       options.group_count =
           std::max(options.group_count, node.group.value_or(0) + 1);
     }
     const std::vector<int> groups =
-        AssignGroups(options_.policy, policy_graph_, options);
+        AssignGroups(policy, policy_graph_, options);
     groups_.resize(graph_.num_node_ids());
     for (const Node* node : order_) {
       const int id = node->id();
@@ -106,7 +106,7 @@ class Placer {
     handed_on_.resize(graph_.num_node_ids());
     for (const Node* node : order_) {
       const int id = node->id();
-      if (!node->IsOp() || !nodes_[id].launched) continue;
+      if (!nodes_[id].launched) continue;
       std::vector<int> before;
       for (int from : nodes_[id].before) {
         if (number_[from] >= 0) {
@@ -144,13 +144,13 @@ class Placer {
     // With the last input's group, one wait covers the node and that input.
     for (const Node* node : order_) {
       const int id = node->id();
-      if (!node->IsOp() || groups_[id] || !IsBeside(*node)) continue;
+      if (groups_[id] || !IsBeside(*node)) continue;
       if (!handed_on_[id].empty()) groups_[id] = GroupOfLast(handed_on_[id]);
     }
     // The rest has no launched input: the reading of a variable, for example.
     for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
       const Node& node = **it;
-      if (!node.IsOp() || groups_[node.id()] || !IsBeside(node)) continue;
+      if (groups_[node.id()] || !IsBeside(node)) continue;
       groups_[node.id()] = GroupOfMostConsumers(node);
     }
   }
@@ -178,7 +178,7 @@ class Placer {
   const Graph& graph_;
   const std::vector<Node*>& order_;
   const std::vector<NodeForPolicy>& nodes_;
-  const NodePolicyOptions& options_;
+  const NodePlanOptions& options_;
   std::vector<bool> conditional_;
   PolicyGraph policy_graph_;
   std::vector<int> number_;  // in policy_graph_, or -1
@@ -217,8 +217,9 @@ bool HandsOnOnly(const Node& node) {
 
 std::vector<std::optional<int>> GroupsByPolicy(
     const Graph& graph, const std::vector<Node*>& order,
-    const std::vector<NodeForPolicy>& nodes, const NodePolicyOptions& options) {
-  return Placer(graph, order, nodes, options).Place();
+    const std::vector<NodeForPolicy>& nodes, Policy policy, int groups,
+    const NodePlanOptions& options) {
+  return Placer(graph, order, nodes, options).Place(policy, groups);
 }
 
 }  // namespace multistream

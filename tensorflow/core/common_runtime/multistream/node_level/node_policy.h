@@ -12,12 +12,11 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_POLICY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_POLICY_H_
 
-#include <functional>
 #include <optional>
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/base/policy.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/node_plan.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace tensorflow {
@@ -35,26 +34,16 @@ struct NodeForPolicy {
   std::optional<int> group;
 };
 
-struct NodePolicyOptions {
-  Policy policy = Policy::kNone;
-  // The policy uses at least this many groups, from 0 on: more if
-  // `caller_group`, the caller's, or a node's fixed group is higher.
-  int groups = 1;
-  int caller_group = 0;
-  // How many microseconds a node keeps its group busy, where known. May be
-  // empty.
-  std::function<std::optional<double>(const Node&)> cost_us;
-  // The cost of a wait between groups.
-  double wait_us = PolicyOptions().wait_us;
-};
-
-// `order`: the nodes in topological order. `nodes` and the result are by id.
-// Returns the groups of nodes that had none. nullopt for nodes that stay with
-// the caller: nodes that are not launched, and nodes that may be dead or run
-// many times, as they are in a branch or loop of control flow.
+// `order`: the ops in topological order. `nodes` and the result are by id. The
+// policy uses at least the groups below `groups`: more if the caller's group or
+// a node's fixed group is higher. Returns the groups of nodes that had none.
+// nullopt for nodes that stay with the caller: nodes that are not launched, and
+// nodes that may be dead or run many times, as they are in a branch or loop of
+// control flow.
 std::vector<std::optional<int>> GroupsByPolicy(
     const Graph& graph, const std::vector<Node*>& order,
-    const std::vector<NodeForPolicy>& nodes, const NodePolicyOptions& options);
+    const std::vector<NodeForPolicy>& nodes, Policy policy, int groups,
+    const NodePlanOptions& options);
 
 // Whether the node looks up rows of a table. The embedding policy spreads
 // lookups over the groups.

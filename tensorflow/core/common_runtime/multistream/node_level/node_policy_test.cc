@@ -1,389 +1,395 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Which groups the nodes of a plan get from a policy.
+
 #include "tensorflow/core/common_runtime/multistream/node_level/node_policy.h"
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/node_policy_fixture.h"
+#include "absl/strings/substitute.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/node_plan.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/node_plan_fixture.h"
+#include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/graph/graph.h"
-#include "tensorflow/core/graph/node_builder.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
 
-// Which nodes get a group.
-
-TEST_F(NodePolicyTest, BranchesGoApart) {
-  Node* join = Fork("", Op("x"));
-  Place();
-  ExpectForked("");
-  EXPECT_EQ(Of("x"), 0);
-  EXPECT_EQ(Of(join), 0);
+class NodePolicyTest : public NodePlanTest {};
+TEST_P(NodePolicyTest, GivesGroups) {
+  DrawAndPlan(GetParam().graph);
+  EXPECT_EQ(Places(), GetParam().expected);
 }
 
-TEST_F(NodePolicyTest, WithoutAPolicyAllStayInTheCallersGroup) {
-  options_.policy = Policy::kNone;
-  options_.caller_group = 2;
-  Fork("", Reshape("reshape", Op("x")));
-  Place();
-  EXPECT_EQ(GroupsUsed(), std::set<int>{2});
+//   from --> NAMEa1 --> NAMEa2 --> NAMEjoin
+//       '--> NAMEb1 --> NAMEb2 ----'
+std::string Fork(const std::string& from, const std::string& name) {
+  return absl::Substitute(
+      "; $0 -> $1a1 -> $1a2; $0 -> $1b1 -> $1b2; $1a2 $1b2 -> $1join; ", from,
+      name);
 }
 
-TEST_F(NodePolicyTest, WhatIsNotLaunchedGetsNoGroup) {
-  Fork("", Const("constant"));
-  Place();
-  ExpectForked("");
-  ExpectNone({"constant"});
-}
-
-//   x --> a1 (3) --> a2 --> join        a goes where a1 is, and b elsewhere.
-//    '--> b1 ------> b2 ----'
-TEST_F(NodePolicyTest, FixedGroupsCountAndAreNotGivenAgain) {
-  fixed_ = {{"a1", 3}};
-  Fork("", Op("x"));
-  Place();
-  ExpectNone({"a1"});
-  EXPECT_EQ(Of("a2"), 3);
-  EXPECT_NE(Of("b1"), 3);
-  EXPECT_TRUE(Of("b1").has_value());
-  EXPECT_EQ(Of("b1"), Of("b2"));
-}
-
-TEST_F(NodePolicyTest, FixedNodesThatHandOnAreNotGivenAgain) {
-  fixed_ = {{"identity", 3}, {"host", 2}};
-  Node* x = Op("x");
-  Op("y", {HostOp("host", {Identity("identity", x)})});
-  Place();
-  ExpectNone({"identity", "host"});
-  EXPECT_TRUE(Of("y").has_value());
-}
-
-// How many groups.
-
-class GroupsOfPolicyTest : public NodePolicyTest {
- protected:
-  void AddBranches(int count) {
-    Node* x = Op("x");
-    Outputs ends;
-    for (int i = 0; i < count; ++i) {
-      ends.push_back(Chain(absl::StrCat("branch", i, "_"), x, 2));
-    }
-    Op("join", ends);
-  }
+const PlanCase kReasons[] = {
+    {"BranchesGoApart", "caller=1 policy=full_graph" + Fork("x", ""), "?"},
+    {"EveryOtherReasonGoesBeforeAPolicy",
+     "caller=1 propagate=1 file=3:.*/file policy=full_graph"
+     "; scope@2 -> follows; x/file scratch(scratch) recv(_Recv) arg(_Arg)"
+     "; leader(leader) -> send(_Send); free",
+     "?"},
+    {"EveryOtherReasonGoesBeforeAnAttribute",
+     "caller=1 propagate=1 file=3:.*/file attr=full_graph:4:always"
+     "; scope@2 -> follows; x/file scratch(scratch) recv(_Recv) arg(_Arg)"
+     "; leader(leader) -> send(_Send); free",
+     "?"},
+    {"AChainGoesWhereItsMarkedNodesAre",
+     "policy=full_graph; x -> a1 -> a2; x -> b1@3 -> b2; a2 b2 -> join", "?"},
+    {"AnAttributeGivesItsNodesAPolicy",
+     "caller=2 attr=full_graph" + Fork("x", "with_") +
+         "attr=" + Fork("y", "without_"),
+     "?"},
+    {"AnAttributeBeatsThePolicyOfTheOthers",
+     "policy=full_graph attr=none" + Fork("x", "with_") +
+         "attr=" + Fork("y", "without_"),
+     "?"},
+    {"OneGraphMayHaveSeveralPolicies",
+     "attr=full_graph:2" + Fork("x", "full_") + "attr=embedding" +
+         Fork("y", "other_"),
+     "?"},
+    {"WhatIsNotLaunchedStaysWithTheCaller",
+     "caller=1 policy=full_graph; const(Const) -> ^a -> join(NoOp)", "?"},
+    {"FixedNodesThatHandOnAreNotGivenAgain",
+     "policy=full_graph; x -> id@3(Identity) -> host@2(host) -> y", "?"},
 };
+INSTANTIATE_TEST_SUITE_P(Reasons, NodePolicyTest, ::testing::ValuesIn(kReasons),
+                         NameOf);
 
-TEST_F(GroupsOfPolicyTest, ItUsesAsManyGroupsAsItMay) {
-  AddBranches(6);
-  for (int groups : {1, 2, 3, 6}) {
-    options_.groups = groups;
-    Place();
-    std::set<int> expected;
-    for (int i = 0; i < groups; ++i) expected.insert(i);
-    EXPECT_EQ(GroupsUsed(), expected);
-  }
-}
-
-TEST_F(GroupsOfPolicyTest, ItUsesThoseUpToTheCallersGroupToo) {
-  options_.groups = 2;
-  options_.caller_group = 3;
-  AddBranches(6);
-  Place();
-  EXPECT_EQ(GroupsUsed(), (std::set<int>{0, 1, 2, 3}));
-  // x is on the longest path.
-  EXPECT_EQ(Of("x"), 3);
-}
-
-TEST_F(GroupsOfPolicyTest, ItUsesThoseUpToTheLastFixedOneToo) {
-  options_.groups = 2;
-  AddBranches(6);
-  fixed_ = {{"branch2_1", 4}};
-  Place();
-  EXPECT_EQ(Of("branch2_2"), 4);
-  EXPECT_EQ(GroupsUsed(), (std::set<int>{0, 1, 2, 3, 4}));
-}
-
-TEST_F(GroupsOfPolicyTest,
-       TheCallersGroupGetsTheLongestPathAndWhatHasNoPolicy) {
-  options_.caller_group = 2;
-  Node* x = Op("x");
-  Node* split = Switch("switch", x);
-  Node* merged =
-      Merge("merge", Op("yes", {{split, 1}}), Op("no", {{split, 0}}));
-  Node* longest = Chain("long", merged, 5);
-  Node* shorter = Chain("short", merged, 2);
-  Op("join", {longest, shorter});
-  Place();
-  EXPECT_EQ(Of("long1"), 2);
-  EXPECT_EQ(Of("long5"), 2);
-  EXPECT_EQ(Of("join"), 2);
-  EXPECT_TRUE(Of("short1").has_value());
-  EXPECT_NE(Of("short1"), 2);
-  ExpectNone({"yes", "no"});
-}
+// A policy may use more groups than it is given: the caller's, and those of
+// marked nodes.
+const std::string kSixBranches =
+    "; x -> a b c d e; x -> f1 -> f2; a b c d e f2 -> join";
+const PlanCase kCounts[] = {
+    {"One", "attr=full_graph:1" + kSixBranches, "?"},
+    {"Three", "attr=full_graph:3" + kSixBranches, "?"},
+    {"AllIfMoreThanThereAre", "attr=full_graph:9" + kSixBranches, "?"},
+    {"UpToTheCallers", "caller=3 attr=full_graph:2" + kSixBranches, "?"},
+    {"UpToTheLastFixed", "attr=full_graph:2; x -> fixed@3" + kSixBranches, "?"},
+    {"TheCallersGetsTheLongestPathAndWhatHasNoPolicy",
+     "caller=2 policy=full_graph; x if(host,bool) -> split(Switch)"
+     "; split:1 -> yes; split:0 -> no; yes no -> merge(Merge)"
+     "; merge -> long1 -> long2 -> long3; merge -> short; long3 short -> join",
+     "?"},
+};
+INSTANTIATE_TEST_SUITE_P(Counts, NodePolicyTest, ::testing::ValuesIn(kCounts),
+                         NameOf);
 
 // Nodes that get a neighbour's group.
-
-//   W0 --> ReadVariableOp --> a1 -->          each read is where it is used,
-//   W1 --> ReadVariableOp --> b1 --> join     and its handle, too.
-TEST_F(NodePolicyTest, AVariableIsReadWhereItIsUsed) {
-  Node* x = Op("x");
-  Node* read_a = Read("read_a");
-  Node* read_b = Read("read_b");
-  Node* a = Op("a", {x, read_a});
-  Node* b = Op("b", {x, read_b});
-  Op("join", {a, b});
-  Place();
-  EXPECT_TRUE(Of(a).has_value());
-  EXPECT_TRUE(Of(b).has_value());
-  EXPECT_NE(Of(a), Of(b));
-  EXPECT_EQ(Of(read_a), Of(a));
-  EXPECT_EQ(Of(read_b), Of(b));
-  EXPECT_EQ(Of("read_a_handle"), Of(a));
-  EXPECT_EQ(Of("read_b_handle"), Of(b));
-}
-
-TEST_F(NodePolicyTest, ASharedVariableIsReadWhereItIsUsedMost) {
-  for (const char* most : {"a", "b"}) {
-    const std::string name = absl::StrCat("most_in_", most, "/");
-    Node* read = Read(name + "read");
-    Node* x = Op(name + "x");
-    std::map<std::string, Node*> ends;
-    for (const char* branch : {"a", "b"}) {
-      Node* end = x;
-      for (int i = 0; i < 3; ++i) {
-        Outputs inputs = {end};
-        if (branch[0] == most[0] || i == 1) inputs.push_back(read);
-        end = Op(absl::StrCat(name, branch, i), inputs);
-      }
-      ends[branch] = end;
-    }
-    Op(name + "join", {ends["a"], ends["b"]});
-    Place();
-    EXPECT_NE(Of(ends["a"]), Of(ends["b"]));
-    EXPECT_EQ(Of(read), Of(ends[most])) << name;
-  }
-}
-
-//   W --> ReadVariableOp --> Identity --> a
-TEST_F(NodePolicyTest, AVariableIsReadForWhatItIsHandedOnTo) {
-  Node* x = Op("x");
-  Nodes reads, ends;
-  for (const char* name : {"a", "b"}) {
-    reads.push_back(Read(absl::StrCat(name, "_read")));
-    Node* identity = Identity(absl::StrCat(name, "_identity"), reads.back());
-    ends.push_back(Op(name, {x, identity}));
-  }
-  Op("join", {ends[0], ends[1]});
-  Place();
-  EXPECT_NE(Of(ends[0]), Of(ends[1]));
-  for (int i : {0, 1}) EXPECT_EQ(Of(reads[i]), Of(ends[i]));
-  EXPECT_EQ(Of("a_identity"), Of(ends[0]));
-  EXPECT_EQ(Of("b_identity"), Of(ends[1]));
-}
-
-// A node after a control edge does not use the variable's value.
-TEST_F(NodePolicyTest, AVariableIsReadForWhatTakesItsValue) {
-  Node* x = Op("x");
-  Node* read = Read("read");
-  fixed_ = {{"after1", 1}, {"after2", 1}, {"use", 2}};
-  Op("use", {x, read});
-  for (const char* name : {"after1", "after2"}) {
-    graph_.AddControlEdge(read, Op(name, {x}));
-  }
-  Place();
-  EXPECT_EQ(Of(read), 2);
-}
-
-TEST_F(NodePolicyTest, AVariableThatIsReadForNothingGetsNoGroup) {
-  Read("read");
-  Fork("", Op("x"));
-  Place();
-  ExpectNone({"read", "read_handle"});
-}
-
-//   x --> a --> Reshape ---> join
-//    '--> b --> Identity --'
-TEST_F(NodePolicyTest, WhatHandsOnGoesWithItsProducer) {
-  Node* x = Op("x");
-  Node* a = Op("a", {x});
-  Node* b = Op("b", {x});
-  Node* c = Op("c", {x});
-  Node* reshape = Reshape("reshape", a);
-  Node* identity = Identity("identity", Identity("first", b));
-  Node* host = HostOp("host", {c});
-  // With `host`, the order is the host's.
-  Add(NodeBuilder("join", "NodePolicyTestOp")
-          .Input(Outputs{reshape, identity, host})
-          .Attr("Tout", DataTypeVector({DT_FLOAT})),
-      {host});
-  Place();
-  EXPECT_EQ((std::set<Group>{Of(a), Of(b), Of(c)}).size(), 3);
-  EXPECT_EQ(Of(reshape), Of(a));
-  EXPECT_EQ(Of(identity), Of(b));
-  EXPECT_EQ(Of("first"), Of(b));
-  EXPECT_EQ(Of(host), Of(c));
-}
-
-//   a (0) --> b (3) --> host         a wait for host covers both
-//      '---------------'
-TEST_F(NodePolicyTest, WhatHandsSeveralOnGoesWithTheLastOfThem) {
-  fixed_ = {{"a", 0}, {"b", 3}};
-  Node* a = Op("a");
-  Node* b = Op("b", {a});
-  HostOp("host", {b, a});
-  HostOp("other_order", {a, b});
-  Place();
-  EXPECT_EQ(Of("host"), 3);
-  EXPECT_EQ(Of("other_order"), 3);
-}
-
-//   x --> Identity --> Reshape ---> join      one chain: nothing to gain
-//    '--> b ----------------------'
-TEST_F(NodePolicyTest, WhatHandsOnIsNoBranch) {
-  Node* x = Op("x");
-  Node* reshape = Reshape("reshape", Identity("identity", x));
-  Node* host = HostOp("host", {x});
-  Add(NodeBuilder("join", "NodePolicyTestOp")
-          .Input(Outputs{Op("b", {x}), reshape, host})
-          .Attr("Tout", DataTypeVector({DT_FLOAT})),
-      {host});
-  Place();
-  EXPECT_EQ(GroupsUsed(), std::set<int>{0});
-}
-
-// The policy sees through pass-through ops: b comes after a.
-//
-//   a --> Identity --> host --> b
-TEST_F(NodePolicyTest, OrderThroughWhatHandsOnCounts) {
-  Node* a = Op("a");
-  Node* host = HostOp("host", {Identity("identity", a)});
-  Node* b = Add(NodeBuilder("b", "NodePolicyTestOp")
-                    .Input(Outputs{})
-                    .Attr("Tout", DataTypeVector({DT_FLOAT})),
-                {host});
-  Place();
-  EXPECT_EQ(Of(a), 0);
-  EXPECT_EQ(Of(b), 0);
-}
-
-TEST_F(NodePolicyTest, ARecvGoesWhereItIsUsedAndIsNoBranch) {
-  Node* x = Op("x");
-  Node* recv =
-      Add(NodeBuilder("recv", "_Recv")
-              .Attr("tensor_type", DT_FLOAT)
-              .Attr("tensor_name", "t")
-              .Attr("send_device", "/job:a/replica:0/task:0/device:CPU:0")
-              .Attr("send_device_incarnation", int64_t{1})
-              .Attr("recv_device", "/job:a/replica:0/task:0/device:GPU:0"));
-  Node* join = Op("join", {Chain("a", x, 2), recv});
-  Place();
-  EXPECT_EQ(Of(recv), Of(join));
-  EXPECT_EQ(GroupsUsed(), std::set<int>{0});
-}
+const PlanCase kBeside[] = {
+    {"AVariableIsReadWhereItIsUsed",
+     "policy=full_graph; v(VarHandleOp) -> read_a(ReadVariableOp)"
+     "; w(VarHandleOp) -> read_b(ReadVariableOp)"
+     "; x read_a -> a; x read_b -> b; a b -> join",
+     "?"},
+    {"ASharedVariableIsReadWhereItIsUsedMost",
+     "policy=full_graph; v(VarHandleOp) -> read(ReadVariableOp)"
+     "; x read -> a1; a1 read -> a2; x -> b1; b1 read -> b2; a2 b2 -> join",
+     "?"},
+    {"ASharedVariableIsReadInTheOtherBranchIfItIsUsedMostThere",
+     "policy=full_graph; v(VarHandleOp) -> read(ReadVariableOp)"
+     "; x -> a1; a1 read -> a2; x read -> b1; b1 read -> b2; a2 b2 -> join",
+     "?"},
+    {"AVariableIsReadForWhatItIsHandedOnTo",
+     "policy=full_graph; v(VarHandleOp) -> read(ReadVariableOp) -> id(Identity)"
+     "; x id -> a -> a2 -> a3; x -> b; a3 b -> join",
+     "?"},
+    // A node after a control edge does not use the variable's value.
+    {"AVariableIsReadForWhatTakesItsValue",
+     "policy=full_graph; v(VarHandleOp) -> read(ReadVariableOp)"
+     "; x ^read -> after1@1 after2@1; x read -> use@2",
+     "?"},
+    {"AVariableThatIsReadForNothingGetsNoGroup",
+     "policy=full_graph; v(VarHandleOp) -> read(ReadVariableOp)"
+     "; x -> a b -> join",
+     "?"},
+    // With `^host`, the order is the host's.
+    {"WhatHandsOnGoesWithItsProducer",
+     "policy=full_graph; shape(Const,int32); x -> a b c"
+     "; a shape -> reshape(Reshape); b -> id1(Identity) -> id2(Identity)"
+     "; c -> host(host); reshape id2 host ^host -> join",
+     "?"},
+    // A wait for host covers both.
+    {"WhatHandsSeveralOnGoesWithTheLastOfThem",
+     "policy=full_graph; a@0 -> b@3; a b -> host(host); b a -> other(host)",
+     "?"},
+    {"WhatHandsOnIsNoBranch",
+     "policy=full_graph; shape(Const,int32); x -> id(Identity)"
+     "; id shape -> reshape(Reshape); x -> b host(host)"
+     "; b reshape host ^host -> join",
+     "?"},
+    {"WhatHasAllItsOutputsOnTheHostIsNoBranch",
+     "policy=full_graph; x -> b host(host,host); b ^host -> join", "?"},
+    {"WhatHasSomeOfItsOutputsOnTheHostIsABranch",
+     "policy=full_graph; x -> b half(host,device); b ^half -> join", "?"},
+    {"OrderThroughWhatHandsOnCounts",
+     "policy=full_graph; a -> id(Identity) -> ^host(host) -> b", "?"},
+};
+INSTANTIATE_TEST_SUITE_P(Beside, NodePolicyTest, ::testing::ValuesIn(kBeside),
+                         NameOf);
 
 // A pass-through op with more inputs gets its group by the policy.
-TEST_F(NodePolicyTest, UpToSixtyFourNodesAreHandedOn) {
-  options_.policy =
-      Policy::kEmbedding;  // all others stay in the caller's group
-  Nodes many;
-  for (int i = 0; i < 63; ++i) {
-    many.push_back(FixedOp(absl::StrCat("many", i), 3));
-  }
-  for (const char* name : {"64", "65"}) {
-    many.push_back(FixedOp(absl::StrCat("many", name), 3));
-    Add(NodeBuilder(name, "NoOp"), many);
-  }
-  on_host_ = {"64", "65"};
-  Place();
-  EXPECT_EQ(Of("64"), 3);
-  EXPECT_EQ(Of("65"), 0);
+TEST_F(NodePlanTest, UpToSixtyFourNodesAreHandedOnToOne) {
+  std::string many;
+  for (int i = 0; i < 64; ++i) absl::StrAppend(&many, "^m", i, "@3 ");
+  // All other nodes stay in the caller's group.
+  Node* with_64 = Draw("policy=embedding; " + many + "-> with_64(host)");
+  Node* with_65 = Draw("^m64@3 " + many + "-> with_65(host)");
+  Plan();
+  EXPECT_EQ(Of(with_64).group, 3);
+  EXPECT_EQ(Of(with_65).group, 0);
 }
 
-// Times.
-
-class CostsTest : public NodePolicyTest {
- protected:
-  void SetCosts(std::map<std::string, double> costs_us) {
-    options_.cost_us = [costs_us = std::move(costs_us)](
-                           const Node& node) -> std::optional<double> {
-      auto known = costs_us.find(node.name());
-      if (known == costs_us.end()) return std::nullopt;
-      return known->second;
-    };
-  }
-  // The groups of a, b and c.
-  std::string Groups() {
-    Place();
-    std::vector<int> groups;
-    for (const char* name : {"a", "b", "c"}) {
-      groups.push_back(Of(name).value_or(-1));
-    }
-    return absl::StrJoin(groups, " ");
-  }
-  //   x --> a --> join
-  //    '--> b ----'
-  //    '--> c ----'
-  void AddThreeBranches() {
-    Node* x = Op("x");
-    Op("join", {Op("a", {x}), Op("b", {x}), Op("c", {x})});
-  }
+// Costs: numbers in parentheses. The branch that takes longest stays alone in
+// the caller's group. Policy `cost` splits what gains by it.
+const PlanCase kCosts[] = {
+    {"TheFirstIsLongest",
+     "policy=full_graph groups=2; x -> a(100) b(10) c(10) -> join", "?"},
+    {"TheSecondIsLongest",
+     "policy=full_graph groups=2; x -> a(10) b(100) c(10) -> join", "?"},
+    {"WhatIsNotMeasuredCountsAsSmall",
+     "policy=full_graph groups=2; x -> a b c(100) -> join", "?"},
+    {"LongBranchesGoApart",
+     "policy=cost groups=3; x -> a(100) b(100) c(100) -> join", "?"},
+    {"ShortBranchesStay", "policy=cost groups=3; x -> a(1) b(1) c(1) -> join",
+     "?"},
+    {"WhatAWaitCostsCounts",
+     "policy=cost groups=3 wait=1000; x -> a(100) b(100) c(100) -> join", "?"},
 };
+INSTANTIATE_TEST_SUITE_P(Costs, NodePolicyTest, ::testing::ValuesIn(kCosts),
+                         NameOf);
 
-TEST_F(CostsTest, TheLongestBranchStaysAloneInTheCallersGroup) {
-  options_.groups = 2;
-  AddThreeBranches();
-  SetCosts({{"a", 100}, {"b", 10}, {"c", 10}});
-  EXPECT_EQ(Groups(), "0 1 1");
-  SetCosts({{"a", 10}, {"b", 100}, {"c", 10}});
-  EXPECT_EQ(Groups(), "1 0 1");
-  // An op without a measured time counts as small.
-  SetCosts({{"c", 100}});
-  EXPECT_EQ(Groups(), "1 1 0");
-}
+// Control flow: nodes that may be dead or run many times stay with the caller.
+const std::string kLoop =
+    " -> enter(Enter); enter enter -> merge(Merge) -> c(host,bool)"
+    " -> cond(LoopCond); merge cond -> switch(Switch); switch:0 -> exit(Exit)"
+    "; switch:1 -> body; ";
+const std::string kInnerLoop =
+    " -> enter2(Enter); enter2 enter2 -> merge2(Merge) -> c2(host,bool)"
+    " -> cond2(LoopCond); merge2 cond2 -> switch2(Switch)"
+    "; switch2:0 -> exit2(Exit); switch2:1 -> deep"
+    " -> next2(NextIteration) -> merge2; ";
+const PlanCase kControlFlow[] = {
+    {"NodesInABranchGetNoGroupAndThoseAfterItDo",
+     "policy=full_graph" + Fork("x", "before_") +
+         "before_join if(host,bool) -> split(Switch)" +
+         Fork("split:1", "yes_") +
+         "split:0 -> no; yes_join no -> merge(Merge)" + Fork("merge", "after_"),
+     "?"},
+    {"ABranchInABranchIsStillInOneAfterItsMerge",
+     "policy=full_graph; x if(host,bool) -> outer(Switch); outer:1 -> y"
+     "; y if -> inner(Switch); inner:1 -> deep; inner:0 -> inner_no"
+     "; deep inner_no -> inner_merge(Merge)" +
+         Fork("inner_merge", "between_") +
+         "outer:0 -> no; between_join no -> merge(Merge)" +
+         Fork("merge", "after_"),
+     "?"},
+    // Constants and reads of a branch hang on its pivot by a control edge only.
+    {"ControlEdgesLeadIntoABranchToo",
+     "policy=full_graph; x if(host,bool) -> split(Switch)"
+     "; split:1 -> pivot(Identity); v(VarHandleOp) ^pivot"
+     " -> read(ReadVariableOp) -> yes; split:0 -> no; yes no -> merge(Merge)" +
+         Fork("merge", "after_"),
+     "?"},
+    {"NodesInALoopGetNoGroupAndThoseAfterAndBesideItDo",
+     "policy=full_graph; x" + kLoop + Fork("body", "in_") +
+         "in_join -> next(NextIteration) -> merge" + Fork("exit", "after_") +
+         Fork("x", "beside_") + "after_join beside_join -> end",
+     "?"},
+    {"ALoopInALoopIsStillInOneAfterItsExit",
+     "policy=full_graph; x" + kLoop + "body" + kInnerLoop +
+         Fork("exit2", "between_") +
+         "between_join -> next(NextIteration) -> merge" +
+         Fork("exit", "after_"),
+     "?"},
+    {"ABranchInALoopEndsWithTheLoop",
+     "policy=full_graph; x" + kLoop +
+         "body if(host,bool) -> split(Switch); split:1 -> yes; split:0 -> no"
+         "; yes no -> both(Merge) -> next(NextIteration) -> merge" +
+         Fork("exit", "after_"),
+     "?"},
+    {"ALoopInABranchEndsInTheBranch",
+     "policy=full_graph; x if(host,bool) -> split(Switch); split:1 -> yes" +
+         kInnerLoop + Fork("exit2", "still_") +
+         "split:0 -> no; still_join no -> both(Merge)" + Fork("both", "after_"),
+     "?"},
+    {"AFixedGroupInALoopIsKept",
+     "policy=full_graph; x" + kLoop +
+         "body -> fixed@3 -> next(NextIteration) -> merge"
+         "; exit -> a1 -> a2; exit -> b1@3 -> b2; a2 b2 -> join",
+     "?"},
+    {"AVariableThatALoopUsesIsReadInTheCallersGroup",
+     "caller=1 policy=full_graph; x" + kLoop +
+         "v(VarHandleOp) -> read(ReadVariableOp) -> weights(Enter)"
+         "; body weights -> use -> next(NextIteration) -> merge" +
+         Fork("exit", "after_"),
+     "?"},
+};
+INSTANTIATE_TEST_SUITE_P(ControlFlow, NodePolicyTest,
+                         ::testing::ValuesIn(kControlFlow), NameOf);
 
-TEST_F(CostsTest, TheCostPolicySplitsWhatGainsByIt) {
-  options_.policy = Policy::kCost;
-  options_.groups = 3;
-  AddThreeBranches();
-  SetCosts({{"a", 100}, {"b", 100}, {"c", 100}});
-  const std::string groups = Groups();
-  EXPECT_EQ(GroupsUsed(), (std::set<int>{0, 1, 2})) << groups;
-  SetCosts({{"a", 1}, {"b", 1}, {"c", 1}});
-  EXPECT_EQ(Groups(), "0 0 0");
-}
+// Embeddings.
+const PlanCase kEmbeddings[] = {
+    {"LookupsGoApartWithWhatPreparesAndPoolsThem",
+     "policy=embedding groups=2; t0(VarHandleOp) ids0(int32)"
+     " -> lookup0(ResourceGather) -> pool0; t1(VarHandleOp) ids1(int32)"
+     " -> lookup1(ResourceGather) -> pool1; pool0 pool1 -> concat"
+     "; v(VarHandleOp) -> read(ReadVariableOp); concat read -> product(MatMul)",
+     "?"},
+    // The table is read in the group that looks up its rows.
+    {"LookupsInValuesOfVariablesGoApartToo",
+     "policy=embedding groups=2; bottom; v(VarHandleOp)"
+     " -> table(ReadVariableOp) -> id(Identity); axis(Const,int32)"
+     "; id ids(int32) axis -> lookup(GatherV2); lookup bottom -> dense(MatMul)",
+     "?"},
+};
+INSTANTIATE_TEST_SUITE_P(Embeddings, NodePolicyTest,
+                         ::testing::ValuesIn(kEmbeddings), NameOf);
 
-TEST_F(CostsTest, WhatAWaitCostsCounts) {
-  options_.policy = Policy::kCost;
-  AddThreeBranches();
-  SetCosts({{"a", 100}, {"b", 100}, {"c", 100}});
-  options_.wait_us = 1000;
-  EXPECT_EQ(Groups(), "0 0 0");
-}
-
-TEST_F(NodePolicyTest, TheSameGraphGetsTheSameGroups) {
-  for (Policy policy :
-       {Policy::kEmbedding, Policy::kFullGraph, Policy::kCost}) {
-    options_.policy = policy;
-    Fork(absl::StrCat("fork", static_cast<int>(policy), "_"),
-         Lookup(absl::StrCat("lookup", static_cast<int>(policy)),
-                Ids(absl::StrCat("ids", static_cast<int>(policy)))));
-    Place();
-    const std::vector<Group> before = groups_;
-    Place();
-    EXPECT_EQ(groups_, before);
+// A node with inputs from one lookup only goes with the lookup, unless the
+// model's dense part starts there.
+std::vector<PlanCase> AfterALookup() {
+  std::vector<PlanCase> cases;
+  for (const auto& [type, group] :
+       std::vector<std::pair<const char*, int>>{{"MatMul", 0},
+                                                {"BatchMatMulV2", 0},
+                                                {"Einsum", 0},
+                                                {"Conv2D", 0},
+                                                {"Conv3D", 0},
+                                                {"DepthwiseConv2dNative", 0},
+                                                {"AddV2", 1},
+                                                {"Mul", 1},
+                                                {"BiasAdd", 1}}) {
+    cases.push_back(
+        {type,
+         // Without `other`, bottom would join the lookup.
+         absl::StrCat(
+             "policy=embedding groups=2; x -> bottom -> other"
+             "; table(VarHandleOp) ids(int32) -> lookup(ResourceGather)"
+             "; lookup bottom -> next(",
+             type, ")"),
+         absl::StrCat("0 policy: x bottom other", group == 0 ? " next" : "",
+                      "; 1 policy: table ids lookup",
+                      group == 1 ? " next" : "")});
   }
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(AfterALookup, NodePolicyTest,
+                         ::testing::ValuesIn(AfterALookup()), NameOf);
+
+TEST_F(NodePlanTest, LookupsAreGathersOfVariables) {
+  Draw(
+      "v(VarHandleOp) -> t(ReadVariableOp) -> id(Identity) -> cast(Cast)"
+      "; old(VariableV2) -> id_old(Identity); const(Const); i(int32)"
+      "; computed -> id_computed(Identity); t -> op; t i -> reshaped(Reshape)");
+  int count = 0;
+  auto is_lookup = [&](const std::string& inputs, const std::string& op) {
+    const Node* node =
+        Draw(absl::StrCat(inputs, " -> n", ++count, "(", op, ")"));
+    return IsEmbeddingLookup(*node);
+  };
+  EXPECT_TRUE(is_lookup("v i", "ResourceGather"));
+  EXPECT_TRUE(is_lookup("v i", "ResourceGatherNd"));
+  for (const char* table : {"t", "old", "const", "id", "id_old", "cast"}) {
+    EXPECT_TRUE(is_lookup(absl::StrCat(table, " i i"), "GatherV2")) << table;
+  }
+  for (const char* table : {"computed", "id_computed", "op", "reshaped"}) {
+    EXPECT_FALSE(is_lookup(absl::StrCat(table, " i i"), "GatherV2")) << table;
+  }
+  for (const char* op : {"Gather", "GatherNd"}) {
+    EXPECT_TRUE(is_lookup("t i", op)) << op;
+    EXPECT_FALSE(is_lookup("computed i", op)) << op;
+  }
+  for (const std::string op :
+       {"SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN"}) {
+    EXPECT_TRUE(is_lookup("t i i", op)) << op;
+    EXPECT_TRUE(is_lookup("t i i i", op + "WithNumSegments")) << op;
+    EXPECT_FALSE(is_lookup("computed i i", op)) << op;
+    EXPECT_FALSE(is_lookup("t i i i", op + "Grad")) << op;
+    EXPECT_FALSE(is_lookup("t i i i", op + "GradV2")) << op;
+  }
+  EXPECT_FALSE(is_lookup("v", "ReadVariableOp"));
+  EXPECT_FALSE(is_lookup("t t", "MatMul"));
+  EXPECT_FALSE(is_lookup("t i i", "UnsortedSegmentSum"));
+  EXPECT_FALSE(is_lookup("v i t", "ResourceScatterAdd"));
+}
+
+// Which policy a node has: the attribute says, then the options.
+
+TEST_F(NodePlanTest, TheAttributeThenTheOptionsSayWhichPolicy) {
+  int count = 0;
+  auto policy_of = [&](const std::string& attribute) {
+    const Node* node = Draw(absl::StrCat("attr=", attribute, "; n", ++count));
+    absl::StatusOr<NodePolicy> policy = PolicyOf(*node, options_);
+    EXPECT_TRUE(policy.ok()) << policy.status();
+    return policy.value_or(NodePolicy());
+  };
+  EXPECT_EQ(policy_of(""), (NodePolicy{Policy::kNone, 4, true}));
+  options_.policy = Policy::kEmbedding;
+  EXPECT_EQ(policy_of(""), (NodePolicy{Policy::kEmbedding, 4, true}));
+  EXPECT_EQ(policy_of("Full_Graph:3"),
+            (NodePolicy{Policy::kFullGraph, 3, true}));
+  EXPECT_EQ(policy_of("full_graph:9:always"),
+            (NodePolicy{Policy::kFullGraph, 4, false}));
+  EXPECT_EQ(policy_of("COST:0"), (NodePolicy{Policy::kCost, 4, true}));
+  EXPECT_EQ(policy_of("user_defined:2").policy, Policy::kNone);
+  // Another policy may stand for `cost`, and for no other.
+  options_.guess.cost_policy = Policy::kFullGraph;
+  EXPECT_EQ(policy_of("cost:2"), (NodePolicy{Policy::kFullGraph, 2, true}));
+  EXPECT_EQ(policy_of("embedding:2"),
+            (NodePolicy{Policy::kEmbedding, 2, true}));
+  // Without a split, policies that are measured do not count.
+  options_.guess.split = false;
+  EXPECT_EQ(policy_of("").policy, Policy::kNone);
+  EXPECT_EQ(policy_of("embedding:2").policy, Policy::kNone);
+  EXPECT_EQ(policy_of("embedding:2:always").policy, Policy::kEmbedding);
+  // Nothing is measured.
+  options_.measure = false;
+  EXPECT_EQ(policy_of("embedding:2"),
+            (NodePolicy{Policy::kEmbedding, 2, false}));
+  EXPECT_EQ(policy_of(""), (NodePolicy{Policy::kEmbedding, 4, false}));
+  options_.policy = Policy::kCost;
+  EXPECT_EQ(policy_of(""), (NodePolicy{Policy::kFullGraph, 4, false}));
+}
+
+TEST_F(NodePlanTest, AWrongAttributeIsInvalidAndNamesTheNode) {
+  Node* wrong = Draw("right -> wrong");
+  for (const char* text :
+       {"", "full", "graph:2", ":2", "cost:", "cost:-1", "cost:many",
+        "cost:1.5", "cost 2", "cost:99999999999", "cost:2:", "cost:2:never",
+        "cost::always", "cost:2:always:"}) {
+    wrong->ClearAttr(kStreamPolicyAttr);
+    wrong->AddAttr(kStreamPolicyAttr, text);
+    const absl::Status status = TryPlan();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_TRUE(
+        absl::StrContains(status.message(), "{{node wrong}}") &&
+        absl::StrContains(status.message(), absl::StrCat("\"", text, "\"")))
+        << status;
+  }
+}
+
+TEST_F(NodePlanTest, GroupsOfAPolicyWaitForEachOther) {
+  DrawAndPlan("policy=full_graph" + Fork("x", ""));
+  EXPECT_EQ(Waits(), "?");
+  EXPECT_EQ(Starts(), "?");
 }
 
 }  // namespace

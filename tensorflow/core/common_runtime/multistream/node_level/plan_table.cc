@@ -14,6 +14,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/platform/statusor.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -29,29 +30,26 @@ absl::StatusOr<std::string> PlanTable(const GraphDef& graph_def,
   if (function.empty()) {
     GraphConstructorOptions construct;
     construct.allow_internal_ops = true;
-    absl::Status status = ConvertGraphDefToGraph(construct, graph_def, &main);
-    if (!status.ok()) return status;
+    TF_RETURN_IF_ERROR(ConvertGraphDefToGraph(construct, graph_def, &main));
   } else {
     const FunctionDef* definition = library.Find(function);
     if (definition == nullptr) {
       return absl::NotFoundError(absl::StrCat("no function ", function));
     }
-    absl::Status status =
-        FunctionDefToBodyHelper(*definition, AttrSlice(), &library, &body);
-    if (!status.ok()) return status;
+    TF_RETURN_IF_ERROR(
+        FunctionDefToBodyHelper(*definition, AttrSlice(), &library, &body));
     graph = body->graph;
   }
-  absl::StatusOr<NodePlan> plan =
-      MakeNodePlan(*graph, options, [&](const Node& node) {
-        NodeFacts facts;
-        facts.leader_reason = LeaderReason(node, &library);
-        facts.keeps_scratch = KeepsScratch(node.type_string());
-        return facts;
-      });
-  if (!plan.ok()) return plan.status();
+  TF_ASSIGN_OR_RETURN(const NodePlan plan,
+                      MakeNodePlan(*graph, options, [&](const Node& node) {
+                        NodeFacts facts;
+                        facts.leader_reason = LeaderReason(node, &library);
+                        facts.keeps_scratch = KeepsScratch(node.type_string());
+                        return facts;
+                      }));
   std::string table;
   for (const Node* node : graph->op_nodes()) {
-    const NodePlan::Node& planned = plan->nodes[node->id()];
+    const NodePlan::Node& planned = plan.nodes[node->id()];
     if (planned.why == "scope" || planned.why == "default") continue;
     absl::StrAppend(&table, node->name(), "\t", planned.group, "\t",
                     planned.why, "\n");

@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -19,8 +21,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/barrier.h"
-#include "absl/synchronization/notification.h"
-#include "absl/time/time.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -70,8 +70,16 @@ class PlanTunerTest : public ::testing::Test {
     }
     return absl::StrJoin(plans, " ");
   }
-  int Decide() {
-    for (int i = 0; i < kManySteps && tuner_->decided() < 0; ++i) Step();
+  // Steps until a plan is decided. `after` is called after each, with how often
+  // its plan has run, and returns whether the step ends without an error.
+  int Decide(const std::function<bool(const StepRun&, int)>& after =
+                 [](const StepRun&, int) { return true; }) {
+    std::map<int, int> times;
+    for (int i = 0; i < kManySteps && tuner_->decided() < 0; ++i) {
+      const StepRun run = Begin();
+      now_us_ += step_us_[run.plan];
+      End(run, after(run, ++times[run.plan]));
+    }
     return tuner_->decided();
   }
 
@@ -81,26 +89,29 @@ class PlanTunerTest : public ::testing::Test {
   std::unique_ptr<PlanTuner> tuner_;
 };
 
+// Memory and caches are still warm for the previous plan at the first step of a
+// turn, so that step is not timed.
 TEST_F(PlanTunerTest, EachPlanHasItsTurnAndThenTheFastestStays) {
   UsePlans({100, 80, 120});
   EXPECT_EQ(Steps(8), "0 0 0 0 0 p p p");
+  EXPECT_EQ(made_, 0);
   EXPECT_EQ(Steps(4), "1 1 2 2");
+  EXPECT_EQ(made_, 1);
   for (int round = 0; round < 3; ++round) {
     EXPECT_EQ(tuner_->decided(), -1);
-    EXPECT_EQ(Steps(12), "0 0 0 0 1 1 1 1 2 2 2 2");
+    EXPECT_EQ(Steps(1), "0");
+    EXPECT_EQ(tuner_->Medians(),
+              round == 0 ? (Times{0, 0, 0}) : (Times{100, 80, 120}));
+    EXPECT_EQ(Steps(11), "0 0 0 1 1 1 1 2 2 2 2");
   }
   EXPECT_EQ(tuner_->decided(), 1);
-  EXPECT_EQ(Steps(3), "1 1 1");
   EXPECT_EQ(tuner_->Medians(), (Times{100, 80, 120}));
-}
-
-TEST_F(PlanTunerTest, PlansAreMadeOnceAfterTheProfiledSteps) {
-  UsePlans({100, 80});
-  Steps(kStepsBeforePlans);
-  EXPECT_EQ(made_, 0);
-  Step();
-  EXPECT_EQ(made_, 1);
-  Steps(100);
+  for (int i = 0; i < 100; ++i) {
+    const StepRun run = Step();
+    EXPECT_EQ(run.plan, 1);
+    EXPECT_FALSE(run.watched);
+    EXPECT_FALSE(run.profiled);
+  }
   EXPECT_EQ(made_, 1);
 }
 
@@ -115,42 +126,6 @@ TEST_F(PlanTunerTest, AThreadThatMayNotPlanDoesNot) {
   EXPECT_EQ(made_, 1);
   EXPECT_NE(tuner_->Begin(now_us_, /*may_plan=*/false).plan,
             PlanTuner::kMustPlan);
-}
-
-// Callbacks of all streams run on one thread: planning must not block it.
-TEST(PlanTunerThreadsTest, StepsBeginAndEndWhilePlansAreMade) {
-  absl::Notification planning, may_end, completed;
-  PlanTuner tuner([&] {
-    planning.Notify();
-    may_end.WaitForNotification();
-    return 2;
-  });
-  std::vector<StepRun> before;
-  for (int i = 0; i < kStepsBeforePlans; ++i) {
-    before.push_back(tuner.Begin(i));
-    tuner.Done(before.back());
-  }
-  StepRun of_planner;
-  std::thread planner([&] { of_planner = tuner.Begin(100); });
-  planning.WaitForNotification();
-  StepRun beside;
-  std::thread callbacks([&] {
-    for (const StepRun& run : before) tuner.Completed(run, 200, true);
-    beside = tuner.Begin(200);
-    tuner.Done(beside);
-    tuner.Completed(beside, 300, true);
-    EXPECT_EQ(tuner.Medians().size(), 1);
-    completed.Notify();
-  });
-  EXPECT_TRUE(completed.WaitForNotificationWithTimeout(absl::Seconds(30)))
-      << "callbacks wait for the plans";
-  may_end.Notify();
-  planner.join();
-  callbacks.join();
-  EXPECT_EQ(beside.plan, 0);
-  EXPECT_FALSE(beside.timed);
-  EXPECT_EQ(of_planner.plan, 1);  // begins the warm-up of the other plan
-  EXPECT_EQ(tuner.Medians().size(), 2);
 }
 
 TEST_F(PlanTunerTest, OnlyAPlanThatIsClearlyFasterReplacesOneStream) {
@@ -177,76 +152,52 @@ TEST_F(PlanTunerTest, OnePlanNeedsNoSearch) {
   EXPECT_FALSE(Step().watched);
 }
 
-TEST_F(PlanTunerTest, LaterStepsGetThePlanAndAreNotWatched) {
-  UsePlans({100, 80});
-  while (tuner_->decided() < 0) ASSERT_TRUE(Step().watched);
-  for (int i = 0; i < 100; ++i) {
-    const StepRun run = Step();
-    EXPECT_EQ(run.plan, 1);
-    EXPECT_FALSE(run.watched);
-    EXPECT_FALSE(run.profiled);
-  }
-}
-
-TEST_F(PlanTunerTest, TheDecisionWaitsForTheTimesOfAllTurns) {
+// The last two turns come, and one more step begins before they have completed.
+TEST_F(PlanTunerTest, TheDecisionWaitsForTheTimesOfAllTurnsAndStays) {
   UsePlans({100, 80});
   Steps(kStepsBeforePlans + 2 + 3 * 8 - 2);
   const StepRun first = Begin();
   tuner_->Done(first);
   const StepRun second = Begin();
   tuner_->Done(second);
+  const StepRun late = Begin();
+  EXPECT_TRUE(late.watched);
+  EXPECT_EQ(late.plan, 0);
   now_us_ += 80;
   tuner_->Completed(first, now_us_, true);
   EXPECT_EQ(tuner_->decided(), -1);
   now_us_ += 80;
   tuner_->Completed(second, now_us_, true);
   EXPECT_EQ(tuner_->decided(), 1);
-}
-
-TEST_F(PlanTunerTest, AStepThatEndsAfterTheDecisionChangesNothing) {
-  UsePlans({100, 80});
-  // The last turns come, and one more step begins before they have completed.
-  Steps(kStepsBeforePlans + 2 + 3 * 8 - 1);
-  const StepRun last = Begin();
-  tuner_->Done(last);
-  const StepRun late = Begin();
-  EXPECT_TRUE(late.watched);
-  EXPECT_EQ(late.plan, 0);
-  now_us_ += 80;
-  tuner_->Completed(last, now_us_, true);
-  EXPECT_EQ(tuner_->decided(), 1);
   End(late);
   EXPECT_EQ(tuner_->decided(), 1);
   EXPECT_EQ(tuner_->Medians(), (Times{100, 80}));
 }
 
-// Memory and caches are still warm for the previous plan.
-TEST_F(PlanTunerTest, TheFirstStepOfATurnIsNotTimed) {
+TEST_F(PlanTunerTest, FewStepsThatTakeLongDoNotDecide) {
   UsePlans({100, 80});
-  Steps(kStepsBeforePlans + 2);
-  EXPECT_EQ(tuner_->Medians(), (Times{0, 0}));
-  Step();
-  EXPECT_EQ(tuner_->Medians(), (Times{0, 0}));
-  Step();
-  EXPECT_EQ(tuner_->Medians(), (Times{100, 0}));
-  Steps(3);
-  EXPECT_EQ(tuner_->Medians(), (Times{100, 0}));
-  Step();
+  EXPECT_EQ(Decide([this](const StepRun& run, int times) {
+              if (run.plan == 1 && times % 4 == 0) now_us_ += 100000;
+              return true;
+            }),
+            1);
   EXPECT_EQ(tuner_->Medians(), (Times{100, 80}));
 }
 
-TEST_F(PlanTunerTest, FewStepsThatTakeLongDoNotDecide) {
-  UsePlans({100, 80});
-  int steps_of_1 = 0;
-  while (tuner_->decided() < 0) {
-    const StepRun run = Begin();
-    steps_of_1 += run.plan == 1;
-    now_us_ += step_us_[run.plan];
-    if (run.plan == 1 && steps_of_1 % 4 == 0) now_us_ += 100000;
-    End(run);
-  }
-  EXPECT_EQ(tuner_->decided(), 1);
-  EXPECT_EQ(tuner_->Medians(), (Times{100, 80}));
+TEST_F(PlanTunerTest, AStepWithAnErrorDoesNotCount) {
+  UsePlans({100, 120});
+  EXPECT_EQ(Decide([this](const StepRun& run, int times) {
+              // Two of three timed ones of plan 1 end early.
+              const bool fails = run.plan == 1 && times % 3 != 0;
+              if (fails) now_us_ += 1 - step_us_[1];
+              return !fails;
+            }),
+            0);
+  EXPECT_EQ(tuner_->Medians(), (Times{100, 120}));
+  // A plan that always fails is not chosen.
+  UsePlans({100, 120, 50});
+  EXPECT_EQ(Decide([](const StepRun& run, int) { return run.plan != 2; }), 0);
+  EXPECT_EQ(tuner_->Medians(), (Times{100, 120, 0}));
 }
 
 // Steps beside each other.
@@ -351,20 +302,14 @@ class PipelinedTest : public PlanTunerTest {
   }
 };
 
-TEST_F(PipelinedTest, StepsAreMeasuredFromTheEndOfTheOneBefore) {
-  for (size_t depth : {1, 2, 5, 20}) {
+TEST_F(PipelinedTest, StepsAreMeasuredFromTheEndOfTheOneBeforeOrTheirBegin) {
+  for (const auto& [depth, host_us] : std::vector<std::pair<size_t, double>>{
+           {1, 1}, {2, 1}, {5, 1}, {20, 1}, {5, 500}}) {
     UsePlans({100, 80, 120});
-    RunUntilDecided(depth, /*host_us=*/1);
+    RunUntilDecided(depth, host_us);
     EXPECT_EQ(tuner_->Medians(), (Times{100, 80, 120})) << depth;
     EXPECT_EQ(tuner_->decided(), 1) << depth;
   }
-}
-
-TEST_F(PipelinedTest, StepsThatFindTheStreamFreeAreMeasuredFromTheirBegin) {
-  UsePlans({100, 80, 120});
-  RunUntilDecided(/*depth=*/5, /*host_us=*/500);
-  EXPECT_EQ(tuner_->Medians(), (Times{100, 80, 120}));
-  EXPECT_EQ(tuner_->decided(), 1);
 }
 
 // Threads that watch streams may be late by different times.
@@ -388,33 +333,6 @@ TEST_F(PlanTunerTest, APassThatIsToldLateDoesNotTurnTheTimeBack) {
   // The second step takes 200, the third and the last take 100. The first step
   // of a turn is not timed.
   EXPECT_EQ(tuner_->Medians()[0], 100);
-}
-
-// Steps with an error.
-
-TEST_F(PlanTunerTest, AStepWithAnErrorDoesNotCount) {
-  UsePlans({100, 120});
-  int steps_of_1 = 0;
-  while (tuner_->decided() < 0) {
-    const StepRun run = Begin();
-    // Two of three timed ones of plan 1 end early.
-    const bool fails = run.plan == 1 && ++steps_of_1 % 3 != 0;
-    now_us_ += fails ? 1 : step_us_[run.plan];
-    End(run, !fails);
-  }
-  EXPECT_EQ(tuner_->decided(), 0);
-  EXPECT_EQ(tuner_->Medians(), (Times{100, 120}));
-}
-
-TEST_F(PlanTunerTest, APlanThatAlwaysFailsIsNotChosen) {
-  UsePlans({100, 120, 50});
-  for (int i = 0; i < kManySteps && tuner_->decided() < 0; ++i) {
-    const StepRun run = Begin();
-    now_us_ += step_us_[run.plan];
-    End(run, /*ok=*/run.plan != 2);
-  }
-  EXPECT_EQ(tuner_->decided(), 0);
-  EXPECT_EQ(tuner_->Medians(), (Times{100, 120, 0}));
 }
 
 // Threads.

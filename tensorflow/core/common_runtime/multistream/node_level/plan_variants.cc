@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/statusor.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -38,13 +39,11 @@ bool SameGroups(const Launches& a, const Launches& b) {
 
 absl::Status PlanVariants::Initialize(NewExecutorOf new_executor) {
   new_executor_ = std::move(new_executor);
-  absl::StatusOr<bool> tuned = planner_->HasNodesToTune();
-  if (!tuned.ok()) return tuned.status();
-  auto variant = NewVariant({/*split=*/!*tuned});
-  if (!variant.ok()) return variant.status();
+  TF_ASSIGN_OR_RETURN(const bool tuned, planner_->HasNodesToTune());
+  TF_ASSIGN_OR_RETURN(auto variant, NewVariant({/*split=*/!tuned}));
   absl::MutexLock lock(&mu_);
-  variants_.push_back(*std::move(variant));
-  if (*tuned) {
+  variants_.push_back(std::move(variant));
+  if (tuned) {
     tuner_ = std::make_shared<PlanTuner>([this] { return MakeVariants(); });
   }
   return absl::OkStatus();
@@ -72,9 +71,7 @@ absl::StatusOr<std::unique_ptr<PlanVariants::Variant>> PlanVariants::NewVariant(
   auto variant = std::make_unique<Variant>();
   variant->guess = guess;
   variant->launches.resize(groups_);
-  auto launches = planner_->Plan(0, guess);
-  if (!launches.ok()) return launches.status();
-  variant->launches[0] = *std::move(launches);
+  TF_ASSIGN_OR_RETURN(variant->launches[0], planner_->Plan(0, guess));
   TF_RETURN_IF_ERROR(new_executor_(planner_->graph(), &variant->executor));
   return variant;
 }
@@ -114,11 +111,10 @@ absl::StatusOr<std::shared_ptr<const Launches>> PlanVariants::LaunchesOf(
     if (!may_plan) return nullptr;
     guess = variant.guess;
   }
-  auto made = planner_->Plan(caller_group, guess);
-  if (!made.ok()) return made.status();
+  TF_ASSIGN_OR_RETURN(auto made, planner_->Plan(caller_group, guess));
   absl::MutexLock lock(&mu_);
   auto& launches = variants_[number]->launches[caller_group];
-  if (launches == nullptr) launches = *std::move(made);
+  if (launches == nullptr) launches = std::move(made);
   return launches;
 }
 

@@ -3,6 +3,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/node_level/stream_file.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +15,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
 #include "re2/re2.h"
 #include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/statusor.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -232,6 +235,28 @@ absl::StatusOr<StreamFile> LoadStreamFile(const std::string& path,
                                      "; it takes the path of a text file"));
   }
   return ParseStreamFile(contents, path, group_count);
+}
+
+absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile(
+    const Options& options) {
+  if (!options.any_node_level || options.stream_file.empty()) return nullptr;
+  int most = 1;
+  for (int count : options.group_counts) most = std::max(most, count);
+  TF_ASSIGN_OR_RETURN(StreamFile file,
+                      LoadStreamFile(options.stream_file, most));
+  return std::make_unique<StreamFile>(std::move(file));
+}
+
+absl::StatusOr<const StreamFile*> ProcessStreamFile(const Options& options) {
+  static absl::Mutex mu(absl::kConstInit);
+  static const StreamFile* file = nullptr;
+  absl::MutexLock lock(&mu);
+  if (file == nullptr) {
+    TF_ASSIGN_OR_RETURN(std::unique_ptr<StreamFile> loaded,
+                        LoadProcessStreamFile(options));
+    file = loaded.release();
+  }
+  return file;
 }
 
 }  // namespace multistream

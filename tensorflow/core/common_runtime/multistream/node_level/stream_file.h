@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which stream group does the file of TF_STREAM_FROM_FILE give a node?
-// process_stream_file loads it, and the node plan asks for each node.
+// The first executor reads the file for the process; attach and the programs'
+// interface check it before. The node plan asks for each node.
 //
 //   # comment                   blank lines and comments say nothing
 //   1: user/.*, clicks/.*       nodes whose whole name matches one of the
@@ -25,6 +26,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -74,6 +76,14 @@ absl::StatusOr<StreamFile> ParseStreamFile(absl::string_view contents,
 // The same for the contents of the file at `path`.
 absl::StatusOr<StreamFile> LoadStreamFile(const std::string& path,
                                           int group_count);
+
+// The file that TF_STREAM_FROM_FILE names; nullptr if there is none or node
+// level is off. An error names the file and the line.
+absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile(
+    const Options& options);
+// The same, but read once and shared, as the file counts the nodes of all
+// executors. The first executor reads it: all groups exist by then.
+absl::StatusOr<const StreamFile*> ProcessStreamFile(const Options& options);
 
 }  // namespace multistream
 }  // namespace tensorflow

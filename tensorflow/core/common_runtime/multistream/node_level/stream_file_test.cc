@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -29,160 +28,108 @@ StreamFile Parse(const std::string& contents) {
   return *std::move(file);
 }
 
-void ExpectBad(const std::string& contents, const std::string& message,
-               int group_count = kGroups) {
-  absl::StatusOr<StreamFile> file =
-      ParseStreamFile(contents, "streams.txt", group_count);
-  ASSERT_FALSE(file.ok()) << contents;
-  EXPECT_TRUE(absl::IsInvalidArgument(file.status())) << file.status();
-  EXPECT_EQ(file.status().message(), message);
-}
+struct FileCase {
+  const char* name;
+  const char* contents;
+  // Of nodes; -1: none.
+  std::vector<std::pair<const char*, int>> groups;
+};
 
-TEST(StreamFileTest, ANodeWhoseWholeNameMatchesGoesToTheGroup) {
-  const StreamFile file = Parse("1:user/.*\n2:item/.*,clicks\n");
-  EXPECT_EQ(file.GroupOf("user/embedding"), 1);
-  EXPECT_EQ(file.GroupOf("item/embedding"), 2);
-  EXPECT_EQ(file.GroupOf("clicks"), 2);
-  EXPECT_EQ(file.GroupOf("clicks/1"), std::nullopt);
-  EXPECT_EQ(file.GroupOf("my/clicks"), std::nullopt);
-  EXPECT_EQ(file.GroupOf("other"), std::nullopt);
-}
-
-TEST(StreamFileTest, EveryGroupOfTheGpuIsAllowedAndNoOther) {
-  const StreamFile file = Parse("0:a\n3:b");
-  EXPECT_EQ(file.GroupOf("a"), 0);
-  EXPECT_EQ(file.GroupOf("b"), 3);
-  ExpectBad("4:a",
-            "streams.txt:1: group \"4\" is not valid: it takes a whole number "
-            "from 0 to 3");
-}
-
-TEST(StreamFileTest, TheFirstMatchDecides) {
-  const StreamFile file = Parse("1:a/x\n2:a/.*\n3:a/x,a/y");
-  EXPECT_EQ(file.GroupOf("a/x"), 1);
-  EXPECT_EQ(file.GroupOf("a/y"), 2);
-}
-
-TEST(StreamFileTest, AGroupMayHaveSeveralLines) {
-  const StreamFile file = Parse("1:a\n2:b\n1:c");
-  EXPECT_EQ(file.GroupOf("a"), 1);
-  EXPECT_EQ(file.GroupOf("c"), 1);
-}
-
-TEST(StreamFileTest, CommentsAndBlankLinesSayNothing) {
-  const StreamFile file = Parse(
-      "# 1:a\n\n   \t\n  # 2:a\n1:b # c, d\n2:c#d\n3:d\t# a comment without a "
-      "colon\n#");
-  EXPECT_EQ(file.GroupOf("a"), std::nullopt);
-  EXPECT_EQ(file.GroupOf("b"), 1);
-  EXPECT_EQ(file.GroupOf("c"), std::nullopt);
-  EXPECT_EQ(file.GroupOf("c#d"), 2);
-  EXPECT_EQ(file.GroupOf("d"), 3);
-}
-
-TEST(StreamFileTest, AnEmptyFileSaysNothing) {
-  EXPECT_EQ(Parse("").GroupOf("a"), std::nullopt);
-  EXPECT_EQ(Parse("\n\n").Summary(), "");
-}
-
-TEST(StreamFileTest, WhiteSpaceAroundGroupsAndRegexesIsNotPartOfThem) {
-  const StreamFile file = Parse("  1 :  a ,\tb  \r\n2:c\r\n");
-  EXPECT_EQ(file.GroupOf("a"), 1);
-  EXPECT_EQ(file.GroupOf("b"), 1);
-  EXPECT_EQ(file.GroupOf("c"), 2);
-}
-
-TEST(StreamFileTest, ACommaInsideARegexDoesNotSeparate) {
-  const StreamFile file =
-      Parse("1:a{1,2},(?:b|c,d),[,x],[^],],e\\,f,\\[,([)],g)\n2:.");
-  EXPECT_EQ(file.GroupOf("a"), 1);
-  EXPECT_EQ(file.GroupOf("aa"), 1);
-  EXPECT_EQ(file.GroupOf("b"), 1);
-  EXPECT_EQ(file.GroupOf("c,d"), 1);
-  EXPECT_EQ(file.GroupOf(","), 1);
-  EXPECT_EQ(file.GroupOf("x"), 1);
-  EXPECT_EQ(file.GroupOf("]"), 2);  // [^],] matches neither
-  EXPECT_EQ(file.GroupOf("q"), 1);  // but any other
-  EXPECT_EQ(file.GroupOf("e,f"), 1);
-  EXPECT_EQ(file.GroupOf("["), 1);
-  EXPECT_EQ(file.GroupOf("),g"), 1);
-}
-
-TEST(StreamFileTest, AClassOfCharactersEndsWhereRe2SaysItDoes) {
-  const StreamFile file =
-      Parse("1:[]a]b,c\n2:[[:digit:],]d,e\n3:[\\],]f,g\n0:[^]x]h,i");
-  EXPECT_EQ(file.GroupOf("]b"), 1);
-  EXPECT_EQ(file.GroupOf("c"), 1);
-  EXPECT_EQ(file.GroupOf("7d"), 2);
-  EXPECT_EQ(file.GroupOf(",d"), 2);
-  EXPECT_EQ(file.GroupOf("e"), 2);
-  EXPECT_EQ(file.GroupOf("]f"), 3);
-  EXPECT_EQ(file.GroupOf("g"), 3);
-  EXPECT_EQ(file.GroupOf("yh"), 0);
-  EXPECT_EQ(file.GroupOf("i"), 0);
-}
-
-TEST(StreamFileTest, ABraceThatClosesNothingStandsForItself) {
-  const StreamFile file = Parse("1:a},(b,c),d");
-  EXPECT_EQ(file.GroupOf("a}"), 1);
-  EXPECT_EQ(file.GroupOf("b,c"), 1);
-  EXPECT_EQ(file.GroupOf("d"), 1);
-}
-
-TEST(StreamFileTest, ARegexMayHaveColons) {
-  const StreamFile file = Parse("1:(?i:A):b");
-  EXPECT_EQ(file.GroupOf("a:b"), 1);
-}
-
-TEST(StreamFileTest, ABadLineIsAnErrorWithFileLineAndReason) {
-  const std::string form = "a line is GROUP:REGEX or GROUP:REGEX,REGEX,...";
-  ExpectBad("1:a\n\n# fine\nabc # not\n",
-            absl::StrCat("streams.txt:4: \"abc\" has no colon: ", form));
-  ExpectBad("1:a\n1:",
-            absl::StrCat("streams.txt:2: \"1:\" has an empty regex: ", form));
-  ExpectBad("1:a,",
-            absl::StrCat("streams.txt:1: \"1:a,\" has an empty regex: ", form));
-  ExpectBad(
-      "1:a,,b",
-      absl::StrCat("streams.txt:1: \"1:a,,b\" has an empty regex: ", form));
-  ExpectBad("1:a, # b",
-            absl::StrCat("streams.txt:1: \"1:a,\" has an empty regex: ", form));
-}
-
-TEST(StreamFileTest, ABadGroupIsAnErrorThatSaysWhatIsAllowed) {
-  for (const char* group : {"x", "-1", "4", "1.5", "", "99999999999", "1 2"}) {
-    ExpectBad(absl::StrCat("1:a\n", group, ":b"),
-              absl::StrCat("streams.txt:2: group \"", group,
-                           "\" is not valid: it takes a whole number from 0 to "
-                           "3"));
+class StreamFileTest : public ::testing::TestWithParam<FileCase> {};
+TEST_P(StreamFileTest, GivesGroups) {
+  const StreamFile file = Parse(GetParam().contents);
+  for (const auto& [node, group] : GetParam().groups) {
+    EXPECT_EQ(file.GroupOf(node).value_or(-1), group) << node;
   }
-  ExpectBad("1:a",
-            "streams.txt:1: group \"1\" is not valid: it takes 0, as there is "
-            "one stream group",
-            /*group_count=*/1);
 }
 
-TEST(StreamFileTest, ABadRegexIsAnErrorWithRe2sReason) {
-  const std::string hint =
-      "; it takes RE2's syntax, and commas between regexes";
-  ExpectBad("1:ok,a(b,c", absl::StrCat("streams.txt:1: regex \"a(b,c\" is not "
-                                       "valid: missing ): a(b,c",
-                                       hint));
-  ExpectBad("1:a)", absl::StrCat("streams.txt:1: regex \"a)\" is not valid: "
-                                 "unexpected ): a)",
-                                 hint));
-  ExpectBad("1:[a,b", absl::StrCat("streams.txt:1: regex \"[a,b\" is not "
-                                   "valid: missing ]: [a,b",
-                                   hint));
-  ExpectBad("1:a[", absl::StrCat("streams.txt:1: regex \"a[\" is not valid: "
-                                 "missing ]: [",
-                                 hint));
-  ExpectBad("1:a\\", absl::StrCat("streams.txt:1: regex \"a\\\" is not valid: "
-                                  "trailing \\",
-                                  hint));
+const FileCase kFiles[] = {
+    {"WholeNamesMatch",
+     "1:user/.*\n2:item/.*,clicks\n",
+     {{"user/embedding", 1},
+      {"item/embedding", 2},
+      {"clicks", 2},
+      {"clicks/1", -1},
+      {"my/clicks", -1},
+      {"other", -1}}},
+    {"EveryGroupOfTheGpuIsAllowed", "0:a\n3:b", {{"a", 0}, {"b", 3}}},
+    {"TheFirstMatchDecides",
+     "1:a/x\n2:a/.*\n3:a/x,a/y",
+     {{"a/x", 1}, {"a/y", 2}}},
+    {"AGroupMayHaveSeveralLines", "1:a\n2:b\n1:c", {{"a", 1}, {"c", 1}}},
+    {"CommentsAndBlankLinesSayNothing",
+     "# 1:a\n\n   \t\n  # 2:a\n1:b # c, d\n2:c#d\n3:d\t# no colon\n#",
+     {{"a", -1}, {"b", 1}, {"c", -1}, {"c#d", 2}, {"d", 3}}},
+    {"AnEmptyFileSaysNothing", "", {{"a", -1}}},
+    {"WhiteSpaceAroundGroupsAndRegexesIsNotPartOfThem",
+     "  1 :  a ,\tb  \r\n2:c\r\n",
+     {{"a", 1}, {"b", 1}, {"c", 2}}},
+    // [^],] matches neither `]` nor `,` but any other.
+    {"ACommaInsideARegexDoesNotSeparate",
+     "1:a{1,2},(?:b|c,d),[,x],[^],],e\\,f,\\[,([)],g)\n2:.",
+     {{"a", 1},
+      {"aa", 1},
+      {"b", 1},
+      {"c,d", 1},
+      {",", 1},
+      {"x", 1},
+      {"]", 2},
+      {"q", 1},
+      {"e,f", 1},
+      {"[", 1},
+      {"),g", 1}}},
+    {"AClassOfCharactersEndsWhereRe2SaysItDoes",
+     "1:[]a]b,c\n2:[[:digit:],]d,e\n3:[\\],]f,g\n0:[^]x]h,i",
+     {{"]b", 1},
+      {"c", 1},
+      {"7d", 2},
+      {",d", 2},
+      {"e", 2},
+      {"]f", 3},
+      {"g", 3},
+      {"yh", 0},
+      {"i", 0}}},
+    {"ABraceThatClosesNothingStandsForItself",
+     "1:a},(b,c),d",
+     {{"a}", 1}, {"b,c", 1}, {"d", 1}}},
+    {"ARegexMayHaveColons", "1:(?i:A):b", {{"a:b", 1}}},
+};
+INSTANTIATE_TEST_SUITE_P(Files, StreamFileTest, ::testing::ValuesIn(kFiles),
+                         [](const auto& info) { return info.param.name; });
+
+// An error has the file, the line and the reason.
+TEST(BadStreamFileTest, IsAnError) {
+  auto expect = [](const std::string& contents, const std::string& reason,
+                   int group_count = kGroups) {
+    const absl::Status status =
+        ParseStreamFile(contents, "streams.txt", group_count).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << contents << ": " << status;
+    EXPECT_TRUE(absl::StartsWith(status.message(), "streams.txt:" + reason))
+        << status;
+  };
+  expect("1:a\n\n# fine\nabc # not\n",
+         "4: \"abc\" has no colon: a line is "
+         "GROUP:REGEX or GROUP:REGEX,REGEX,...");
+  for (const char* line : {"1:", "1:a,", "1:a,,b"}) {
+    expect(line, absl::StrCat("1: \"", line, "\" has an empty regex"));
+  }
+  expect("1:a, # b", "1: \"1:a,\" has an empty regex");
+  for (const char* group : {"x", "-1", "4", "1.5", "", "99999999999", "1 2"}) {
+    expect(absl::StrCat("1:a\n", group, ":b"),
+           absl::StrCat("2: group \"", group,
+                        "\" is not valid: it takes a whole number from 0 to "
+                        "3"));
+  }
+  expect("1:a", "1: group \"1\" is not valid: it takes 0,", 1);
+  // With RE2's reason.
+  expect("1:ok,a(b,c", "1: regex \"a(b,c\" is not valid: missing ): a(b,c; ");
+  expect("1:a)", "1: regex \"a)\" is not valid: unexpected ): a)");
+  expect("1:[a,b", "1: regex \"[a,b\" is not valid: missing ]: [a,b");
+  expect("1:a[", "1: regex \"a[\" is not valid: missing ]: [");
+  expect("1:a\\", "1: regex \"a\\\" is not valid: trailing \\");
 }
 
-TEST(StreamFileTest, TheSummaryCountsTheNodesThatEachRegexDecided) {
+TEST(StreamFileSummaryTest, CountsTheNodesThatEachRegexDecided) {
   const StreamFile file = Parse("# x\n1:a/.*,b\n2:a/1,c");
   for (const char* name : {"a/1", "a/2", "c", "d"}) file.GroupOf(name);
   EXPECT_EQ(file.Summary(),
@@ -192,7 +139,7 @@ TEST(StreamFileTest, TheSummaryCountsTheNodesThatEachRegexDecided) {
             "streams.txt:3 group 2 regex 'c': 1 node\n");
 }
 
-TEST(StreamFileTest, ThreadsMayAskAtTheSameTime) {
+TEST(StreamFileSummaryTest, ThreadsMayAskAtTheSameTime) {
   const StreamFile file = Parse("1:a.*");
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -204,7 +151,7 @@ TEST(StreamFileTest, ThreadsMayAskAtTheSameTime) {
   EXPECT_EQ(file.Summary(), "streams.txt:1 group 1 regex 'a.*': 4000 nodes\n");
 }
 
-TEST(LoadStreamFileTest, ReadsTheFile) {
+TEST(LoadStreamFileTest, ReadsTheFileAndNamesItInErrors) {
   const std::string path = absl::StrCat(testing::TempDir(), "/streams.txt");
   ASSERT_TRUE(WriteStringToFile(Env::Default(), path, "1:a\n").ok());
   absl::StatusOr<StreamFile> file = LoadStreamFile(path, kGroups);
@@ -212,25 +159,15 @@ TEST(LoadStreamFileTest, ReadsTheFile) {
   EXPECT_EQ(file->GroupOf("a"), 1);
   EXPECT_EQ(file->Summary(),
             absl::StrCat(path, ":1 group 1 regex 'a': 1 node\n"));
-
   ASSERT_TRUE(WriteStringToFile(Env::Default(), path, "\nx:a\n").ok());
-  file = LoadStreamFile(path, kGroups);
-  ASSERT_FALSE(file.ok());
-  EXPECT_TRUE(absl::StartsWith(file.status().message(),
-                               absl::StrCat(path, ":2: group \"x\"")))
-      << file.status();
-}
-
-TEST(LoadStreamFileTest, AFileThatCannotBeReadIsAnErrorWithItsPath) {
-  const std::string directory = testing::TempDir();
-  for (const std::string& path :
-       {absl::StrCat(directory, "/no_such_file.txt"), directory}) {
-    const absl::StatusOr<StreamFile> file = LoadStreamFile(path, kGroups);
-    ASSERT_FALSE(file.ok()) << path;
+  const absl::Status bad = LoadStreamFile(path, kGroups).status();
+  EXPECT_TRUE(absl::StartsWith(bad.message(), path + ":2: group \"x\"")) << bad;
+  for (const std::string& unread : {path + "/none", testing::TempDir()}) {
+    const absl::Status status = LoadStreamFile(unread, kGroups).status();
     EXPECT_TRUE(absl::StartsWith(
-        file.status().message(),
-        absl::StrCat("TF_STREAM_FROM_FILE=\"", path, "\" cannot be read: ")))
-        << file.status();
+        status.message(),
+        absl::StrCat("TF_STREAM_FROM_FILE=\"", unread, "\" cannot be read")))
+        << status;
   }
 }
 

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph_fixture.h"
 
@@ -17,24 +19,16 @@ namespace multistream {
 namespace {
 
 // The chains, with nodes' costs as weights.
-std::vector<Chain> Cover(const PolicyGraph& graph) {
+std::string Cover(const std::string& drawing) {
+  const DrawnGraph drawn(drawing);
   std::vector<double> weight;
-  for (const PolicyNode& node : graph) weight.push_back(node.cost_us);
-  return CoverWithChains(InputsOf(graph), weight);
-}
-
-//   a --> b --> c --> d       and a --> c, a --> d, b --> d, which are implied
-TEST(ReducedGraphTest, KeepsTheEdgesThatNoPathImplies) {
-  PolicyGraph graph;
-  const int a = Add(&graph);
-  const int b = Add(&graph, {a, a});
-  const int c = Add(&graph, {a, b});
-  const int d = Add(&graph, {c, a, b});
-  const ReducedGraph reduced(InputsOf(graph));
-  EXPECT_EQ(reduced.inputs(), (NodeLists{{}, {a}, {b}, {c}}));
-  EXPECT_TRUE(reduced.Reaches(a, d));
-  EXPECT_FALSE(reduced.Reaches(d, a));
-  EXPECT_FALSE(reduced.Reaches(a, a));
+  for (const PolicyNode& node : drawn.graph) weight.push_back(node.cost_us);
+  std::vector<std::string> chains;
+  for (const Chain& chain : CoverWithChains(InputsOf(drawn.graph), weight)) {
+    chains.emplace_back();
+    for (int node : chain) chains.back() += drawn.names[node];
+  }
+  return absl::StrJoin(chains, " ");
 }
 
 TEST(ReducedGraphTest, HasThePathsOfRandomGraphsAndNoEdgeTooMany) {
@@ -74,43 +68,17 @@ TEST(ReducedGraphTest, KeepsAllEdgesOfAGraphThatIsTooLarge) {
   EXPECT_EQ(ReducedGraph(InputsOf(graph)).inputs()[2], std::vector<int>{1});
 }
 
-//     .-> b ---> d --.
-//   a                 > f       a b d f, c e
-//     '-> c ---> e --'
 TEST(ChainCoverTest, BranchesAreChains) {
-  PolicyGraph graph;
-  const int a = Add(&graph);
-  const int b = Add(&graph, {a});
-  const int c = Add(&graph, {a});
-  const int d = Add(&graph, {b});
-  const int e = Add(&graph, {c});
-  const int f = Add(&graph, {d, e});
-  EXPECT_EQ(Cover(graph), (std::vector<Chain>{{a, b, d, f}, {c, e}}));
+  EXPECT_EQ(Cover("a -> b c; b -> d; c -> e; d e -> f"), "abdf ce");
 }
 
-//   a ---> c       If a took c, b would be alone: a must go on with d.
-//    \    /
-//     d  b
+// If a took c, b would be alone: a must go on with d.
 TEST(ChainCoverTest, AChainMakesWayIfThatMakesFewerChains) {
-  PolicyGraph graph;
-  const int a = Add(&graph);
-  const int b = Add(&graph);
-  const int c = Add(&graph, {a, b}, /*cost_us=*/9);
-  const int d = Add(&graph, {a});
-  EXPECT_EQ(Cover(graph), (std::vector<Chain>{{a, d}, {b, c}}));
+  EXPECT_EQ(Cover("a b -> c(9); a -> d"), "ad bc");
 }
 
-//     .-> b (1) --.
-//   a --> c (9) ----> e
-//     '-> d (1) --'
 TEST(ChainCoverTest, WhereThereIsAChoiceTheHeaviestFollowEachOther) {
-  PolicyGraph graph;
-  const int a = Add(&graph, {}, /*cost_us=*/9);
-  const int b = Add(&graph, {a});
-  const int c = Add(&graph, {a}, /*cost_us=*/9);
-  const int d = Add(&graph, {a});
-  const int e = Add(&graph, {b, c, d}, /*cost_us=*/9);
-  EXPECT_EQ(Cover(graph), (std::vector<Chain>{{a, c, e}, {b}, {d}}));
+  EXPECT_EQ(Cover("a(9) -> b c(9) d -> e(9)"), "ace b d");
 }
 
 // The most edges of which no two begin, and no two end, at the same node.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,11 +20,11 @@ namespace {
 
 using Groups = std::vector<int>;
 
-PolicyOptions Options(int group_count, int caller_group = 0) {
-  PolicyOptions options;
-  options.group_count = group_count;
-  options.caller_group = caller_group;
-  return options;
+std::string Spread(const std::string& drawing, int group_count,
+                   int caller_group = 0) {
+  const DrawnGraph drawn(drawing);
+  return drawn.Say(
+      SpreadChains(drawn.graph, OptionsOf(group_count, 5, caller_group)));
 }
 
 // Whether some two nodes of one group might run at the same time.
@@ -45,84 +46,43 @@ int EdgesBetweenGroups(const std::vector<std::pair<int, int>>& edges,
       }));
 }
 
-//     .-> b (1) ----.
-//   a --> c (5) -----> e       longest path: a c e
-//     '-> d (1) ----'
 TEST(ChainSpreadTest, BranchesAreApartAndTheLongestIsInTheCallersGroup) {
-  PolicyGraph graph;
-  const int a = Add(&graph);
-  const int b = Add(&graph, {a});
-  const int c = Add(&graph, {a}, /*cost_us=*/5);
-  const int d = Add(&graph, {a});
-  Add(&graph, {b, c, d});
-  EXPECT_EQ(SpreadChains(graph, Options(3)), (Groups{0, 1, 0, 2, 0}));
-  EXPECT_EQ(SpreadChains(graph, Options(3, /*caller_group=*/1)),
-            (Groups{1, 0, 1, 2, 1}));
+  const std::string graph = "a -> b c(5) d -> e";
+  EXPECT_EQ(Spread(graph, 3), "0: a c e; 1: b; 2: d");
+  EXPECT_EQ(Spread(graph, 3, /*caller_group=*/1), "0: b; 1: a c e; 2: d");
 }
 
-//     .-> b --.   .-> e --.
-//   a          > d         > g       e never runs beside b: the same group
-//     '-> c --'   '-> f --'
+// e never runs beside b: the same group.
 TEST(ChainSpreadTest, ChainsThatFollowEachOtherShareAGroup) {
-  PolicyGraph graph;
-  const int a = Add(&graph);
-  const int b = Add(&graph, {a}, /*cost_us=*/1);
-  const int c = Add(&graph, {a}, /*cost_us=*/2);
-  const int d = Add(&graph, {b, c});
-  const int e = Add(&graph, {d}, /*cost_us=*/1);
-  const int f = Add(&graph, {d}, /*cost_us=*/2);
-  Add(&graph, {e, f});
-  EXPECT_EQ(SpreadChains(graph, Options(8)), (Groups{0, 1, 0, 0, 1, 0, 0}));
+  EXPECT_EQ(Spread("a -> b c(2) -> d -> e f(2) -> g", 8),
+            "0: a c d f g; 1: b e");
 }
 
 TEST(ChainSpreadTest, MoreBranchesThanGroupsAreSharedOutEvenly) {
   const PolicyGraph graph = ForkJoin(/*branches=*/12, /*length=*/5, 10);
-  const Groups groups = SpreadChains(graph, Options(4));
   std::vector<int> of_group(4);
-  for (int group : groups) ++of_group[group];
+  for (int group : SpreadChains(graph, OptionsOf(4, 5))) ++of_group[group];
   // The root and the end share the group of the longest branch.
   EXPECT_EQ(of_group, (std::vector<int>{17, 15, 15, 15}));
 }
 
-//   a (1), b (2), c (9), d (8): no edges. Each goes where there is time first.
+// No edges. Each goes where there is time first.
 TEST(ChainSpreadTest, OfEqualStartTheCostliestGoFirst) {
-  PolicyGraph graph;
-  Add(&graph, {}, 1);
-  Add(&graph, {}, 2);
-  Add(&graph, {}, 9);
-  Add(&graph, {}, 8);
-  EXPECT_EQ(SpreadChains(graph, Options(2)), (Groups{0, 1, 0, 1}));
+  EXPECT_EQ(Spread("a(1) b(2) c(9) d(8)", 2), "0: a c; 1: b d");
 }
 
-//   a --> b* --> c --> d*        b is bound to group 2, d to group 1.
 TEST(ChainSpreadTest, AChainFollowsItsFixedNodes) {
-  PolicyGraph graph;
-  const int a = Add(&graph);
-  const int b = Add(&graph, {a}, 1, /*group=*/2);
-  const int c = Add(&graph, {b});
-  const int d = Add(&graph, {c}, 1, /*group=*/1);
-  Add(&graph, {d});
-  EXPECT_EQ(SpreadChains(graph, Options(4)), (Groups{2, 2, 2, 1, 1}));
+  EXPECT_EQ(Spread("a -> b@2 -> c -> d@1 -> e", 4), "1: d e; 2: a b c");
 }
 
-//   a* (9) --> c*       a is bound to group 1 and c to 2: the chain is b c,
-//   b (1) -----^        though a c is the longer path.
+// The chain is b c, though a c is the longer path.
 TEST(ChainSpreadTest, NoMatchIsWastedBetweenNodesOfDifferentFixedGroups) {
-  PolicyGraph graph;
-  const int a = Add(&graph, {}, /*cost_us=*/9, /*group=*/1);
-  const int b = Add(&graph, {}, /*cost_us=*/1);
-  Add(&graph, {a, b}, /*cost_us=*/1, /*group=*/2);
-  EXPECT_EQ(SpreadChains(graph, Options(4)), (Groups{1, 2, 2}));
+  EXPECT_EQ(Spread("a@1(9) b -> c@2", 4), "1: a; 2: b c");
 }
 
-//   a* --> b*       a is bound to group 0 and b to 1, which is free before
-//   c               b, but not for c
+// Group 1 is free before b, but not for c.
 TEST(ChainSpreadTest, FreeChainsKeepOutOfTheWayOfFixedNodes) {
-  PolicyGraph graph;
-  const int a = Add(&graph, {}, /*cost_us=*/5, /*group=*/0);
-  Add(&graph, {a}, /*cost_us=*/5, /*group=*/1);
-  Add(&graph, {}, /*cost_us=*/4);
-  EXPECT_EQ(SpreadChains(graph, Options(3)), (Groups{0, 1, 2}));
+  EXPECT_EQ(Spread("a@0(5) -> b@1(5); c(4)", 3), "0: a; 1: b; 2: c");
 }
 
 TEST(ChainSpreadTest, WithEnoughGroupsAllConcurrencyIsKeptWithTheFewestWaits) {
@@ -135,7 +95,7 @@ TEST(ChainSpreadTest, WithEnoughGroupsAllConcurrencyIsKeptWithTheFewestWaits) {
     const std::vector<std::vector<bool>> paths = AllPaths(graph);
     const std::vector<std::pair<int, int>> edges = NeededEdges(graph);
     const Groups groups =
-        SpreadChains(graph, Options(drawn.nodes, i % drawn.nodes));
+        SpreadChains(graph, OptionsOf(drawn.nodes, 5, i % drawn.nodes));
     ASSERT_FALSE(LosesConcurrency(paths, groups)) << i;
     int fewest = 1000;
     ForAllAssignments(drawn.nodes, drawn.nodes, [&](const Groups& other) {
@@ -155,8 +115,8 @@ TEST(ChainSpreadTest, WithEnoughGroupsLargeRandomGraphsKeepAllConcurrency) {
   for (int i = 0; i < 40; ++i) {
     drawn.farthest_input = 1 + 4 * i;
     const PolicyGraph graph = RandomGraph(drawn, &random);
-    ASSERT_FALSE(LosesConcurrency(AllPaths(graph),
-                                  SpreadChains(graph, Options(drawn.nodes))))
+    ASSERT_FALSE(LosesConcurrency(
+        AllPaths(graph), SpreadChains(graph, OptionsOf(drawn.nodes, 5))))
         << i;
   }
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
@@ -18,56 +19,23 @@ namespace {
 
 using Groups = std::vector<int>;
 
-PolicyOptions Options(int group_count, double wait_us) {
-  PolicyOptions options;
-  options.group_count = group_count;
-  options.wait_us = wait_us;
-  return options;
+// The groups that nodes have in place of `groups`.
+std::string Saved(const std::string& drawing, const Groups& groups) {
+  const DrawnGraph drawn(drawing);
+  return drawn.Say(SaveWaits(drawn.graph, OptionsOf(2, 1), groups));
 }
 
-//   lane 0:  a         c --> d       b waits for a, c for b.
-//   lane 1:    '-> b --^
 TEST(FewerWaitsTest, ANodeGoesToTheGroupOfItsNeighbours) {
-  PolicyGraph graph;
-  const int a = Add(&graph);
-  const int b = Add(&graph, {a});
-  const int c = Add(&graph, {b});
-  Add(&graph, {c});
-  EXPECT_EQ(SaveWaits(graph, Options(2, 1), {0, 1, 0, 0}),
-            (Groups{0, 0, 0, 0}));
+  EXPECT_EQ(Saved("a -> b -> c -> d", {0, 1, 0, 0}), "0: a b c d");
 }
 
 // Each of b1 and b2 alone has as many neighbours in its group as outside.
-//   lane 0:  a                 c
-//   lane 1:    '-> b1 --> b2 --^
 TEST(FewerWaitsTest, AShortPieceGoesAsAWhole) {
-  PolicyGraph graph;
-  const int a = Add(&graph);
-  const int b1 = Add(&graph, {a});
-  const int b2 = Add(&graph, {b1});
-  Add(&graph, {b2});
-  EXPECT_EQ(SaveWaits(graph, Options(2, 1), {0, 1, 1, 0}),
-            (Groups{0, 0, 0, 0}));
+  EXPECT_EQ(Saved("a -> b1 -> b2 -> c", {0, 1, 1, 0}), "0: a b1 b2 c");
 }
 
-//   lane 0:  a --> b (10) --> d      c runs beside b.
-//   lane 1:   '--> c (10) ----^
 TEST(FewerWaitsTest, WhatMakesTheStepShorterStays) {
-  PolicyGraph graph;
-  const int a = Add(&graph);
-  const int b = Add(&graph, {a}, 10);
-  const int c = Add(&graph, {a}, 10);
-  Add(&graph, {b, c});
-  const Groups split = {0, 0, 1, 0};
-  EXPECT_EQ(SaveWaits(graph, Options(2, 1), split), split);
-}
-
-TEST(FewerWaitsTest, FixedNodesStay) {
-  PolicyGraph graph;
-  const int a = Add(&graph);
-  const int b = Add(&graph, {a}, 1, /*group=*/1);
-  Add(&graph, {b});
-  EXPECT_EQ(SaveWaits(graph, Options(2, 1), {0, 1, 0})[1], 1);
+  EXPECT_EQ(Saved("a -> b(10) c(10) -> d", {0, 0, 1, 0}), "0: a b d; 1: c");
 }
 
 TEST(FewerWaitsTest, RandomGraphsNeverGetLongerOrMoreWaitsForNothing) {
@@ -82,7 +50,7 @@ TEST(FewerWaitsTest, RandomGraphsNeverGetLongerOrMoreWaitsForNothing) {
     drawn.farthest_input = 1 + i % 20;
     const PolicyGraph graph = RandomGraph(drawn, &random);
     // If waits take no time, steps are often as long with more of them.
-    const PolicyOptions options = Options(3, i % 3);
+    const PolicyOptions options = OptionsOf(3, i % 3);
     Groups groups;
     for (const PolicyNode& node : graph) {
       groups.push_back(node.group.value_or(random() % 3));

@@ -1,44 +1,87 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Drawn and random graphs, for tests of policies.
+// Drawn (drawing.h) and random graphs, for tests of policies.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_POLICY_GRAPH_FIXTURE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_POLICY_GRAPH_FIXTURE_H_
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
+#include "tensorflow/core/common_runtime/multistream/testing/drawing.h"
 
 namespace tensorflow {
 namespace multistream {
 
+// Nodes are numbered in the order of the drawing. The words of a node are its
+// cost, `lookup` and `dense`.
+struct DrawnGraph {
+  explicit DrawnGraph(absl::string_view drawing) {
+    std::map<std::string, int> numbers;
+    ForEachToken(drawing, [&](const DrawnToken& token,
+                              const std::vector<DrawnToken>& from) {
+      auto [known, is_new] =
+          numbers.try_emplace(token.name, static_cast<int>(names.size()));
+      if (is_new) {
+        names.push_back(token.name);
+        graph.emplace_back();
+        PolicyNode& node = graph.back();
+        if (!token.value.empty()) node.group = std::stoi(token.value);
+        for (const std::string& word : token.words) {
+          node.lookup |= word == "lookup";
+          node.dense |= word == "dense";
+          if (absl::ascii_isdigit(word[0])) node.cost_us = std::stod(word);
+        }
+      }
+      for (const DrawnToken& input : from) {
+        graph[known->second].inputs.push_back(numbers.at(input.name));
+      }
+    });
+  }
+
+  // "0: a b; 2: c": the nodes of each group or cluster; none if it is negative.
+  std::string Say(const std::vector<int>& groups) const {
+    std::map<int, std::vector<std::string>> by_group;
+    for (size_t i = 0; i < groups.size(); ++i) {
+      if (groups[i] >= 0) by_group[groups[i]].push_back(names[i]);
+    }
+    return absl::StrJoin(by_group, "; ", [](std::string* out, const auto& of) {
+      absl::StrAppend(out, of.first, ": ", absl::StrJoin(of.second, " "));
+    });
+  }
+
+  PolicyGraph graph;
+  std::vector<std::string> names;
+};
+
+inline PolicyOptions OptionsOf(int group_count, double wait_us,
+                               int caller_group = 0) {
+  PolicyOptions options;
+  options.group_count = group_count;
+  options.wait_us = wait_us;
+  options.caller_group = caller_group;
+  return options;
+}
+
 // Returns the number of the new node.
 inline int Add(PolicyGraph* graph, std::vector<int> inputs = {},
-               double cost_us = 1, std::optional<int> group = {}) {
-  PolicyNode node;
-  node.inputs = std::move(inputs);
-  node.cost_us = cost_us;
-  node.group = group;
-  graph->push_back(std::move(node));
+               double cost_us = 1) {
+  graph->emplace_back();
+  graph->back().inputs = std::move(inputs);
+  graph->back().cost_us = cost_us;
   return static_cast<int>(graph->size()) - 1;
-}
-inline int AddLookup(PolicyGraph* graph, std::vector<int> inputs = {},
-                     double cost_us = 1, std::optional<int> group = {}) {
-  const int node = Add(graph, std::move(inputs), cost_us, group);
-  (*graph)[node].lookup = true;
-  return node;
-}
-inline int AddDense(PolicyGraph* graph, std::vector<int> inputs = {},
-                    double cost_us = 1) {
-  const int node = Add(graph, std::move(inputs), cost_us);
-  (*graph)[node].dense = true;
-  return node;
 }
 
 //   root --> branch 0: node --> ... node --> end
@@ -82,7 +125,8 @@ inline PolicyGraph RandomGraph(const RandomGraphOptions& options,
     }
     std::optional<int> group;
     if (with(options.fixed)) group = below(options.group_count);
-    Add(&graph, inputs, below(options.most_cost_us + 1), group);
+    Add(&graph, inputs, below(options.most_cost_us + 1));
+    graph[i].group = group;
     graph[i].lookup = with(options.lookups);
     graph[i].dense = !graph[i].lookup && with(options.dense);
   }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <random>
 #include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -18,112 +19,24 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-PolicyOptions Options(int group_count, double wait_us, int caller_group = 0) {
-  PolicyOptions options;
-  options.group_count = group_count;
-  options.caller_group = caller_group;
-  options.wait_us = wait_us;
-  return options;
+StepEstimate Estimate(const std::string& drawing,
+                      const std::vector<int>& groups,
+                      const PolicyOptions& options) {
+  return EstimateStep(DrawnGraph(drawing).graph, groups, options);
 }
 
-//        b (6)           in lane:   0   0   1   0       wait_us 1
-//       /     \                     a   b   c   d
-//   a (4)      d (4)
-//       \     /          lane 0:  aaaabbbbbbwdddd
-//        c (5)           lane 1:      wccccc
+// The drawing in step_estimate.h.
 TEST(StepEstimateTest, AStepTakesItsLongestLaneWithItsWaits) {
-  PolicyGraph graph;
-  const int a = Add(&graph, {}, 4);
-  const int b = Add(&graph, {a}, 6);
-  const int c = Add(&graph, {a}, 5);
-  Add(&graph, {b, c}, 4);
-  const StepEstimate split =
-      EstimateStep(graph, {0, 0, 1, 0}, Options(2, /*wait_us=*/1));
+  const std::string graph = "a(4) -> b(6) c(5) -> d(4)";
+  const StepEstimate split = Estimate(graph, {0, 0, 1, 0}, OptionsOf(2, 1));
   EXPECT_DOUBLE_EQ(split.step_us, 15);
   EXPECT_DOUBLE_EQ(split.one_stream_us, 19);
   EXPECT_EQ(split.waits, 2);
   EXPECT_EQ(split.groups_used, 2);
-  const StepEstimate together =
-      EstimateStep(graph, {0, 0, 0, 0}, Options(2, /*wait_us=*/1));
+  const StepEstimate together = Estimate(graph, {0, 0, 0, 0}, OptionsOf(2, 1));
   EXPECT_DOUBLE_EQ(together.step_us, 19);
   EXPECT_EQ(together.waits, 0);
   EXPECT_EQ(together.groups_used, 1);
-}
-
-//   a (3), b (5)         lane 0:  aaa  w      the end waits for lane 1
-//                        lane 1:  wbbbbb      b comes after the start
-TEST(StepEstimateTest, OtherGroupsStartAndEndWithTheCallersGroup) {
-  PolicyGraph graph;
-  Add(&graph, {}, 3);
-  Add(&graph, {}, 5);
-  for (int caller_group : {0, 1}) {
-    const int other = 1 - caller_group;
-    const StepEstimate estimate = EstimateStep(
-        graph, {caller_group, other}, Options(2, /*wait_us=*/1, caller_group));
-    EXPECT_DOUBLE_EQ(estimate.step_us, 7);
-    EXPECT_EQ(estimate.waits, 2);
-  }
-}
-
-//   lane 0:  a --> c ---------> e        e needs d and b: c has waited for b.
-//                 w            w
-//   lane 1:   wb /  d --------/
-TEST(StepEstimateTest, WaitsThatOthersImplyAreNotMade) {
-  PolicyGraph graph;
-  const int a = Add(&graph);
-  const int b = Add(&graph);
-  const int c = Add(&graph, {a, b});
-  const int d = Add(&graph);
-  const std::vector<int> groups = {0, 1, 0, 1, 0};
-  Add(&graph, {b, c, d});
-  EXPECT_EQ(EstimateStep(graph, groups, Options(2, 1)).waits, 3);
-  graph.back().inputs = {b, c};
-  // Without a wait for d, but with one at the end.
-  EXPECT_EQ(EstimateStep(graph, groups, Options(2, 1)).waits, 3);
-}
-
-//   lane 0:  a -----------.           c waits for b alone, which comes after a.
-//   lane 1:   'w-> b --.   |
-//   lane 2:             'w-'-> c
-TEST(StepEstimateTest, AWaitTellsWhatTheOtherGroupKnew) {
-  PolicyGraph graph;
-  const int a = Add(&graph);
-  const int b = Add(&graph, {a});
-  Add(&graph, {a, b});
-  // Two in the drawing, and one at the end, for c.
-  EXPECT_EQ(EstimateStep(graph, {0, 1, 2}, Options(3, 1)).waits, 3);
-}
-
-//   lane 1:  a, b, c -->       One wait for the last of them.
-//   lane 0:             d
-TEST(StepEstimateTest, OneWaitIsEnoughForAllNodesOfAGroup) {
-  PolicyGraph graph;
-  const int a = Add(&graph);
-  const int b = Add(&graph);
-  const int c = Add(&graph);
-  Add(&graph, {a, b, c, c});
-  const StepEstimate estimate =
-      EstimateStep(graph, {1, 1, 1, 0}, Options(2, 1));
-  EXPECT_EQ(estimate.waits, 2);
-  EXPECT_DOUBLE_EQ(estimate.step_us, 6);
-}
-
-//   lane 1:  aaaaa                    c is ready before b: b's number is lower,
-//   lane 0:  ddccb                    but the lane does not stand still for it.
-TEST(StepEstimateTest, ALaneRunsWhatHasBeenReadyLongest) {
-  PolicyGraph graph;
-  const int a = Add(&graph, {}, 5);
-  Add(&graph, {a}, 1);
-  const int d = Add(&graph, {}, 2);
-  Add(&graph, {d}, 3);
-  EXPECT_DOUBLE_EQ(EstimateStep(graph, {1, 0, 0, 0}, Options(2, 0)).step_us, 6);
-}
-
-TEST(StepEstimateTest, AGraphWithoutNodesTakesNoTime) {
-  const StepEstimate estimate = EstimateStep({}, {}, Options(3, 1));
-  EXPECT_EQ(estimate.step_us, 0);
-  EXPECT_EQ(estimate.waits, 0);
-  EXPECT_EQ(estimate.groups_used, 0);
 }
 
 // The same model with sets of nodes instead of positions, and the fewest waits
@@ -225,10 +138,10 @@ TEST(StepEstimateTest, RandomGraphsTakeWhatTheModelSaysWithTheFewestWaits) {
   std::mt19937 random(1);
   RandomGraphOptions drawn;
   for (int i = 0; i < 3000; ++i) {
-    drawn.nodes = 1 + i % 12;
+    drawn.nodes = i % 13;
     const PolicyGraph graph = RandomGraph(drawn, &random);
     const PolicyOptions options =
-        Options(1 + i % 4, i % 3, (i / 4) % (1 + i % 4));
+        OptionsOf(1 + i % 4, i % 3, (i / 4) % (1 + i % 4));
     std::vector<int> groups;
     for (int j = 0; j < drawn.nodes; ++j) {
       groups.push_back(random() % options.group_count);

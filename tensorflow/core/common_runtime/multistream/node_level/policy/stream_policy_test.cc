@@ -6,9 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
-#include <iostream>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/list_schedule.h"
@@ -21,18 +20,6 @@ namespace multistream {
 namespace {
 
 using Groups = std::vector<int>;
-
-constexpr Policy kPolicies[] = {Policy::kNone, Policy::kEmbedding,
-                                Policy::kFullGraph, Policy::kCost};
-
-PolicyOptions Options(int group_count, int caller_group = 0,
-                      double wait_us = 1) {
-  PolicyOptions options;
-  options.group_count = group_count;
-  options.caller_group = caller_group;
-  options.wait_us = wait_us;
-  return options;
-}
 
 int GroupsIn(Groups groups) {
   std::sort(groups.begin(), groups.end());
@@ -59,118 +46,78 @@ class RandomGraphs : public ::testing::TestWithParam<Policy> {
 };
 
 INSTANTIATE_TEST_SUITE_P(AllPolicies, RandomGraphs,
-                         ::testing::ValuesIn(kPolicies));
+                         ::testing::Values(Policy::kNone, Policy::kEmbedding,
+                                           Policy::kFullGraph, Policy::kCost));
 
-TEST_P(RandomGraphs, FixedGroupsAreKeptAndAllAreThoseOfTheGpu) {
+TEST_P(RandomGraphs, GetGroupsOfTheGpuAlwaysTheSameAndKeepFixedOnes) {
   for (int i = 0; i < 200; ++i) {
-    const PolicyGraph graph = Next();
-    const Groups groups =
-        AssignGroups(GetParam(), graph, Options(kGroups, i % kGroups));
+    PolicyGraph graph = Next();
+    const PolicyOptions options = OptionsOf(kGroups, 1, i % kGroups);
+    const Groups groups = AssignGroups(GetParam(), graph, options);
     ASSERT_EQ(groups.size(), graph.size());
     for (size_t j = 0; j < graph.size(); ++j) {
       ASSERT_GE(groups[j], 0) << i;
       ASSERT_LT(groups[j], kGroups) << i;
-      if (graph[j].group.has_value()) {
-        ASSERT_EQ(groups[j], *graph[j].group) << i;
-      }
+      ASSERT_EQ(graph[j].group.value_or(groups[j]), groups[j]) << i;
     }
-  }
-}
-
-TEST_P(RandomGraphs, TheSameGraphHasTheSameGroups) {
-  for (int i = 0; i < 50; ++i) {
-    const PolicyGraph graph = Next();
-    const PolicyGraph copy = graph;
-    ASSERT_EQ(AssignGroups(GetParam(), graph, Options(kGroups)),
-              AssignGroups(GetParam(), copy, Options(kGroups)))
-        << i;
-  }
-}
-
-TEST_P(RandomGraphs, OneGroupHasAll) {
-  for (int i = 0; i < 50; ++i) {
-    PolicyGraph graph = Next();
+    ASSERT_EQ(AssignGroups(GetParam(), graph, options), groups) << i;
     for (PolicyNode& node : graph) node.group.reset();
-    ASSERT_EQ(AssignGroups(GetParam(), graph, Options(1)),
+    ASSERT_EQ(AssignGroups(GetParam(), graph, OptionsOf(1, 1)),
               Groups(graph.size(), 0))
         << i;
   }
 }
 
-TEST(StreamPolicyTest, WithoutAPolicyFreeNodesAreInTheCallersGroup) {
-  PolicyGraph graph = ForkJoin(3, 2, 10);
-  graph[4].group = 3;
-  Groups all_at_home(graph.size(), 2);
-  all_at_home[4] = 3;
-  EXPECT_EQ(AssignGroups(Policy::kNone, graph, Options(4, /*caller_group=*/2)),
-            all_at_home);
+std::string Assigned(Policy policy, const std::string& drawing, int group_count,
+                     int caller_group = 0) {
+  const DrawnGraph drawn(drawing);
+  return drawn.Say(AssignGroups(policy, drawn.graph,
+                                OptionsOf(group_count, 1, caller_group)));
 }
 
-//   lookup0 (5) -.
-//   lookup1 (9) --.
-//   lookup2 (7) --- concat --> DENSE        2 groups: 9 and 5 | 7
+TEST(StreamPolicyTest, WithoutAPolicyFreeNodesAreInTheCallersGroup) {
+  EXPECT_EQ(Assigned(Policy::kNone, "a -> b c@3 d -> e", 4, /*caller_group=*/2),
+            "2: a b d e; 3: c");
+}
+
+TEST(StreamPolicyTest, InTheFullGraphBranchesAreApart) {
+  EXPECT_EQ(Assigned(Policy::kFullGraph, "a -> b(2) c -> d", 4),
+            "0: a b d; 1: c");
+}
+
+// 2 groups: 9 and 5 | 7
 TEST(EmbeddingPolicyTest, TheCostliestGoFirstToTheGroupWithTheLeastToDo) {
-  PolicyGraph graph;
-  const int lookup0 = AddLookup(&graph, {}, 4);
-  const int pool0 = Add(&graph, {lookup0}, 1);
-  const int lookup1 = AddLookup(&graph, {}, 9);
-  const int lookup2 = AddLookup(&graph, {}, 7);
-  const int concat = Add(&graph, {pool0, lookup1, lookup2}, 100);
-  AddDense(&graph, {concat}, 100);
-  EXPECT_EQ(AssignGroups(Policy::kEmbedding, graph, Options(2)),
-            (Groups{1, 1, 0, 1, 0, 0}));
+  const std::string graph =
+      "l0(lookup,4) -> pool0; l1(lookup,9) l2(lookup,7) pool0 -> concat(100)"
+      " -> d(dense,100)";
+  EXPECT_EQ(Assigned(Policy::kEmbedding, graph, 2),
+            "0: l1 concat d; 1: l0 pool0 l2");
   // With another caller's group, the costliest lookup goes there.
-  EXPECT_EQ(
-      AssignGroups(Policy::kEmbedding, graph, Options(3, /*caller_group=*/2)),
-      (Groups{1, 1, 2, 0, 2, 2}));
+  EXPECT_EQ(Assigned(Policy::kEmbedding, graph, 3, /*caller_group=*/2),
+            "0: l2; 1: l0 pool0; 2: l1 concat d");
 }
 
 TEST(EmbeddingPolicyTest, EqualOnesGoToTheCallersGroupAndThenToTheLowest) {
-  PolicyGraph graph;
-  for (int i = 0; i < 5; ++i) AddLookup(&graph);
-  EXPECT_EQ(
-      AssignGroups(Policy::kEmbedding, graph, Options(3, /*caller_group=*/1)),
-      (Groups{1, 0, 2, 1, 0}));
+  EXPECT_EQ(Assigned(Policy::kEmbedding,
+                     "a(lookup) b(lookup) c(lookup) d(lookup) e(lookup)", 3,
+                     /*caller_group=*/1),
+            "0: b e; 1: a d; 2: c");
 }
 
-//   lookup (3) -------------.
-//                            concat --> DENSE      the lookup runs beside the
-//   features --> DENSE (9) -'                      first layer
+// The lookup runs beside the first layer.
 TEST(EmbeddingPolicyTest, WhatRunsBesideTheLookupsCounts) {
-  PolicyGraph graph;
-  const int lookup = AddLookup(&graph, {}, 3);
-  const int dense = AddDense(&graph, {}, 9);
-  AddDense(&graph, {Add(&graph, {lookup, dense})});
-  EXPECT_EQ(AssignGroups(Policy::kEmbedding, graph, Options(2)),
-            (Groups{1, 0, 0, 0}));
-  graph[dense].group = 1;
-  EXPECT_EQ(AssignGroups(Policy::kEmbedding, graph, Options(2)),
-            (Groups{0, 1, 0, 0}));
+  EXPECT_EQ(Assigned(Policy::kEmbedding,
+                     "l(lookup,3) d0(dense,9) -> concat -> d1(dense)", 2),
+            "0: d0 concat d1; 1: l");
+  EXPECT_EQ(Assigned(Policy::kEmbedding,
+                     "l(lookup,3) d0@1(dense,9) -> concat -> d1(dense)", 2),
+            "0: l concat d1; 1: d0");
 }
 
-//   lookup* --> pool        the lookup is bound to group 2
 TEST(EmbeddingPolicyTest, AClusterGoesWithItsFixedLookup) {
-  PolicyGraph graph;
-  const int lookup = AddLookup(&graph, {}, 9, /*group=*/2);
-  Add(&graph, {lookup});
-  AddLookup(&graph, {});
-  AddLookup(&graph, {});
-  AddLookup(&graph, {});
-  EXPECT_EQ(AssignGroups(Policy::kEmbedding, graph, Options(3)),
-            (Groups{2, 2, 0, 1, 0}));
-}
-
-//     .-> b --.
-//   a          > d       each branch its own group
-//     '-> c --'
-TEST(FullGraphPolicyTest, BranchesAreApart) {
-  PolicyGraph graph;
-  const int a = Add(&graph);
-  const int b = Add(&graph, {a}, 2);
-  const int c = Add(&graph, {a}, 1);
-  Add(&graph, {b, c});
-  EXPECT_EQ(AssignGroups(Policy::kFullGraph, graph, Options(4)),
-            (Groups{0, 0, 1, 0}));
+  EXPECT_EQ(Assigned(Policy::kEmbedding,
+                     "a@2(lookup,9) -> pool; b(lookup) c(lookup) d(lookup)", 3),
+            "0: b d; 1: c; 2: a pool");
 }
 
 // The estimate of a step without a policy: all in the caller's group.
@@ -191,7 +138,7 @@ TEST(CostPolicyTest, NoSplitIsSlowerThanOneGroupOrHardlyFaster) {
     drawn.farthest_input = 1 + i % 20;
     drawn.fixed = i % 3 * 0.2;
     const PolicyGraph graph = RandomGraph(drawn, &random);
-    const PolicyOptions options = Options(4, i % 4, /*wait_us=*/i % 5 * 3);
+    const PolicyOptions options = OptionsOf(4, /*wait_us=*/i % 5 * 3, i % 4);
     const Groups groups = AssignGroups(Policy::kCost, graph, options);
     if (groups == AssignGroups(Policy::kNone, graph, options)) continue;
     ++splits;
@@ -212,11 +159,15 @@ PolicyGraph RandomRecommender(std::mt19937* random) {
   std::vector<int> pools;
   for (int i = 2 + static_cast<int>((*random)() % 12); i > 0; --i) {
     ids.push_back(Add(&graph, {}, cost_us(3)));
-    const int lookup = AddLookup(&graph, {ids.back()}, cost_us(20));
+    const int lookup = Add(&graph, {ids.back()}, cost_us(20));
+    graph[lookup].lookup = true;
     pools.push_back(Add(&graph, {lookup}, cost_us(5)));
   }
   int last = Add(&graph, pools, 3);
-  for (int i = 0; i < 4; ++i) last = AddDense(&graph, {last}, 10);
+  for (int i = 0; i < 4; ++i) {
+    last = Add(&graph, {last}, 10);
+    graph[last].dense = true;
+  }
   for (int id : ids) {
     Add(&graph, {Add(&graph, {last}, cost_us(3)), id}, cost_us(20));
   }
@@ -232,7 +183,7 @@ TEST(CostPolicyTest, NoOtherPolicyIsClearlyShorter) {
     drawn.farthest_input = 1 + i % 50;
     const PolicyGraph graph =
         i % 2 == 0 ? RandomGraph(drawn, &random) : RandomRecommender(&random);
-    const PolicyOptions options = Options(2 + i % 4, 0, /*wait_us=*/i % 7);
+    const PolicyOptions options = OptionsOf(2 + i % 4, /*wait_us=*/i % 7);
     const Groups groups = AssignGroups(Policy::kCost, graph, options);
     const double ours = EstimateStep(graph, groups, options).step_us;
     const bool split = GroupsIn(groups) > 1;
@@ -253,7 +204,7 @@ TEST(CostPolicyTest, WaitsAreSavedOnceNodesArePlaced) {
   drawn.most_cost_us = 20;
   drawn.farthest_input = 40;
   const PolicyGraph graph = RandomGraph(drawn, &random);
-  const PolicyOptions options = Options(2, 0, /*wait_us=*/5);
+  const PolicyOptions options = OptionsOf(2, /*wait_us=*/5);
   const StepEstimate ours =
       EstimateStep(graph, AssignGroups(Policy::kCost, graph, options), options);
   for (const Groups& placed :
@@ -270,7 +221,7 @@ TEST(CostPolicyTest, LongBranchesTakeNearlyTheirShareOfTheTime) {
   for (int group_count : {2, 4, 8}) {
     for (int branches : {group_count, 2 * group_count, 20}) {
       const PolicyGraph graph = ForkJoin(branches, /*length=*/40, 10);
-      const PolicyOptions options = Options(group_count, 0, /*wait_us=*/5);
+      const PolicyOptions options = OptionsOf(group_count, /*wait_us=*/5);
       const Groups groups = AssignGroups(Policy::kCost, graph, options);
       const double ideal = branches * 400.0 / group_count;
       EXPECT_LT(EstimateStep(graph, groups, options).step_us, 1.15 * ideal)
@@ -289,7 +240,7 @@ TEST(CostPolicyTest, SmallRandomGraphsAreNearTheBestOfAllAssignments) {
     drawn.nodes = 4 + i % 4;
     drawn.farthest_input = 3 + i % 4;
     const PolicyGraph graph = RandomGraph(drawn, &random);
-    const PolicyOptions options = Options(3, 0, /*wait_us=*/1);
+    const PolicyOptions options = OptionsOf(3, /*wait_us=*/1);
     double best = CallerGroupUs(graph, options);
     ForAllAssignments(drawn.nodes, 3, [&](const Groups& groups) {
       best = std::min(best, EstimateStep(graph, groups, options).step_us);
@@ -307,15 +258,15 @@ TEST(CostPolicyTest, SmallRandomGraphsAreNearTheBestOfAllAssignments) {
 TEST(CostPolicyTest, AChainStaysTogether) {
   for (int caller_group : {0, 3}) {
     const PolicyGraph graph = ForkJoin(/*branches=*/1, /*length=*/50, 10);
-    EXPECT_EQ(AssignGroups(Policy::kCost, graph, Options(4, caller_group)),
+    EXPECT_EQ(AssignGroups(Policy::kCost, graph, OptionsOf(4, 1, caller_group)),
               Groups(graph.size(), caller_group));
   }
 }
 
 TEST(CostPolicyTest, WhereWaitsCostMoreThanBranchesAllStaysInOneGroup) {
   const PolicyGraph graph = ForkJoin(/*branches=*/4, /*length=*/5, 10);
-  EXPECT_EQ(GroupsIn(AssignGroups(Policy::kCost, graph, Options(4, 0, 5))), 4);
-  EXPECT_EQ(AssignGroups(Policy::kCost, graph, Options(4, 2, 200)),
+  EXPECT_EQ(GroupsIn(AssignGroups(Policy::kCost, graph, OptionsOf(4, 5))), 4);
+  EXPECT_EQ(AssignGroups(Policy::kCost, graph, OptionsOf(4, 200, 2)),
             Groups(graph.size(), 2));
 }
 
@@ -324,7 +275,7 @@ TEST(CostPolicyTest, AGainOfLessThanAMarginIsNoReasonToSplit) {
   PolicyGraph graph;
   Add(&graph, {}, 100);
   Add(&graph, {}, 4);
-  const PolicyOptions options = Options(2, 0, /*wait_us=*/0.01);
+  const PolicyOptions options = OptionsOf(2, /*wait_us=*/0.01);
   EXPECT_EQ(GroupsIn(AssignGroups(Policy::kCost, graph, options)), 1);
   graph[1].cost_us = 10;
   EXPECT_EQ(GroupsIn(AssignGroups(Policy::kCost, graph, options)), 2);
@@ -335,33 +286,9 @@ TEST(CostPolicyTest, AGainOfLessThanAMarginIsNoReasonToSplit) {
 TEST(CostPolicyTest, FewerGroupsAreTakenIfTheyAreNearlyAsFast) {
   PolicyGraph graph = ForkJoin(/*branches=*/2, /*length=*/40, 10);
   for (int i = 0; i < 6; ++i) Add(&graph, {}, 0.5);
-  const PolicyOptions options = Options(8, 0, /*wait_us=*/0);
+  const PolicyOptions options = OptionsOf(8, /*wait_us=*/0);
   EXPECT_EQ(GroupsIn(AssignGroups(Policy::kFullGraph, graph, options)), 8);
   EXPECT_EQ(GroupsIn(AssignGroups(Policy::kCost, graph, options)), 2);
-}
-
-// Prints the time and checks nothing: machines differ.
-TEST(StreamPolicySpeedTest, TwentyThousandNodes) {
-  std::mt19937 random(1);
-  RandomGraphOptions drawn;
-  drawn.nodes = 20000;
-  drawn.farthest_input = 500;
-  drawn.most_inputs = 2;
-  drawn.lookups = 0.005;
-  const PolicyGraph graph = RandomGraph(drawn, &random);
-  const PolicyOptions options = Options(8, 0, /*wait_us=*/5);
-  const char* const names[] = {"none", "embedding", "full graph", "cost"};
-  for (int i = 0; i < 4; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    const Groups groups = AssignGroups(kPolicies[i], graph, options);
-    const std::chrono::duration<double> took =
-        std::chrono::steady_clock::now() - start;
-    const StepEstimate estimate = EstimateStep(graph, groups, options);
-    std::cout << names[i] << ": " << took.count() << " s, step "
-              << estimate.step_us << " of " << estimate.one_stream_us << " us, "
-              << estimate.waits << " waits, " << estimate.groups_used
-              << " groups\n";
-  }
 }
 
 }  // namespace
