@@ -17,7 +17,6 @@
 #include "tensorflow/core/common_runtime/multistream/base/session_config.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_level_run.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_plan.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/step_profile.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/stream_file.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"

@@ -25,7 +25,9 @@ NodeLevelRun::NodeLevelRun(std::shared_ptr<const RunShared> shared,
       run_(std::move(run)),
       profile_(profile),
       slots_(launches_->slots),
-      runners_(shared_->gpu->size()) {}
+      runners_(shared_->gpu->size()) {
+  unplanned_.group = caller_group_->index();
+}
 
 NodeLevelRun::~NodeLevelRun() {
   for (Slot& slot : slots_) shared_->order->Recycle(std::move(slot.recorded));
@@ -90,15 +92,8 @@ void NodeLevelRun::Join() {
 }
 
 const Launch& NodeLevelRun::LaunchOf(const OpKernel* kernel) const {
-  static const auto* unknown = new std::vector<Launch>([] {
-    std::vector<Launch> all(kMaxGroupCount);
-    for (int i = 0; i < kMaxGroupCount; ++i) all[i].group = i;
-    return all;
-  }());
   auto found = launches_->by_kernel.find(kernel);
-  return found == launches_->by_kernel.end()
-             ? (*unknown)[caller_group_->index()]
-             : found->second;
+  return found == launches_->by_kernel.end() ? unplanned_ : found->second;
 }
 
 void NodeLevelRun::Order(const Launch& launch) {

@@ -8,8 +8,13 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_RUN_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_RUN_H_
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/base/call_once.h"
@@ -18,7 +23,6 @@
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_plan.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/step_profile.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/step/shared_kernels.h"
@@ -28,6 +32,45 @@
 
 namespace tensorflow {
 namespace multistream {
+
+// How long does each op of a graph keep its stream group busy? In some steps a
+// NodeLevelRun measures its ops one by one; the LaunchPlanner uses the times.
+// Thread-safe.
+class StepProfile {
+ public:
+  // Runs `launch`, which launches `kernel` on `group`, and waits until the
+  // stream has completed it.
+  void Measure(const OpKernel* kernel, StreamGroup* group,
+               const std::function<void()>& launch) {
+    const std::function<double()> stop = group->StartTimer();
+    const auto started = std::chrono::steady_clock::now();
+    launch();
+    const std::chrono::duration<double, std::micro> launching =
+        std::chrono::steady_clock::now() - started;
+    // Without the time that the stream was idle while the host launched.
+    const double running = stop() - launching.count();
+    Add(kernel, std::max(launching.count(), running));
+  }
+
+  void Add(const OpKernel* kernel, double us) {
+    absl::MutexLock lock(&mu_);
+    auto [known, added] = us_.try_emplace(kernel, us);
+    // Disturbances only make times longer.
+    if (!added) known->second = std::min(known->second, us);
+  }
+
+  // Microseconds to launch or to run, whichever is longer.
+  std::optional<double> CostOf(const OpKernel* kernel) const {
+    absl::MutexLock lock(&mu_);
+    auto known = us_.find(kernel);
+    if (known == us_.end()) return std::nullopt;
+    return known->second;
+  }
+
+ private:
+  mutable absl::Mutex mu_;
+  absl::flat_hash_map<const OpKernel*, double> us_ ABSL_GUARDED_BY(mu_);
+};
 
 // A node's part of the plan, with the traits of its op.
 struct Launch {
@@ -100,6 +143,7 @@ class NodeLevelRun : public NodeRun,
   const std::shared_ptr<const RunShared> shared_;
   const std::shared_ptr<const Launches> launches_;
   StreamGroup* const caller_group_;
+  Launch unplanned_;  // on the caller's group
   const std::shared_ptr<Step> step_;
   const Executor::Args::Runner run_;
   StepProfile* const profile_;

@@ -1,13 +1,19 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Node level on emulated GPUs: results, memory, errors, loops and training.
+// Node level on emulated GPUs: results, memory, errors, loops and training, and
+// the faults that the sanitizer finds in them.
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tensorflow/cc/framework/scope.h"
@@ -18,8 +24,14 @@
 #include "tensorflow/cc/ops/resource_variable_ops.h"
 #include "tensorflow/cc/ops/training_ops.h"
 #include "tensorflow/cc/ops/while_loop.h"
+#include "tensorflow/core/common_runtime/multistream/base/test_faults.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
+#include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
-#include "tensorflow/core/common_runtime/multistream/node_level/node_level_fixture.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
+#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/common_runtime/multistream/testing/variables.h"
 #include "tensorflow/core/framework/resource_var.h"
@@ -29,6 +41,72 @@
 namespace tensorflow {
 namespace multistream {
 namespace {
+
+constexpr int kGroups = 4;  // TF_GPU_STREAM_GROUP_COUNT of this target
+
+Scope GpuScope() { return Scope::NewRootScope().WithDevice("/device:GPU:0"); }
+
+// A session of the scope's graph, in which the nodes whose name, without its
+// scopes, begins with "gN" are in group N.
+std::unique_ptr<Session> GroupedSession(const Scope& scope) {
+  GraphDef graph;
+  EXPECT_TRUE(scope.ToGraphDef(&graph).ok());
+  for (NodeDef& node : *graph.mutable_node()) {
+    const std::string name = node.name().substr(node.name().rfind('/') + 1);
+    if (name.size() > 1 && name[0] == 'g' && name[1] >= '0' && name[1] <= '9') {
+      (*node.mutable_attr())[kStreamGroupAttr].set_i(name[1] - '0');
+    }
+  }
+  Session* session = nullptr;
+  EXPECT_TRUE(NewSession(PlainOptions(), &session).ok());
+  EXPECT_TRUE(session->Create(graph).ok());
+  return std::unique_ptr<Session>(session);
+}
+
+Tensor RunOnce(Session* session, const Tensor& x, const std::string& output,
+               const std::vector<std::string>& targets = {}) {
+  std::vector<Tensor> outputs;
+  const absl::Status status =
+      session->Run({{"x:0", x}}, {output}, targets, &outputs);
+  EXPECT_TRUE(status.ok()) << status;
+  return status.ok() ? outputs[0] : Tensor();
+}
+
+Tensor Square(int size, int seed) {
+  Tensor x(DT_FLOAT, TensorShape({size, size}));
+  auto flat = x.flat<float>();
+  for (int i = 0; i < flat.size(); ++i) {
+    flat(i) = std::cos(static_cast<float>(seed * 1000 + i)) / 4;
+  }
+  return x;
+}
+
+bool SameBits(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         std::memcmp(a.data(), b.data(), a.TotalBytes()) == 0;
+}
+
+class NodeLevelTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(MultiStreamIsEnabled()) << CheckEnvironment();
+    reports_ = SanitizerReports();
+    violations_ = MemoryInUse::Get()->violations();
+  }
+  void TearDown() override {
+    for (int i = 0; i < kTestFaults; ++i) {
+      InjectTestFault(static_cast<TestFault>(i), 0);
+    }
+  }
+  int64_t NewReports() const { return SanitizerReports() - reports_; }
+  void ExpectNoFaults() const {
+    EXPECT_EQ(NewReports(), 0);
+    EXPECT_EQ(MemoryInUse::Get()->violations(), violations_);
+  }
+
+  int64_t reports_ = 0;
+  int64_t violations_ = 0;
+};
 
 // Branches on groups 0 to 3, each of `layers` products, and their sum.
 Scope Branches(bool grouped, int layers) {
@@ -259,6 +337,99 @@ TEST_F(NodeLevelTest, TrainingInBranchesGivesWhatOneGroupGivesInPlace) {
   }
   EXPECT_FALSE(SameBits(before, ValueOf(plain.get(), "w1")));
   ExpectNoFaults();
+}
+
+// Shows that the sanitizer finds a fault, in the run in which it found none.
+//
+//   group 1  --- g1_a -----------          g1_a's memory is released when
+//                     \                    g2_b has been launched; nothing
+//   group 2  ---------- w --- g2_b ---     orders group 1 after g2_b.
+// Names end with `suffix`: a pair of ops is reported once.
+Scope HandOver(const std::string& suffix) {
+  Scope root = GpuScope();
+  Output x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  Output a = ops::Tanh(root.WithOpName("g1_a" + suffix), x);
+  Output b = ops::MatMul(root.WithOpName("g2_b" + suffix), a, a);
+  ops::Neg(root.WithOpName("g2_c" + suffix), b);
+  return root;
+}
+
+class FaultTest : public NodeLevelTest {
+ protected:
+  static EmulatedStreamGroup* Group(int i) {
+    return static_cast<EmulatedStreamGroup*>(FindGpuGroups(0)->group(i));
+  }
+
+  // The sanitizer reports the fault, in the graph of HandOver, in these words.
+  void ExpectReport(TestFault fault, int times,
+                    const std::vector<std::string>& words) {
+    const std::string suffix = std::to_string(static_cast<int>(fault));
+    auto session = GroupedSession(HandOver(suffix));
+    const Tensor x = Square(32, 1);
+    auto run = [&] { RunOnce(session.get(), x, "g2_c" + suffix + ":0"); };
+    run();
+    EXPECT_EQ(NewReports(), 0);
+    ::testing::internal::CaptureStderr();
+    EXPECT_TRUE(InjectTestFault(fault, times));
+    // Make the ops take long: memory is not in use once ops have completed.
+    for (int i = 0; i < kGroups; ++i) Group(i)->Pause();
+    std::atomic<bool> ended{false};
+    std::thread step([&] {
+      run();
+      ended = true;
+    });
+    EXPECT_TRUE(
+        Eventually([&] { return ended || Group(0)->threads_that_wait() > 0; }));
+    for (int i = 0; i < kGroups; ++i) Group(i)->Resume();
+    step.join();
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    EXPECT_GT(NewReports(), 0) << said;
+    for (const std::string& word : words) {
+      EXPECT_NE(said.find(word), std::string::npos) << word << "\n" << said;
+    }
+  }
+};
+
+TEST_F(FaultTest, AWaitThatIsDroppedIsReportedByName) {
+  // The first wait is for x, the second for g1_a.
+  ExpectReport(TestFault::kDropWait, 2,
+               {"g2_b", "g1_a", "group 2 must wait for group 1"});
+}
+
+TEST_F(FaultTest, AHoldThatIsDroppedIsReportedByName) {
+  ExpectReport(TestFault::kDropHold, 100, {"g2_b", "freed"});
+}
+
+TEST_F(FaultTest, MemoryGivenBackTooEarlyIsReportedByName) {
+  ExpectReport(TestFault::kReleaseTooEarly, 100, {"g2_b", "freed"});
+}
+
+// TensorFlow copies an eager tensor from the host to memory that no op asked
+// for, and waits for the copy, which comes after all work of the leader's
+// stream.
+TEST_F(FaultTest, MemoryForACopyFromTheHostIsUsedAtOnce) {
+  auto session = GroupedSession(HandOver("_copy"));
+  StreamGroup* leader = FindGpuGroups(0)->leader();
+  Sanitizer* sanitizer = leader->sanitizer();
+  constexpr size_t kSize = 4096;
+  auto use_again = [&](const std::string& op) {
+    void* first = leader->allocator()->AllocateRaw(64, kSize);
+    sanitizer->Launch(0, op + "_before", {{first, kSize, true, "m"}});
+    leader->allocator()->DeallocateRaw(first);
+    void* again = leader->allocator()->AllocateRaw(64, kSize);
+    EXPECT_EQ(again, first);
+    sanitizer->Launch(1, op, {{again, kSize, false, "m"}});
+    sanitizer->WaitForTail(0, 1);
+    leader->allocator()->DeallocateRaw(again);
+  };
+  use_again("copied");
+  EXPECT_EQ(NewReports(), 0);
+  // Other groups may use memory that an op asked for only after that op.
+  {
+    GroupOnThread on(leader);
+    use_again("computed");
+  }
+  EXPECT_EQ(NewReports(), 1);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which stream group runs each node of a graph, and what must the group's
-// stream wait for? The LaunchPlanner asks for each graph, and plan_table.h for
+// stream wait for? The LaunchPlanner asks for each graph, and plan_report.h for
 // people. Pure graph code: no device in it.
 //
 // A node's group is decided by the first of: its op, if it must run on the

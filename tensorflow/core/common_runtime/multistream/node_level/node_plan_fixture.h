@@ -60,7 +60,7 @@ struct PlanCase {
   std::string expected;
 };
 
-inline std::string NameOf(const ::testing::TestParamInfo<PlanCase>& info) {
+inline std::string CaseName(const ::testing::TestParamInfo<PlanCase>& info) {
   return info.param.name;
 }
 
@@ -158,8 +158,7 @@ class NodePlanTest : public ::testing::Test,
 
  private:
   void SetOption(const std::string& name, const std::string& value) {
-    int number = 0;
-    absl::SimpleAtoi(value, &number);
+    const int number = std::atoi(value.c_str());
     if (name == "groups") options_.group_count = number;
     if (name == "caller") options_.caller_group = number;
     if (name == "wait") options_.guess.wait_us = number;

@@ -60,7 +60,7 @@ const PlanCase kPlaces[] = {
      "0 default: a; 2 scope: two"},
 };
 INSTANTIATE_TEST_SUITE_P(Places, PlacesTest, ::testing::ValuesIn(kPlaces),
-                         NameOf);
+                         CaseName);
 
 // One file serves all GPUs, which may have different numbers of groups.
 class LackedGroupTest : public NodePlanTest {};
@@ -80,7 +80,7 @@ const PlanCase kLacked[] = {
     {"Negative", "groups=2; far@-1", "-1, and the GPU has 2"},
     {"OfTheFile", "groups=2 file=3:far; far@1", "3, and the GPU has 2"}};
 INSTANTIATE_TEST_SUITE_P(Lacked, LackedGroupTest, ::testing::ValuesIn(kLacked),
-                         NameOf);
+                         CaseName);
 
 TEST_F(NodePlanTest, GroupsAreUsedByWhatIsLaunched) {
   DrawAndPlan("a@1 b@3 c@0(idle)");
@@ -146,7 +146,7 @@ const PlanCase kStarts[] = {
      "caller=2; a@1 -> leader@0 -> home; alone", "a leader"},
 };
 INSTANTIATE_TEST_SUITE_P(Starts, StartsTest, ::testing::ValuesIn(kStarts),
-                         NameOf);
+                         CaseName);
 
 // What nodes wait for.
 
@@ -249,7 +249,8 @@ const PlanCase kWaits[] = {
        invariant ^join -> body@2 -> next(NextIteration) -> merge)",
      "change: split; body: invariant, change; next: body"},
 };
-INSTANTIATE_TEST_SUITE_P(Waits, WaitsTest, ::testing::ValuesIn(kWaits), NameOf);
+INSTANTIATE_TEST_SUITE_P(Waits, WaitsTest, ::testing::ValuesIn(kWaits),
+                         CaseName);
 
 // "^m0@1 ^m1@1 ...": nodes of group 1.
 std::string Many(int count) {
@@ -262,7 +263,7 @@ TEST_F(NodePlanTest, UpToSixtyFourPredecessorsAreHandedOn) {
   Node* last = Draw(Many(64) + "-> ^join(NoOp) -> last@2");
   Plan();
   EXPECT_FALSE(Of(last).after_all);
-  EXPECT_EQ(Of(last).tails.size(), 64);
+  EXPECT_EQ(Of(last).waits[0].nodes.size(), 64);
 }
 
 TEST_F(NodePlanTest, MorePredecessorsThanThatBecomeAWaitForAll) {
@@ -277,7 +278,7 @@ TEST_F(NodePlanTest, WhatIsLaunchedMayHaveAnyNumberOfPredecessors) {
   Node* last = Draw(Many(65) + "-> last@2");
   Plan();
   EXPECT_FALSE(Of(last).after_all);
-  EXPECT_EQ(Of(last).tails.size(), 65);
+  EXPECT_EQ(Of(last).waits[0].nodes.size(), 65);
 }
 
 TEST_F(NodePlanTest, NothingIsLeftOutOfAHugeGraph) {

@@ -144,6 +144,10 @@ std::optional<int> StreamFile::GroupOf(absl::string_view node_name) const {
 
 std::string StreamFile::Summary() const {
   std::string summary;
+  auto add = [&](const Rule& rule, const std::string& what, int64_t nodes) {
+    absl::StrAppend(&summary, path_, ":", rule.line, " group ", rule.group, " ",
+                    what, ": ", nodes, nodes == 1 ? " node\n" : " nodes\n");
+  };
   for (size_t begin = 0, end; begin < rules_.size(); begin = end) {
     int64_t nodes = 0;
     for (end = begin;
@@ -152,23 +156,15 @@ std::string StreamFile::Summary() const {
       nodes += rules_[end]->nodes.load(std::memory_order_relaxed);
     }
     if (end - begin > kMostListed) {
-      AppendLine(*rules_[begin], absl::StrCat(end - begin, " regexes"), nodes,
-                 &summary);
+      add(*rules_[begin], absl::StrCat(end - begin, " regexes"), nodes);
       continue;
     }
     for (size_t i = begin; i < end; ++i) {
-      AppendLine(*rules_[i],
-                 absl::StrCat("regex '", rules_[i]->regex.pattern(), "'"),
-                 rules_[i]->nodes.load(std::memory_order_relaxed), &summary);
+      add(*rules_[i], absl::StrCat("regex '", rules_[i]->regex.pattern(), "'"),
+          rules_[i]->nodes.load(std::memory_order_relaxed));
     }
   }
   return summary;
-}
-
-void StreamFile::AppendLine(const Rule& rule, const std::string& what,
-                            int64_t nodes, std::string* summary) const {
-  absl::StrAppend(summary, path_, ":", rule.line, " group ", rule.group, " ",
-                  what, ": ", nodes, nodes == 1 ? " node\n" : " nodes\n");
 }
 
 void StreamFile::Add(std::unique_ptr<Rule> rule) {

@@ -17,7 +17,6 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_STREAM_FILE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_STREAM_FILE_H_
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,8 +55,6 @@ class StreamFile {
   explicit StreamFile(std::string path);
 
   void Add(std::unique_ptr<Rule> rule);
-  void AppendLine(const Rule& rule, const std::string& what, int64_t nodes,
-                  std::string* summary) const;
 
   std::string path_;
   std::vector<std::unique_ptr<Rule>> rules_;

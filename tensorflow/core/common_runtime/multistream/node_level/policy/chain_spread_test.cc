@@ -108,19 +108,6 @@ TEST(ChainSpreadTest, WithEnoughGroupsAllConcurrencyIsKeptWithTheFewestWaits) {
   }
 }
 
-TEST(ChainSpreadTest, WithEnoughGroupsLargeRandomGraphsKeepAllConcurrency) {
-  std::mt19937 random(1);
-  RandomGraphOptions drawn;
-  drawn.nodes = 150;
-  for (int i = 0; i < 40; ++i) {
-    drawn.farthest_input = 1 + 4 * i;
-    const PolicyGraph graph = RandomGraph(drawn, &random);
-    ASSERT_FALSE(LosesConcurrency(
-        AllPaths(graph), SpreadChains(graph, OptionsOf(drawn.nodes, 5))))
-        << i;
-  }
-}
-
 }  // namespace
 }  // namespace multistream
 }  // namespace tensorflow

@@ -59,8 +59,10 @@ TEST(EmbeddingClustersTest, ALookupHasItsIdsItsPoolingAndItsGradient) {
     std::vector<std::string> clusters;
     for (int i = 0; i < lookups; ++i) {
       clusters.push_back(absl::Substitute(
-          "$0: ids$0 prepare$0 lookup$0 id_weights$0 pool$0 slice$0 grad$0",
-          i));
+          "$0: ids$0 prepare$0 lookup$0 id_weights$0 pool$0$1 slice$0 grad$0",
+          i,
+          // Nothing else leads into the only dense layer.
+          lookups == 1 && !has_bottom ? " features concat split" : ""));
     }
     const std::string model = Recommender(lookups, has_bottom);
     EXPECT_EQ(Clusters(model), absl::StrJoin(clusters, "; ")) << model;
