@@ -66,9 +66,7 @@ void PlanTuner::AddRound() {
 }
 
 PlanTuner::Run PlanTuner::Begin(double now_us, bool may_plan) {
-  Run run;
-  run.plan = decided();
-  if (run.plan >= 0) return run;
+  if (decided() >= 0) return {decided()};
   absl::MutexLock lock(&mu_);
   if (turns_.empty() && !planning_) {
     if (rounds_ == 0) {
@@ -77,23 +75,20 @@ PlanTuner::Run PlanTuner::Begin(double now_us, bool may_plan) {
     }
     if (rounds_ < kRounds) AddRound();
   }
-  run.plan = std::max(decided(), 0);
-  run.watched = true;
-  run.begun_us = now_us;
-  run.number = ++begun_;
-  if (begun_ >= kMostSteps && decided() < 0) {
+  Run run = {std::max(decided(), 0)};
+  if (++begun_ >= kMostSteps && decided() < 0) {
     decided_.store(0, std::memory_order_release);
   }
   if (running_++ > 0) {
-    disturbed_ = run.number;
+    disturbed_ = begun_;
   } else if (!turns_.empty() && decided() < 0) {
-    const Turn turn = turns_.front();
+    run = turns_.front();
     turns_.pop_front();
-    run.plan = turn.plan;
-    run.profiled = turn.profiled;
-    run.timed = turn.timed;
-    if (run.timed) ++timed_;
+    timed_ += run.timed;
   }
+  run.watched = true;
+  run.number = begun_;
+  run.begun_us = now_us;
   return run;
 }
 

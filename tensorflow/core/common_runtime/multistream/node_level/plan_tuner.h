@@ -39,11 +39,11 @@ class PlanTuner {
     int plan = 0;
     // Each op of the step is to be timed.
     bool profiled = false;
+    bool timed = false;
     // Done and Completed must be called. False once a plan is decided.
     bool watched = false;
     int64_t number = 0;
     double begun_us = 0;
-    bool timed = false;
   };
 
   // A step begins; `now_us` is the time in microseconds. If plans have to be
@@ -62,12 +62,6 @@ class PlanTuner {
   std::vector<double> Medians() const;
 
  private:
-  struct Turn {
-    int plan;
-    bool profiled;
-    bool timed;
-  };
-
   // Releases mu_ while make_plans_ runs.
   void MakePlans() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -77,7 +71,7 @@ class PlanTuner {
   const std::function<int()> make_plans_;
   std::atomic<int> decided_{-1};
   mutable absl::Mutex mu_;
-  std::deque<Turn> turns_ ABSL_GUARDED_BY(mu_);
+  std::deque<Run> turns_ ABSL_GUARDED_BY(mu_);
   bool planning_ ABSL_GUARDED_BY(mu_) = false;
   int rounds_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t begun_ ABSL_GUARDED_BY(mu_) = 0;

@@ -4,7 +4,6 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/embedding_clusters.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 
 namespace tensorflow {
@@ -44,25 +43,18 @@ class Finder {
 
  private:
   void FindWhatComesAfter() {
-    words_ = (found_.count + 63) / 64;
-    lookups_before_.resize(n_ * words_);
+    after_.assign(n_, std::vector<bool>(found_.count));
     found_.after_lookup.resize(n_);
     for (int i = 0; i < n_; ++i) {
-      uint64_t* ours = lookups_before_.data() + i * words_;
+      if (graph_[i].lookup) after_[i][found_.cluster_of[i]] = true;
       for (int input : inputs_[i]) {
-        const uint64_t* theirs = lookups_before_.data() + input * words_;
-        for (size_t w = 0; w < words_; ++w) ours[w] |= theirs[w];
-        if (found_.after_lookup[input]) found_.after_lookup[i] = true;
+        for (int cluster = 0; cluster < found_.count; ++cluster) {
+          if (after_[input][cluster]) after_[i][cluster] = true;
+        }
       }
-      if (!graph_[i].lookup) continue;
-      const int cluster = found_.cluster_of[i];
-      ours[cluster / 64] |= uint64_t{1} << (cluster % 64);
-      found_.after_lookup[i] = true;
+      found_.after_lookup[i] =
+          std::count(after_[i].begin(), after_[i].end(), true) > 0;
     }
-  }
-
-  bool IsAfterLookupOf(int cluster, int node) const {
-    return lookups_before_[node * words_ + cluster / 64] >> (cluster % 64) & 1;
   }
 
   void FindDensePart() {
@@ -109,8 +101,7 @@ class Finder {
     const int cluster = OnlyCluster(consumers_[node], /*others_too=*/true);
     if (cluster < 0) return;
     for (int consumer : consumers_[node]) {
-      if (found_.cluster_of[consumer] == kNone &&
-          !IsAfterLookupOf(cluster, consumer)) {
+      if (found_.cluster_of[consumer] == kNone && !after_[consumer][cluster]) {
         return;
       }
     }
@@ -122,8 +113,8 @@ class Finder {
   const NodeLists inputs_;
   const NodeLists consumers_;
   EmbeddingClusters found_;
-  size_t words_ = 0;
-  std::vector<uint64_t> lookups_before_;  // by node: a bit for each lookup
+  // By node and lookup: whether the node is, or comes after, the lookup.
+  std::vector<std::vector<bool>> after_;
   std::vector<bool> in_dense_part_;
 };
 

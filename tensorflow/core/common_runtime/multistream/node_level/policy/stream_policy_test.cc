@@ -68,20 +68,19 @@ TEST_P(RandomGraphs, GetGroupsOfTheGpuAlwaysTheSameAndKeepFixedOnes) {
   }
 }
 
-std::string Assigned(Policy policy, const std::string& drawing, int group_count,
-                     int caller_group = 0) {
+std::string Assigned(Policy policy, const std::string& drawing,
+                     const PolicyOptions& options) {
   const DrawnGraph drawn(drawing);
-  return drawn.Say(AssignGroups(policy, drawn.graph,
-                                OptionsOf(group_count, 1, caller_group)));
+  return drawn.Say(AssignGroups(policy, drawn.graph, options));
 }
 
 TEST(StreamPolicyTest, WithoutAPolicyFreeNodesAreInTheCallersGroup) {
-  EXPECT_EQ(Assigned(Policy::kNone, "a -> b c@3 d -> e", 4, /*caller_group=*/2),
+  EXPECT_EQ(Assigned(Policy::kNone, "a -> b c@3 d -> e", OptionsOf(4, 1, 2)),
             "2: a b d e; 3: c");
 }
 
 TEST(StreamPolicyTest, InTheFullGraphBranchesAreApart) {
-  EXPECT_EQ(Assigned(Policy::kFullGraph, "a -> b(2) c -> d", 4),
+  EXPECT_EQ(Assigned(Policy::kFullGraph, "a -> b(2) c -> d", OptionsOf(4, 1)),
             "0: a b d; 1: c");
 }
 
@@ -90,40 +89,42 @@ TEST(EmbeddingPolicyTest, TheCostliestGoFirstToTheGroupWithTheLeastToDo) {
   const std::string graph =
       "l0(lookup,4) -> pool0; l1(lookup,9) l2(lookup,7) pool0 -> concat(100)"
       " -> d(dense,100)";
-  EXPECT_EQ(Assigned(Policy::kEmbedding, graph, 2),
+  EXPECT_EQ(Assigned(Policy::kEmbedding, graph, OptionsOf(2, 1)),
             "0: l1 concat d; 1: l0 pool0 l2");
   // With another caller's group, the costliest lookup goes there.
-  EXPECT_EQ(Assigned(Policy::kEmbedding, graph, 3, /*caller_group=*/2),
+  EXPECT_EQ(Assigned(Policy::kEmbedding, graph, OptionsOf(3, 1, 2)),
             "0: l2; 1: l0 pool0; 2: l1 concat d");
 }
 
 TEST(EmbeddingPolicyTest, EqualOnesGoToTheCallersGroupAndThenToTheLowest) {
   EXPECT_EQ(Assigned(Policy::kEmbedding,
-                     "a(lookup) b(lookup) c(lookup) d(lookup) e(lookup)", 3,
-                     /*caller_group=*/1),
+                     "a(lookup) b(lookup) c(lookup) d(lookup) e(lookup)",
+                     OptionsOf(3, 1, 1)),
             "0: b e; 1: a d; 2: c");
 }
 
 // The lookup runs beside the first layer.
 TEST(EmbeddingPolicyTest, WhatRunsBesideTheLookupsCounts) {
   EXPECT_EQ(Assigned(Policy::kEmbedding,
-                     "l(lookup,3) d0(dense,9) -> concat -> d1(dense)", 2),
+                     "l(lookup,3) d0(dense,9) -> concat -> d1(dense)",
+                     OptionsOf(2, 1)),
             "0: d0 concat d1; 1: l");
   EXPECT_EQ(Assigned(Policy::kEmbedding,
-                     "l(lookup,3) d0@1(dense,9) -> concat -> d1(dense)", 2),
+                     "l(lookup,3) d0@1(dense,9) -> concat -> d1(dense)",
+                     OptionsOf(2, 1)),
             "0: l concat d1; 1: d0");
 }
 
 TEST(EmbeddingPolicyTest, AClusterGoesWithItsFixedLookup) {
   EXPECT_EQ(Assigned(Policy::kEmbedding,
-                     "a@2(lookup,9) -> pool; b(lookup) c(lookup) d(lookup)", 3),
+                     "a@2(lookup,9) -> pool; b(lookup) c(lookup) d(lookup)",
+                     OptionsOf(3, 1)),
             "0: b d; 1: c; 2: a pool");
 }
 
-// The estimate of a step without a policy: all in the caller's group.
-double CallerGroupUs(const PolicyGraph& graph, const PolicyOptions& options) {
-  return EstimateStep(graph, AssignGroups(Policy::kNone, graph, options),
-                      options)
+double StepUs(Policy policy, const PolicyGraph& graph,
+              const PolicyOptions& options) {
+  return EstimateStep(graph, AssignGroups(policy, graph, options), options)
       .step_us;
 }
 
@@ -143,7 +144,7 @@ TEST(CostPolicyTest, NoSplitIsSlowerThanOneGroupOrHardlyFaster) {
     if (groups == AssignGroups(Policy::kNone, graph, options)) continue;
     ++splits;
     ASSERT_LT(EstimateStep(graph, groups, options).step_us,
-              0.95 * CallerGroupUs(graph, options))
+              0.95 * StepUs(Policy::kNone, graph, options))
         << i;
   }
   EXPECT_GT(splits, 100);
@@ -188,10 +189,9 @@ TEST(CostPolicyTest, NoOtherPolicyIsClearlyShorter) {
     const double ours = EstimateStep(graph, groups, options).step_us;
     const bool split = GroupsIn(groups) > 1;
     for (Policy other : {Policy::kEmbedding, Policy::kFullGraph}) {
-      const double theirs =
-          EstimateStep(graph, AssignGroups(other, graph, options), options)
-              .step_us;
-      ASSERT_GE(theirs, split ? ours / 1.02 : 0.95 * ours) << i;
+      ASSERT_GE(StepUs(other, graph, options),
+                split ? ours / 1.02 : 0.95 * ours)
+          << i;
     }
   }
 }
@@ -222,9 +222,8 @@ TEST(CostPolicyTest, LongBranchesTakeNearlyTheirShareOfTheTime) {
     for (int branches : {group_count, 2 * group_count, 20}) {
       const PolicyGraph graph = ForkJoin(branches, /*length=*/40, 10);
       const PolicyOptions options = OptionsOf(group_count, /*wait_us=*/5);
-      const Groups groups = AssignGroups(Policy::kCost, graph, options);
       const double ideal = branches * 400.0 / group_count;
-      EXPECT_LT(EstimateStep(graph, groups, options).step_us, 1.15 * ideal)
+      EXPECT_LT(StepUs(Policy::kCost, graph, options), 1.15 * ideal)
           << branches << " branches, " << group_count << " groups";
     }
   }
@@ -241,44 +240,29 @@ TEST(CostPolicyTest, SmallRandomGraphsAreNearTheBestOfAllAssignments) {
     drawn.farthest_input = 3 + i % 4;
     const PolicyGraph graph = RandomGraph(drawn, &random);
     const PolicyOptions options = OptionsOf(3, /*wait_us=*/1);
-    double best = CallerGroupUs(graph, options);
+    double best = StepUs(Policy::kNone, graph, options);
     ForAllAssignments(drawn.nodes, 3, [&](const Groups& groups) {
       best = std::min(best, EstimateStep(graph, groups, options).step_us);
     });
-    const double ours =
-        EstimateStep(graph, AssignGroups(Policy::kCost, graph, options),
-                     options)
-            .step_us;
+    const double ours = StepUs(Policy::kCost, graph, options);
     ASSERT_GE(ours, best - 1e-9) << i;
     ratios += best == 0 ? 1 : ours / best;
   }
   EXPECT_LT(ratios / kGraphs, 1.02);
 }
 
-TEST(CostPolicyTest, AChainStaysTogether) {
-  for (int caller_group : {0, 3}) {
-    const PolicyGraph graph = ForkJoin(/*branches=*/1, /*length=*/50, 10);
-    EXPECT_EQ(AssignGroups(Policy::kCost, graph, OptionsOf(4, 1, caller_group)),
-              Groups(graph.size(), caller_group));
-  }
-}
-
-TEST(CostPolicyTest, WhereWaitsCostMoreThanBranchesAllStaysInOneGroup) {
-  const PolicyGraph graph = ForkJoin(/*branches=*/4, /*length=*/5, 10);
-  EXPECT_EQ(GroupsIn(AssignGroups(Policy::kCost, graph, OptionsOf(4, 5))), 4);
-  EXPECT_EQ(AssignGroups(Policy::kCost, graph, OptionsOf(4, 200, 2)),
-            Groups(graph.size(), 2));
-}
-
-//   a (100) beside b        b of 4 us saves less than 5 percent of the step
-TEST(CostPolicyTest, AGainOfLessThanAMarginIsNoReasonToSplit) {
-  PolicyGraph graph;
-  Add(&graph, {}, 100);
-  Add(&graph, {}, 4);
-  const PolicyOptions options = OptionsOf(2, /*wait_us=*/0.01);
-  EXPECT_EQ(GroupsIn(AssignGroups(Policy::kCost, graph, options)), 1);
-  graph[1].cost_us = 10;
-  EXPECT_EQ(GroupsIn(AssignGroups(Policy::kCost, graph, options)), 2);
+TEST(CostPolicyTest, ASplitHasToBeWorthItsWaits) {
+  EXPECT_EQ(Assigned(Policy::kCost, "a(10) -> b(10) -> c", OptionsOf(4, 1, 3)),
+            "3: a b c");
+  const std::string graph = "x -> a(50) b(50) -> y";
+  EXPECT_EQ(Assigned(Policy::kCost, graph, OptionsOf(4, 5, 2)),
+            "0: b; 2: x a y");
+  EXPECT_EQ(Assigned(Policy::kCost, graph, OptionsOf(4, 200, 2)), "2: x a b y");
+  // b of 4 us saves less than 5 percent of the step.
+  EXPECT_EQ(Assigned(Policy::kCost, "a(100) b(4)", OptionsOf(2, 0.01)),
+            "0: a b");
+  EXPECT_EQ(Assigned(Policy::kCost, "a(100) b(10)", OptionsOf(2, 0.01)),
+            "0: a; 1: b");
 }
 
 // Two branches of 400 us, and 6 nodes of half a microsecond beside them: less
