@@ -38,7 +38,7 @@ namespace {
 void LogStreamFileOnce(const StreamFile& file, const NodePlan& plan) {
   static std::atomic<bool> logged{false};
   for (const NodePlan::Node& node : plan.nodes) {
-    if (node.why != "file") continue;
+    if (node.why != NodePlan::Why::kFile) continue;
     if (!logged.exchange(true)) {
       LOG(INFO) << "Stream groups from a file:\n" << file.Summary();
     }
@@ -135,7 +135,7 @@ void LaunchPlanner::AddToSavedPlan(const Launches& launches) const {
 
 NodeFacts LaunchPlanner::FactsOf(const Node& node) const {
   NodeFacts facts;
-  facts.leader_reason = LeaderReason(node, library_);
+  facts.needs_leader = !LeaderReason(node, library_).empty();
   facts.keeps_scratch = KeepsScratch(node.type_string());
   auto kernel = kernels_.find(node.name());
   if (kernel == kernels_.end()) return facts;

@@ -38,6 +38,8 @@ struct Before {
   bool all = false;
 };
 
+using Why = NodePlan::Why;
+
 class Planner {
  public:
   Planner(const Graph& graph, const NodePlanOptions& options,
@@ -64,7 +66,7 @@ class Planner {
     TF_RETURN_IF_ERROR(AssignByPolicies());
     for (const Node* node : order_) {
       NodePlan::Node& planned = plan_.nodes[node->id()];
-      if (planned.why.empty()) AssignCallerGroup(&planned);
+      if (planned.why == Why::kNone) AssignCallerGroup(&planned);
       if (facts_[node->id()].launched) plan_.groups_used[planned.group] = true;
     }
     // Not if nodes may be dead: a dead node orders nothing, so no path is sure.
@@ -97,30 +99,30 @@ class Planner {
                        " (TF_GPU_STREAM_GROUP_COUNT, or the session's "
                        "multi_stream_num)"));
     }
-    if (!facts.leader_reason.empty()) {
+    if (facts.needs_leader) {
       planned.group = 0;
-      planned.why = absl::StrCat("leader: ", facts.leader_reason);
+      planned.why = Why::kLeader;
     } else if (node.IsSend() || node.IsRecv() || node.IsArg()) {
       // The step's rendezvous places tensors in one group's memory, and the
       // caller's group is the one that has waited for the arguments.
       AssignCallerGroup(&planned);
     } else if (from_file) {
       planned.group = *from_file;
-      planned.why = "file";
+      planned.why = Why::kFile;
     } else if (from_scope) {
       planned.group = *from_scope;
-      planned.why = "scope";
+      planned.why = Why::kScope;
     } else if (options_.propagate && Propagate(node, &planned)) {
     } else if (facts.keeps_scratch) {
       planned.group = 0;
-      planned.why = "default";
+      planned.why = Why::kDefault;
     }
     return absl::OkStatus();
   }
 
   void AssignCallerGroup(NodePlan::Node* planned) const {
     planned->group = options_.caller_group;
-    planned->why = "default";
+    planned->why = Why::kDefault;
   }
 
   // Policies run in turn: each sees groups chosen by earlier ones as fixed.
@@ -128,7 +130,7 @@ class Planner {
     std::vector<NodePolicy> policies;
     std::vector<int> policy_of(graph_.num_node_ids(), -1);
     for (const Node* node : order_) {
-      if (!plan_.nodes[node->id()].why.empty()) continue;
+      if (plan_.nodes[node->id()].why != Why::kNone) continue;
       TF_ASSIGN_OR_RETURN(const NodePolicy policy, PolicyOf(*node, options_));
       if (policy.policy == Policy::kNone) continue;
       auto known = std::find(policies.begin(), policies.end(), policy);
@@ -146,8 +148,9 @@ class Planner {
             !on_host.empty() &&
             std::find(on_host.begin(), on_host.end(), false) == on_host.end();
         if (policy_of[id] != static_cast<int>(i)) {
-          nodes[id].group = plan_.nodes[id].why.empty() ? options_.caller_group
-                                                        : plan_.nodes[id].group;
+          nodes[id].group = plan_.nodes[id].why == Why::kNone
+                                ? options_.caller_group
+                                : plan_.nodes[id].group;
         }
       }
       const auto groups =
@@ -157,7 +160,7 @@ class Planner {
         const int id = node->id();
         if (policy_of[id] != static_cast<int>(i) || !groups[id]) continue;
         plan_.nodes[id].group = *groups[id];
-        plan_.nodes[id].why = "policy";
+        plan_.nodes[id].why = Why::kPolicy;
       }
     }
     return absl::OkStatus();
@@ -168,10 +171,10 @@ class Planner {
       const Edge* edge;
       if (!node.input_edge(i, &edge).ok()) continue;
       const NodePlan::Node& from = plan_.nodes[edge->src()->id()];
-      if (from.why == "file" || from.why == "scope" ||
-          from.why == "propagated") {
+      if (from.why == Why::kFile || from.why == Why::kScope ||
+          from.why == Why::kInput) {
         planned->group = from.group;
-        planned->why = "propagated";
+        planned->why = Why::kInput;
         return true;
       }
     }
@@ -354,6 +357,12 @@ absl::StatusOr<NodePolicy> PolicyOf(const Node& node,
   if (policy.policy == Policy::kCost) policy.policy = options.guess.cost_policy;
   if (!options.guess.split && policy.measured) policy.policy = Policy::kNone;
   return policy;
+}
+
+const char* NameOf(NodePlan::Why why) {
+  static constexpr const char* kNames[] = {
+      "", "leader", "file", "scope", "propagated", "policy", "default"};
+  return kNames[static_cast<int>(why)];
 }
 
 absl::StatusOr<NodePlan> MakeNodePlan(

@@ -39,8 +39,7 @@ struct NodeFacts {
   bool launched = true;
   // Whether each output is in host memory: complete when the node is.
   std::vector<bool> on_host;
-  // Empty, or why the node must run on the leader.
-  std::string leader_reason;
+  bool needs_leader = false;  // must run on the leader
   // May change a variable. Other nodes may read the variable after they have
   // made this node's inputs, so waiting for the inputs alone is not enough.
   bool changes_state = false;
@@ -104,10 +103,12 @@ struct NodePlan {
   // What other nodes' waits need to know of a node's launch.
   enum class Record { kNothing, kPosition, kEvent };
 
+  // What decided a node's group. NameOf has the names for people.
+  enum class Why { kNone, kLeader, kFile, kScope, kInput, kPolicy, kDefault };
+
   struct Node {
     int group = 0;
-    // "leader: REASON", "file", "scope", "propagated", "policy" or "default".
-    std::string why;
+    Why why = Why::kNone;
     std::vector<Wait> waits;  // at most one for each other group
     // Waits for the ends of all groups that the graph uses.
     bool after_all = false;
@@ -121,6 +122,9 @@ struct NodePlan {
   int waits = 0;  // that remain
   int waits_left_out = 0;
 };
+
+// "leader", "file", "scope", "propagated", "policy" or "default".
+const char* NameOf(NodePlan::Why why);
 
 // InvalidArgument names a node whose group does not exist.
 absl::StatusOr<NodePlan> MakeNodePlan(

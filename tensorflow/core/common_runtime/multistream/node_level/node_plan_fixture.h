@@ -115,7 +115,7 @@ class NodePlanTest : public ::testing::Test,
   std::string Places() const {
     std::map<std::string, std::vector<std::string>> places;
     for (const Node* node : drawn_) {
-      places[absl::StrCat(Of(node).group, " ", Of(node).why)].push_back(
+      places[absl::StrCat(Of(node).group, " ", NameOf(Of(node).why))].push_back(
           node->name());
     }
     return absl::StrJoin(places, "; ", [](std::string* out, const auto& place) {
@@ -210,7 +210,7 @@ class NodePlanTest : public ::testing::Test,
     int outputs = 0;
     for (const std::string& word : token.words) {
       if (word == "leader") {
-        facts.leader_reason = "so it is";
+        facts.needs_leader = true;
       } else if (word == "scratch") {
         facts.keeps_scratch = true;
       } else if (word == "changes") {

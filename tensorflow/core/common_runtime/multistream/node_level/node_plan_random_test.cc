@@ -84,7 +84,7 @@ struct RandomGraph {
         AddNodeAttr(kStreamGroupAttr, groups[i], &defs[i]);
       }
       if (percent(5)) {
-        facts[i].leader_reason = "so it is";
+        facts[i].needs_leader = true;
         groups[i] = 0;
       }
     }

@@ -32,10 +32,10 @@ const PlanCase kPlaces[] = {
     {"EachReasonGoesBeforeTheNext",
      "caller=1 propagate=1 file=0:x/.*; nothing"
      "; from@3 -> x/leader@2(leader) x/file@2 scope@2 input",
-     "0 file: x/file; 0 leader: so it is: x/leader; 1 default: nothing"
+     "0 file: x/file; 0 leader: x/leader; 1 default: nothing"
      "; 2 scope: scope; 3 propagated: input; 3 scope: from"},
     {"TheLeaderGoesBeforeAFileThatSaysAnotherGroup", "file=2:a; a(leader)",
-     "0 leader: so it is: a"},
+     "0 leader: a"},
     {"TheCallerGoesBeforeAllForTransfersAndArguments",
      "caller=1 propagate=1 policy=full_graph file=3:.*/file; from@2 -> s(_Send)"
      " s/scope@2(_Send) s/file@2(_Send) host/file@2(_HostSend); r(_Recv)"
@@ -44,8 +44,7 @@ const PlanCase kPlaces[] = {
      "1 default: s s/scope s/file host/file r r/scope r/file arg arg/scope"
      " arg/file; 2 scope: from"},
     {"TheLeaderHasSendsThatMustBeThere",
-     "caller=1; from@2 -> send(_Send,leader)",
-     "0 leader: so it is: send; 2 scope: from"},
+     "caller=1; from@2 -> send(_Send,leader)", "0 leader: send; 2 scope: from"},
     {"ScratchStaysWithTheLeaderUnlessAGroupIsGiven",
      "caller=3 propagate=1 file=1:file; plain(scratch) scoped@2(scratch)"
      " file(scratch); from@2 -> follows(scratch)",
@@ -54,7 +53,7 @@ const PlanCase kPlaces[] = {
     {"ANodeFollowsItsFirstDataInputThatHasAGroup",
      "propagate=1 file=3:three; none leader(leader) two@2 three -> a"
      "; three two -> b -> c; none leader -> d; d c -> e; ^two -> f",
-     "0 default: none d f; 0 leader: so it is: leader; 2 propagated: a"
+     "0 default: none d f; 0 leader: leader; 2 propagated: a"
      "; 2 scope: two; 3 file: three; 3 propagated: b c e"},
     {"ANodeFollowsNothingUnlessToldTo", "two@2 -> a",
      "0 default: a; 2 scope: two"},

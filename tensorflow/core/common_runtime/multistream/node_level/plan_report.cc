@@ -59,19 +59,26 @@ absl::StatusOr<std::string> PlanTable(const GraphDef& graph_def,
         FunctionDefToBodyHelper(*definition, AttrSlice(), &library, &body));
     graph = body->graph;
   }
-  TF_ASSIGN_OR_RETURN(const NodePlan plan,
-                      MakeNodePlan(*graph, options, [&](const Node& node) {
-                        NodeFacts facts;
-                        facts.leader_reason = LeaderReason(node, &library);
-                        facts.keeps_scratch = KeepsScratch(node.type_string());
-                        return facts;
-                      }));
+  TF_ASSIGN_OR_RETURN(
+      const NodePlan plan, MakeNodePlan(*graph, options, [&](const Node& node) {
+        NodeFacts facts;
+        facts.needs_leader = !LeaderReason(node, &library).empty();
+        facts.keeps_scratch = KeepsScratch(node.type_string());
+        return facts;
+      }));
   std::string table;
   for (const Node* node : graph->op_nodes()) {
     const NodePlan::Node& planned = plan.nodes[node->id()];
-    if (planned.why == "scope" || planned.why == "default") continue;
+    if (planned.why == NodePlan::Why::kScope ||
+        planned.why == NodePlan::Why::kDefault) {
+      continue;
+    }
     absl::StrAppend(&table, node->name(), "\t", planned.group, "\t",
-                    planned.why, "\n");
+                    NameOf(planned.why));
+    if (planned.why == NodePlan::Why::kLeader) {
+      absl::StrAppend(&table, ": ", LeaderReason(*node, &library));
+    }
+    table += "\n";
   }
   return table;
 }

@@ -201,26 +201,6 @@ TEST_F(PlanTunerTest, AStepWithAnErrorDoesNotCount) {
 
 // Steps beside each other.
 
-//   one:     Begin ------------ Done
-//   other:          Begin ------------ Done
-TEST_F(PlanTunerTest, NeitherOfTwoStepsBesideEachOtherCounts) {
-  UsePlans({100, 10});
-  for (int i = 0; i < kManySteps && tuner_->decided() < 0; ++i) {
-    const StepRun one = Begin();
-    const StepRun other = Begin();
-    EXPECT_EQ(other.plan, 0);
-    EXPECT_FALSE(other.profiled);
-    now_us_ += step_us_[one.plan];
-    End(one);
-    now_us_ += step_us_[other.plan];
-    End(other);
-    ASSERT_EQ(Times(tuner_->Medians().size()), tuner_->Medians());
-  }
-  // Plan 1 has not been timed.
-  EXPECT_EQ(tuner_->decided(), 0);
-  EXPECT_EQ(made_, 1);
-}
-
 //   Begin ------------ Done
 //          Begin ------------ Done
 //                       Begin ------------ Done  ...
