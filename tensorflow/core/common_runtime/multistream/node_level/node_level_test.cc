@@ -1,15 +1,15 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Node level on emulated GPUs: results, memory, errors, loops and training, and
-// the faults that the sanitizer finds in them.
+// Node level on emulated GPUs: memory, variables, and the faults that the
+// sanitizer finds. The results of programs are compared in
+// tensorflow/python/multistream/node_level.
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,7 +23,6 @@
 #include "tensorflow/cc/ops/no_op.h"
 #include "tensorflow/cc/ops/resource_variable_ops.h"
 #include "tensorflow/cc/ops/training_ops.h"
-#include "tensorflow/cc/ops/while_loop.h"
 #include "tensorflow/core/common_runtime/multistream/base/test_faults.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
@@ -36,7 +35,6 @@
 #include "tensorflow/core/common_runtime/multistream/testing/variables.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
-#include "tensorflow/core/framework/tensor_util.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -46,13 +44,13 @@ constexpr int kGroups = 4;  // TF_GPU_STREAM_GROUP_COUNT of this target
 
 Scope GpuScope() { return Scope::NewRootScope().WithDevice("/device:GPU:0"); }
 
-// A session of the scope's graph, in which the nodes whose name, without its
-// scopes, begins with "gN" are in group N.
+// A session of the scope's graph, in which the nodes whose name begins with
+// "gN" are in group N.
 std::unique_ptr<Session> GroupedSession(const Scope& scope) {
   GraphDef graph;
   EXPECT_TRUE(scope.ToGraphDef(&graph).ok());
   for (NodeDef& node : *graph.mutable_node()) {
-    const std::string name = node.name().substr(node.name().rfind('/') + 1);
+    const std::string& name = node.name();
     if (name.size() > 1 && name[0] == 'g' && name[1] >= '0' && name[1] <= '9') {
       (*node.mutable_attr())[kStreamGroupAttr].set_i(name[1] - '0');
     }
@@ -81,11 +79,6 @@ Tensor Square(int size, int seed) {
   return x;
 }
 
-bool SameBits(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
-         std::memcmp(a.data(), b.data(), a.TotalBytes()) == 0;
-}
-
 class NodeLevelTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -108,35 +101,22 @@ class NodeLevelTest : public ::testing::Test {
   int64_t violations_ = 0;
 };
 
-// Branches on groups 0 to 3, each of `layers` products, and their sum.
-Scope Branches(bool grouped, int layers) {
+TEST_F(NodeLevelTest, MemoryComesFromTheGroupOfTheNode) {
   Scope root = GpuScope();
   Output x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
   std::vector<Output> ends;
-  for (int branch = 0; branch < kGroups; ++branch) {
+  for (int group = 0; group < kGroups; ++group) {
+    const std::string name = "g" + std::to_string(group);
     Output y = x;
-    for (int i = 0; i < layers; ++i) {
-      const std::string name = (grouped ? "g" : "n") + std::to_string(branch) +
-                               "_" + std::to_string(i);
-      Output w = ops::Const(root, Square(32, branch * 100 + i));
-      y = ops::Tanh(root.WithOpName(name + "t"),
-                    ops::MatMul(root.WithOpName(name + "m"), y, w));
+    for (int i = 0; i < 4; ++i) {
+      y = ops::Tanh(root.WithOpName(name),
+                    ops::MatMul(root.WithOpName(name), y, y));
     }
     ends.push_back(y);
   }
   ops::AddN(root.WithOpName("sum"), ends);
-  return root;
-}
-
-TEST_F(NodeLevelTest, BranchesGiveWhatOneGroupGivesInMemoryOfTheirGroups) {
-  auto plain = GroupedSession(Branches(false, 4));
-  auto grouped = GroupedSession(Branches(true, 4));
-  for (int i = 0; i < 10; ++i) {
-    const Tensor x = Square(32, 7 + i);
-    EXPECT_TRUE(SameBits(RunOnce(plain.get(), x, "sum:0"),
-                         RunOnce(grouped.get(), x, "sum:0")))
-        << i;
-  }
+  auto session = GroupedSession(root);
+  for (int i = 0; i < 10; ++i) RunOnce(session.get(), Square(32, i), "sum:0");
   ExpectNoFaults();
   for (int group = 1; group < kGroups; ++group) {
     EXPECT_GT(StreamStats()[group].peak_bytes_in_use, 0) << group;
@@ -162,83 +142,6 @@ TEST_F(NodeLevelTest, AnOpThatWritesIntoAPartOfATensor) {
   ExpectNoFaults();
 }
 
-TEST_F(NodeLevelTest, AGroupThatIsNotThereIsNamed) {
-  Scope root = GpuScope();
-  Output x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
-  ops::Neg(root.WithOpName("g7_far"), x);
-  auto session = GroupedSession(root);
-  std::vector<Tensor> got;
-  const absl::Status status =
-      session->Run({{"x:0", Square(4, 1)}}, {"g7_far:0"}, {}, &got);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  EXPECT_NE(status.message().find("g7_far"), std::string::npos) << status;
-  EXPECT_NE(status.message().find("group 7"), std::string::npos) << status;
-  EXPECT_NE(status.message().find("has 4"), std::string::npos) << status;
-}
-
-TEST_F(NodeLevelTest, LoopsOverGroups) {
-  auto run = [](const std::string& a, const std::string& b) {
-    Scope root = GpuScope();
-    Output x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
-    Output i = ops::Const(root, 0);
-    OutputList outputs;
-    EXPECT_TRUE(
-        ops::BuildWhileLoop(
-            root, {i, x},
-            [](const Scope& scope, const std::vector<Output>& in, Output* out) {
-              *out = ops::Less(scope, in[0], 20);
-              return scope.status();
-            },
-            [&](const Scope& scope, const std::vector<Output>& in,
-                std::vector<Output>* out) {
-              out->push_back(ops::Add(scope, in[0], 1));
-              Output y = ops::Tanh(scope.WithOpName(a), in[1]);
-              Output z = ops::Sin(scope.WithOpName(b), in[1]);
-              out->push_back(ops::Add(scope, y, z));
-              return scope.status();
-            },
-            "loop", &outputs)
-            .ok());
-    ops::Identity(root.WithOpName("y"), outputs[1]);
-    return RunOnce(GroupedSession(root).get(), Square(16, 3), "y:0");
-  };
-  EXPECT_TRUE(SameBits(run("n1", "n2"), run("g1", "g2")));
-  ExpectNoFaults();
-}
-
-TEST_F(NodeLevelTest, VariablesAreReadByAllAndChangedByTheLeader) {
-  Scope root = GpuScope();
-  Output var =
-      ops::VarHandleOp(root.WithOpName("var"), DT_FLOAT, TensorShape({32, 32}));
-  Output x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
-  ops::AssignVariableOp(root.WithOpName("init"), var, x);
-  std::vector<Output> all;
-  for (int group = 0; group < kGroups; ++group) {
-    const std::string name = "g" + std::to_string(group);
-    Output read =
-        ops::ReadVariableOp(root.WithOpName(name + "_read"), var, DT_FLOAT);
-    all.push_back(ops::Square(root.WithOpName(name + "_square"), read));
-  }
-  Output sum = ops::AddN(root.WithOpName("sum"), all);
-  // The op is in a scope, and yet the leader changes the variable.
-  ops::AssignAddVariableOp(
-      root.WithOpName("g3_add").WithControlDependencies(sum), var, sum);
-  auto session = GroupedSession(root);
-  Tensor one(DT_FLOAT, TensorShape({32, 32}));
-  one.flat<float>().setConstant(0.01f);
-  ASSERT_TRUE(session->Run({{"x:0", one}}, {}, {"init"}, nullptr).ok());
-  float wanted = 0.01f;
-  for (int i = 0; i < 20; ++i) {
-    std::vector<Tensor> got;
-    ASSERT_TRUE(session->Run({}, {"sum:0"}, {"g3_add"}, &got).ok());
-    const float square = wanted * wanted;
-    const float all_squares = square + square + square + square;
-    EXPECT_EQ(got[0].flat<float>()(17), all_squares) << i;
-    wanted += all_squares;
-  }
-  ExpectNoFaults();
-}
-
 // A training step of four branches that meet in a loss, each with an optimizer
 // of its own. Their groups read the variables, and make the gradients.
 //
@@ -247,7 +150,7 @@ TEST_F(NodeLevelTest, VariablesAreReadByAllAndChangedByTheLeader) {
 //   ...
 //
 // So all reads are before all updates, and no update needs to make a copy.
-Scope Training(bool grouped) {
+Scope Training() {
   Scope root = GpuScope();
   Output x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
   auto variable = [&](const std::string& name, int seed) {
@@ -260,7 +163,7 @@ Scope Training(bool grouped) {
   std::vector<std::string> names;
   std::vector<Output> weights, ends;
   for (int branch = 0; branch < kGroups; ++branch) {
-    names.push_back((grouped ? "g" : "n") + std::to_string(branch) + "_");
+    names.push_back("g" + std::to_string(branch) + "_");
     weights.push_back(variable("w" + std::to_string(branch), 50 + branch));
     Output read = ops::ReadVariableOp(root.WithOpName(names.back() + "read"),
                                       weights.back(), DT_FLOAT);
@@ -309,33 +212,23 @@ Tensor ValueOf(Session* session, const std::string& variable) {
 
 // Other groups' holds of a variable, which last until the step ends, are
 // released before the change, so variables change in place.
-TEST_F(NodeLevelTest, TrainingInBranchesGivesWhatOneGroupGivesInPlace) {
+TEST_F(NodeLevelTest, TrainingChangesVariablesInPlace) {
   const std::vector<std::string> variables = {"w0", "w1", "w2", "w3",
                                               "momentum"};
-  auto plain = GroupedSession(Training(false));
-  auto grouped = GroupedSession(Training(true));
-  for (Session* session : {plain.get(), grouped.get()}) {
-    for (const std::string& name : variables) {
-      ASSERT_TRUE(session->Run({}, {}, {"init_" + name}, nullptr).ok());
-    }
+  auto session = GroupedSession(Training());
+  for (const std::string& name : variables) {
+    ASSERT_TRUE(session->Run({}, {}, {"init_" + name}, nullptr).ok());
   }
-  const Tensor before = tensor::DeepCopy(ValueOf(plain.get(), "w1"));
   std::map<std::string, const void*> buffers;
   for (int i = 0; i <= 10; ++i) {
-    const Tensor x = Square(32, 7 + i);
-    EXPECT_TRUE(SameBits(RunOnce(plain.get(), x, "loss:0", {"train"}),
-                         RunOnce(grouped.get(), x, "loss:0", {"train"})))
-        << i;
+    RunOnce(session.get(), Square(32, 7 + i), "loss:0", {"train"});
     for (const std::string& name : variables) {
-      const Tensor value = ValueOf(grouped.get(), name);
-      EXPECT_TRUE(SameBits(ValueOf(plain.get(), name), value))
-          << name << " after step " << i;
+      const void* buffer = ValueOf(session.get(), name).data();
       // Before the first step, variables may share buffers with constants.
-      if (i == 0) buffers[name] = value.data();
-      EXPECT_EQ(value.data(), buffers[name]) << name << " after step " << i;
+      if (i == 0) buffers[name] = buffer;
+      EXPECT_EQ(buffer, buffers[name]) << name << " after step " << i;
     }
   }
-  EXPECT_FALSE(SameBits(before, ValueOf(plain.get(), "w1")));
   ExpectNoFaults();
 }
 
