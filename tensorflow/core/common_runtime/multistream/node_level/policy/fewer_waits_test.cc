@@ -56,8 +56,8 @@ TEST(FewerWaitsTest, RandomGraphsNeverGetLongerOrMoreWaitsForNothing) {
       groups.push_back(node.group.value_or(random() % 3));
     }
     const Groups saved = SaveWaits(graph, options, groups);
-    const StepEstimate before = EstimateStep(graph, groups, options);
-    const StepEstimate after = EstimateStep(graph, saved, options);
+    const StepEstimate before = StepModel(graph, options).Estimate(groups);
+    const StepEstimate after = StepModel(graph, options).Estimate(saved);
     const double tolerance = 1e-6 * before.step_us;
     ASSERT_LE(after.step_us, before.step_us + tolerance) << i;
     shorter += after.step_us < before.step_us - tolerance;

@@ -51,10 +51,12 @@ TEST(ListScheduleTest, FixedNodesStayAndTakeTimeOfTheirGroup) {
 TEST(ListScheduleTest, AGreaterWeightOfWaitsMakesFewer) {
   const PolicyGraph graph = ForkJoin(/*branches=*/50, /*length=*/40, 10);
   const PolicyOptions options = OptionsOf(4, 5);
-  const StepEstimate light = EstimateStep(
-      graph, ListSchedule(graph, options, {0, 1, 2, 3}, 1), options);
-  const StepEstimate heavy = EstimateStep(
-      graph, ListSchedule(graph, options, {0, 1, 2, 3}, 3), options);
+  const StepEstimate light =
+      StepModel(graph, options)
+          .Estimate(ListSchedule(graph, options, {0, 1, 2, 3}, 1));
+  const StepEstimate heavy =
+      StepModel(graph, options)
+          .Estimate(ListSchedule(graph, options, {0, 1, 2, 3}, 3));
   EXPECT_LT(heavy.waits, light.waits / 4);
   EXPECT_LT(heavy.step_us, light.step_us);
 }

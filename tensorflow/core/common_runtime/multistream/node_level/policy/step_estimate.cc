@@ -77,11 +77,5 @@ StepEstimate StepModel::Estimate(const std::vector<int>& groups) const {
   return estimate;
 }
 
-StepEstimate EstimateStep(const PolicyGraph& graph,
-                          const std::vector<int>& groups,
-                          const PolicyOptions& options) {
-  return StepModel(graph, options).Estimate(groups);
-}
-
 }  // namespace multistream
 }  // namespace tensorflow

@@ -49,10 +49,6 @@ class StepModel {
   const NodeLists consumers_;
 };
 
-StepEstimate EstimateStep(const PolicyGraph& graph,
-                          const std::vector<int>& groups,
-                          const PolicyOptions& options);
-
 }  // namespace multistream
 }  // namespace tensorflow
 

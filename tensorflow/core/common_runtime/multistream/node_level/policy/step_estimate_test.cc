@@ -22,7 +22,7 @@ namespace {
 StepEstimate Estimate(const std::string& drawing,
                       const std::vector<int>& groups,
                       const PolicyOptions& options) {
-  return EstimateStep(DrawnGraph(drawing).graph, groups, options);
+  return StepModel(DrawnGraph(drawing).graph, options).Estimate(groups);
 }
 
 // The drawing in step_estimate.h.
@@ -146,7 +146,7 @@ TEST(StepEstimateTest, RandomGraphsTakeWhatTheModelSaysWithTheFewestWaits) {
     for (int j = 0; j < drawn.nodes; ++j) {
       groups.push_back(random() % options.group_count);
     }
-    const StepEstimate estimate = EstimateStep(graph, groups, options);
+    const StepEstimate estimate = StepModel(graph, options).Estimate(groups);
     const StepEstimate reference = Reference(graph, groups, options).Estimate();
     ASSERT_DOUBLE_EQ(estimate.step_us, reference.step_us) << i;
     ASSERT_EQ(estimate.waits, reference.waits) << i;

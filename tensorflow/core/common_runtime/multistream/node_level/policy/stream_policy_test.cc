@@ -124,7 +124,8 @@ TEST(EmbeddingPolicyTest, AClusterGoesWithItsFixedLookup) {
 
 double StepUs(Policy policy, const PolicyGraph& graph,
               const PolicyOptions& options) {
-  return EstimateStep(graph, AssignGroups(policy, graph, options), options)
+  return StepModel(graph, options)
+      .Estimate(AssignGroups(policy, graph, options))
       .step_us;
 }
 
@@ -143,7 +144,7 @@ TEST(CostPolicyTest, NoSplitIsSlowerThanOneGroupOrHardlyFaster) {
     const Groups groups = AssignGroups(Policy::kCost, graph, options);
     if (groups == AssignGroups(Policy::kNone, graph, options)) continue;
     ++splits;
-    ASSERT_LT(EstimateStep(graph, groups, options).step_us,
+    ASSERT_LT(StepModel(graph, options).Estimate(groups).step_us,
               0.95 * StepUs(Policy::kNone, graph, options))
         << i;
   }
@@ -186,7 +187,7 @@ TEST(CostPolicyTest, NoOtherPolicyIsClearlyShorter) {
         i % 2 == 0 ? RandomGraph(drawn, &random) : RandomRecommender(&random);
     const PolicyOptions options = OptionsOf(2 + i % 4, /*wait_us=*/i % 7);
     const Groups groups = AssignGroups(Policy::kCost, graph, options);
-    const double ours = EstimateStep(graph, groups, options).step_us;
+    const double ours = StepModel(graph, options).Estimate(groups).step_us;
     const bool split = GroupsIn(groups) > 1;
     for (Policy other : {Policy::kEmbedding, Policy::kFullGraph}) {
       ASSERT_GE(StepUs(other, graph, options),
@@ -206,12 +207,13 @@ TEST(CostPolicyTest, WaitsAreSavedOnceNodesArePlaced) {
   const PolicyGraph graph = RandomGraph(drawn, &random);
   const PolicyOptions options = OptionsOf(2, /*wait_us=*/5);
   const StepEstimate ours =
-      EstimateStep(graph, AssignGroups(Policy::kCost, graph, options), options);
+      StepModel(graph, options)
+          .Estimate(AssignGroups(Policy::kCost, graph, options));
   for (const Groups& placed :
        {AssignGroups(Policy::kFullGraph, graph, options),
         ListSchedule(graph, options, {0, 1}, /*wait_weight=*/1),
         ListSchedule(graph, options, {0, 1}, /*wait_weight=*/3)}) {
-    const StepEstimate before = EstimateStep(graph, placed, options);
+    const StepEstimate before = StepModel(graph, options).Estimate(placed);
     EXPECT_LT(ours.step_us, 0.99 * before.step_us);
     EXPECT_LT(ours.waits, before.waits);
   }
@@ -242,7 +244,7 @@ TEST(CostPolicyTest, SmallRandomGraphsAreNearTheBestOfAllAssignments) {
     const PolicyOptions options = OptionsOf(3, /*wait_us=*/1);
     double best = StepUs(Policy::kNone, graph, options);
     ForAllAssignments(drawn.nodes, 3, [&](const Groups& groups) {
-      best = std::min(best, EstimateStep(graph, groups, options).step_us);
+      best = std::min(best, StepModel(graph, options).Estimate(groups).step_us);
     });
     const double ours = StepUs(Policy::kCost, graph, options);
     ASSERT_GE(ours, best - 1e-9) << i;
