@@ -130,8 +130,9 @@ class NodePlanTest : public ::testing::Test,
       std::vector<std::string> waits;
       for (const NodePlan::Wait& wait : Of(node).waits) {
         std::vector<std::string> names;
-        for (int id : wait.nodes)
+        for (int id : wait.nodes) {
           names.push_back(graph_.FindNodeId(id)->name());
+        }
         const std::string all = absl::StrJoin(names, " ");
         waits.push_back(wait.by_event ? all : absl::StrCat("[", all, "]"));
       }
@@ -159,19 +160,25 @@ class NodePlanTest : public ::testing::Test,
  private:
   void SetOption(const std::string& name, const std::string& value) {
     const int number = std::atoi(value.c_str());
-    if (name == "groups") options_.group_count = number;
-    if (name == "caller") options_.caller_group = number;
-    if (name == "wait") options_.guess.wait_us = number;
-    if (name == "reduce") options_.reduce = number != 0;
-    if (name == "propagate") options_.propagate = number != 0;
-    if (name == "policy") options_.policy = *PolicyOfName(value);
-    // Of all nodes that are drawn from here on.
-    if (name == "attr") policy_attr_ = value;
-    if (name != "file") return;
-    absl::StatusOr<StreamFile> file = ParseStreamFile(value, "file", kGroups);
-    ASSERT_TRUE(file.ok()) << file.status();
-    file_.emplace(*std::move(file));
-    options_.file = &*file_;
+    if (name == "groups") {
+      options_.group_count = number;
+    } else if (name == "caller") {
+      options_.caller_group = number;
+    } else if (name == "wait") {
+      options_.guess.wait_us = number;
+    } else if (name == "reduce") {
+      options_.reduce = number != 0;
+    } else if (name == "propagate") {
+      options_.propagate = number != 0;
+    } else if (name == "policy") {
+      options_.policy = *PolicyOfName(value);
+    } else if (name == "attr") {  // of all nodes that are drawn from here on
+      policy_attr_ = value;
+    } else {
+      ASSERT_EQ(name, "file");
+      file_.emplace(*ParseStreamFile(value, "file", kGroups));
+      options_.file = &*file_;
+    }
   }
 
   // The node of that name, made if there is none.
