@@ -252,19 +252,6 @@ TEST_F(NodePlanTest, WhatIsLaunchedMayHaveAnyNumberOfPredecessors) {
   EXPECT_EQ(Of(last).waits[0].nodes.size(), 65);
 }
 
-TEST_F(NodePlanTest, NothingIsLeftOutOfAHugeGraph) {
-  NodeDef def;
-  def.set_op("NoOp");
-  for (int i = 0; i < 20000; ++i) {
-    def.set_name(absl::StrCat("n", i));
-    absl::Status status;
-    graph_.AddNode(def, &status);
-    ASSERT_TRUE(status.ok()) << status;
-  }
-  DrawAndPlan("a@0 -> b@1; a b -> c@2");
-  EXPECT_EQ(Waits(), "b: a; c: a, b");
-}
-
 }  // namespace
 }  // namespace multistream
 }  // namespace tensorflow
