@@ -35,11 +35,9 @@ const AttrValue* FindAttr(const Attributes& attributes, const char* name) {
 }
 
 Group GroupOf(const NodeDef& node) {
-  const AttrValue* value = FindAttr(node.attr(), kStreamGroupAttr);
-  if (value == nullptr || value->value_case() != AttrValue::kI) {
-    return std::nullopt;
-  }
-  return static_cast<int>(value->i());
+  int group;
+  return TryGetNodeAttr(node, kStreamGroupAttr, &group) ? Group(group)
+                                                        : std::nullopt;
 }
 
 template <typename Attributes>

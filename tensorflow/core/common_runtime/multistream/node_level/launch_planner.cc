@@ -101,14 +101,11 @@ absl::StatusOr<std::shared_ptr<const Launches>> LaunchPlanner::Plan(
     if (kernel == kernels_.end()) continue;
     const NodePlan::Node& planned = plan.nodes[node->id()];
     Launch& launch = launches->by_kernel[kernel->second];
-    launch.group = planned.group;
+    static_cast<NodePlan::Node&>(launch) = planned;
     launch.traits = TraitsOf(*node, *kernel->second, plan);
-    launch.waits = planned.waits;
     for (NodePlan::Wait& wait : launch.waits) {
       for (int& id : wait.nodes) id = slot_of[id];
     }
-    launch.after_all = planned.after_all;
-    launch.record = planned.record;
     launch.slot = slot_of[node->id()];
     // The next executor reads this when it is made.
     if (caller_group == 0) {

@@ -72,13 +72,9 @@ class StepProfile {
   absl::flat_hash_map<const OpKernel*, double> us_ ABSL_GUARDED_BY(mu_);
 };
 
-// A node's part of the plan, with the traits of its op.
-struct Launch {
-  int group = 0;
+// A node's part of the plan, whose waits have slots in place of nodes' ids.
+struct Launch : NodePlan::Node {
   OpTraits traits;
-  std::vector<NodePlan::Wait> waits;  // with slots for nodes
-  bool after_all = false;
-  NodePlan::Record record = NodePlan::Record::kNothing;
   int slot = -1;  // where to record
 };
 

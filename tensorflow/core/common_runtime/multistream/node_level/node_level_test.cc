@@ -160,25 +160,24 @@ Scope Training() {
                           ops::Const(root, Square(32, seed)));
     return handle;
   };
-  std::vector<std::string> names;
+  auto at = [&](int group, const std::string& name) {
+    return root.WithOpName("g" + std::to_string(group) + "_" + name);
+  };
   std::vector<Output> weights, ends;
   for (int branch = 0; branch < kGroups; ++branch) {
-    names.push_back("g" + std::to_string(branch) + "_");
     weights.push_back(variable("w" + std::to_string(branch), 50 + branch));
-    Output read = ops::ReadVariableOp(root.WithOpName(names.back() + "read"),
-                                      weights.back(), DT_FLOAT);
-    Output product =
-        ops::MatMul(root.WithOpName(names.back() + "product"), x, read);
-    ends.push_back(ops::Tanh(root.WithOpName(names.back() + "tanh"), product));
+    Output read =
+        ops::ReadVariableOp(at(branch, "read"), weights.back(), DT_FLOAT);
+    ends.push_back(ops::Tanh(at(branch, "tanh"),
+                             ops::MatMul(at(branch, "product"), x, read)));
   }
   Output loss = ops::AddN(root.WithOpName("loss"), ends);
   Output rate = ops::Const(root, 0.01f);
   std::vector<Operation> updates;
   for (int branch = 0; branch < kGroups; ++branch) {
-    Output back =
-        ops::Mul(root.WithOpName(names[branch] + "back"), loss, ends[branch]);
-    Output gradient = ops::MatMul(root.WithOpName(names[branch] + "gradient"),
-                                  x, back, ops::MatMul::TransposeA(true));
+    Output back = ops::Mul(at(branch, "back"), loss, ends[branch]);
+    Output gradient = ops::MatMul(at(branch, "gradient"), x, back,
+                                  ops::MatMul::TransposeA(true));
     const Scope update = root.WithOpName("update" + std::to_string(branch));
     const Output& w = weights[branch];
     if (branch == 2) {
@@ -187,11 +186,8 @@ Scope Training() {
                                      gradient, ops::Const(root, 0.9f))
               .operation);
     } else if (branch == 3) {
-      updates.push_back(ops::AssignSubVariableOp(
-                            update, w,
-                            ops::Mul(root.WithOpName(names[branch] + "small"),
-                                     rate, gradient))
-                            .operation);
+      Output small = ops::Mul(at(branch, "small"), rate, gradient);
+      updates.push_back(ops::AssignSubVariableOp(update, w, small).operation);
     } else {
       updates.push_back(
           ops::ResourceApplyGradientDescent(update, w, rate, gradient)
