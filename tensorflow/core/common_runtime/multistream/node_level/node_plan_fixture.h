@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -176,8 +177,8 @@ class NodePlanTest : public ::testing::Test,
       policy_attr_ = value;
     } else {
       ASSERT_EQ(name, "file");
-      file_.emplace(*ParseStreamFile(value, "file", kGroups));
-      options_.file = &*file_;
+      file_ = *ParseStreamFile(value, "file", kGroups);
+      options_.file = file_.get();
     }
   }
 
@@ -284,7 +285,7 @@ class NodePlanTest : public ::testing::Test,
   std::map<std::string, Node*> nodes_;
   std::vector<Node*> drawn_;  // in the order of the text
   std::string policy_attr_;
-  std::optional<StreamFile> file_;
+  std::unique_ptr<StreamFile> file_;
 };
 
 }  // namespace multistream

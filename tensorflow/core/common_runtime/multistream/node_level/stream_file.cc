@@ -126,8 +126,6 @@ struct StreamFile::Rule {
 };
 
 StreamFile::StreamFile(std::string path) : path_(std::move(path)) {}
-StreamFile::StreamFile(StreamFile&&) = default;
-StreamFile& StreamFile::operator=(StreamFile&&) = default;
 StreamFile::~StreamFile() = default;
 
 std::optional<int> StreamFile::GroupOf(absl::string_view node_name) const {
@@ -177,10 +175,9 @@ void StreamFile::Add(std::unique_ptr<Rule> rule) {
   rules_.push_back(std::move(rule));
 }
 
-absl::StatusOr<StreamFile> ParseStreamFile(absl::string_view contents,
-                                           const std::string& path,
-                                           int group_count) {
-  StreamFile file(path);
+absl::StatusOr<std::unique_ptr<StreamFile>> ParseStreamFile(
+    absl::string_view contents, const std::string& path, int group_count) {
+  std::unique_ptr<StreamFile> file(new StreamFile(path));
   int number = 0;
   for (absl::string_view line : absl::StrSplit(contents, '\n')) {
     ++number;
@@ -214,14 +211,14 @@ absl::StatusOr<StreamFile> ParseStreamFile(absl::string_view contents,
         return bad("regex \"", regex, "\" is not valid: ", rule->regex.error(),
                    "; it takes RE2's syntax, and commas between regexes");
       }
-      file.Add(std::move(rule));
+      file->Add(std::move(rule));
     }
   }
   return file;
 }
 
-absl::StatusOr<StreamFile> LoadStreamFile(const std::string& path,
-                                          int group_count) {
+absl::StatusOr<std::unique_ptr<StreamFile>> LoadStreamFile(
+    const std::string& path, int group_count) {
   std::string contents;
   const absl::Status status = ReadFileToString(Env::Default(), path, &contents);
   if (!status.ok()) {
@@ -238,9 +235,7 @@ absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile(
   if (!options.any_node_level || options.stream_file.empty()) return nullptr;
   int most = 1;
   for (int count : options.group_counts) most = std::max(most, count);
-  TF_ASSIGN_OR_RETURN(StreamFile file,
-                      LoadStreamFile(options.stream_file, most));
-  return std::make_unique<StreamFile>(std::move(file));
+  return LoadStreamFile(options.stream_file, most);
 }
 
 absl::StatusOr<const StreamFile*> ProcessStreamFile(const Options& options) {

@@ -33,8 +33,6 @@ namespace multistream {
 // Thread-safe.
 class StreamFile {
  public:
-  StreamFile(StreamFile&&);
-  StreamFile& operator=(StreamFile&&);
   ~StreamFile();
 
   // The node's group, if the file gives one. Each call counts as a node.
@@ -46,9 +44,8 @@ class StreamFile {
   std::string Summary() const;
 
  private:
-  friend absl::StatusOr<StreamFile> ParseStreamFile(absl::string_view contents,
-                                                    const std::string& path,
-                                                    int group_count);
+  friend absl::StatusOr<std::unique_ptr<StreamFile>> ParseStreamFile(
+      absl::string_view contents, const std::string& path, int group_count);
 
   struct Rule;
 
@@ -66,13 +63,12 @@ class StreamFile {
 
 // InvalidArgument, "PATH:LINE: reason", if a line is not as above or names a
 // group that does not exist.
-absl::StatusOr<StreamFile> ParseStreamFile(absl::string_view contents,
-                                           const std::string& path,
-                                           int group_count);
+absl::StatusOr<std::unique_ptr<StreamFile>> ParseStreamFile(
+    absl::string_view contents, const std::string& path, int group_count);
 
 // The same for the contents of the file at `path`.
-absl::StatusOr<StreamFile> LoadStreamFile(const std::string& path,
-                                          int group_count);
+absl::StatusOr<std::unique_ptr<StreamFile>> LoadStreamFile(
+    const std::string& path, int group_count);
 
 // The file that TF_STREAM_FROM_FILE names; nullptr if there is none or node
 // level is off. An error names the file and the line.

@@ -27,31 +27,24 @@ int GroupsIn(Groups groups) {
                           groups.begin());
 }
 
-class RandomGraphs : public ::testing::TestWithParam<Policy> {
- protected:
-  // The next random graph, with fixed nodes, lookups and dense nodes.
-  PolicyGraph Next() {
-    RandomGraphOptions drawn;
-    drawn.nodes = static_cast<int>(random_() % 60);
-    drawn.farthest_input = 1 + static_cast<int>(random_() % 30);
-    drawn.group_count = kGroups;
-    drawn.fixed = random_() % 3 * 0.2;
-    drawn.lookups = 0.2;
-    drawn.dense = 0.1;
-    return RandomGraph(drawn, &random_);
-  }
-
-  static constexpr int kGroups = 5;
-  std::mt19937 random_{1};
-};
+class RandomGraphs : public ::testing::TestWithParam<Policy> {};
 
 INSTANTIATE_TEST_SUITE_P(AllPolicies, RandomGraphs,
                          ::testing::Values(Policy::kNone, Policy::kEmbedding,
                                            Policy::kFullGraph, Policy::kCost));
 
 TEST_P(RandomGraphs, GetGroupsOfTheGpuAlwaysTheSameAndKeepFixedOnes) {
+  constexpr int kGroups = 5;
+  std::mt19937 random(1);
+  RandomGraphOptions drawn;
+  drawn.group_count = kGroups;
+  drawn.lookups = 0.2;
+  drawn.dense = 0.1;
   for (int i = 0; i < 200; ++i) {
-    PolicyGraph graph = Next();
+    drawn.nodes = i % 60;
+    drawn.farthest_input = 1 + i % 30;
+    drawn.fixed = i % 3 * 0.2;
+    PolicyGraph graph = RandomGraph(drawn, &random);
     const PolicyOptions options = OptionsOf(kGroups, 1, i % kGroups);
     const Groups groups = AssignGroups(GetParam(), graph, options);
     ASSERT_EQ(groups.size(), graph.size());
