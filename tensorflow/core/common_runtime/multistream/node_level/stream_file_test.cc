@@ -138,6 +138,10 @@ TEST(StreamFileSummaryTest, CountsTheNodesThatEachRegexDecided) {
             "streams.txt:2 group 1 regex 'b': 0 nodes\n"
             "streams.txt:3 group 2 regex 'a/1': 0 nodes\n"
             "streams.txt:3 group 2 regex 'c': 1 node\n");
+  // Of many in a line together.
+  const auto many = Parse("1:a,b,c,d,e,f,g,h,i");
+  for (const char* name : {"a", "i"}) many->GroupOf(name);
+  EXPECT_EQ(many->Summary(), "streams.txt:1 group 1 9 regexes: 2 nodes\n");
 }
 
 TEST(StreamFileSummaryTest, ThreadsMayAskAtTheSameTime) {
