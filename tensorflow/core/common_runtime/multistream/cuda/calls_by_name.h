@@ -13,7 +13,7 @@
 //     static Result Call(Args... args) { ++count; return stock(args...); }
 //   };
 //   ReplaceCalls("libuser.so", "libcuda_functions.so",
-//                {TFMS_CALL_BY_NAME(Counted, "cudaMalloc", cudaMalloc)});
+//                {TFMS_CALL_BY_NAME(Counted, cudaMalloc)});
 //
 // Call the original through `stock`, not by name: the runtime may be part of
 // the library whose calls are redirected.
@@ -38,17 +38,19 @@ struct CallByName {
   void** stock;  // receives the original's address
 };
 
-// `name`: the name in import tables, which differs from `function` where cuda.h
-// has a macro. Wrapper reads it as Name::Text().
-#define TFMS_CALL_BY_NAME(Wrapper, name, function)              \
-  [] {                                                          \
-    struct Name {                                               \
-      static const char* Text() { return name; }                \
-    };                                                          \
-    using Of = Wrapper<Name, decltype(&(function))>;            \
-    return CallByName{name, reinterpret_cast<void*>(&Of::Call), \
-                      reinterpret_cast<void**>(&Of::stock)};    \
+// Wrapper reads the name in import tables as Name::Text(). Where cuda.h has a
+// macro for `function`, it is what the macro says.
+#define TFMS_CALL_BY_NAME(Wrapper, function)                            \
+  [] {                                                                  \
+    struct Name {                                                       \
+      static const char* Text() { return TFMS_NAME_OF(function); }      \
+    };                                                                  \
+    using Of = Wrapper<Name, decltype(&(function))>;                    \
+    return CallByName{Name::Text(), reinterpret_cast<void*>(&Of::Call), \
+                      reinterpret_cast<void**>(&Of::stock)};            \
   }()
+#define TFMS_NAME_OF(function) TFMS_QUOTED(function)
+#define TFMS_QUOTED(name) #name
 
 // Redirects `library`'s calls of these functions, which the library `cuda`
 // exports. Both names are prefixes of file names of loaded libraries. Returns
