@@ -5,7 +5,6 @@
 
 #include "absl/base/call_once.h"
 #include "absl/strings/str_cat.h"
-#include "tensorflow/core/common_runtime/multistream/cuda/calls_by_name.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/loaded_library.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"

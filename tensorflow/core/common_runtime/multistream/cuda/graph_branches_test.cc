@@ -42,26 +42,6 @@ TEST_F(BranchesOpsTest, AGraphHasTheBranchesOfItsOps) {
   EXPECT_EQ(EdgesWith(waits, step), EdgesOf(captured, waits));
 }
 
-TEST_F(BranchesOpsTest, WhatIsLaunchedBetweenOpsIsWaitedFor) {
-  const uint64_t a = Take(64), b = Take(64);
-  const std::vector<FakeNode> of_nobody = {Kernel({}), Kernel({})};
-  const StepOfOps step = {{{{}, {}, of_nobody},
-                           {{}, {}},
-                           {{Writes(a, a + 64)}, {Kernel({a})}},
-                           {{}, {}},
-                           {{Writes(b, b + 64)}, {Kernel({b})}},
-                           {{}, {}, of_nobody},
-                           {{Writes(a, a + 64)}, {Kernel({a})}},
-                           {{Writes(b, b + 64)}, {Kernel({b})}},
-                           {{}, {}}},
-                          of_nobody};
-  EXPECT_EQ(EdgesWith({{}, {0}, {0}, {1, 2}, {3}, {3}, {4, 5}}, step),
-            Edges({{}, {0}, {1}, {1}, {2, 3}, {4}, {5}, {5}, {6, 7}, {8}}));
-  const CapturedOps captured = Captured(step);
-  const Waits waits = OrderOf(captured.ops, 8, 8);
-  EXPECT_EQ(EdgesWith(waits, step), EdgesOf(captured, waits));
-}
-
 TEST_F(BranchesOpsTest, AnOpOfSeveralStreamsEndsWhereAllOfThemDo) {
   FakeStream streams[2];
   // The second node does not come after the first one.
@@ -113,12 +93,8 @@ TEST_F(BranchesOpsTest, AnythingElseTheSecondTimeIsAnError) {
   EXPECT_EQ(error({{one, after_one}}, {{one, one}}), other);
   EXPECT_EQ(error({{one}, one.nodes}, {{one}}), other);
   EXPECT_EQ(error({{one}, one.nodes}, {{one}, two.nodes}), other);
-}
-
-TEST_F(BranchesOpsTest, WhatIsOnlyLaunchedAtTheEndOfTheSecondTimeIsAnError) {
-  const StepOfOps step = {{{{}, {Kernel({})}}, {{}, {Kernel({})}}}};
-  const absl::Status status = Branch(step, {step.ops, {Kernel({})}});
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+  EXPECT_EQ(error({{one, one}}, {{one, one}, one.nodes}),
+            "something else was launched at the end");
 }
 
 TEST_F(BranchesOpsTest, ErrorsOfTheDriverAreErrors) {

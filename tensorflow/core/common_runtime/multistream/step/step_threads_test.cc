@@ -24,7 +24,7 @@
 #include "gtest/gtest.h"
 #include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/base/spinning_locks.h"
-#include "tensorflow/core/common_runtime/multistream/step/stock_threads.h"
+#include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/pauses.h"
