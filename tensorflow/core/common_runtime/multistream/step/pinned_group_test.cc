@@ -80,11 +80,16 @@ class KeptTest : public ::testing::Test {
 };
 
 TEST_F(KeptTest, CountsForWhatTheStepCallsInAllThreads) {
+  EXPECT_EQ(PinnedGroup(Begin(kAnyGroup, WithRunner())), kAnyGroup);
   const Executor::Args passed_on = Begin(2, WithRunner());
   EXPECT_EQ(PinnedGroup(passed_on), 2);
   EXPECT_EQ(PinnedGroupInAnotherThread(passed_on), 2);
   // And for nested calls of that step.
   EXPECT_EQ(PinnedGroup(Begin(kAnyGroup, passed_on)), 2);
+  // The thread comes first.
+  PinThread(1);
+  EXPECT_EQ(PinnedGroup(passed_on), 1);
+  PinThread(kAnyGroup);
 }
 
 TEST_F(KeptTest, StepsRunTheirClosuresWhereTheyWould) {
@@ -95,17 +100,6 @@ TEST_F(KeptTest, StepsRunTheirClosuresWhereTheyWould) {
     EXPECT_TRUE(ran);
   }
   EXPECT_EQ(runs_, 2);
-}
-
-TEST_F(KeptTest, StepsOfOtherThreadsHaveAnyGroup) {
-  EXPECT_EQ(PinnedGroup(Begin(kAnyGroup, WithRunner())), kAnyGroup);
-}
-
-TEST_F(KeptTest, TheThreadComesFirst) {
-  const Executor::Args passed_on = Begin(2, WithRunner());
-  PinThread(1);
-  EXPECT_EQ(PinnedGroup(passed_on), 1);
-  PinThread(kAnyGroup);
 }
 
 }  // namespace
