@@ -5,9 +5,17 @@
 
 #include <dlfcn.h>
 
+#include <cstdint>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/lib/strings/proto_serialization.h"
+#include "tensorflow/core/platform/hash.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {
