@@ -45,12 +45,9 @@ TEST_F(CapturesOpsTest, OpsAreToldApartAndTheirLaunchesCounted) {
   for (const CapturedOps::Call& call : captured.calls) {
     EXPECT_FALSE(call.is_no_ops);
   }
-}
-
-TEST_F(CapturesOpsTest, AStepThatLaunchesNothingHasNoOps) {
-  const CapturedOps captured = Captured({{{{}, {}}}});
-  EXPECT_TRUE(captured.ops.empty());
-  EXPECT_EQ(captured.calls.size(), 1);
+  const CapturedOps nothing = Captured({{{{}, {}}}});
+  EXPECT_TRUE(nothing.ops.empty());
+  EXPECT_EQ(nothing.calls.size(), 1);
 }
 
 TEST_F(CapturesOpsTest, ALongLoopHasNoBranches) {
@@ -291,12 +288,10 @@ TEST_F(CapturesOpsTest, ErrorsOfTheDriverAreErrors) {
   Driver()->failing = "cuGraphGetNodes";
   Driver()->calls_before = 1;
   EXPECT_FALSE(Capture(step).ok());
-}
-
-TEST_F(CapturesOpsTest, AStreamThatDoesNotCaptureAnyMoreIsAnError) {
+  Driver()->failing = "";
   FakeStream stream;
   CapturesOps captures(stream.handle(), FakeParametersOf);
-  LaunchAll({{{{}, {Kernel({})}}}}, &stream, &captures);
+  LaunchAll(step, &stream, &captures);
   stream.captures = false;
   const absl::Status status = captures.Finish(memory_).status();
   EXPECT_TRUE(absl::StrContains(status.message(), "not capture")) << status;
