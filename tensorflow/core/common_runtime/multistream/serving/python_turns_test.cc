@@ -121,19 +121,6 @@ TEST(PythonTurnsTest, ACallWithinACall) {
   InThreads(1, [&](int) { EXPECT_TRUE(turns.Enter()); });
 }
 
-TEST(PythonTurnsTest, NobodyWaitsLong) {
-  PythonTurns turns(Times(3'600'000, 1));
-  GoAwayWithATurn(&turns);
-  InThreads(20, [&](int) {
-    for (int i = 0; i < 20; ++i) {
-      EXPECT_FALSE(turns.Enter());
-      turns.HasLock();
-      turns.Leave();
-    }
-  });
-  EXPECT_EQ(turns.waiting(), 0);
-}
-
 // `count` times, a thread waits for the turn of the thread before, which has
 // the GIL and does not leave. The last thread leaves.
 void Lose(int count, PythonTurns* turns) {
