@@ -5,7 +5,6 @@
 
 #include "absl/base/call_once.h"
 #include "absl/strings/str_cat.h"
-#include "tensorflow/core/common_runtime/multistream/cuda/calls_by_name.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/loaded_library.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
@@ -63,22 +62,22 @@ absl::StatusOr<int> NoteFailedLaunchesOf(const std::string& library,
                                          const std::string& cuda) {
   // All enqueuing functions that TensorFlow's libraries call by name.
   static const CallByName kLaunches[] = {
-      TFMS_CALL_BY_NAME(Launch, "cudaEventRecord", cudaEventRecord),
-      TFMS_CALL_BY_NAME(Launch, "cudaLaunchKernel", cudaLaunchKernel),
-      TFMS_CALL_BY_NAME(Launch, "cudaMemcpyAsync", cudaMemcpyAsync),
-      TFMS_CALL_BY_NAME(Launch, "cudaMemset2DAsync", cudaMemset2DAsync),
-      TFMS_CALL_BY_NAME(Launch, "cudaMemsetAsync", cudaMemsetAsync),
-      TFMS_CALL_BY_NAME(Launch, "cuEventRecord", cuEventRecord),
-      TFMS_CALL_BY_NAME(Launch, "cuLaunchHostFunc", cuLaunchHostFunc),
-      TFMS_CALL_BY_NAME(Launch, "cuLaunchKernel", cuLaunchKernel),
-      TFMS_CALL_BY_NAME(Launch, "cuLaunchKernelEx", cuLaunchKernelEx),
-      TFMS_CALL_BY_NAME(Launch, "cuMemcpyDtoDAsync_v2", cuMemcpyDtoDAsync),
-      TFMS_CALL_BY_NAME(Launch, "cuMemcpyDtoHAsync_v2", cuMemcpyDtoHAsync),
-      TFMS_CALL_BY_NAME(Launch, "cuMemcpyHtoDAsync_v2", cuMemcpyHtoDAsync),
-      TFMS_CALL_BY_NAME(Launch, "cuMemcpyPeerAsync", cuMemcpyPeerAsync),
-      TFMS_CALL_BY_NAME(Launch, "cuMemsetD32Async", cuMemsetD32Async),
-      TFMS_CALL_BY_NAME(Launch, "cuMemsetD8Async", cuMemsetD8Async),
-      TFMS_CALL_BY_NAME(Launch, "cuStreamWaitEvent", cuStreamWaitEvent),
+      TFMS_CALL_BY_NAME(Launch, cudaEventRecord),
+      TFMS_CALL_BY_NAME(Launch, cudaLaunchKernel),
+      TFMS_CALL_BY_NAME(Launch, cudaMemcpyAsync),
+      TFMS_CALL_BY_NAME(Launch, cudaMemset2DAsync),
+      TFMS_CALL_BY_NAME(Launch, cudaMemsetAsync),
+      TFMS_CALL_BY_NAME(Launch, cuEventRecord),
+      TFMS_CALL_BY_NAME(Launch, cuLaunchHostFunc),
+      TFMS_CALL_BY_NAME(Launch, cuLaunchKernel),
+      TFMS_CALL_BY_NAME(Launch, cuLaunchKernelEx),
+      TFMS_CALL_BY_NAME(Launch, cuMemcpyDtoDAsync),
+      TFMS_CALL_BY_NAME(Launch, cuMemcpyDtoHAsync),
+      TFMS_CALL_BY_NAME(Launch, cuMemcpyHtoDAsync),
+      TFMS_CALL_BY_NAME(Launch, cuMemcpyPeerAsync),
+      TFMS_CALL_BY_NAME(Launch, cuMemsetD32Async),
+      TFMS_CALL_BY_NAME(Launch, cuMemsetD8Async),
+      TFMS_CALL_BY_NAME(Launch, cuStreamWaitEvent),
   };
   TF_ASSIGN_OR_RETURN(const LoadedLibrary from, LoadedLibrary::Find(cuda));
   get_last_error =

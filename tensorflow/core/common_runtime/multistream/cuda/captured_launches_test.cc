@@ -1,6 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Calls of CUDA by name: of captured_launches.h and of foreign_captures.h.
+
 #include "tensorflow/core/common_runtime/multistream/cuda/captured_launches.h"
 
 #include <dlfcn.h>
@@ -13,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/foreign_captures.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 
 namespace tensorflow {
@@ -22,16 +25,21 @@ namespace {
 constexpr char kFolder[] = "tensorflow/core/common_runtime/multistream/cuda/";
 constexpr char kLibrary[] = "libtest_launches.so";
 constexpr char kCuda[] = "libtest_cuda.so";
+constexpr auto kGlobal = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-class CapturedLaunchesTest : public ::testing::TestWithParam<const char*> {
+class CallsByNameTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    cuda_ = Load(kCuda);
-    library_ = Load(kLibrary);
     const absl::StatusOr<int> launches = NoteFailedLaunchesOf(kLibrary, kCuda);
     ASSERT_TRUE(launches.ok()) << launches.status();
     EXPECT_EQ(*launches, 3);
+    const absl::StatusOr<int> calls = IgnoreForeignCapturesIn(kLibrary, kCuda);
+    ASSERT_TRUE(calls.ok()) << calls.status();
+    EXPECT_EQ(*calls, 2);
     Cuda("result") = Cuda("last_error") = 0;
+    Cuda("mode") = kGlobal;
+    Cuda("mode_of_call") = -1;
+    Cuda("exchange_result") = Cuda("exchanges") = 0;
   }
 
   static void* Load(const std::string& name) {
@@ -41,78 +49,94 @@ class CapturedLaunchesTest : public ::testing::TestWithParam<const char*> {
   }
   // A variable of the library that replaces CUDA's.
   int& Cuda(const char* name) { return *static_cast<int*>(dlsym(cuda_, name)); }
-  int Call(const char* function, int value = 0) {
+  int Call(const char* function, int value = 5) {
     return reinterpret_cast<int (*)(int)>(dlsym(library_, function))(value);
   }
 
-  void* cuda_ = nullptr;
-  void* library_ = nullptr;
+  void* const cuda_ = Load(kCuda);
+  void* const library_ = Load(kLibrary);
+};
+
+class CapturedLaunchesTest : public CallsByNameTest,
+                             public ::testing::WithParamInterface<const char*> {
 };
 
 TEST_P(CapturedLaunchesTest, ALaunchIsCudas) {
-  EXPECT_EQ(Call(GetParam(), 7), 0);
-  EXPECT_EQ(Cuda("given"), 7);
-  Cuda("result") = CUDA_ERROR_INVALID_VALUE;
-  EXPECT_EQ(Call(GetParam(), 8), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(Cuda("given"), 8);
+  for (const int result : {0, static_cast<int>(CUDA_ERROR_INVALID_VALUE)}) {
+    Cuda("result") = result;
+    EXPECT_EQ(Call(GetParam(), 7 + result), result);
+    EXPECT_EQ(Cuda("given"), 7 + result);
+  }
 }
 
 TEST_P(CapturedLaunchesTest, WhileAStepIsCapturedNoneFails) {
-  const CapturedLaunches launches;
+  std::optional<CapturedLaunches> launches(std::in_place);
   EXPECT_EQ(Call(GetParam(), 9), 0);
   EXPECT_EQ(Cuda("given"), 9);
-  EXPECT_TRUE(launches.failure().ok());
+  EXPECT_TRUE(launches->failure().ok());
   Cuda("result") = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  std::thread([this] {  // of other threads they do
+    EXPECT_EQ(Call(GetParam()), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  })
+      .join();
+  EXPECT_TRUE(launches->failure().ok());
   EXPECT_EQ(Call(GetParam()), 0);
   EXPECT_EQ(Cuda("last_error"), 0);
-  const absl::Status failure = launches.failure();
+  const absl::Status failure = launches->failure();
   EXPECT_TRUE(absl::IsInternal(failure)) << failure;
   EXPECT_TRUE(absl::StrContains(failure.message(), "901")) << failure;
   // The first failure is kept.
   Cuda("result") = CUDA_ERROR_INVALID_VALUE;
   EXPECT_EQ(Call(GetParam()), 0);
-  EXPECT_EQ(launches.failure(), failure);
-}
-
-TEST_P(CapturedLaunchesTest, WhenItHasBeenCapturedLaunchesFailAgain) {
-  std::optional<CapturedLaunches> launches(std::in_place);
-  Cuda("result") = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  EXPECT_EQ(Call(GetParam()), 0);
+  EXPECT_EQ(launches->failure(), failure);
   launches.reset();
-  EXPECT_EQ(Call(GetParam()), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  EXPECT_EQ(Call(GetParam()), CUDA_ERROR_INVALID_VALUE);
   launches.emplace();
   EXPECT_TRUE(launches->failure().ok());
-}
-
-TEST_P(CapturedLaunchesTest, OtherThreadsLaunchesFail) {
-  const CapturedLaunches launches;
-  Cuda("result") = CUDA_ERROR_INVALID_VALUE;
-  std::thread([this] {
-    EXPECT_EQ(Call(GetParam()), CUDA_ERROR_INVALID_VALUE);
-  }).join();
-  EXPECT_TRUE(launches.failure().ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(Launches, CapturedLaunchesTest,
                          ::testing::Values("LaunchOfRuntime", "LaunchOfDriver",
                                            "CopyOfDriver"));
 
-TEST(TensorFlowsLaunchesTest, AreCalledByName) {
-  constexpr char kFramework[] = "libtensorflow_framework.so";
-  for (const char* library : {kFramework, "libtensorflow_cc.so"}) {
-    const absl::StatusOr<int> launches =
-        NoteFailedLaunchesOf(library, kFramework);
-    ASSERT_TRUE(launches.ok()) << launches.status();
-    EXPECT_GT(*launches, 0) << library;
+TEST_F(CallsByNameTest, ForeignCapturesDoNotConcernACall) {
+  for (const char* function : {"QueryOfDriver", "AllocationOfRuntime"}) {
+    for (const int result : {0, 600}) {
+      // A mode of the program's stays.
+      for (const int mode : {kGlobal, CU_STREAM_CAPTURE_MODE_RELAXED}) {
+        Cuda("result") = result;
+        Cuda("mode") = mode;
+        EXPECT_EQ(Call(function), result);
+        EXPECT_EQ(Cuda("given"), 5);
+        EXPECT_EQ(Cuda("mode_of_call"), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+        EXPECT_EQ(Cuda("mode"), mode);
+      }
+    }
   }
 }
 
-TEST(TensorFlowsLaunchesTest, ALibraryThatIsNotLoadedIsNamed) {
-  for (const absl::StatusOr<int>& launches :
-       {NoteFailedLaunchesOf("libnone.so", "libtensorflow_framework.so"),
-        NoteFailedLaunchesOf("libtensorflow_framework.so", "libnone.so")}) {
-    EXPECT_TRUE(absl::IsNotFound(launches.status())) << launches.status();
-    EXPECT_TRUE(absl::StrContains(launches.status().message(), "libnone.so"));
+TEST_F(CallsByNameTest, ACallIsMadeWhereTheModeStaysAsItIs) {
+  Cuda("exchange_result") = CUDA_ERROR_NOT_INITIALIZED;
+  EXPECT_EQ(Call("QueryOfDriver"), 0);
+  EXPECT_EQ(Cuda("exchanges"), 1);
+  EXPECT_EQ(Cuda("mode_of_call"), kGlobal);
+  EXPECT_EQ(Cuda("mode"), kGlobal);
+}
+
+TEST(TensorFlowsCallsTest, AreByName) {
+  constexpr char kFramework[] = "libtensorflow_framework.so";
+  for (const auto& replace : {NoteFailedLaunchesOf, IgnoreForeignCapturesIn}) {
+    for (const char* library : {kFramework, "libtensorflow_cc.so"}) {
+      const absl::StatusOr<int> calls = replace(library, kFramework);
+      ASSERT_TRUE(calls.ok()) << calls.status();
+      EXPECT_GT(*calls, 0) << library;
+    }
+    for (const absl::StatusOr<int>& none :
+         {replace("libnone.so", kFramework),
+          replace(kFramework, "libnone.so")}) {
+      EXPECT_TRUE(absl::IsNotFound(none.status())) << none.status();
+      EXPECT_TRUE(absl::StrContains(none.status().message(), "libnone.so"));
+    }
   }
 }
 

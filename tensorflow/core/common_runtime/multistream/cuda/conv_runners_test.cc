@@ -64,23 +64,17 @@ void ExpectARunnerForEachGroup(const ConvParameters& parameters,
 TEST_F(ConvRunnersTest, EachGroupHasARunnerForTheSameAlgorithm) {
   ExpectARunnerForEachGroup<ConvAutotuneMap, se::dnn::ConvOp>(
       Parameters(1), Algorithm(7), Algorithm(8), &a_, &b_);
-}
-
-TEST_F(ConvRunnersTest, FusedOnesToo) {
   ExpectARunnerForEachGroup<FusedConvAutotuneMap, se::dnn::FusedConvOp>(
       Parameters(2), Algorithm(3), Algorithm(4), &a_, &b_);
 }
 
 TEST_F(ConvRunnersTest, WhatIsNotInTheTableIsNotFound) {
-  AutotuneEntry<se::dnn::ConvOp> entry;
-  EXPECT_FALSE(ConvAutotuneMap::GetInstance()->Find(Parameters(3), &entry));
-}
-
-TEST_F(ConvRunnersTest, WithoutAFallbackThereIsNone) {
   auto* map = ConvAutotuneMap::GetInstance();
+  AutotuneEntry<se::dnn::ConvOp> entry;
+  EXPECT_FALSE(map->Find(Parameters(3), &entry));
+  // Without a fallback there is none.
   map->Insert(Parameters(4),
               AutotuneEntry<se::dnn::ConvOp>(Algorithm(1), absl::nullopt));
-  AutotuneEntry<se::dnn::ConvOp> entry;
   ASSERT_TRUE(map->Find(Parameters(4), &entry));
   EXPECT_NE(entry.GetOpRunners().primary, nullptr);
   EXPECT_EQ(entry.GetOpRunners().no_scratch_fallback, nullptr);
@@ -116,19 +110,13 @@ TEST_F(ConvRunnersTest, ManyShapesOnManyGroupsAreBounded) {
   EXPECT_EQ(again.GetOpRunners().primary->ToAlgorithmDesc(), Algorithm(0));
 }
 
-TEST(GroupOnThreadTest, IsTheInnermostOne) {
-  StreamRecord record;
-  FakeStreamGroup a(0, 0, &record), b(0, 1, &record);
-  EXPECT_EQ(GroupOnThread::Get(), nullptr);
+TEST_F(ConvRunnersTest, TheInnermostGroupIsTheThreads) {
+  GroupOnThread outer(&a_);
   {
-    GroupOnThread outer(&a);
-    {
-      GroupOnThread inner(&b);
-      EXPECT_EQ(GroupOnThread::Get(), &b);
-    }
-    EXPECT_EQ(GroupOnThread::Get(), &a);
+    GroupOnThread inner(&b_);
+    EXPECT_EQ(GroupOnThread::Get(), &b_);
   }
-  EXPECT_EQ(GroupOnThread::Get(), nullptr);
+  EXPECT_EQ(GroupOnThread::Get(), &a_);
 }
 
 }  // namespace

@@ -21,7 +21,6 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/capture_gate.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/captured_launches.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_stream_group.h"
-#include "tensorflow/core/common_runtime/multistream/cuda/driver_call.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_branches.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_memory.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"

@@ -24,7 +24,7 @@ namespace multistream {
 
 // From now on `library` makes its potentially unsafe calls in the thread-local
 // mode. Arguments, result and errors are those of ReplaceCalls
-// (calls_by_name.h); NotFound if `cuda` cannot change a thread's capture mode.
+// (loaded_library.h); NotFound if `cuda` cannot change a thread's capture mode.
 absl::StatusOr<int> IgnoreForeignCapturesIn(const std::string& library,
                                             const std::string& cuda);
 

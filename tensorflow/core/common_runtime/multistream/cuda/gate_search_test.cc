@@ -94,27 +94,28 @@ class World {
   int ended_ = 0;
 };
 
-Body CapturesAndWaits(int threads, absl::Duration longest_of_capture,
-                      absl::Duration longest_of_wait,
-                      absl::Duration longest_still) {
+struct Limits {
+  absl::Duration capture = kForever;
+  absl::Duration wait = kForever;
+  absl::Duration still = kForever;
+};
+
+Body CapturesAndWaits(int threads, const Limits& limits = {}) {
   return [=](Program* program) {
-    auto world = std::make_shared<World>(longest_still);
+    auto world = std::make_shared<World>(limits.still);
     for (int i = 0; i < threads; ++i) {
       program->Thread(absl::StrCat("captures ", i), [=] {
-        world->Capture(longest_of_capture);
-        world->Capture(longest_of_capture);
+        world->Capture(limits.capture);
+        world->Capture(limits.capture);
       });
       program->Thread(absl::StrCat("waits ", i),
-                      [=] { world->Wait(longest_of_wait); });
+                      [=] { world->Wait(limits.wait); });
     }
     program->Run();
     world->ExpectEmpty();
   };
 }
-// No thread gives up.
-Body Patient(int threads) {
-  return CapturesAndWaits(threads, kForever, kForever, kForever);
-}
+
 // A wait with PassBy, beside captures.
 Body PassBy(int threads) {
   return [=](Program* program) {
@@ -191,11 +192,11 @@ void WaitsAroundACapture(Program* program) {
 }
 
 TEST(GateSearchTest, CapturesAndWaitsExcludeEachOther) {
-  EXPECT_TRUE(SearchAll(Patient(1), Of(3)).all);
-  SearchAtRandom(Patient(2), Of(0, 0.5));
-  EXPECT_FINDS(Rule::kCapturesExcludeWaits, SearchAll(Patient(1)),
+  EXPECT_TRUE(SearchAll(CapturesAndWaits(1), Of(3)).all);
+  SearchAtRandom(CapturesAndWaits(2), Of(0, 0.5));
+  EXPECT_FINDS(Rule::kCapturesExcludeWaits, SearchAll(CapturesAndWaits(1)),
                "that is inside ends a capture");
-  EXPECT_FINDS(Rule::kWhoLeavesAdmits, SearchAll(Patient(1)),
+  EXPECT_FINDS(Rule::kWhoLeavesAdmits, SearchAll(CapturesAndWaits(1)),
                "all threads are blocked");
 }
 
@@ -215,10 +216,10 @@ TEST(GateSearchTest, BothSidesGetIn) {
 TEST(GateSearchTest, NobodyIsStopped) {
   EXPECT_TRUE(SearchAll(NeededWait, Of(3)).all);
   EXPECT_TRUE(SearchAll(WaitsAroundACapture, Of(3)).all);
-  SearchAtRandom(
-      CapturesAndWaits(2, CaptureGate::kLongestOfCapture,
-                       CaptureGate::kLongestOfWait, CaptureGate::kLongestStill),
-      Of(0, 0.5));
+  SearchAtRandom(CapturesAndWaits(2, {CaptureGate::kLongestOfCapture,
+                                      CaptureGate::kLongestOfWait,
+                                      CaptureGate::kLongestStill}),
+                 Of(0, 0.5));
   EXPECT_FINDS(Rule::kWaitsEndWhereNoCaptureGetsOn, SearchAll(NeededWait),
                "all threads are blocked");
   EXPECT_FINDS(Rule::kWhoGivesUpAdmits, SearchAll(WaitsAroundACapture),

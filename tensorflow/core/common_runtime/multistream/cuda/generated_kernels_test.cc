@@ -86,53 +86,8 @@ namespace {
 
 char module_a, module_b;  // identified by address
 
-class GeneratedKernelsTest : public ::testing::Test {
- protected:
-  GeneratedKernelsTest() { driver = Driver(); }
-
-  static intptr_t Number(const absl::StatusOr<CUfunction>& kernel) {
-    EXPECT_TRUE(kernel.ok()) << kernel.status();
-    return kernel.ok() ? reinterpret_cast<intptr_t>(*kernel) : -1;
-  }
-  static void ExpectError(const absl::Status& status, const std::string& call) {
-    for (const std::string& part :
-         {call + " failed", std::string("CUDA_ERROR_OF_THE_TEST")}) {
-      EXPECT_NE(status.message().find(part), std::string::npos) << status;
-    }
-  }
-};
-
-TEST_F(GeneratedKernelsTest, AModuleIsLoadedOnceAndAKernelLookedUpOnce) {
-  {
-    GeneratedKernels kernels;
-    EXPECT_EQ(Number(kernels.Get(&module_a, "a")), 100000);
-    EXPECT_EQ(Number(kernels.Get(&module_a, "b")), 100001);
-    EXPECT_EQ(Number(kernels.Get(&module_b, "a")), 101000);
-    // A name is compared by its text, not its address.
-    EXPECT_EQ(Number(kernels.Get(&module_a, std::string("b"))), 100001);
-    EXPECT_EQ(driver.loads, 2);
-    EXPECT_EQ(driver.look_ups, 3);
-    EXPECT_EQ(driver.unloads, 0);
-  }
-  EXPECT_EQ(driver.unloads, 2);
-}
-
-TEST_F(GeneratedKernelsTest, AnErrorIsToldAndNotKept) {
-  GeneratedKernels kernels;
-  driver.result = CUDA_ERROR_OUT_OF_MEMORY;
-  const absl::Status status = kernels.Get(&module_a, "a").status();
-  ExpectError(status, "cuModuleLoadData");
-  driver.result = CUDA_SUCCESS;
-  EXPECT_EQ(Number(kernels.Get(&module_a, "a")), 100000);
-  driver.result = CUDA_ERROR_NOT_FOUND;
-  ExpectError(kernels.Get(&module_a, "b").status(), "cuModuleGetFunction");
-  driver.result = CUDA_SUCCESS;
-  EXPECT_EQ(Number(kernels.Get(&module_a, "b")), 100001);
-  EXPECT_EQ(driver.loads, 1);
-}
-
 // Tests LaunchKernel, which TensorFlow's generated code calls.
-class LaunchTest : public GeneratedKernelsTest {
+class GeneratedKernelsTest : public ::testing::Test {
  protected:
   class StreamOfTest : public DeviceContext {
    public:
@@ -143,7 +98,8 @@ class LaunchTest : public GeneratedKernelsTest {
     mutable se::host::HostStream stream_{&executor_};
   };
 
-  LaunchTest() : stream_(new StreamOfTest), device_(Env::Default()) {
+  GeneratedKernelsTest() : stream_(new StreamOfTest), device_(Env::Default()) {
+    driver = Driver();
     NodeDef node;
     node.set_name("test");
     node.set_op("NoOp");
@@ -158,15 +114,29 @@ class LaunchTest : public GeneratedKernelsTest {
   }
 
   // Launches from an op of a group in `context`; returns the op's status.
-  absl::Status Launch(int context, int blocks) {
+  absl::Status Launch(int context, int blocks, void* module = &module_a,
+                      std::string name = "c") {
     driver.context = context;
     info_.gpu_id = NumberOfContext(/*gpu=*/1, context);
     device_.set_tensorflow_accelerator_device_info(&info_);
     OpKernelContext op(&params_, /*num_outputs=*/0);
-    char name[] = "c";
-    _mlir_ciface_tf_launch_kernel(&op, &module_a, name, blocks, 2, 3, 4, 5, 6,
-                                  arguments_);
+    _mlir_ciface_tf_launch_kernel(&op, module, name.data(), blocks, 2, 3, 4, 5,
+                                  6, arguments_);
     return op.status();
+  }
+  // The kernel that such a launch has launched.
+  intptr_t Launched(int context, void* module, const std::string& name) {
+    const absl::Status status = Launch(context, 7, module, name);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(driver.launches.back().threads, 7 * 2 * 3 * 4 * 5 * 6);
+    EXPECT_EQ(driver.launches.back().parameters, arguments_);
+    return reinterpret_cast<intptr_t>(driver.launches.back().kernel);
+  }
+  static void ExpectError(const absl::Status& status, const std::string& call) {
+    for (const std::string& part :
+         {call + " failed", std::string("CUDA_ERROR_OF_THE_TEST")}) {
+      EXPECT_NE(status.message().find(part), std::string::npos) << status;
+    }
   }
 
   core::RefCountPtr<StreamOfTest> stream_;
@@ -178,36 +148,36 @@ class LaunchTest : public GeneratedKernelsTest {
   void* arguments_[1] = {nullptr};
 };
 
-TEST_F(LaunchTest, EachContextLaunchesItsOwnKernel) {
-  for (int round = 0; round < 2; ++round) {
-    for (int context : {1, 2}) {
-      ASSERT_TRUE(Launch(context, 7).ok());
-      EXPECT_EQ(reinterpret_cast<intptr_t>(driver.launches.back().kernel),
-                // The second context's was loaded second.
-                context == 1 ? 100002 : 201002);
-      EXPECT_EQ(driver.launches.back().threads, 7 * 2 * 3 * 4 * 5 * 6);
-      EXPECT_EQ(driver.launches.back().parameters, arguments_);
-    }
-  }
-  EXPECT_EQ(driver.loads, 2);
-  // The kernels are deleted with the device's resources.
-  resources_.Clear();
-  EXPECT_EQ(driver.unloads, 2);
-}
-
-TEST_F(LaunchTest, AnEmptyGridLaunchesNothing) {
-  EXPECT_TRUE(Launch(1, 0).ok());
+TEST_F(GeneratedKernelsTest, EachContextLaunchesItsOwnKernel) {
+  EXPECT_TRUE(Launch(1, 0).ok());  // an empty grid
   EXPECT_TRUE(driver.launches.empty());
   EXPECT_EQ(driver.loads, 0);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(Launched(1, &module_a, "a"), 100000);
+    EXPECT_EQ(Launched(1, &module_a, "b"), 100001);
+    EXPECT_EQ(Launched(1, &module_b, "a"), 101000);
+    EXPECT_EQ(Launched(2, &module_a, "a"), 202000);
+  }
+  // A module is loaded once and a kernel looked up once.
+  EXPECT_EQ(driver.loads, 3);
+  EXPECT_EQ(driver.look_ups, 4);
+  EXPECT_EQ(driver.unloads, 0);
+  // The kernels are deleted with the device's resources.
+  resources_.Clear();
+  EXPECT_EQ(driver.unloads, 3);
 }
 
-TEST_F(LaunchTest, TheOpFailsWithTheDriversError) {
+TEST_F(GeneratedKernelsTest, TheOpFailsWithTheDriversErrorWhichIsNotKept) {
   driver.result = CUDA_ERROR_INVALID_HANDLE;
   ExpectError(Launch(1, 1), "cuModuleLoadData");
   driver.result = CUDA_SUCCESS;
-  ASSERT_TRUE(Launch(1, 1).ok());
-  driver.result = CUDA_ERROR_INVALID_HANDLE;
-  ExpectError(Launch(1, 1), "cuLaunchKernel");
+  EXPECT_EQ(Launched(1, &module_a, "a"), 100000);
+  driver.result = CUDA_ERROR_NOT_FOUND;
+  ExpectError(Launch(1, 1, &module_a, "b"), "cuModuleGetFunction");
+  ExpectError(Launch(1, 1, &module_a, "a"), "cuLaunchKernel");
+  driver.result = CUDA_SUCCESS;
+  EXPECT_EQ(Launched(1, &module_a, "b"), 100001);
+  EXPECT_EQ(driver.loads, 1);
 }
 
 }  // namespace

@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,26 +37,6 @@ TEST_F(BranchesOpsTest, AGraphHasTheBranchesOfItsOps) {
             Edges({{}, {0}, {}, {}, {3}, {}}));
   EXPECT_EQ(EdgesWith({{}, {0}, {1}, {2}}, step),
             Edges({{}, {0}, {1}, {2}, {3}, {4}}));
-  const CapturedOps captured = Captured(step);
-  const Waits waits = OrderOf(captured.ops, 8, 8);
-  EXPECT_EQ(EdgesWith(waits, step), EdgesOf(captured, waits));
-}
-
-TEST_F(BranchesOpsTest, WhatIsLaunchedBetweenOpsIsWaitedFor) {
-  const uint64_t a = Take(64), b = Take(64);
-  const std::vector<FakeNode> of_nobody = {Kernel({}), Kernel({})};
-  const StepOfOps step = {{{{}, {}, of_nobody},
-                           {{}, {}},
-                           {{Writes(a, a + 64)}, {Kernel({a})}},
-                           {{}, {}},
-                           {{Writes(b, b + 64)}, {Kernel({b})}},
-                           {{}, {}, of_nobody},
-                           {{Writes(a, a + 64)}, {Kernel({a})}},
-                           {{Writes(b, b + 64)}, {Kernel({b})}},
-                           {{}, {}}},
-                          of_nobody};
-  EXPECT_EQ(EdgesWith({{}, {0}, {0}, {1, 2}, {3}, {3}, {4, 5}}, step),
-            Edges({{}, {0}, {1}, {1}, {2, 3}, {4}, {5}, {5}, {6, 7}, {8}}));
   const CapturedOps captured = Captured(step);
   const Waits waits = OrderOf(captured.ops, 8, 8);
   EXPECT_EQ(EdgesWith(waits, step), EdgesOf(captured, waits));
@@ -110,12 +93,8 @@ TEST_F(BranchesOpsTest, AnythingElseTheSecondTimeIsAnError) {
   EXPECT_EQ(error({{one, after_one}}, {{one, one}}), other);
   EXPECT_EQ(error({{one}, one.nodes}, {{one}}), other);
   EXPECT_EQ(error({{one}, one.nodes}, {{one}, two.nodes}), other);
-}
-
-TEST_F(BranchesOpsTest, WhatIsOnlyLaunchedAtTheEndOfTheSecondTimeIsAnError) {
-  const StepOfOps step = {{{{}, {Kernel({})}}, {{}, {Kernel({})}}}};
-  const absl::Status status = Branch(step, {step.ops, {Kernel({})}});
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+  EXPECT_EQ(error({{one, one}}, {{one, one}, one.nodes}),
+            "something else was launched at the end");
 }
 
 TEST_F(BranchesOpsTest, ErrorsOfTheDriverAreErrors) {
@@ -123,8 +102,7 @@ TEST_F(BranchesOpsTest, ErrorsOfTheDriverAreErrors) {
   const CapturedOps captured = Captured(step);
   for (const char* function : {"cuStreamGetCaptureInfo", "cuGraphGetNodes",
                                "cuStreamUpdateCaptureDependencies"}) {
-    for (const int calls_before :
-         {0, 1}) {  // the function is called for each op
+    for (const int calls_before : {0, 1}) {  // called for each op
       Driver()->failing = function;
       Driver()->calls_before = calls_before;
       FakeStream stream;
@@ -132,15 +110,211 @@ TEST_F(BranchesOpsTest, ErrorsOfTheDriverAreErrors) {
       EXPECT_TRUE(absl::StrContains(status.message(), function)) << status;
     }
   }
-}
-
-TEST_F(BranchesOpsTest, AStreamThatDoesNotCaptureAnyMoreIsAnError) {
-  const StepOfOps step = {{{{}, {Kernel({})}}}};
-  const CapturedOps captured = Captured(step);
+  Driver()->failing = "";
   FakeStream stream;
   stream.captures = false;
-  const absl::Status status = Branch(captured, {{}}, step, &stream);
+  const absl::Status status = Branch(captured, {{}, {}}, step, &stream);
   EXPECT_TRUE(absl::StrContains(status.message(), "not capture")) << status;
+}
+
+// A random step, whose ops declare their uses, or only have pointers to them.
+class RandomStep {
+ public:
+  // `blocks`: the recording's memory, kBlock bytes each.
+  RandomStep(int seed, const std::vector<uint64_t>& blocks, uint64_t pinned)
+      : random_(seed), blocks_(blocks), pinned_(pinned) {
+    const int ops = Below(40) + 2;
+    for (int i = 0; i < ops; ++i) {
+      Op op;
+      if (Below(15) == 0) op.before = OfNobody();
+      Truth truth;
+      AddUses(&op, &truth);
+      if (Below(4) != 0) AddNodes(&op, &truth);
+      if (!op.nodes.empty()) truths_.push_back(truth);
+      step_.ops.push_back(op);
+    }
+    if (Below(4) == 0) step_.after = OfNobody();
+  }
+  static constexpr uint64_t kBlock = 128;
+
+  // All that an op may use, declared or not.
+  struct Truth {
+    bool any = false;  // unknown: may use anything
+    std::vector<MemoryUse> uses;
+
+    bool HasToWaitFor(const Truth& before) const {
+      if (any || before.any) return true;
+      for (const MemoryUse& a : uses) {
+        for (const MemoryUse& b : before.uses) {
+          const bool both = a.begin < b.end && b.begin < a.end;
+          if (both && (a.writes || b.writes)) return true;
+        }
+      }
+      return false;
+    }
+  };
+
+  int Below(int end) { return static_cast<int>(random_() % end); }
+  const StepOfOps& step() const { return step_; }
+  // One for each op that launches something.
+  const std::vector<Truth>& truths() const { return truths_; }
+
+ private:
+  std::vector<FakeNode> OfNobody() {
+    truths_.push_back({/*any=*/true});
+    return std::vector<FakeNode>(1 + Below(2), Kernel({}));
+  }
+
+  uint64_t AnyBlock() {
+    return blocks_[Below(static_cast<int>(blocks_.size()))];
+  }
+
+  void AddUses(Op* op, Truth* truth) {
+    for (int uses = Below(4); uses > 0; --uses) {
+      // All of a block, or a part of it.
+      uint64_t begin = AnyBlock(), end = begin + kBlock;
+      if (Below(3) == 0) {
+        begin += Below(kBlock / 2);
+        end = begin + 1 + Below(kBlock / 2);
+      } else if (Below(8) == 0) {
+        begin = kVariable + kBlock * Below(4);
+        end = begin + kBlock;
+      }
+      op->uses.push_back({begin, end, Below(3) == 0});
+      truth->uses.push_back(op->uses.back());
+    }
+  }
+
+  // A random parameter value; adds to `truth` the memory that it lets an op
+  // use.
+  uint64_t AnyValue(const Op& op, Truth* truth) {
+    const auto writes = [truth](uint64_t begin, uint64_t bytes) {
+      truth->uses.push_back({begin, begin + bytes, true});
+    };
+    const auto is_of = [&op](uint64_t value) {
+      return std::any_of(op.uses.begin(), op.uses.end(),
+                         [value](const MemoryUse& use) {
+                           return value >= use.begin && value < use.end;
+                         });
+    };
+    switch (Below(16)) {
+      case 0: {
+        const uint64_t block = AnyBlock(), value = block + Below(kBlock);
+        if (!is_of(value)) writes(block, kBlock);
+        return value;
+      }
+      case 1: {
+        const uint64_t library = Below(2) == 0 ? kLibrary : kOtherLibrary;
+        writes(library, kBytes);
+        return library + Below(kBytes);
+      }
+      case 2: {
+        const uint64_t value = kInRegion + Below(200) * 1024;
+        writes(value, kPage);
+        return value;
+      }
+      case 3: {  // whose use other ops may declare
+        const uint64_t block = kVariable + kBlock * Below(4);
+        const uint64_t value = block + Below(kBlock);
+        if (!is_of(value)) writes(block, kBlock);
+        return value;
+      }
+      case 4:
+        return pinned_ + Below(64);
+      case 5:
+        return Below(1 << 30);
+      default: {
+        if (op.uses.empty()) return 0;
+        const MemoryUse& own = op.uses[Below(static_cast<int>(op.uses.size()))];
+        return own.begin + Below(static_cast<int>(own.end - own.begin));
+      }
+    }
+  }
+
+  void AddNodes(Op* op, Truth* truth) {
+    const bool takes = Below(8) == 0;
+    // May be at the address of an earlier op's pool memory.
+    const uint64_t taken = kPool + kBlock * Below(4);
+    if (takes) op->nodes.push_back(Takes(taken, kBlock));
+    for (int nodes = 1 + Below(3); nodes > 0; --nodes) {
+      switch (Below(8)) {
+        case 0:
+          op->nodes.push_back(Copy(AnyValue(*op, truth), AnyValue(*op, truth)));
+          break;
+        case 1:
+          op->nodes.push_back(Set(AnyValue(*op, truth)));
+          break;
+        case 2:
+          if (Below(6) == 0) {
+            op->nodes.push_back(Other(CU_GRAPH_NODE_TYPE_HOST));
+            truth->any = true;
+          }
+          [[fallthrough]];
+        default: {
+          std::vector<Parameter> parameters;
+          size_t offset = 0;
+          for (int values = Below(4); values > 0; --values) {
+            offset += 4 * Below(3);
+            // Pointers are aligned relative to all parameters.
+            const size_t at = (8 - offset % 8) % 8 + 8 * Below(3);
+            parameters.push_back(
+                Structure(offset, at + 8 + Below(8), at, AnyValue(*op, truth)));
+            offset = (offset + parameters.back().value.size() + 3) / 4 * 4;
+          }
+          if (takes) parameters.push_back(Value((offset + 7) / 8 * 8, taken));
+          op->nodes.push_back(KernelOf(std::move(parameters)));
+        }
+      }
+    }
+    if (takes) op->nodes.push_back(Frees());
+  }
+
+  std::mt19937 random_;
+  const std::vector<uint64_t> blocks_;
+  const uint64_t pinned_;
+  StepOfOps step_;
+  std::vector<Truth> truths_;
+};
+
+TEST_F(BranchesOpsTest, RandomOpsWaitForThoseThatUseWhatTheyWrite) {
+  std::vector<uint64_t> blocks;
+  for (int i = 0; i < 24; ++i) blocks.push_back(Take(RandomStep::kBlock));
+  const uint64_t pinned = Take(memory_.pinned(), 64);
+  int64_t apart = 0;
+  for (int seed = 0; seed < 300; ++seed) {
+    RandomStep random(seed, blocks, pinned);
+    const CapturedOps captured = Captured(random.step());
+    ASSERT_EQ(captured.ops.size(), random.truths().size()) << "seed " << seed;
+    const Waits waits =
+        OrderOf(captured.ops, 1 + random.Below(12), 1 + random.Below(4));
+    FakeStream stream;
+    const absl::Status status = Branch(captured, waits, random.step(), &stream);
+    ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status;
+    EXPECT_EQ(stream.edges(), EdgesOf(captured, waits)) << "seed " << seed;
+
+    // Make `before` transitive, and find the nodes of each op.
+    Edges before = stream.edges();
+    for (std::set<int>& all : before) {
+      for (const int node : std::set<int>(all)) {
+        all.insert(before[node].begin(), before[node].end());
+      }
+    }
+    std::vector<int> first, last;
+    for (const RecordedOp& op : captured.ops) {
+      first.push_back(last.empty() ? 0 : last.back() + 1);
+      last.push_back(first.back() + op.launches - 1);
+    }
+    ASSERT_EQ(last.empty() ? 0 : last.back() + 1, before.size());
+    for (size_t i = 0; i < first.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        const bool waits_for = before[first[i]].count(last[j]) != 0;
+        apart += !waits_for;
+        if (!random.truths()[i].HasToWaitFor(random.truths()[j])) continue;
+        EXPECT_TRUE(waits_for) << "seed " << seed << ": " << i << ", " << j;
+      }
+    }
+  }
+  EXPECT_GT(apart, 5000);  // many pairs are indeed unordered
 }
 
 }  // namespace

@@ -10,11 +10,19 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "third_party/gpus/cuda/include/cuda.h"
+#include "xla/stream_executor/cuda/cuda_status.h"
 
 namespace tensorflow {
 namespace multistream {
+
+// The result of a CUDA driver call as a Status.
+inline absl::Status Checked(const char* call, CUresult result) {
+  return stream_executor::cuda::ToStatus(result, absl::StrCat(call, " failed"));
+}
 
 // Bytes for a node that launches `kernel`; they grow with its parameters.
 // Drivers before CUDA 12.4 cannot tell the parameters: then the bytes of a node

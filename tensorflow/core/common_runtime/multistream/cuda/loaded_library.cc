@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/platform/errors.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -191,6 +192,21 @@ bool LoadedLibrary::HasData(const void* address) const {
     if (it.is_writable && at >= it.begin && at < it.end) return true;
   }
   return false;
+}
+
+absl::StatusOr<int> ReplaceCalls(const std::string& library,
+                                 const std::string& cuda,
+                                 absl::Span<const CallByName> calls) {
+  TF_ASSIGN_OR_RETURN(const LoadedLibrary found, LoadedLibrary::Find(library));
+  TF_ASSIGN_OR_RETURN(const LoadedLibrary from, LoadedLibrary::Find(cuda));
+  std::vector<LoadedLibrary::Import> imports;
+  for (const CallByName& it : calls) {
+    void* const stock = from.Exported(it.name);
+    if (stock == nullptr) continue;
+    *it.stock = stock;
+    imports.push_back({it.name, it.call});
+  }
+  return found.Replace(imports);
 }
 
 }  // namespace multistream

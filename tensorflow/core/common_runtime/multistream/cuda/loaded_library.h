@@ -4,6 +4,21 @@
 // How are calls of a loaded shared library redirected? Its code is not changed.
 // We change the addresses through which it calls: entries of its import table
 // (GOT), which the dynamic linker has filled in, and of tables in its data.
+//
+// TensorFlow's libraries call CUDA's functions by name:
+// libtensorflow_framework.so exports them, and looks up CUDA's own.
+//
+//   template <typename Name, typename Function> struct Counted;
+//   template <typename Name, typename Result, typename... Args>
+//   struct Counted<Name, Result (*)(Args...)> {
+//     static inline Result (*stock)(Args...) = nullptr;
+//     static Result Call(Args... args) { ++count; return stock(args...); }
+//   };
+//   ReplaceCalls("libuser.so", "libcuda_functions.so",
+//                {TFMS_CALL_BY_NAME(Counted, cudaMalloc)});
+//
+// Call the original through `stock`, not by name: the runtime may be part of
+// the library whose calls are redirected.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_LOADED_LIBRARY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_LOADED_LIBRARY_H_
@@ -63,6 +78,34 @@ class LoadedLibrary {
   const void* dynamic_ = nullptr;
   std::vector<Segment> segments_;
 };
+
+struct CallByName {
+  const char* name;
+  void* call;    // replaces the function
+  void** stock;  // receives the original's address
+};
+
+// Wrapper reads the name in import tables as Name::Text(). Where cuda.h has a
+// macro for `function`, it is what the macro says.
+#define TFMS_CALL_BY_NAME(Wrapper, function)                            \
+  [] {                                                                  \
+    struct Name {                                                       \
+      static const char* Text() { return TFMS_NAME_OF(function); }      \
+    };                                                                  \
+    using Of = Wrapper<Name, decltype(&(function))>;                    \
+    return CallByName{Name::Text(), reinterpret_cast<void*>(&Of::Call), \
+                      reinterpret_cast<void**>(&Of::stock)};            \
+  }()
+#define TFMS_NAME_OF(function) TFMS_QUOTED(function)
+#define TFMS_QUOTED(name) #name
+
+// Redirects `library`'s calls of these functions, which the library `cuda`
+// exports. Both names are prefixes of file names of loaded libraries. Returns
+// how many of the functions `library` calls. Errors are LoadedLibrary's.
+// Idempotent.
+absl::StatusOr<int> ReplaceCalls(const std::string& library,
+                                 const std::string& cuda,
+                                 absl::Span<const CallByName> calls);
 
 }  // namespace multistream
 }  // namespace tensorflow

@@ -14,7 +14,6 @@
 #include <functional>
 #include <memory>
 #include <set>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -91,79 +90,40 @@ se::StreamExecutor* ExecutorOf(se::Platform* platform, int ordinal) {
 
 // Choosing an executor must not affect the cache of a platform without GPUs. On
 // a machine without a GPU there is nothing to choose.
-class OtherCacheTest : public ::testing::TestWithParam<int> {
- protected:
-  // The parameter is the chosen group, or -1 for none.
-  void SetUp() override {
-    if (GetParam() >= 0) ChooseExecutor(0, GetParam());
+TEST(OtherCacheTest, AChoiceDoesNotConcernAPlatformWithoutGpus) {
+  se::StreamExecutor* const of_host = ExecutorOf(Host(), 0);
+  for (const int group : {-1, 0, 2}) {
+    if (group >= 0) ChooseExecutor(0, group);
+    se::ExecutorCache cache;
+    absl::Status error = absl::UnavailableError("it is busy");
+    int asked = 0;  // calls of the factory
+    const auto get = [&](int ordinal) {
+      return cache.GetOrCreate(ordinal, [&]() -> Made {
+        ++asked;
+        if (!error.ok()) return error;
+        return NewExecutor(ordinal);
+      });
+    };
+    // An error is handed on and not kept.
+    EXPECT_EQ(get(0).status(), error);
+    EXPECT_EQ(get(0).status(), error);
+    EXPECT_EQ(asked, 2);
+    error = absl::OkStatus();
+    for (const int ordinal : {0, 1}) {
+      auto executor = get(ordinal);
+      ASSERT_TRUE(executor.ok()) << executor.status();
+      EXPECT_EQ((*executor)->device_ordinal(), ordinal);
+      EXPECT_EQ(*get(ordinal), *executor);
+      // It is in TensorFlow's own cache.
+      EXPECT_EQ(*cache.Get(ordinal), *executor);
+    }
+    EXPECT_EQ(asked, 4);
+    EXPECT_EQ(ExecutorOf(Host(), 0), of_host);
+    // The same for an executor that is made only now.
+    se::StreamExecutor* const later = ExecutorOf(Host(), 2 + group);
+    ChooseExecutor(0, 0);
+    EXPECT_EQ(ExecutorOf(Host(), 2 + group), later);
   }
-  void TearDown() override { ChooseExecutor(0, 0); }
-
-  absl::StatusOr<se::StreamExecutor*> Get(int ordinal) {
-    return cache_.GetOrCreate(ordinal, [this, ordinal]() -> Made {
-      ++asked_;
-      if (!error_.ok()) return error_;
-      return NewExecutor(ordinal);
-    });
-  }
-
-  se::ExecutorCache cache_;
-  absl::Status error_;
-  int asked_ = 0;  // calls of the factory
-};
-
-TEST_P(OtherCacheTest, EachOrdinalHasOneExecutor) {
-  auto first = Get(0);
-  ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ((*first)->device_ordinal(), 0);
-  EXPECT_EQ(*Get(0), *first);
-  EXPECT_EQ(asked_, 1);
-  auto other = Get(1);
-  ASSERT_TRUE(other.ok()) << other.status();
-  EXPECT_EQ((*other)->device_ordinal(), 1);
-  EXPECT_NE(*other, *first);
-  EXPECT_EQ(asked_, 2);
-  // The executors are in TensorFlow's own cache.
-  EXPECT_EQ(*cache_.Get(0), *first);
-  EXPECT_EQ(*cache_.Get(1), *other);
-}
-
-TEST_P(OtherCacheTest, AnErrorIsHandedOnAndNotKept) {
-  error_ = absl::UnavailableError("it is busy");
-  EXPECT_EQ(Get(0).status(), error_);
-  EXPECT_EQ(Get(0).status(), error_);
-  EXPECT_EQ(asked_, 2);
-  error_ = absl::OkStatus();
-  EXPECT_TRUE(Get(0).ok());
-  EXPECT_TRUE(Get(0).ok());
-  EXPECT_EQ(asked_, 3);
-}
-
-TEST_P(OtherCacheTest, EachCacheHasItsOwnExecutors) {
-  se::ExecutorCache other;
-  auto executor = other.GetOrCreate(0, [] { return NewExecutor(0); });
-  ASSERT_TRUE(executor.ok()) << executor.status();
-  EXPECT_NE(*Get(0), *executor);
-}
-
-INSTANTIATE_TEST_SUITE_P(Choices, OtherCacheTest, ::testing::Values(-1, 0, 2),
-                         [](const ::testing::TestParamInfo<int>& info) {
-                           return info.param < 0
-                                      ? "NoChoice"
-                                      : "Group" + std::to_string(info.param);
-                         });
-
-TEST(HostPlatformTest, AChoiceDoesNotConcernTheHost) {
-  se::Platform* host = Host();
-  ASSERT_NE(host, nullptr);
-  se::StreamExecutor* before = ExecutorOf(host, 0);
-  ChooseExecutor(0, 2);
-  EXPECT_EQ(ExecutorOf(host, 0), before);
-  // The same for an executor that is made only now.
-  se::StreamExecutor* later = ExecutorOf(host, 1);
-  ChooseExecutor(0, 0);
-  EXPECT_EQ(ExecutorOf(host, 0), before);
-  EXPECT_EQ(ExecutorOf(host, 1), later);
 }
 
 // Any number of GPUs; making an executor may fail.
@@ -232,31 +192,20 @@ TEST_F(GroupExecutorsTest, EachGroupHasOneExecutorAndTheLeaderTheStockOne) {
   EXPECT_EQ(gpus_->made, 4);
 }
 
-TEST_F(GroupExecutorsTest, AChoiceLastsUntilTheNext) {
+TEST_F(GroupExecutorsTest, AChoiceIsForOneGpuAndThreadUntilTheNext) {
   se::StreamExecutor* stock = ExecutorOf(gpus_, gpu_);
+  se::StreamExecutor* other_gpu = ExecutorOf(gpus_, gpu_ + 1);
   se::StreamExecutor* own = Chosen(gpu_, 1);
   EXPECT_EQ(ExecutorOf(gpus_, gpu_), own);
-  ChooseExecutor(gpu_, 0);
-  EXPECT_EQ(ExecutorOf(gpus_, gpu_), stock);
-}
-
-TEST_F(GroupExecutorsTest, AChoiceIsForOneGpu) {
-  se::StreamExecutor* stock = ExecutorOf(gpus_, gpu_ + 1);
-  se::StreamExecutor* own = Chosen(gpu_, 1);
-  EXPECT_EQ(ExecutorOf(gpus_, gpu_ + 1), stock);
-  EXPECT_NE(Chosen(gpu_ + 1, 1), own);
-  EXPECT_EQ(Chosen(gpu_, 1), own);
-}
-
-TEST_F(GroupExecutorsTest, AChoiceIsForOneThread) {
-  se::StreamExecutor* stock = ExecutorOf(gpus_, gpu_);
-  se::StreamExecutor* own = Chosen(gpu_, 1);
-  std::thread other([&] {
+  EXPECT_EQ(ExecutorOf(gpus_, gpu_ + 1), other_gpu);
+  std::thread([&] {
     EXPECT_EQ(ExecutorOf(gpus_, gpu_), stock);
     EXPECT_EQ(Chosen(gpu_, 1), own);
-  });
-  other.join();
+  }).join();
   EXPECT_EQ(ExecutorOf(gpus_, gpu_), own);
+  EXPECT_NE(Chosen(gpu_ + 1, 1), own);
+  EXPECT_EQ(ExecutorOf(gpus_, gpu_), stock);
+  EXPECT_EQ(Chosen(gpu_, 1), own);
 }
 
 TEST_F(GroupExecutorsTest, AChoiceIsForTheGpusPlatform) {
@@ -309,29 +258,21 @@ TEST_F(GroupExecutorsTest, WhatAnExecutorAsksForWhenItIsMadeIsTheStockOne) {
   EXPECT_EQ(ExecutorOf(gpus_, gpu_), own);
 }
 
-// Because each manager has a polling thread.
-TEST_F(GroupExecutorsTest, AllGroupsOfAGpuHaveOneEventManager) {
-  EventMgrFactory* factory = EventMgrFactory::Singleton();
-  const GPUOptions options;
-  se::StreamExecutor* own = Chosen(gpu_, 1);
-  EventMgr* manager = factory->GetEventMgr(own, options);
-  EXPECT_EQ(factory->GetEventMgr(Chosen(gpu_, 2), options), manager);
-  EXPECT_EQ(factory->GetEventMgr(Chosen(gpu_, 0), options), manager);
-  EXPECT_NE(factory->GetEventMgr(Chosen(gpu_ + 1, 1), options), manager);
-}
-
-// Because an event can be recorded only on streams of its own context.
+// One for a context, because each manager has a polling thread, and an event
+// can be recorded only on streams of its own context.
 TEST_F(GroupExecutorsTest, EachContextHasAnEventManager) {
-  EventMgrFactory* factory = EventMgrFactory::Singleton();
-  const GPUOptions options;
-  EventMgr* of_first = factory->GetEventMgr(Chosen(gpu_, 0), options);
-  EXPECT_EQ(factory->GetEventMgr(Chosen(gpu_, 4, 0), options), of_first);
-  EventMgr* of_second = factory->GetEventMgr(Chosen(gpu_, 1, 1), options);
-  EXPECT_NE(of_second, of_first);
-  EXPECT_EQ(factory->GetEventMgr(Chosen(gpu_, 3, 1), options), of_second);
-  EventMgr* of_third = factory->GetEventMgr(Chosen(gpu_, 2, 2), options);
-  EXPECT_NE(of_third, of_first);
-  EXPECT_NE(of_third, of_second);
+  const auto manager = [&](int gpu, int group, int context) {
+    return EventMgrFactory::Singleton()->GetEventMgr(
+        Chosen(gpu, group, context), GPUOptions());
+  };
+  EventMgr* of_first = manager(gpu_, 4, 0);
+  EXPECT_EQ(manager(gpu_, 5, 0), of_first);
+  EXPECT_EQ(manager(gpu_, 0, 0), of_first);
+  EventMgr* of_second = manager(gpu_, 1, 1);
+  EXPECT_EQ(manager(gpu_, 3, 1), of_second);
+  const std::set<EventMgr*> all = {of_first, of_second, manager(gpu_, 2, 2),
+                                   manager(gpu_ + 1, 1, 0)};
+  EXPECT_EQ(all.size(), 4);
 }
 
 // TensorFlow calls the visible device's manager for copies of all groups.

@@ -22,7 +22,6 @@
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/step/shared_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/step/step_threads.h"
-#include "tensorflow/core/common_runtime/multistream/step/traced_step.h"
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/platform/logging.h"
 
@@ -165,7 +164,7 @@ class GraphLevelExecutor : public Executor {
     const bool nested = outer != nullptr && !outer->step->finished() &&
                         outer->step->gpu() == gpu_;
     if (nested && (!changes_state || outer->step->changes_state())) {
-      RunNested(args, *outer, std::move(done));
+      RunPart(args, outer->step, outer->run, std::move(done));
       return;
     }
     StreamGroup* group = gpu_->leader();
@@ -233,61 +232,52 @@ class GraphLevelExecutor : public Executor {
 
   void RunStep(const Args& args, StreamGroup* group, bool changes_state,
                bool complete_on_stream, DoneCallback done) {
-    used_[group->index()].store(true, std::memory_order_release);
     auto step = std::make_shared<Step>(gpu_, group, changes_state);
-    if (kernels_->traits().has_references) step->NoteReferences();
-    auto rendezvous = Wrap(args.rendezvous, step.get());
-    Args ours = args;
-    ours.runner = StepRunner{
-        step, &kernels_->traits(),
-        StepThreads::RunnerFor(options_, args, group, /*groups=*/1,
-                               leader_->session_threads(group->index())),
-        nullptr, group};
-    if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
-    executors_[group->index()]->RunAsync(
-        ours, [step, rendezvous, complete_on_stream, gpu = gpu_, group,
-               failures = gpu_->memory_failures(),
-               done = std::move(done)](const absl::Status& result) {
-          const absl::Status status = gpu->WithMemoryOfGroups(result, failures);
-          step->Finish();
-          if (complete_on_stream) {
-            step->holds().ReleaseWhenCompleted(
-                group, [gpu, group, status, done] {
-                  gpu->EndStep(group, status.ok());
-                  done(status);
-                });
-            return;
-          }
-          step->holds().ReleaseWhenCompleted(group);
-          gpu->EndStep(group, status.ok());
-          done(status);
-        });
+    RunPart(args, step,
+            StepThreads::RunnerFor(options_, args, group, /*groups=*/1,
+                                   leader_->session_threads(group->index())),
+            [step, complete_on_stream, gpu = gpu_, group,
+             failures = gpu_->memory_failures(),
+             done = std::move(done)](const absl::Status& result) {
+              const absl::Status status =
+                  gpu->WithMemoryOfGroups(result, failures);
+              step->Finish();
+              if (complete_on_stream) {
+                step->holds().ReleaseWhenCompleted(
+                    group, [gpu, group, status, done] {
+                      gpu->EndStep(group, status.ok());
+                      done(status);
+                    });
+                return;
+              }
+              step->holds().ReleaseWhenCompleted(group);
+              gpu->EndStep(group, status.ok());
+              done(status);
+            });
   }
 
-  // Runs a call by an op of a running step: on the step's group and with the
-  // step's holds, as the caller goes on in the same stream.
-  void RunNested(const Args& args, const StepRunner& outer, DoneCallback done) {
-    const std::shared_ptr<Step> step = outer.step;
+  // Runs the graph as a step, or as a call by an op of a running step: then on
+  // the step's group and with the step's holds, as the caller goes on in the
+  // same stream. `run`: where closures run.
+  void RunPart(const Args& args, std::shared_ptr<Step> step, Args::Runner run,
+               DoneCallback done) {
     if (kernels_->traits().has_references) step->NoteReferences();
     StreamGroup* group = step->group();
     used_[group->index()].store(true, std::memory_order_release);
-    auto rendezvous = Wrap(args.rendezvous, step.get());
     Args ours = args;
     ours.runner =
-        StepRunner{step, &kernels_->traits(), outer.run, nullptr, group};
-    if (rendezvous != nullptr) ours.rendezvous = rendezvous.get();
+        StepRunner{step, &kernels_->traits(), std::move(run), nullptr, group};
+    std::shared_ptr<GroupRendezvous> rendezvous;
+    if (args.rendezvous != nullptr) {
+      rendezvous = std::make_shared<GroupRendezvous>(
+          args.rendezvous, step.get(), group, leader_->group_device(0),
+          leader_->group_device(group->index()));
+      ours.rendezvous = rendezvous.get();
+    }
     executors_[group->index()]->RunAsync(
         ours, [rendezvous, done = std::move(done)](const absl::Status& status) {
           done(status);
         });
-  }
-
-  std::shared_ptr<GroupRendezvous> Wrap(RendezvousInterface* rendezvous,
-                                        Step* step) {
-    if (rendezvous == nullptr) return nullptr;
-    return std::make_shared<GroupRendezvous>(
-        rendezvous, step, step->group(), leader_->group_device(0),
-        leader_->group_device(step->group()->index()));
   }
 
   GroupLeader* const leader_;

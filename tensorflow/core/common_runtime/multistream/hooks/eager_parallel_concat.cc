@@ -3,7 +3,7 @@
 
 // How does ParallelConcat run eagerly? TensorFlow has no kernel that computes
 // it: a graph pass replaces it by other ops. With groups an eager op is not run
-// as a graph (eager_ops.h), so it needs this kernel.
+// as a graph (RunsEagerOpsAsFunctions), so it needs this kernel.
 
 #include <cstdint>
 
@@ -20,6 +20,7 @@ namespace multistream {
 namespace {
 
 // Each value becomes a row of the result.
+template <bool kOnGpu>
 class EagerParallelConcat : public OpKernel {
  public:
   explicit EagerParallelConcat(OpKernelConstruction* context)
@@ -41,8 +42,19 @@ class EagerParallelConcat : public OpKernel {
   }
 
  private:
-  virtual absl::Status Copy(OpKernelContext* context, const Tensor& from,
-                            Tensor* to) = 0;
+  // On a GPU, enqueues the copy on the device's stream.
+  static absl::Status Copy(OpKernelContext* context, const Tensor& from,
+                           Tensor* to) {
+    if constexpr (!kOnGpu) {
+      tensor::DeepCopy(from, to);
+      return absl::OkStatus();
+    }
+    absl::Status status = absl::InternalError("a copy was not enqueued");
+    context->op_device_context()->CopyTensorInSameDevice(
+        &from, static_cast<Device*>(context->device()), to,
+        [&status](const absl::Status& copied) { status = copied; });
+    return status;
+  }
 
   absl::Status Check(int i, const TensorShape& value) const {
     if (shape_.dims() < 1) {
@@ -65,51 +77,20 @@ class EagerParallelConcat : public OpKernel {
   TensorShape shape_;
 };
 
-class OnHost : public EagerParallelConcat {
- public:
-  using EagerParallelConcat::EagerParallelConcat;
-
- private:
-  absl::Status Copy(OpKernelContext*, const Tensor& from, Tensor* to) override {
-    tensor::DeepCopy(from, to);
-    return absl::OkStatus();
-  }
-};
-
-class OnGpu : public EagerParallelConcat {
- public:
-  using EagerParallelConcat::EagerParallelConcat;
-
- private:
-  // Enqueues the copy on the device's stream.
-  absl::Status Copy(OpKernelContext* context, const Tensor& from,
-                    Tensor* to) override {
-    absl::Status status = absl::InternalError("a copy was not enqueued");
-    context->op_device_context()->CopyTensorInSameDevice(
-        &from, static_cast<Device*>(context->device()), to,
-        [&status](const absl::Status& copied) { status = copied; });
-    return status;
-  }
-};
-
 // Registered for the types of TensorFlow's own kernels, which only return an
 // error that the graph pass should have replaced them.
-#define REGISTER_ON_HOST(type)                           \
+#define REGISTER(type, device, on_gpu)                   \
   REGISTER_KERNEL_BUILDER(Name("ParallelConcat")         \
-                              .Device(DEVICE_CPU)        \
+                              .Device(device)            \
                               .TypeConstraint<type>("T") \
                               .Priority(1),              \
-                          OnHost);
+                          EagerParallelConcat<on_gpu>)
+#define REGISTER_ON_HOST(type) REGISTER(type, DEVICE_CPU, false);
+#define REGISTER_ON_GPU(type) REGISTER(type, DEVICE_GPU, true);
 TF_CALL_POD_STRING_TYPES(REGISTER_ON_HOST);
-#undef REGISTER_ON_HOST
-
-#define REGISTER_ON_GPU(type)                            \
-  REGISTER_KERNEL_BUILDER(Name("ParallelConcat")         \
-                              .Device(DEVICE_GPU)        \
-                              .TypeConstraint<type>("T") \
-                              .Priority(1),              \
-                          OnGpu);
 TF_CALL_GPU_NUMBER_TYPES(REGISTER_ON_GPU);
+#undef REGISTER
+#undef REGISTER_ON_HOST
 #undef REGISTER_ON_GPU
 
 }  // namespace

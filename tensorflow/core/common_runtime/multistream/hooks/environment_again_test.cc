@@ -23,8 +23,9 @@
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 
-// Part of libtensorflow_multistream.so's interface.
+// Parts of libtensorflow_multistream.so's interface.
 extern "C" int TFMS_LookAtEnvironmentAgain(char* message, int size);
+extern "C" int TFMS_InjectTestFault(int fault, int times);
 
 namespace tensorflow {
 namespace multistream {
@@ -54,13 +55,15 @@ class EnvironmentAgainDeathTest : public ::testing::Test {
     for (const char* name : kNames) unsetenv(name);
   }
 
-  // Runs `check` in a new process, with the current environment.
-  static void InNewProcess(const std::function<void()>& check) {
+  // Runs `check` in a new process, with the current environment, which writes
+  // `text` to stderr.
+  static void InNewProcess(const std::function<void()>& check,
+                           const std::string& text = "") {
     auto run = [&] {
       check();
       _exit(::testing::Test::HasFailure());
     };
-    EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), text);
   }
 
  private:
@@ -85,21 +88,11 @@ TEST_F(EnvironmentAgainDeathTest, GivesTheProcessGroups) {
   });
 }
 
-TEST_F(EnvironmentAgainDeathTest, WithoutVariablesTheProcessStaysStock) {
-  InNewProcess([] {
-    EXPECT_EQ(LookAgain(), "");
-    EXPECT_FALSE(MultiStreamIsEnabled());
-    EXPECT_TRUE(MakesSession());
-    EXPECT_TRUE(StreamStats().empty());
-  });
-}
-
 TEST_F(EnvironmentAgainDeathTest, AWrongValueIsTheErrorThatItIsFromTheStart) {
   InNewProcess([] {
     Set(kGroupCountVariable, "many");
     EXPECT_EQ(LookAgain(), "");
-    EXPECT_TRUE(absl::StrContains(CheckEnvironment(),
-                                  "TF_GPU_STREAM_GROUP_COUNT=\"many\""))
+    EXPECT_TRUE(absl::StrContains(CheckEnvironment(), "=\"many\""))
         << CheckEnvironment();
     Session* session = nullptr;
     const absl::Status status = NewSession(PlainOptions(), &session);
@@ -141,7 +134,46 @@ TEST_F(EnvironmentAgainDeathTest, IsRefusedWhereDevicesHaveBeenMade) {
     Set(kGroupCountVariable, "4");
     EXPECT_TRUE(absl::StrContains(LookAgain(), "devices")) << LookAgain();
     EXPECT_FALSE(MultiStreamIsEnabled());
+    // A session that asks for streams gets an error, too.
+    SessionOptions options = PlainOptions();
+    SetMultiStream(4, MultiStreamPartitionPolicy::kNoPartition,
+                   &options.config);
+    Session* session = nullptr;
+    const absl::Status status = NewSession(options, &session);
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "multi_stream_num"))
+        << status;
   });
+}
+
+// Faults can be injected only if the process was started with the variable set,
+// and then the log says so.
+TEST_F(EnvironmentAgainDeathTest, OnlyAProcessThatAsksForTestFaultsHasThem) {
+  const auto inject = [](TestFault fault) {
+    return TFMS_InjectTestFault(static_cast<int>(fault), 3) != 0;
+  };
+  const auto has_none = [&inject] {
+    Set(kTestFaultsVariable, "true");  // too late
+    EXPECT_FALSE(inject(TestFault::kDropHold));
+    EXPECT_FALSE(TakeTestFault(TestFault::kDropHold));
+  };
+  InNewProcess(has_none);
+  Set(kTestFaultsVariable, "false");
+  InNewProcess(has_none);
+  Set(kTestFaultsVariable, "true");
+  InNewProcess(
+      [&inject] {
+        EXPECT_FALSE(inject(static_cast<TestFault>(-1)));
+        EXPECT_FALSE(inject(static_cast<TestFault>(kTestFaults)));
+        EXPECT_TRUE(inject(TestFault::kDropHold));
+        int taken = 0;
+        for (int i = 0; i < 4; ++i) {
+          taken += TakeTestFault(TestFault::kDropHold);
+        }
+        EXPECT_EQ(taken, 3);
+      },
+      "with TF_MULTI_STREAM_TEST_FAULTS=true, tests can make steps of "
+      "this process read wrong data");
 }
 
 }  // namespace

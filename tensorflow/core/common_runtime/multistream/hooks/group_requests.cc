@@ -52,15 +52,15 @@ class FailingFactory : public DeviceFactory {
     return status_;
   }
 
- private:
+ protected:
   const absl::Status status_;
 };
 
 // Refuses sessions that ask for streams when TensorFlow's calls do not reach
 // our functions: then AddDevices below is never called, but this factory is.
-class RefusingFactory : public DeviceFactory {
+class RefusingFactory : public FailingFactory {
  public:
-  explicit RefusingFactory(absl::Status status) : status_(std::move(status)) {}
+  using FailingFactory::FailingFactory;
   absl::Status ListPhysicalDevices(std::vector<std::string>*) override {
     return absl::OkStatus();
   }
@@ -71,9 +71,6 @@ class RefusingFactory : public DeviceFactory {
     if (asked->has_value() && (*asked)->streams.value_or(1) > 1) return status_;
     return absl::OkStatus();
   }
-
- private:
-  const absl::Status status_;
 };
 
 std::atomic<bool> registered{false};

@@ -39,6 +39,17 @@ absl::Status LookAtEnvironmentAgain();
 // Whether GPU devices that are made from now on may have groups.
 bool GroupsAreRegistered();
 
+// Replaces EagerContext::RunEagerOpAsFunction, which is `stock`.
+//
+// Stock TensorFlow may run an eager op as a function of one op. All one-op
+// functions share one rendezvous, in which the calls of two threads can take
+// each other's inputs, and each call would be a step on some group. With
+// groups, an eager op is therefore a plain kernel on the visible device, on the
+// leader's stream.
+inline bool RunsEagerOpsAsFunctions(absl::FunctionRef<bool()> stock) {
+  return !GroupsAreRegistered() && stock();
+}
+
 // Replaces DeviceFactory::AddDevices, which is `stock`: making devices is how a
 // session begins.
 absl::Status AddDevices(const SessionOptions& options,

@@ -4,8 +4,6 @@
 // TensorFlow's sources: each function asks its hook, and then calls the
 // function in the wheel's library. (Functions that need a GPU are left out.)
 
-#include <dlfcn.h>
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,17 +18,6 @@
 #include "xla/stream_executor/executor_cache.h"
 
 namespace tensorflow {
-namespace {
-
-// The wheel's function, which this program's function of the same name
-// precedes.
-template <typename Function>
-Function* Next(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
-}
-
-}  // namespace
-
 absl::Status NewExecutor(const std::string& executor_type,
                          const LocalExecutorParams& params, const Graph& graph,
                          std::unique_ptr<Executor>* out_executor) {
@@ -47,9 +34,7 @@ absl::Status NewLocalExecutor(const LocalExecutorParams& params,
   if (auto* ours = multistream::Hook<&NewLocalExecutor>::Take()) {
     return ours(params, graph, executor);
   }
-  static auto* const next = Next<decltype(NewLocalExecutor)>(
-      "_ZN10tensorflow16NewLocalExecutorERKNS_19LocalExecutorParamsERKNS_5Graph"
-      "EPPNS_8ExecutorE");
+  static const auto next = multistream::StockFunction(&NewLocalExecutor);
   return next(params, graph, executor);
 }
 
@@ -59,10 +44,7 @@ absl::Status DeviceFactory::AddDevices(
   if (auto* ours = multistream::Hook<&DeviceFactory::AddDevices>::Take()) {
     return ours(options, name_prefix, devices);
   }
-  static auto* const next = Next<decltype(AddDevices)>(
-      "_ZN10tensorflow13DeviceFactory10AddDevicesERKNS_14SessionOptionsERKNSt7_"
-      "_cxx1112basic_stringIcSt11char_traitsIcESaIcEEEPSt6vectorISt10unique_"
-      "ptrINS_6DeviceESt14default_deleteISE_EESaISH_EE");
+  static const auto next = multistream::StockFunction(&AddDevices);
   return next(options, name_prefix, devices);
 }
 
@@ -71,9 +53,9 @@ bool EagerContext::RunEagerOpAsFunction() const {
           multistream::Hook<&EagerContext::RunEagerOpAsFunction>::Take()) {
     return ours(this);
   }
-  static auto* const next = Next<bool(const EagerContext*)>(
-      "_ZNK10tensorflow12EagerContext20RunEagerOpAsFunctionEv");
-  return next(this);
+  static const auto next =
+      multistream::StockFunction(&EagerContext::RunEagerOpAsFunction);
+  return (this->*next)();
 }
 
 namespace grappler {
@@ -82,9 +64,7 @@ DeviceProperties GetDeviceInfo(const DeviceNameUtils::ParsedName& device) {
   if (auto* ours = multistream::Hook<&GetDeviceInfo>::Take()) {
     return ours(device);
   }
-  static auto* const next = Next<decltype(GetDeviceInfo)>(
-      "_ZN10tensorflow8grappler13GetDeviceInfoERKN3tsl15DeviceNameUtils10Parsed"
-      "NameE");
+  static const auto next = multistream::StockFunction(&GetDeviceInfo);
   return next(device);
 }
 

@@ -26,7 +26,6 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_device_info.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/autotune_tables.h"
-#include "tensorflow/core/common_runtime/multistream/hooks/eager_ops.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/executor_choice.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/hook.h"

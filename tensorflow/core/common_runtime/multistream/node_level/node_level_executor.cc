@@ -27,7 +27,6 @@
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
 #include "tensorflow/core/common_runtime/multistream/step/shared_kernels.h"
 #include "tensorflow/core/common_runtime/multistream/step/step_threads.h"
-#include "tensorflow/core/common_runtime/multistream/step/traced_step.h"
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
 #include "tensorflow/core/lib/core/refcount.h"

@@ -21,10 +21,28 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-PythonTurns::Limits Never() {
+// `turn` and `wait`: in ms. Nothing else happens by time.
+PythonTurns::Limits Times(int turn, int wait = 3'600'000) {
   PythonTurns::Limits limits;
-  limits.turn = limits.wait = limits.off = limits.most_off = hours(1);
-  limits.pause_after = hours(1);
+  limits.turn = milliseconds(turn);
+  limits.wait = milliseconds(wait);
+  limits.off = limits.most_off = limits.pause_after = limits.pause = hours(1);
+  return limits;
+}
+const PythonTurns::Limits kNever = Times(3'600'000);
+
+// Turns are off after `lost` lost ones.
+PythonTurns::Limits Losing(int lost) {
+  PythonTurns::Limits limits = Times(1);
+  limits.lost = lost;
+  return limits;
+}
+
+// A pause of so many ms each time a thread has waited.
+PythonTurns::Limits Pausing(int pause, int wait = 3'600'000) {
+  PythonTurns::Limits limits = Times(3'600'000, wait);
+  limits.pause_after = milliseconds(0);
+  limits.pause = milliseconds(pause);
   return limits;
 }
 
@@ -43,52 +61,30 @@ void GoAwayWithATurn(PythonTurns* turns) {
   });
 }
 
-class HowManyLookTest : public ::testing::TestWithParam<int> {
- protected:
-  HowManyLookTest() { limits_.looking = GetParam(); }
-
-  PythonTurns::Limits limits_ = Never();
-};
-
-TEST_P(HowManyLookTest, OneAtATime) {
-  constexpr int kThreads = 50, kRounds = 300;
-  PythonTurns turns(limits_);
-  int inside = 0;
-  InThreads(kThreads, [&](int) {
-    for (int i = 0; i < kRounds; ++i) {
-      ASSERT_TRUE(turns.Enter());
-      ++inside;
-      turns.HasLock();
-      turns.Leave();
+TEST(PythonTurnsTest, OneBehindTheOther) {
+  for (const int looking : {1, 100}) {
+    PythonTurns::Limits limits = kNever;
+    limits.looking = looking;
+    PythonTurns turns(limits);
+    ASSERT_TRUE(turns.Enter());
+    std::vector<int> order;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 6; ++i) {
+      threads.emplace_back([&, i] {
+        EXPECT_TRUE(turns.Enter());
+        order.push_back(i);
+        turns.Leave();
+      });
+      while (turns.waiting() <= i) std::this_thread::yield();
     }
-  });
-  EXPECT_EQ(inside, kThreads * kRounds);
-  EXPECT_EQ(turns.waiting(), 0);
-}
-
-TEST_P(HowManyLookTest, OneBehindTheOther) {
-  PythonTurns turns(limits_);
-  ASSERT_TRUE(turns.Enter());
-  std::vector<int> order;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 6; ++i) {
-    threads.emplace_back([&, i] {
-      EXPECT_TRUE(turns.Enter());
-      order.push_back(i);
-      turns.Leave();
-    });
-    while (turns.waiting() <= i) std::this_thread::yield();
+    turns.Leave();
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4, 5}));
   }
-  turns.Leave();
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4, 5}));
 }
-
-INSTANTIATE_TEST_SUITE_P(, HowManyLookTest, ::testing::Values(1, 100));
 
 TEST(PythonTurnsTest, AThreadThatNeverComesBackLosesItsTurn) {
-  PythonTurns::Limits limits = Never();
-  limits.turn = milliseconds(5);
+  const PythonTurns::Limits limits = Times(5);
   PythonTurns turns(limits);
   // The second thread waits, and takes the turn from the first: one loss. Later
   // threads find a turn that no thread waited for, which counts as no loss.
@@ -101,33 +97,20 @@ TEST(PythonTurnsTest, AThreadThatNeverComesBackLosesItsTurn) {
 }
 
 TEST(PythonTurnsTest, ATurnIsNotLostWhileItsThreadAsksForTheLock) {
-  PythonTurns::Limits limits = Never();
-  limits.turn = milliseconds(1);
-  limits.wait = milliseconds(100);
-  PythonTurns turns(limits);
+  PythonTurns turns(Times(1, 100));
   ASSERT_TRUE(turns.Enter());
   InThreads(3, [&](int) { EXPECT_FALSE(turns.Enter()); });
   turns.HasLock();
   InThreads(1, [&](int) { EXPECT_TRUE(turns.Enter()); });
   turns.Leave();
-}
-
-TEST(PythonTurnsTest, WhoHasLostTheTurnDoesNotEndAnothersTurn) {
-  PythonTurns::Limits limits = Never();
-  limits.turn = milliseconds(1);
-  limits.wait = milliseconds(100);
-  PythonTurns turns(limits);
-  ASSERT_TRUE(turns.Enter());
-  turns.HasLock();
-  InThreads(1, [&](int) { EXPECT_TRUE(turns.Enter()); });
+  // A thread that has lost the turn does not end another's turn.
   turns.Leave();
-  turns.Leave();  // has none
   InThreads(1, [&](int) { EXPECT_FALSE(turns.Enter()); });
 }
 
 // A called function may call Python, which may call a function.
 TEST(PythonTurnsTest, ACallWithinACall) {
-  PythonTurns turns(Never());
+  PythonTurns turns(kNever);
   turns.Leave();
   turns.Leave();
   ASSERT_TRUE(turns.Enter());
@@ -136,21 +119,6 @@ TEST(PythonTurnsTest, ACallWithinACall) {
   turns.HasLock();
   turns.Leave();
   InThreads(1, [&](int) { EXPECT_TRUE(turns.Enter()); });
-}
-
-TEST(PythonTurnsTest, NobodyWaitsLong) {
-  PythonTurns::Limits limits = Never();
-  limits.wait = milliseconds(1);
-  PythonTurns turns(limits);
-  GoAwayWithATurn(&turns);
-  InThreads(20, [&](int) {
-    for (int i = 0; i < 20; ++i) {
-      EXPECT_FALSE(turns.Enter());
-      turns.HasLock();
-      turns.Leave();
-    }
-  });
-  EXPECT_EQ(turns.waiting(), 0);
 }
 
 // `count` times, a thread waits for the turn of the thread before, which has
@@ -172,10 +140,7 @@ void Lose(int count, PythonTurns* turns) {
 }
 
 TEST(PythonTurnsTest, WhereManyTurnsAreLostThereAreNone) {
-  PythonTurns::Limits limits = Never();
-  limits.turn = milliseconds(1);
-  limits.lost = 3;
-  PythonTurns few(limits), many(limits);
+  PythonTurns few(Losing(3)), many(Losing(3));
   Lose(2, &few);
   EXPECT_TRUE(few.Enter());
   few.Leave();
@@ -186,9 +151,7 @@ TEST(PythonTurnsTest, WhereManyTurnsAreLostThereAreNone) {
 // As when the threads of a pool end, one after the other.
 TEST(PythonTurnsTest, WhoWaitsWhenThereAreNoneAnyMoreGoesOn) {
   constexpr int kThreads = 10;
-  PythonTurns::Limits limits = Never();
-  limits.turn = milliseconds(1);
-  limits.lost = 3;
+  const PythonTurns::Limits limits = Losing(3);
   PythonTurns turns(limits);
   ASSERT_TRUE(turns.Enter());
   std::atomic<int> with_a_turn{0};
@@ -206,9 +169,7 @@ TEST(PythonTurnsTest, WhoWaitsWhenThereAreNoneAnyMoreGoesOn) {
 }
 
 TEST(PythonTurnsTest, OtherTurnsMakeUpForLostOnes) {
-  PythonTurns::Limits limits = Never();
-  limits.turn = milliseconds(1);
-  limits.lost = 2;
+  PythonTurns::Limits limits = Losing(2);
   limits.turns_for_lost = 10;
   PythonTurns turns(limits);
   for (int i = 0; i < 5; ++i) {
@@ -221,9 +182,7 @@ TEST(PythonTurnsTest, OtherTurnsMakeUpForLostOnes) {
 }
 
 TEST(PythonTurnsTest, ThereAreTurnsAgainLaterEachTime) {
-  PythonTurns::Limits limits = Never();
-  limits.turn = milliseconds(1);
-  limits.lost = 1;
+  PythonTurns::Limits limits = Losing(1);
   limits.off = milliseconds(5);
   limits.most_off = milliseconds(20);
   PythonTurns turns(limits);
@@ -251,58 +210,39 @@ std::thread LeaveToOneThatWaits(PythonTurns* turns,
 }
 
 TEST(PythonTurnsTest, NobodyHasATurnInAPause) {
-  PythonTurns::Limits limits = Never();
-  limits.pause_after = milliseconds(0);
-  limits.pause = hours(1);
-  limits.wait = milliseconds(100);
-  PythonTurns turns(limits);
+  PythonTurns turns(Pausing(3'600'000, 100));
   std::thread other = LeaveToOneThatWaits(&turns, [] {});
   EXPECT_FALSE(turns.Enter());
   other.join();
 }
 
 TEST(PythonTurnsTest, APauseEnds) {
-  PythonTurns::Limits limits = Never();
-  limits.pause_after = milliseconds(0);
-  limits.pause = milliseconds(20);
-  PythonTurns turns(limits);
+  PythonTurns turns(Pausing(20));
   const auto begin = steady_clock::now();
   bool had_turn = false;
   LeaveToOneThatWaits(&turns, [&] { had_turn = true; }).join();
   EXPECT_TRUE(had_turn);
-  EXPECT_GE(steady_clock::now() - begin, limits.pause);
+  EXPECT_GE(steady_clock::now() - begin, milliseconds(20));
 }
 
 // Threads wait for a pause to end; these waits must not cause the next pause.
 TEST(PythonTurnsTest, APauseLeadsToNoOther) {
-  PythonTurns::Limits limits = Never();
-  limits.pause_after = milliseconds(0);
-  limits.pause = milliseconds(500);
-  PythonTurns turns(limits);
+  PythonTurns turns(Pausing(500));
   const auto begin = steady_clock::now();
   std::thread other = LeaveToOneThatWaits(&turns, [] {});
   EXPECT_TRUE(turns.Enter());
-  EXPECT_LT(steady_clock::now() - begin, 2 * limits.pause);
+  EXPECT_LT(steady_clock::now() - begin, milliseconds(1000));
   turns.Leave();
   other.join();
 }
 
-TEST(PythonTurnsTest, ThereIsNoPauseWhereNobodyWaits) {
-  PythonTurns::Limits limits = Never();
-  limits.pause_after = milliseconds(0);
-  limits.pause = hours(1);
-  limits.wait = milliseconds(100);
-  PythonTurns turns(limits);
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(turns.Enter());
-    turns.Leave();
-  }
-}
-
 TEST(PythonTurnsTest, ThereIsNoPauseWhereNobodyWaitsForLong) {
-  PythonTurns::Limits limits = Never();
-  limits.pause = hours(1);
-  PythonTurns turns(limits);
+  PythonTurns alone(Pausing(3'600'000, 100));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(alone.Enter());
+    alone.Leave();
+  }
+  PythonTurns turns(kNever);
   bool had_turn = false;
   LeaveToOneThatWaits(&turns, [&] { had_turn = true; }).join();
   EXPECT_TRUE(had_turn);

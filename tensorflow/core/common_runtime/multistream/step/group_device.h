@@ -22,7 +22,6 @@
 #include "tensorflow/core/common_runtime/multistream/ops/op_scope.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
-#include "tensorflow/core/common_runtime/multistream/step/stock_threads.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"

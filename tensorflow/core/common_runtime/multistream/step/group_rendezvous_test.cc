@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/testing/manual_stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
@@ -97,15 +98,14 @@ class GroupRendezvousTest : public ::testing::Test {
     bool is_dead;
   };
 
-  // On group 2.
-  Received Receive(const std::string& from, const std::string& to,
-                   bool on_host) {
-    GroupRendezvous rendezvous(&wrapped_, &step_, gpu_->group(2), &leader_,
-                               &device_);
-    return Receive(&rendezvous, from, to, on_host);
-  }
-  Received Receive(GroupRendezvous* rendezvous, const std::string& from,
-                   const std::string& to, bool on_host) {
+  // On group 2, from `wrapped`; with `copy`, if any.
+  Received Receive(OneTensor* wrapped, const std::string& from,
+                   const std::string& to, bool on_host,
+                   GroupRendezvous::HostToDevice copy = nullptr) {
+    StreamGroup* group = gpu_->group(2);
+    GroupRendezvous rendezvous =
+        copy ? GroupRendezvous(wrapped, &step_, group, &leader_, &device_, copy)
+             : GroupRendezvous(wrapped, &step_, group, &leader_, &device_);
     RendezvousInterface::ParsedKey key;
     absl::Status parsed = Rendezvous::ParseKey(
         Rendezvous::CreateKey(from, 1, to, "edge", FrameAndIter(0, 0)), &key);
@@ -113,7 +113,7 @@ class GroupRendezvousTest : public ::testing::Test {
     RendezvousInterface::Args args;
     args.alloc_attrs.set_on_host(on_host);
     std::vector<Received> received;
-    rendezvous->RecvAsync(
+    rendezvous.RecvAsync(
         key, args,
         [&](const absl::Status& status, const RendezvousInterface::Args&,
             const RendezvousInterface::Args& recv_args, const Tensor& tensor,
@@ -129,13 +129,11 @@ class GroupRendezvousTest : public ::testing::Test {
   // `tensor` of the host, copied by group 2's stream when it gets there.
   Received ReceiveOnStream(Tensor tensor) {
     OneTensor wrapped(&leader_, std::move(tensor));
-    GroupRendezvous rendezvous(
-        &wrapped, &step_, gpu_->group(2), &leader_, &device_,
-        [this](se::Stream*, const void* from, void*, size_t) {
-          streams_[2]->Use(&device_.host, from);
-          return absl::OkStatus();
-        });
-    return Receive(&rendezvous, kCpu, kGpu, /*on_host=*/false);
+    return Receive(&wrapped, kCpu, kGpu, /*on_host=*/false,
+                   [this](se::Stream*, const void* from, void*, size_t) {
+                     streams_[2]->Use(&device_.host, from);
+                     return absl::OkStatus();
+                   });
   }
 
   FakeDevice leader_;
@@ -148,68 +146,57 @@ class GroupRendezvousTest : public ::testing::Test {
   OneTensor wrapped_{&leader_, sent_};
 };
 
-TEST_F(GroupRendezvousTest, FromTheHostIntoMemoryOfTheGroup) {
-  Received received = Receive(kCpu, kGpu, /*on_host=*/false);
-  EXPECT_TRUE(received.status.ok());
-  EXPECT_EQ(received.tensor.scalar<float>()(), 7.0f);
-  EXPECT_EQ(received.tensor.data(), device_.memory.last);
-  EXPECT_EQ(leader_.memory.last, nullptr);
-  // By way of the group's pinned memory.
-  EXPECT_NE(device_.host.last, nullptr);
-  EXPECT_EQ(leader_.host.last, nullptr);
-}
-
-// For example, an int32 op's result, which stays on the host, for an op on the
-// GPU. A copy to the leader's memory would overtake the leader's last use.
-TEST_F(GroupRendezvousTest, FromTheHostSideOfTheDeviceIntoMemoryOfTheGroup) {
-  Received received = Receive(kGpu, kGpu, /*on_host=*/false);
-  EXPECT_TRUE(received.status.ok());
-  EXPECT_EQ(received.tensor.scalar<float>()(), 7.0f);
-  EXPECT_EQ(received.tensor.data(), device_.memory.last);
-  EXPECT_EQ(leader_.memory.last, nullptr);
-}
-
-TEST_F(GroupRendezvousTest, FromAnotherGpuIntoMemoryOfTheLeader) {
-  Received received = Receive(kOtherGpu, kGpu, /*on_host=*/false);
-  EXPECT_TRUE(received.status.ok());
-  EXPECT_EQ(received.tensor.data(), leader_.memory.last);
-  EXPECT_EQ(device_.memory.last, nullptr);
-}
-
-TEST_F(GroupRendezvousTest, ToTheHostAsItIs) {
-  for (const char* from : {kCpu, kGpu, kOtherGpu}) {
-    Received received = Receive(from, kGpu, /*on_host=*/true);
-    EXPECT_EQ(received.tensor.data(), sent_.data()) << from;
+// From the host, or the host's side of the GPU (an int32 op's result), into
+// memory of the group, by way of the group's pinned memory: a copy to the
+// leader's memory would overtake the leader's last use. From another GPU into
+// memory of the leader. To the host as it is.
+TEST_F(GroupRendezvousTest, IntoMemoryOfTheGroupOrTheLeaderOrAsItIs) {
+  struct Case {
+    const char* from;
+    const char* to;
+    NotingAllocator* memory;  // nullptr: on the host
+  };
+  for (const Case& c : {Case{kCpu, kGpu, &device_.memory},
+                        {kGpu, kGpu, &device_.memory},
+                        {kOtherGpu, kGpu, &leader_.memory},
+                        {kCpu, kGpu, nullptr},
+                        {kGpu, kGpu, nullptr},
+                        {kOtherGpu, kGpu, nullptr},
+                        {kGpu, kCpu, nullptr}}) {
+    SCOPED_TRACE(absl::StrCat(c.from, " ", c.to));
+    for (FakeDevice* device : {&leader_, &device_}) {
+      device->memory.last = device->host.last = nullptr;
+    }
+    const Received received = Receive(&wrapped_, c.from, c.to, !c.memory);
+    ASSERT_TRUE(received.status.ok());
+    EXPECT_EQ(received.tensor.scalar<float>()(), 7.0f);
+    EXPECT_EQ(received.tensor.data(), c.memory ? c.memory->last : sent_.data());
+    for (FakeDevice* device : {&leader_, &device_}) {
+      EXPECT_EQ(device->memory.last != nullptr, &device->memory == c.memory);
+    }
+    EXPECT_EQ(device_.host.last != nullptr, c.memory == &device_.memory);
+    EXPECT_EQ(leader_.host.last, nullptr);
   }
-  Received received = Receive(kGpu, kCpu, /*on_host=*/true);
-  EXPECT_EQ(received.tensor.data(), sent_.data());
-  EXPECT_EQ(device_.memory.last, nullptr);
-  EXPECT_EQ(leader_.memory.last, nullptr);
 }
 
 // More elements than the step holds to its end.
 constexpr int64_t kMany = StepHolds::kMostBytes / sizeof(float) + 1;
 
 TEST_F(GroupRendezvousTest, PinnedMemoryIsHeldUntilTheStreamHasCopiedIt) {
-  for (int i = 1; i <= 2; ++i) {
-    Received received = ReceiveOnStream(Tensor(DT_FLOAT, TensorShape({kMany})));
-    EXPECT_TRUE(received.status.ok());
-    EXPECT_EQ(streams_[2]->callbacks(), i);
-  }
-  EXPECT_EQ(device_.host.in_use(), 2);
-  streams_[2]->Complete();
-  EXPECT_EQ(streams_[2]->used_too_late(), 0);
-  EXPECT_EQ(device_.host.in_use(), 0);
-}
-
-TEST_F(GroupRendezvousTest, PinnedMemoryOfSmallCopiesIsHeldToTheStepsEnd) {
+  // Small ones to the step's end.
   for (int i = 0; i < 3; ++i) ReceiveOnStream(sent_);
   streams_[2]->Complete();
   EXPECT_EQ(device_.host.in_use(), 3);
   EXPECT_EQ(streams_[2]->callbacks(), 0);
   step_.holds().ReleaseWhenCompleted(gpu_->group(2));
+  for (int i = 2; i <= 3; ++i) {
+    EXPECT_TRUE(
+        ReceiveOnStream(Tensor(DT_FLOAT, TensorShape({kMany}))).status.ok());
+    EXPECT_EQ(streams_[2]->callbacks(), i);
+  }
+  EXPECT_EQ(device_.host.in_use(), 5);
   streams_[2]->Complete();
-  EXPECT_EQ(streams_[2]->callbacks(), 1);
+  EXPECT_EQ(streams_[2]->used_too_late(), 0);
   EXPECT_EQ(device_.host.in_use(), 0);
 }
 
@@ -236,10 +223,11 @@ TEST_F(GroupRendezvousTest, AListIsHeldToTheStepsEnd) {
 
 TEST_F(GroupRendezvousTest, ErrorsAndDeadTensorsAreHandedOn) {
   wrapped_.is_dead = true;
-  EXPECT_TRUE(Receive(kGpu, kGpu, /*on_host=*/false).is_dead);
+  EXPECT_TRUE(Receive(&wrapped_, kGpu, kGpu, /*on_host=*/false).is_dead);
   wrapped_.is_dead = false;
   wrapped_.status = absl::CancelledError("the step ended");
-  EXPECT_EQ(Receive(kCpu, kGpu, /*on_host=*/false).status, wrapped_.status);
+  EXPECT_EQ(Receive(&wrapped_, kCpu, kGpu, /*on_host=*/false).status,
+            wrapped_.status);
   EXPECT_EQ(device_.memory.last, nullptr);
 }
 

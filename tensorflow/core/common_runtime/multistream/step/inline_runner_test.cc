@@ -9,6 +9,10 @@
 #include <thread>
 #include <vector>
 
+#include "tensorflow/core/common_runtime/device_factory.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/executor_factory.h"
+#include "tensorflow/core/common_runtime/graph_constructor.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
@@ -16,6 +20,8 @@
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/public/version.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -77,6 +83,56 @@ TEST(InlineRunnerTest, NoOpRunsWhereCallbacksOfStreamsRun) {
   EXPECT_NE(callback_thread, std::thread::id());
   EXPECT_NE(thread_of_next_op, std::thread::id());
   EXPECT_NE(thread_of_next_op, callback_thread);
+}
+
+// Runs a step on the host of a constant followed by `op`; returns how often the
+// step asked for a thread.
+int ThreadsOfStep(const std::string& op) {
+  const std::unique_ptr<Device> device =
+      DeviceFactory::NewDevice("CPU", {}, "/job:a/replica:0/task:0");
+  Graph graph(OpRegistry::Global());
+  GraphDef def;
+  EXPECT_TRUE(NodeDefBuilder("c", "Const")
+                  .Attr("dtype", DT_FLOAT)
+                  .Attr("value", Tensor(1.0f))
+                  .Finalize(def.add_node())
+                  .ok());
+  EXPECT_TRUE(NodeDefBuilder("o", op)
+                  .Input("c", 0, DT_FLOAT)
+                  .Finalize(def.add_node())
+                  .ok());
+  EXPECT_TRUE(ConvertGraphDefToGraph({}, def, &graph).ok());
+  LocalExecutorParams params;
+  params.device = device.get();
+  params.create_kernel =
+      [&device](const std::shared_ptr<const NodeProperties>& properties,
+                OpKernel** kernel) {
+        return CreateNonCachedKernel(device.get(), nullptr, properties,
+                                     TF_GRAPH_DEF_VERSION, kernel);
+      };
+  params.delete_kernel = DeleteNonCachedKernel;
+  std::unique_ptr<Executor> executor;
+  EXPECT_TRUE(NewExecutor("", params, graph, &executor).ok());
+  int threads = 0;
+  Executor::Args args;
+  args.runner = [&](Executor::Args::Closure closure) {
+    ++threads;
+    closure();
+  };
+  bool is_over = false;
+  executor->RunAsync(
+      args, [&](const absl::Status& status) { is_over = status.ok(); });
+  EXPECT_TRUE(is_over);
+  return threads;
+}
+
+// Host steps that only pass tensors on run in their caller's thread; other
+// steps use the caller's runner.
+TEST(InlineRunnerTest, OnlyHostStepsThatComputeAskForThreads) {
+  // Makes the GPUs.
+  const std::unique_ptr<Session> session(NewSession(PlainOptions()));
+  EXPECT_EQ(ThreadsOfStep("Identity"), 0);
+  EXPECT_GT(ThreadsOfStep("Neg"), 0);
 }
 
 }  // namespace

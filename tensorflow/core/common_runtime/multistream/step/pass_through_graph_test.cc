@@ -114,35 +114,24 @@ TEST_F(PassThroughGraphTest, AStepOfAWaitingCallerEndsWhereItsTensorComesFrom) {
   EXPECT_FALSE(WaitingCaller::OfThisThread());
 }
 
-// A graph of nodes without inputs.
-std::unique_ptr<Graph> GraphOf(const std::vector<NodeDef>& nodes) {
-  auto graph = std::make_unique<Graph>(OpRegistry::Global());
-  for (const NodeDef& node : nodes) {
-    absl::Status status;
-    graph->AddNode(node, &status);
-    EXPECT_TRUE(status.ok()) << status;
-  }
-  return graph;
-}
-
-NodeDef Made(NodeDefBuilder builder) {
-  NodeDef node;
-  EXPECT_TRUE(builder.Finalize(&node).ok());
-  return node;
-}
-
 TEST(OnlyPassesTensorsOnTest, OpsThatComputeAreNone) {
-  const NodeDef argument =
-      Made(NodeDefBuilder("x", "_Arg").Attr("T", DT_FLOAT).Attr("index", 0));
-  const NodeDef constant = Made(NodeDefBuilder("c", "Const")
-                                    .Attr("dtype", DT_FLOAT)
-                                    .Attr("value", Tensor(DT_FLOAT, {})));
-  const NodeDef nothing = Made(NodeDefBuilder("n", "NoOp"));
-  const NodeDef variable = Made(NodeDefBuilder("v", "VarHandleOp")
-                                    .Attr("dtype", DT_FLOAT)
-                                    .Attr("shape", TensorShape({})));
-  EXPECT_TRUE(OnlyPassesTensorsOn(*GraphOf({argument, constant, nothing})));
-  EXPECT_FALSE(OnlyPassesTensorsOn(*GraphOf({argument, variable})));
+  Graph graph(OpRegistry::Global());
+  const auto add = [&graph](NodeDefBuilder builder) {
+    NodeDef node;
+    absl::Status status = builder.Finalize(&node);
+    if (status.ok()) graph.AddNode(node, &status);
+    EXPECT_TRUE(status.ok()) << status;
+  };
+  add(NodeDefBuilder("x", "_Arg").Attr("T", DT_FLOAT).Attr("index", 0));
+  add(NodeDefBuilder("c", "Const")
+          .Attr("dtype", DT_FLOAT)
+          .Attr("value", Tensor(DT_FLOAT, {})));
+  add(NodeDefBuilder("n", "NoOp"));
+  EXPECT_TRUE(OnlyPassesTensorsOn(graph));
+  add(NodeDefBuilder("v", "VarHandleOp")
+          .Attr("dtype", DT_FLOAT)
+          .Attr("shape", TensorShape({})));
+  EXPECT_FALSE(OnlyPassesTensorsOn(graph));
 }
 
 }  // namespace

@@ -102,48 +102,27 @@ GraphDef ChangeAndCall() {
   return graph;
 }
 
-class ReferenceVariablesTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    ASSERT_TRUE(MultiStreamIsEnabled()) << CheckEnvironment();
-    session = NewSession(PlainOptions());
-    ASSERT_TRUE(session->Create(ChangeAndCall()).ok());
-  }
-
-  void RunAndChange(const std::string& target) {
-    ASSERT_TRUE(Change(1).ok());
-    changed = new absl::Notification;
-    changing = nullptr;
-    for (int i = 0; i < 8; ++i) {
-      std::vector<Tensor> none;
-      const absl::Status status = session->Run({}, {}, {target}, &none);
-      ASSERT_TRUE(status.ok()) << status;
+TEST(ReferenceVariablesTest, AreNotChangedWhileAnOpOrFunctionIsLaunched) {
+  ASSERT_TRUE(MultiStreamIsEnabled()) << CheckEnvironment();
+  session = NewSession(PlainOptions());
+  ASSERT_TRUE(session->Create(ChangeAndCall()).ok());
+  for (const std::string target : {"op", "call"}) {
+    for (const bool leader : {false, true}) {
+      SCOPED_TRACE(target);
+      on_leader = leader;
+      ASSERT_TRUE(Change(1).ok());
+      changed = new absl::Notification;
+      changing = nullptr;
+      for (int i = 0; i < 8; ++i) {
+        std::vector<Tensor> none;
+        const absl::Status status = session->Run({}, {}, {target}, &none);
+        ASSERT_TRUE(status.ok()) << status;
+      }
+      ASSERT_NE(changing, nullptr) << "no step ran there: " << leader;
+      changing->join();
+      EXPECT_FALSE(was_changed) << leader;
     }
-    ASSERT_NE(changing, nullptr) << "no step ran there";
-    changing->join();
-    EXPECT_FALSE(was_changed);
   }
-};
-
-TEST_F(ReferenceVariablesTest, AreNotChangedWhileAnOpIsLaunched) {
-  on_leader = false;
-  RunAndChange("op");
-}
-
-TEST_F(ReferenceVariablesTest, AreNotChangedWhileACalledFunctionIsLaunched) {
-  on_leader = false;
-  RunAndChange("call");
-}
-
-TEST_F(ReferenceVariablesTest, AreNotChangedWhileAnOpOfTheLeaderIsLaunched) {
-  on_leader = true;
-  RunAndChange("op");
-}
-
-TEST_F(ReferenceVariablesTest,
-       AreNotChangedWhileAFunctionThatTheLeaderCallsIsLaunched) {
-  on_leader = true;
-  RunAndChange("call");
 }
 
 }  // namespace

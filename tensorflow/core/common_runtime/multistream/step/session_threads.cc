@@ -3,18 +3,24 @@
 
 #include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
 
+#include <algorithm>
+#include <atomic>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
+#include "tensorflow/core/common_runtime/process_util.h"
 #include "tensorflow/core/platform/cpu_info.h"
 #include "tensorflow/core/platform/env.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
+
+std::atomic<int> in_process{0};
 
 // One of `threads` may drop the last reference, at the end of a step. A thread
 // cannot join itself.
@@ -64,6 +70,26 @@ std::shared_ptr<const SessionThreads> SessionThreads::Of(
             : NamedPool(pool.global_name(), pool.num_threads()));
   }
   return threads;
+}
+
+std::shared_ptr<const StockThreads> StockThreads::Of(
+    const SessionOptions& options) {
+  static std::atomic<int> most{0};
+  const int by_default = NumInterOpThreadsFromSessionOptions(options);
+  int count = 0;
+  for (const auto& pool : options.config.session_inter_op_thread_pool()) {
+    count += pool.num_threads() > 0 ? pool.num_threads() : by_default;
+  }
+  RaiseTo(std::max(count, by_default), &most);
+  return std::make_shared<StockThreads>(most);
+}
+
+StockThreads::StockThreads(int count) : count_(count) { in_process += count; }
+
+StockThreads::~StockThreads() { in_process -= count_; }
+
+int StockThreads::InProcess() {
+  return in_process.load(std::memory_order_relaxed);
 }
 
 }  // namespace multistream

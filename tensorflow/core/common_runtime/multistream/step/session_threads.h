@@ -16,6 +16,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/step/step_threads.h"
 #include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow/core/public/session_options.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -34,6 +35,30 @@ class SessionThreads {
 
  private:
   std::vector<std::shared_ptr<StepThreads>> pools_;
+};
+
+// How many threads would stock TensorFlow have for the steps of this process?
+// That many closures can block at the same time before stock deadlocks, so
+// StepThreads may grow to as many threads. The device factories count each
+// session and the eager context for as long as its devices exist: an object
+// counts the threads of one session.
+class StockThreads {
+ public:
+  // The threads of the session's pools. Sessions without pools of their own
+  // share the pool that the first such session made, so a later session counts
+  // for no less than an earlier one.
+  static std::shared_ptr<const StockThreads> Of(const SessionOptions& options);
+
+  explicit StockThreads(int count);
+  ~StockThreads();
+  StockThreads(const StockThreads&) = delete;
+  StockThreads& operator=(const StockThreads&) = delete;
+
+  // The sum for all sessions.
+  static int InProcess();
+
+ private:
+  const int count_;
 };
 
 }  // namespace multistream

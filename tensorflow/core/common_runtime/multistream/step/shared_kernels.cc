@@ -5,9 +5,17 @@
 
 #include <dlfcn.h>
 
+#include <cstdint>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
-#include "tensorflow/core/common_runtime/multistream/step/constant_cache.h"
+#include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/lib/strings/proto_serialization.h"
+#include "tensorflow/core/platform/hash.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {
@@ -41,6 +49,82 @@ bool IsBuiltIn(const OpKernel* kernel) {
   if (added) found->second = IsBuiltIn(table);
   return found->second;
 }
+
+// Which kernel has a constant of this value already? With TF_SEGMENT_OWN_CONST,
+// constants of equal value exist once on a GPU, shared by all executors (one
+// for each set of feeds and fetches), sessions and functions; without the
+// variable, once in each executor.
+class ConstantCache {
+ public:
+  using MakeKernel = std::function<absl::Status(
+      const std::shared_ptr<const NodeProperties>&, OpKernel**)>;
+
+  // The process-wide cache. Never deleted.
+  static ConstantCache* Get() {
+    static ConstantCache* cache = new ConstantCache;
+    return cache;
+  }
+
+  // A Const kernel on /device:GPU:`gpu` with the value of `node`, made by
+  // `make` if the cache has none. Each Acquire needs one Release.
+  absl::Status Acquire(int gpu,
+                       const std::shared_ptr<const NodeProperties>& node,
+                       const MakeKernel& make, OpKernel** kernel) {
+    const auto& attributes = node->node_def.attr();
+    auto value = attributes.find("value");
+    if (value == attributes.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "Const node ", node->node_def.name(), " has no attribute value"));
+    }
+    std::string serialized;
+    SerializeToStringDeterministic(value->second, &serialized);
+    const auto hash = [&serialized](uint64_t seed) {
+      return Hash64(serialized.data(), serialized.size(), seed);
+    };
+    const Key key(gpu, serialized.size(), hash(0x2545f4914f6cdd1d),
+                  hash(0x9e3779b97f4a7c15));
+    absl::MutexLock lock(&mu_);
+    auto found = entries_.find(key);
+    if (found != entries_.end()) {
+      ++found->second.uses;
+      *kernel = found->second.kernel.get();
+      return absl::OkStatus();
+    }
+    TF_RETURN_IF_ERROR(make(node, kernel));
+    keys_.try_emplace(*kernel, key);
+    entries_.try_emplace(key, Entry{std::unique_ptr<OpKernel>(*kernel), 1});
+    return absl::OkStatus();
+  }
+
+  // False if `kernel` is not from this cache.
+  bool Release(const OpKernel* kernel) {
+    // In a fork()ed child, a thread that no longer exists may hold the lock.
+    if (GroupsAreOfParent()) return true;
+    std::unique_ptr<OpKernel> last;
+    absl::MutexLock lock(&mu_);
+    auto key = keys_.find(kernel);
+    if (key == keys_.end()) return false;
+    auto entry = entries_.find(key->second);
+    if (--entry->second.uses == 0) {
+      last = std::move(entry->second.kernel);
+      entries_.erase(entry);
+      keys_.erase(key);
+    }
+    return true;
+  }
+
+ private:
+  // The GPU, the serialized value's size, and two independent hashes of it.
+  using Key = std::tuple<int, uint64_t, uint64_t, uint64_t>;
+  struct Entry {
+    std::unique_ptr<OpKernel> kernel;
+    int uses;
+  };
+
+  absl::Mutex mu_;
+  absl::flat_hash_map<Key, Entry> entries_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<const OpKernel*, Key> keys_ ABSL_GUARDED_BY(mu_);
+};
 
 }  // namespace
 

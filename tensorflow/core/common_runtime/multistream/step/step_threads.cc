@@ -15,7 +15,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
 #include "tensorflow/core/common_runtime/multistream/base/spin.h"
 #include "tensorflow/core/common_runtime/multistream/base/spinning_locks.h"
-#include "tensorflow/core/common_runtime/multistream/step/stock_threads.h"
+#include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
 #include "tensorflow/core/platform/cpu_info.h"
 #include "tensorflow/core/platform/logging.h"
 

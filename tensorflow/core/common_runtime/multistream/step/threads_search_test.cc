@@ -13,8 +13,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
 #include "tensorflow/core/common_runtime/multistream/step/step_threads.h"
-#include "tensorflow/core/common_runtime/multistream/step/stock_threads.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/expect_finds.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/late_streams.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
@@ -83,54 +83,33 @@ class World {
   std::unique_ptr<StepThreads> threads_;
 };
 
-Body Plain(Pool pool, int closures) {
+// `calls` closures block at once. With `later`, time then passes until no
+// thread is replaced, and more closures come.
+Body Closures(Pool pool, int plain, int calls, bool later = false) {
   return [=](Program* program) {
-    auto world = std::make_shared<World>(pool, 0);
-    program->Thread("schedules", [=] {
-      for (int i = 0; i < closures; ++i) world->Schedule([] {});
-      world->End();
-    });
-    program->Run();
-    world->ExpectAll();
-  };
-}
-
-// `calls` closures block at once.
-Body Calls(Pool pool, int calls) {
-  return [=](Program* program) {
-    auto world = std::make_shared<World>(pool, pool.threads + calls);
-    program->Thread("schedules", [=] {
-      for (int i = 0; i < calls; ++i) world->ScheduleCall();
-      world->AwaitAll();
-      world->End();
-    });
-    program->Run();
-    world->ExpectAll();
-  };
-}
-
-// Then time passes until no thread is replaced, and more closures come.
-Body CallsAndOthers(Pool pool, int calls) {
-  return [=](Program* program) {
-    auto world = std::make_shared<World>(pool, pool.threads + calls);
+    auto world =
+        std::make_shared<World>(pool, calls == 0 ? 0 : pool.threads + calls);
     program->Thread("schedules", [=] {
       absl::Mutex mu;
       absl::CondVar never;
+      for (int i = 0; i < plain; ++i) world->Schedule([] {});
       for (int i = 0; i < calls; ++i) world->ScheduleCall();
-      world->AwaitAll();
-      for (int i = 0; i < 3; ++i) {
+      if (calls > 0) world->AwaitAll();
+      for (int i = 0; later && i < 3; ++i) {
         absl::SleepFor(absl::Seconds(2));
         absl::MutexLock lock(&mu);
         never.WaitWithTimeout(&mu, absl::Seconds(2));
       }
-      for (int i = 0; i < 3; ++i) world->Schedule([] {});
-      world->AwaitAll();
+      for (int i = 0; later && i < 3; ++i) world->Schedule([] {});
+      if (later) world->AwaitAll();
       world->End();
     });
     program->Run();
     world->ExpectAll();
   };
 }
+Body Plain(Pool pool, int closures) { return Closures(pool, closures, 0); }
+Body Calls(Pool pool, int calls) { return Closures(pool, 0, calls); }
 
 TEST(ThreadsSearchTest, EachClosureRunsBeforeTheEnd) {
   EXPECT_TRUE(SearchAll(Plain({1, 0, 1}, 2), Of(2)).all);
@@ -143,7 +122,7 @@ TEST(ThreadsSearchTest, BlockedClosuresLetOthersRun) {
   SearchAtRandom(Calls({2, 0, 2}, 3), Of(0, 1));
   SearchAtRandom(Calls({2, 0, 1}, 3), Of(0, 0.5));
   SearchAtRandom(Calls({2, 1, 1}, 3), Of(0, 0.5));
-  SearchAtRandom(CallsAndOthers({2, 0, 2}, 2), Of(0, 0.5));
+  SearchAtRandom(Closures({2, 0, 2}, 0, 2, /*later=*/true), Of(0, 0.5));
 }
 
 const char* const kStandsStill = "does not end|all threads are blocked";

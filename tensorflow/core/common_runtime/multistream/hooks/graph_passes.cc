@@ -1,20 +1,24 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which facts about a graph do captured steps need that TensorFlow's passes
-// drop? Two passes mark them in the graph: before functions are inlined, the
-// functions to capture (capture_mark.h); after the graph is partitioned by
-// device, the same again, and the values that a step has to wait for
-// (early_values.h). In between, loops are rewritten so that they can be
-// captured (loop_values.h).
+// What happens to a graph in TensorFlow's passes? Before it is placed, the
+// groups of functions are assigned, if its nodes have groups. And captured
+// steps need facts that other passes drop. Two passes mark them in the graph:
+// before functions are inlined, the functions to capture (capture_mark.h);
+// after the graph is partitioned by device, the same again, and the values that
+// a step has to wait for (early_values.h). In between, loops are rewritten so
+// that they can be captured (loop_values.h).
 
 #include <memory>
 #include <vector>
 
+#include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_mark.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/early_values.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/loop_values.h"
+#include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
+#include "tensorflow/core/common_runtime/multistream/step/renamed_leader.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 
 namespace tensorflow {
@@ -61,6 +65,25 @@ class MarkPartsPass : public GraphOptimizationPass {
   }
 };
 
+bool NodesHaveGroups(const DeviceSet* devices) {
+  if (devices == nullptr || !IsEnabled()) return false;
+  for (Device* device : devices->devices()) {
+    GroupLeader* leader = LeaderOf(device);
+    if (leader != nullptr && leader->session_streams().groups > 1 &&
+        leader->session_streams().node_level) {
+      return true;
+    }
+  }
+  return false;
+}
+
+class AssignFunctionGroupsPass : public GraphOptimizationPass {
+ public:
+  absl::Status Run(const GraphOptimizationPassOptions& options) override {
+    return AssignFunctionGroups(options, NodesHaveGroups(options.device_set));
+  }
+};
+
 // Runs after all other passes.
 constexpr int kLastPhase = 1000;
 
@@ -68,6 +91,9 @@ const bool registered = [] {
   auto* passes = OptimizationPassRegistry::Global();
   passes->Register(OptimizationPassRegistry::PRE_PLACEMENT, kCaptureMarkPhase,
                    std::make_unique<MarkWholeGraphPass>());
+  passes->Register(OptimizationPassRegistry::PRE_PLACEMENT,
+                   kFunctionGroupsPhase,
+                   std::make_unique<AssignFunctionGroupsPass>());
   passes->Register(OptimizationPassRegistry::POST_PLACEMENT, kLastPhase,
                    std::make_unique<MoveLoopValuesPass>());
   passes->Register(OptimizationPassRegistry::POST_PARTITIONING, kLastPhase,
