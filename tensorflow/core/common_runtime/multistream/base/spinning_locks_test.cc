@@ -104,26 +104,40 @@ int64_t SleepsOfThisThread() {
   return usage.ru_nvcsw;
 }
 
+constexpr int kKinds[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+                          PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_MUTEX_ERRORCHECK};
+
 // The owner wakes a sleeping waiter. A waiter that only polls now and then may
-// never find the lock free.
-TEST(SpinningLocksTest, WhoWaitsForLongSleepsInTheLock) {
-  for (int kind : {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
-                   PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_MUTEX_ERRORCHECK}) {
+// never find the lock free. Other threads see that the thread waits.
+TEST(SpinningLocksTest, AThreadThatWaitsForLongSleepsInTheLock) {
+  for (int kind : kKinds) {
     Mutex mutex(kind);
+    LockWaits shown;
     mutex.Lock();
     std::thread waits([&] {
+      ShowLockWaitsOfThisThread(&shown);
+      errno = 77;
       mutex.Lock();
+      EXPECT_EQ(errno, 77);
+      if (kind != PTHREAD_MUTEX_ERRORCHECK) {
+        EXPECT_EQ(shown.since, 0);
+        EXPECT_GT(shown.longest, 0);
+      }
       mutex.Unlock();
     });
     EXPECT_TRUE(Await([&] { return mutex.word() == 2; })) << kind;
+    if (kind != PTHREAD_MUTEX_ERRORCHECK) {
+      EXPECT_NE(shown.since, 0);
+      EXPECT_LE(shown.since, SteadyNanos());
+      EXPECT_EQ(shown.longest, 0);
+    }
     mutex.Unlock();
     waits.join();
   }
 }
 
 TEST(SpinningLocksTest, MutexesExclude) {
-  for (int kind : {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
-                   PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_MUTEX_ERRORCHECK}) {
+  for (int kind : kKinds) {
     Mutex mutex(kind);
     int64_t count = 0;
     std::vector<std::thread> threads;
@@ -140,20 +154,6 @@ TEST(SpinningLocksTest, MutexesExclude) {
     }
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(count, 8 * 20'000) << kind;
-  }
-}
-
-TEST(SpinningLocksTest, OneThreadAtATimeHasTheTurnToLook) {
-  Mutex mutex;
-  for (int i = 0; i < 2; ++i) {
-    int looks = 10;
-    const TurnToLook turn(mutex.get(), &looks);
-    EXPECT_TRUE(turn.IsMine());
-    EXPECT_EQ(looks, 10);
-    // The turn does not come while `turn` has it, and the wait for it ends.
-    const TurnToLook next(mutex.get(), &looks);
-    EXPECT_FALSE(next.IsMine());
-    EXPECT_EQ(looks, 0);
   }
 }
 
@@ -194,83 +194,15 @@ TEST(SpinningLocksTest, AForkedChildLocksWhatItHasLocked) {
   EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
-TEST(SpinningLocksTest, ReadWriteLocksExclude) {
-  ReadWriteLock lock;
-  int64_t a = 0, b = 0;
-  std::atomic<int> torn{0};
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&, i] {
-      for (int k = 0; k < 5'000; ++k) {
-        if (i < 3) {
-          lock.LockToWrite();
-          ++a;
-          ++b;
-        } else {
-          lock.LockToRead();
-          torn += a != b;
-        }
-        lock.Unlock();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(a, 3 * 5'000);
-  EXPECT_EQ(b, a);
-  EXPECT_EQ(torn, 0);
-}
-
-TEST(SpinningLocksTest, SayWhatTheLockSaysAndLeaveErrno) {
-  Mutex checks(PTHREAD_MUTEX_ERRORCHECK);
-  checks.Lock();
-  EXPECT_EQ(SpinningLock(checks.get()), EDEADLK);
-  checks.Unlock();
-
+TEST(SpinningLocksTest, SayWhatTheLockSays) {
+  Mutex mutex(PTHREAD_MUTEX_ERRORCHECK);
+  mutex.Lock();
+  EXPECT_EQ(SpinningLock(mutex.get()), EDEADLK);
+  mutex.Unlock();
   ReadWriteLock lock;
   lock.LockToWrite();
   EXPECT_EQ(SpinningWriteLock(lock.get()), EDEADLK);
   EXPECT_EQ(SpinningReadLock(lock.get()), EDEADLK);
-  lock.Unlock();
-
-  Mutex mutex;
-  mutex.Lock();
-  std::thread waits([&] {
-    errno = 77;
-    mutex.Lock();
-    EXPECT_EQ(errno, 77);
-    mutex.Unlock();
-  });
-  EXPECT_TRUE(Await([&] { return mutex.word() == 2; }));
-  mutex.Unlock();
-  waits.join();
-}
-
-TEST(SpinningLocksTest, OthersSeeThatAThreadWaits) {
-  Mutex mutex;
-  LockWaits shown;
-  mutex.Lock();
-  std::thread waits([&] {
-    ShowLockWaitsOfThisThread(&shown);
-    mutex.Lock();
-    EXPECT_EQ(shown.since, 0);
-    EXPECT_GT(shown.longest, 0);
-    mutex.Unlock();
-  });
-  EXPECT_TRUE(Await([&] { return shown.since != 0; }));
-  EXPECT_LE(shown.since, SteadyNanos());
-  EXPECT_EQ(shown.longest, 0);
-  mutex.Unlock();
-  waits.join();
-}
-
-// A thread that reads may read again, although a writer waits for it.
-TEST(SpinningLocksTest, ReadLocksNest) {
-  ReadWriteLock lock;
-  lock.LockToRead();
-  Writer writer(&lock);
-  ASSERT_TRUE(writer.AwaitWaiting());
-  lock.LockToRead();
-  lock.Unlock();
   lock.Unlock();
 }
 
@@ -296,23 +228,10 @@ TEST(SpinningLocksTest, WindowsBecomeLongerAndTakeATenthOfTheTime) {
   EXPECT_LE(standing, 1'200'000'000);
 }
 
+// A thread that reads may read again, although a writer waits for it; and no
+// reader of another lock stands back.
 TEST(SpinningLocksTest, AWriterThatCannotGetInStopsNoReader) {
-  constexpr int kReads = 20'000;
-  ReadWriteLock lock;
-  lock.LockToRead();
-  Writer writer(&lock);
-  EXPECT_TRUE(writer.AwaitWaiting());
-  const int64_t before = SleepsOfThisThread();
-  for (int i = 0; i < kReads; ++i) {
-    lock.LockToRead();
-    lock.Unlock();
-  }
-  EXPECT_LT(SleepsOfThisThread() - before, kReads / 10);
-  lock.Unlock();
-}
-
-TEST(SpinningLocksTest, AWriterOfOneLockDelaysNoReaderOfAnother) {
-  constexpr int kOthers = 1'000;
+  constexpr int kOthers = 1'000, kReads = 20'000;
   ReadWriteLock lock;
   const auto others = std::make_unique<ReadWriteLock[]>(kOthers);
   lock.LockToRead();
@@ -323,7 +242,13 @@ TEST(SpinningLocksTest, AWriterOfOneLockDelaysNoReaderOfAnother) {
     others[i].LockToRead();
     others[i].Unlock();
   }
-  EXPECT_LT(SleepsOfThisThread() - before, kOthers / 100);
+  const int64_t between = SleepsOfThisThread();
+  EXPECT_LT(between - before, kOthers / 100);
+  for (int i = 0; i < kReads; ++i) {
+    lock.LockToRead();
+    lock.Unlock();
+  }
+  EXPECT_LT(SleepsOfThisThread() - between, kReads / 10);
   lock.Unlock();
 }
 
@@ -343,6 +268,7 @@ class Driver {
 
   void Launch(int stream, std::mt19937* random) {
     outer_->LockToRead();
+    const int64_t events = events_;
     MaySleep(random);
     streams_[stream % kStreams].Lock();
     inner_->LockToRead();
@@ -354,6 +280,7 @@ class Driver {
     shared_.Unlock();
     inner_->Unlock();
     streams_[stream % kStreams].Unlock();
+    if (events_ != events) ++torn_;
     outer_->Unlock();
   }
 
@@ -366,6 +293,8 @@ class Driver {
 
   int64_t launches() const { return launches_; }
   int64_t events() const { return events_; }
+  // How often a writer was inside beside a reader.
+  int64_t torn() const { return torn_; }
   // Read when no thread launches. Equals launches() if the locks exclude.
   int64_t launches_under_lock() const { return launches_under_lock_; }
 
@@ -388,6 +317,7 @@ class Driver {
   std::atomic<int64_t> launches_{0};
   int64_t launches_under_lock_ = 0;
   std::atomic<int64_t> events_{0};
+  std::atomic<int64_t> torn_{0};
 };
 
 TEST(SpinningLocksTest, LaunchesAndEventsGoOnWhateverTheOwnersDo) {
@@ -419,6 +349,7 @@ TEST(SpinningLocksTest, LaunchesAndEventsGoOnWhateverTheOwnersDo) {
   ends = true;
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(driver.launches_under_lock(), driver.launches());
+  EXPECT_EQ(driver.torn(), 0);
 }
 
 }  // namespace
