@@ -125,18 +125,15 @@ class StreamAwarePoolTest : public ::testing::Test {
   // The pool takes all of `limit` at once, unless `options` say otherwise.
   void MakePool(int64_t limit, StreamAwarePool::Options options = {},
                 int64_t on_gpu = int64_t{1} << 40) {
-    options.limit = limit;
+    // A pool may get the same addresses as the one before.
+    for (int i = 0; i < kGroups; ++i) sanitizer_.HostSynchronized(i);
+    pool_.reset();
     extensions_.clear();
+    options.limit = limit;
     std::vector<StreamGroup*> groups;
     for (const auto& group : groups_) groups.push_back(group.get());
     pool_ = std::make_unique<StreamAwarePool>(
         std::make_unique<AddressSpace>(on_gpu, &extensions_), groups, options);
-  }
-
-  // Synchronizes first, because the next pool may get the same addresses.
-  void DropPool() {
-    for (int i = 0; i < kGroups; ++i) sanitizer_.HostSynchronized(i);
-    pool_.reset();
   }
 
   char* Get(int group, int64_t bytes) {
@@ -158,6 +155,10 @@ class StreamAwarePoolTest : public ::testing::Test {
   std::string Waits() {
     return absl::StrReplaceAll(absl::StrJoin(record_.Take(), " "),
                                {{" waits for ", "<"}});
+  }
+  void ExpectGet(int group, int64_t bytes, char* at, const char* waits) {
+    EXPECT_EQ(Get(group, bytes), at);
+    EXPECT_EQ(Waits(), waits);
   }
   std::vector<char*> GetMany(int group, int count, int64_t bytes) {
     std::vector<char*> all;
@@ -190,8 +191,7 @@ TEST_F(StreamAwarePoolTest, OnlyUsedMemoryOfAnotherGroupCostsAWait) {
   EXPECT_NE(all, first) << "fresh memory comes first";
   Free(all);
   EXPECT_EQ(Waits(), "");
-  EXPECT_NE(Get(2, 5 * kMegabyte), nullptr);
-  EXPECT_EQ(Waits(), "2<1");
+  ExpectGet(2, 5 * kMegabyte, all, "2<1");
   // Group 1 still owns the rest.
   EXPECT_NE(Get(1, 3 * kMegabyte - 1024), nullptr);
   EXPECT_EQ(Waits(), "");
@@ -219,20 +219,6 @@ TEST_F(StreamAwarePoolTest, OneGroupMayUseAllAndAllAreOneLimit) {
   EXPECT_EQ(extensions_, std::vector<int64_t>({8 * kMegabyte}));
 }
 
-TEST_F(StreamAwarePoolTest, AWaitServesAllThatWasFreedBefore) {
-  MakePool(8 * kMegabyte);
-  const std::vector<char*> of_1 = GetMany(1, 8, kMegabyte);
-  Free(of_1[0]);
-  Free(of_1[2]);
-  EXPECT_EQ(Get(2, kMegabyte), of_1[0]);
-  EXPECT_EQ(Waits(), "2<1");
-  EXPECT_EQ(Get(2, kMegabyte), of_1[2]);
-  EXPECT_EQ(Waits(), "");
-  Free(of_1[4]);
-  EXPECT_EQ(Get(2, kMegabyte), of_1[4]);
-  EXPECT_EQ(Waits(), "2<1");
-}
-
 TEST_F(StreamAwarePoolTest, WhatNeedsNoWaitIsTakenFirst) {
   MakePool(8 * kMegabyte);
   const std::vector<char*> used = {Get(1, kMegabyte), Get(3, kMegabyte),
@@ -242,8 +228,7 @@ TEST_F(StreamAwarePoolTest, WhatNeedsNoWaitIsTakenFirst) {
   Waits();
   Free(used[1]);
   // Half of used[0] is left. Group 2 has already waited for it.
-  EXPECT_EQ(Get(2, kMegabyte / 4), used[0] + kMegabyte / 2);
-  EXPECT_EQ(Waits(), "");
+  ExpectGet(2, kMegabyte / 4, used[0] + kMegabyte / 2, "");
 }
 
 // Group 3 waits for group 2, which then waits for group 1. Memory that group 2
@@ -255,15 +240,12 @@ TEST_F(StreamAwarePoolTest, WaitsOfOthersSinceAWaitDoNotCount) {
   Get(3, 64 * kMegabyte);
   Free(of_1);
   Free(of_2);
-  ASSERT_EQ(Get(3, 64 * kMegabyte), of_2);
-  EXPECT_EQ(Waits(), "3<2");
+  ExpectGet(3, 64 * kMegabyte, of_2, "3<2");
   // Group 2 takes a larger slab than it uses.
-  ASSERT_EQ(Get(2, 1024), of_1);
-  EXPECT_EQ(Waits(), "2<1");
+  ExpectGet(2, 1024, of_1, "2<1");
   ASSERT_EQ(MemoryOwner::Get()->Find(of_1 + 2 * kMegabyte - 1),
             groups_[2].get());
-  EXPECT_EQ(Get(3, kMegabyte), of_1 + 1024);
-  EXPECT_EQ(Waits(), "3<2");
+  ExpectGet(3, kMegabyte, of_1 + 1024, "3<2");
 }
 
 TEST_F(StreamAwarePoolTest, FreeChunksSideBySideMakeALargeOne) {
@@ -271,18 +253,15 @@ TEST_F(StreamAwarePoolTest, FreeChunksSideBySideMakeALargeOne) {
   std::vector<char*> used;
   for (int i = 0; i < 8; ++i) used.push_back(Get(i % kGroups, kMegabyte));
   for (int i : {1, 2, 3, 6}) Free(used[i]);
-  EXPECT_EQ(Get(0, 4 * kMegabyte), nullptr);
-  EXPECT_EQ(Waits(), "");
-  EXPECT_EQ(Get(0, 2 * kMegabyte + 1), used[1]);
-  EXPECT_EQ(Waits(), "0<1 0<2 0<3");
+  ExpectGet(0, 4 * kMegabyte, nullptr, "");
+  ExpectGet(0, 2 * kMegabyte + 1, used[1], "0<1 0<2 0<3");
 }
 
 TEST_F(StreamAwarePoolTest, NeighboursOfOneGroupAreOneChunk) {
   MakePool(4 * kMegabyte);
   const std::vector<char*> used = GetMany(1, 4, kMegabyte);
   for (int i : {0, 2, 3, 1}) Free(used[i]);
-  EXPECT_EQ(Get(1, 4 * kMegabyte), used[0]);
-  EXPECT_EQ(Waits(), "");
+  ExpectGet(1, 4 * kMegabyte, used[0], "");
 }
 
 TEST_F(StreamAwarePoolTest, GrowsByDoublingUnlessThereIsALimit) {
@@ -297,7 +276,6 @@ TEST_F(StreamAwarePoolTest, GrowsByDoublingUnlessThereIsALimit) {
     Megabytes extensions;
     for (int64_t bytes : extensions_) extensions.push_back(bytes / kMegabyte);
     EXPECT_EQ(extensions, expected);
-    DropPool();
   }
 }
 
@@ -323,7 +301,6 @@ TEST_F(StreamAwarePoolTest, AThriftyPoolTakesFromOthersRatherThanGrow) {
       EXPECT_GE(*stats.peak_pool_bytes, 4 * 64 * kMegabyte);
       EXPECT_EQ(waits, 0);
     }
-    DropPool();
   }
 }
 
@@ -338,7 +315,8 @@ TEST_F(StreamAwarePoolTest, AThriftyPoolGrowsRatherThanFail) {
 
 TEST_F(StreamAwarePoolTest, RegionsThatNobodyUsesGoBackForALargeRequest) {
   MakePool(16 * kMegabyte, Growing(false, 2 * kMegabyte));
-  const std::vector<char*> used = GetMany(0, 8, 2 * kMegabyte);
+  std::vector<char*> used;
+  for (int i = 0; i < 8; ++i) used.push_back(Get(i % 2, 2 * kMegabyte));
   for (int i = 1; i < 8; ++i) Free(used[i]);
   EXPECT_EQ(Get(2, 15 * kMegabyte), nullptr);  // used[0] is still there
   EXPECT_NE(Get(2, 14 * kMegabyte), nullptr);
@@ -356,27 +334,18 @@ TEST_F(StreamAwarePoolTest, TakesLessWhereTheGpuHasLessThanItSaid) {
 
 // Small chunks in one group's cache are available to other groups.
 TEST_F(StreamAwarePoolTest, WhatAGroupKeepsGoesToOthersBeforeThePoolGrows) {
-  for (bool growth : {false, true}) {
-    StreamAwarePool::Options options;
-    options.allow_growth = growth;
-    MakePool(2 * kMegabyte, options);
-    std::vector<char*> used;
-    for (int i = 0; i < 32; ++i) used.push_back(Get(i % 2, kMegabyte / 16));
-    for (char* memory : used) Free(memory);
-    EXPECT_EQ(pool_->Stats().bytes_in_use, 0);
-    Waits();
-    // From the group's own cache.
-    char* own = Get(1, kMegabyte / 16);
-    EXPECT_NE(std::find(used.begin(), used.end(), own), used.end());
-    EXPECT_EQ(Waits(), "");
-    char* large = Get(2, kMegabyte);
-    EXPECT_NE(large, nullptr);
-    EXPECT_EQ(Waits(), "2<0 2<1");
-    Free(own);
-    Free(large);
-    EXPECT_EQ(extensions_, std::vector<int64_t>({2 * kMegabyte}));
-    DropPool();
-  }
+  MakePool(2 * kMegabyte, Growing());
+  std::vector<char*> used;
+  for (int i = 0; i < 32; ++i) used.push_back(Get(i % 2, kMegabyte / 16));
+  for (char* memory : used) Free(memory);
+  EXPECT_EQ(pool_->Stats().bytes_in_use, 0);
+  // From the group's own cache.
+  char* own = Get(1, kMegabyte / 16);
+  EXPECT_NE(std::find(used.begin(), used.end(), own), used.end());
+  EXPECT_EQ(Waits(), "");
+  EXPECT_NE(Get(2, kMegabyte), nullptr);
+  EXPECT_EQ(Waits(), "2<0 2<1");
+  EXPECT_EQ(extensions_, std::vector<int64_t>({2 * kMegabyte}));
 }
 
 // A wait covers all memory that was freed before it, cached or not.
@@ -388,15 +357,12 @@ TEST_F(StreamAwarePoolTest, WhatWasKeptWhenAGroupWaitedNeedsNoOtherWait) {
   char* fourth = Get(1, kMegabyte / 2);
   Free(second);
   Free(first);
-  ASSERT_EQ(Get(2, kMegabyte), first);
-  EXPECT_EQ(Waits(), "2<1");
-  ASSERT_EQ(Get(2, kMegabyte / 4), second);
-  EXPECT_EQ(Waits(), "");
+  ExpectGet(2, kMegabyte, first, "2<1");
+  ExpectGet(2, kMegabyte / 4, second, "");
   // Memory freed since then needs another wait.
   Free(third);
   Free(fourth);
-  ASSERT_EQ(Get(2, kMegabyte / 2), third);
-  EXPECT_EQ(Waits(), "2<1");
+  ExpectGet(2, kMegabyte / 2, third, "2<1");
 }
 
 // Memory may be freed during a wait: Free takes no lock that the wait holds.
@@ -410,10 +376,8 @@ TEST_F(StreamAwarePoolTest, WhatIsFreedDuringAWaitWasNotWaitedFor) {
     sanitizer_.Launch(1, "late", {{second, 1024, true, "t"}});
     Free(second);
   };
-  ASSERT_EQ(Get(2, kMegabyte), first);
-  EXPECT_EQ(Waits(), "2<1");
-  ASSERT_EQ(Get(2, kMegabyte / 4), second);
-  EXPECT_EQ(Waits(), "2<1");
+  ExpectGet(2, kMegabyte, first, "2<1");
+  ExpectGet(2, kMegabyte / 4, second, "2<1");
 }
 
 TEST_F(StreamAwarePoolTest, CountsForEachGroupAndForAll) {
@@ -452,10 +416,9 @@ TEST_F(StreamAwarePoolTest, RandomUseIsInOrderAndNeverShared) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     auto below = [&random](int n) { return static_cast<int>(random() % n); };
-    StreamAwarePool::Options options;
+    StreamAwarePool::Options options =
+        Growing(/*thrifty=*/seed % 4 > 1, seed % 8 > 3 ? 4 * kMegabyte : 0);
     options.allow_growth = seed % 2 == 1;
-    options.thrifty = seed % 4 > 1;
-    if (seed % 8 > 3) options.most_per_extension = 4 * kMegabyte;
     MakePool(48 * kMegabyte, options);
     std::map<char*, size_t> live;
     int64_t in_use = 0;
@@ -495,7 +458,6 @@ TEST_F(StreamAwarePoolTest, RandomUseIsInOrderAndNeverShared) {
     ASSERT_NE(most, nullptr);
     Free(most);
     EXPECT_LT(refused, 1500);
-    DropPool();
   }
   EXPECT_GT(waits, 1000);
   EXPECT_EQ(sanitizer_.report_count(), 0);
