@@ -11,12 +11,10 @@
 #include <memory>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "tensorflow/cc/framework/scope.h"
 #include "tensorflow/cc/ops/array_ops.h"
 #include "tensorflow/cc/ops/const_op.h"
@@ -90,21 +88,6 @@ TEST_F(EmulatedRuntimeTest, ConcurrentStepsReturnWhatTensorFlowReturns) {
             kThreads * kSteps);
 }
 
-TEST_F(EmulatedRuntimeTest, AResultFedToTheNextStepIsUsedSafely) {
-  const std::unique_ptr<Session> session = SessionOf(DenseLayers(3));
-  const auto chain = [&session] {
-    Tensor x = Input(0);
-    for (int i = 0; i < 8; ++i) x = Layers(session.get(), x);
-    return x;
-  };
-  const Tensor expected = chain();
-  std::atomic<int> wrong{0};
-  OnThreads(4, [&](int) {
-    for (int i = 0; i < 10; ++i) wrong += !SameBits(chain(), expected);
-  });
-  EXPECT_EQ(wrong, 0);
-}
-
 TEST_F(EmulatedRuntimeTest, AReadReturnsTheLastValueThatTheLeaderWrote) {
   const std::unique_ptr<Session> session = SessionOf(AVariable());
   std::vector<int64_t> reads(kGroups);
@@ -136,37 +119,6 @@ TEST_F(EmulatedRuntimeTest, AReadWhileOthersWriteSeesOneValueWhole) {
     for (int i = 0; i < 60; ++i) Set(session.get(), 1 << (i % 3));
     stop = true;
   });
-}
-
-TEST_F(EmulatedRuntimeTest, StepsOfAPinnedThreadRunOnItsGroup) {
-  constexpr int kSteps = 6;
-  const std::unique_ptr<Session> session = SessionOf(DenseLayers(2));
-  for (int group = 0; group < kGroups; ++group) {
-    std::vector<int64_t> expected(kGroups);
-    expected[group] = kSteps;
-    EXPECT_EQ(Started([&] {
-                const ScopedStreamGroup other((group + 1) % kGroups);
-                const ScopedStreamGroup pinned(group);
-                for (int i = 0; i < kSteps; ++i) {
-                  Layers(session.get(), Input(0));
-                }
-              }),
-              expected);
-  }
-  EXPECT_EQ(Started([&] {
-              for (int i = 0; i < kGroups; ++i) Layers(session.get(), Input(0));
-            }),
-            std::vector<int64_t>(kGroups, 1));
-  for (int group : {-2, kGroups, 1000}) {
-    const ScopedStreamGroup pinned(group);
-    std::vector<Tensor> outputs;
-    const absl::Status status =
-        session->Run({{"x", Input(0)}}, {"y:0"}, {}, &outputs);
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_TRUE(absl::StrContains(status.message(), absl::StrCat(group)))
-        << status;
-  }
-  Layers(session.get(), Input(0));
 }
 
 // Group i launches on the session's pool i mod n.
@@ -284,22 +236,6 @@ TEST_F(EmulatedRuntimeTest, AStepThatIsEndedReleasesItsGroup) {
   EXPECT_EQ(cancelled, kSteps);
   EXPECT_TRUE(AllStepsEnd());
   EXPECT_EQ(failed(), 1 + kSteps);
-}
-
-TEST_F(EmulatedRuntimeTest, ASessionClosedWhileThreadsRunStepsEndsCleanly) {
-  for (int repeat = 0; repeat < 5; ++repeat) {
-    const std::unique_ptr<Session> session = SessionOf(DenseLayers(4));
-    std::atomic<int> ran{0};
-    OnThreads(5, [&](int t) {
-      if (t == 0) {
-        EXPECT_TRUE(Eventually([&] { return ran > 20; }));
-        EXPECT_TRUE(session->Close().ok());
-        return;
-      }
-      std::vector<Tensor> y;
-      while (session->Run({{"x", Input(1)}}, {"y:0"}, {}, &y).ok()) ++ran;
-    });
-  }
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -459,40 +458,6 @@ TEST_F(StreamAwarePoolTest, RandomUseIsInOrderAndNeverShared) {
   }
   EXPECT_GT(waits, 1000);
   EXPECT_EQ(sanitizer_.report_count(), 0);
-}
-
-TEST_F(StreamAwarePoolTest, ManyThreadsKeepWhatTheyWrote) {
-  MakePool(64 * kMegabyte, Growing(/*thrifty=*/true));
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t) {
-    threads.emplace_back([this, t] {
-      std::mt19937 random(t);
-      std::vector<std::pair<char*, size_t>> live;
-      auto free_one = [&](size_t i) {
-        const auto [memory, size] = live[i];
-        for (size_t k : {size_t{0}, size / 2, size - 1}) {
-          ASSERT_EQ(memory[k], static_cast<char>(t + 1));
-        }
-        pool_->Free(memory);
-        live.erase(live.begin() + i);
-      };
-      for (int i = 0; i < 3000; ++i) {
-        if (live.size() < 20 && random() % 2 == 0) {
-          const size_t size = 1 + random() % 100000;
-          auto* memory = static_cast<char*>(
-              pool_->Allocate(t % kGroups, size, /*retry=*/false));
-          ASSERT_NE(memory, nullptr);
-          std::memset(memory, t + 1, size);
-          live.emplace_back(memory, size);
-        } else if (!live.empty()) {
-          free_one(random() % live.size());
-        }
-      }
-      while (!live.empty()) free_one(0);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(pool_->Stats().bytes_in_use, 0);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -187,7 +188,13 @@ void OpsOfARun(Program* program) {
       for (int i : {0, 1}) {
         const int64_t position = run->launched[i].load();
         if (position == 0) return;
-        run->order.WaitForTail(0, 1, position);
+        if (i == 0) {
+          run->order.WaitForTail(0, 1, position);
+        } else {
+          auto event = run->order.Record(1);
+          run->order.WaitFor(0, *event);
+          run->order.Recycle(std::move(event));
+        }
         Halves* value = &run->values[i];
         run->late.streams[0]->Enqueue("reads", [value] {
           Expect(value->first == 1 && value->second == 1,
