@@ -362,8 +362,7 @@ TEST_F(ForeignMemoryTest, OtherGroupsWaitForACopyOfTheLeaders) {
         groups_->OrderAfterLeader(groups_->group(1));
       });
   EXPECT_EQ(record_.Take(),
-            std::vector<std::string>(
-                {"0 records its own event", "1 waits for own event of 0"}));
+            std::vector<std::string>({"0 records", "1 waits for event of 0"}));
 }
 
 }  // namespace

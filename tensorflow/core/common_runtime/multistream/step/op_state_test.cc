@@ -219,8 +219,7 @@ TEST_F(OpStateTest, AReadWaitsForAnAsynchronousChangeToBeDone) {
     writer.Finish();
   }));
   EXPECT_EQ(record_.Take(),
-            std::vector<std::string>(
-                {"0 records its own event", "1 waits for own event of 0"}));
+            std::vector<std::string>({"0 records", "1 waits for event of 0"}));
 }
 
 // A dequeue op waits for an enqueue op, whose inputs the reader may have to

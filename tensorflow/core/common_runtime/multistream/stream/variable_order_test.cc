@@ -63,12 +63,12 @@ class VariableOrderTest : public ::testing::Test {
       }
     }
   }
-  // "0!": group 0 records its own event; "1<0!": group 1 waits for that event;
+  // "0!": group 0 records an event; "1<0!": group 1 waits for that event;
   // "0<1": group 0 waits for group 1.
   std::string Calls() {
     std::string calls = absl::StrJoin(record_.Take(), ", ");
-    absl::StrReplaceAll({{" records its own event", "!"},
-                         {" waits for own event of 0", "<0!"},
+    absl::StrReplaceAll({{" records", "!"},
+                         {" waits for event of 0", "<0!"},
                          {" waits for ", "<"}},
                         &calls);
     return calls;
