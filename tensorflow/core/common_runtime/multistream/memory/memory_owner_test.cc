@@ -188,7 +188,7 @@ TEST_F(MemoryOwnerTest, ReadersSeeWhatIsThereWhileOthersAdd) {
       }
     });
   }
-  for (int i = 1; i <= 800; ++i) {
+  for (int i = 1; i <= 400; ++i) {
     Add(kKnown - i, 1, &b_);
     added = i;
     Add(kOne + 0x10, 0x10, &a_);

@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
         // The leader never waits for itself; others still wait.
         Case{"Work <0 <1", "0!, 1<0!"},
         // A read waits for the last write, of any variable.
-        Case{"write read1 read1 WRITE read1", "0!, 1<0!, 0!, 1<0!"},
+        Case{"write read1 read1 WRITE read1", "0!, 1<0!, 0<1, 0!, 1<0!"},
         // A write or a move waits for exactly the groups that have read since
         // the last one.
         Case{"read1 read3 read3 write write read2 move",
