@@ -1,5 +1,7 @@
-// Copyright 2026 The Multi-Stream TensorFlow Authors. SPDX-License-Identifier:
-// Apache-2.0 Interleavings of threads that take the locks of variables: threads
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Interleavings of threads that take the locks of variables: threads
 // that exclude each other by the table in sided_locks.h are never inside
 // together, and no thread waits for ever.
 
