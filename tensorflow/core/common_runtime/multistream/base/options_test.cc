@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -420,6 +422,21 @@ TEST(OptionsTest, XlasVariablesThatAffectCapture) {
          true}}) {
     EXPECT_EQ(Get({{kXlaFlagsVariable, flags}}).xla_launches_graphs, launches)
         << flags;
+  }
+}
+
+TEST(VariablesTest, ThePageHasTheRowsOfTheTable) {
+  std::ifstream page("docs/variables.md");
+  ASSERT_TRUE(page) << "docs/variables.md cannot be read";
+  std::set<std::string> rows, names;
+  for (std::string line; std::getline(page, line);) {
+    if (absl::StartsWith(line, "| `")) rows.insert(line);
+  }
+  for (const Variable& variable : Variables()) {
+    EXPECT_TRUE(names.insert(variable.name).second) << variable.name;
+    EXPECT_EQ(rows.count(RowOf(variable)), 1)
+        << "docs/variables.md lacks this row:\n"
+        << RowOf(variable);
   }
 }
 

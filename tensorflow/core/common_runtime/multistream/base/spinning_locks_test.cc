@@ -136,27 +136,6 @@ TEST(SpinningLocksTest, AThreadThatWaitsForLongSleepsInTheLock) {
   }
 }
 
-TEST(SpinningLocksTest, MutexesExclude) {
-  for (int kind : kKinds) {
-    Mutex mutex(kind);
-    int64_t count = 0;
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 8; ++i) {
-      threads.emplace_back([&] {
-        for (int k = 0; k < 20'000; ++k) {
-          mutex.Lock();
-          if (kind == PTHREAD_MUTEX_RECURSIVE) mutex.Lock();
-          ++count;
-          if (kind == PTHREAD_MUTEX_RECURSIVE) mutex.Unlock();
-          mutex.Unlock();
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(count, 8 * 20'000) << kind;
-  }
-}
-
 // The owner of one mutex may be waiting for the other mutex.
 TEST(SpinningLocksTest, WhoLooksAtOneMutexKeepsNobodyFromAnother) {
   constexpr int kMutexes = 10'000;  // many are noted in the same place
@@ -254,102 +233,66 @@ TEST(SpinningLocksTest, AWriterThatCannotGetInStopsNoReader) {
 
 // The driver's locks, taken as by launches and by making events, with more
 // threads than cores; owners of a lock sleep at random. A launch takes `inner`
-// to read inside `outer`.
-class Driver {
- public:
-  Driver() {
-    // The two locks have the same entry of 64 by this hash. Telling locks apart
-    // by such an entry stopped all launches under load.
-    int other = 1;
-    while (Entry(&locks_[other]) != Entry(&locks_[0])) ++other;
-    outer_ = &locks_[0];
-    inner_ = &locks_[other];
-  }
-
-  void Launch(int stream, std::mt19937* random) {
-    outer_->LockToRead();
-    const int64_t events = events_;
-    MaySleep(random);
-    streams_[stream % kStreams].Lock();
-    inner_->LockToRead();
-    MaySleep(random);
-    shared_.Lock();
-    MaySleep(random);
-    ++launches_;
-    ++launches_under_lock_;
-    shared_.Unlock();
-    inner_->Unlock();
-    streams_[stream % kStreams].Unlock();
-    if (events_ != events) ++torn_;
-    outer_->Unlock();
-  }
-
-  void MakeEvent(std::mt19937* random) {
-    outer_->LockToWrite();
-    MaySleep(random);
-    ++events_;
-    outer_->Unlock();
-  }
-
-  int64_t launches() const { return launches_; }
-  int64_t events() const { return events_; }
-  // How often a writer was inside beside a reader.
-  int64_t torn() const { return torn_; }
-  // Read when no thread launches. Equals launches() if the locks exclude.
-  int64_t launches_under_lock() const { return launches_under_lock_; }
-
- private:
-  static constexpr int kStreams = 4;
-
-  static uint64_t Entry(ReadWriteLock* lock) {
-    return reinterpret_cast<uintptr_t>(lock->get()) * 0x9E3779B97F4A7C15u >> 58;
-  }
-
-  static void MaySleep(std::mt19937* random) {
-    if ((*random)() % 256 == 0) Sleep((*random)() % 2000);
-  }
-
-  std::vector<ReadWriteLock> locks_ = std::vector<ReadWriteLock>(4096);
-  ReadWriteLock* outer_;
-  ReadWriteLock* inner_;
-  Mutex streams_[kStreams];
-  Mutex shared_;
-  std::atomic<int64_t> launches_{0};
-  int64_t launches_under_lock_ = 0;
-  std::atomic<int64_t> events_{0};
-  std::atomic<int64_t> torn_{0};
-};
-
+// to read inside `outer`. Events do not wait for the end of launches, nor
+// launches for that of events.
 TEST(SpinningLocksTest, LaunchesAndEventsGoOnWhateverTheOwnersDo) {
-  constexpr int64_t kEvents = 40;
   const int launchers = 8 * std::max(2u, std::thread::hardware_concurrency());
-  Driver driver;
+  // Two locks that have the same entry of 64 by this hash. Telling locks apart
+  // by such an entry stopped all launches under load.
+  const auto locks = std::make_unique<ReadWriteLock[]>(4096);
+  const auto entry = [&locks](int i) {
+    return reinterpret_cast<uintptr_t>(locks[i].get()) * 0x9E3779B97F4A7C15u >>
+           58;
+  };
+  int other = 1;
+  while (entry(other) != entry(0)) ++other;
+  ReadWriteLock &outer = locks[0], &inner = locks[other];
+  Mutex streams[4], shared;
+  std::atomic<int64_t> launches{0}, events{0}, torn{0};
+  int64_t launches_under_lock = 0;
   std::atomic<bool> ends{false};
   std::vector<std::thread> threads;
-  for (int i = 0; i < launchers; ++i) {
+  for (int i = 0; i < launchers + 2; ++i) {
     threads.emplace_back([&, i] {
       std::mt19937 random(i);
-      while (!ends) driver.Launch(i, &random);
+      const auto may_sleep = [&random] {
+        if (random() % 256 == 0) Sleep(random() % 2000);
+      };
+      while (!ends) {
+        if (i < 2) {
+          outer.LockToWrite();
+          may_sleep();
+          ++events;
+          outer.Unlock();
+          continue;
+        }
+        outer.LockToRead();
+        const int64_t events_before = events;
+        may_sleep();
+        streams[i % 4].Lock();
+        inner.LockToRead();
+        may_sleep();
+        shared.Lock();
+        may_sleep();
+        ++launches;
+        ++launches_under_lock;
+        shared.Unlock();
+        inner.Unlock();
+        streams[i % 4].Unlock();
+        torn += events != events_before;
+        outer.Unlock();
+      }
     });
   }
-  for (int i = 0; i < 2; ++i) {
-    threads.emplace_back([&, i] {
-      std::mt19937 random(1000 + i);
-      while (!ends) driver.MakeEvent(&random);
-    });
-  }
-  // Events do not wait for the end of launches, nor launches for that of
-  // events.
-  EXPECT_TRUE(Await([&] { return driver.events() >= kEvents; }))
-      << driver.events() << " events beside " << driver.launches()
-      << " launches";
-  const int64_t launches = driver.launches();
-  EXPECT_TRUE(Await([&] { return driver.launches() >= launches + 1'000; }))
-      << driver.launches() - launches << " launches";
+  EXPECT_TRUE(Await([&] { return events >= 40; }))
+      << events << " events beside " << launches << " launches";
+  const int64_t launches_before = launches;
+  EXPECT_TRUE(Await([&] { return launches >= launches_before + 1'000; }))
+      << launches - launches_before << " launches";
   ends = true;
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(driver.launches_under_lock(), driver.launches());
-  EXPECT_EQ(driver.torn(), 0);
+  EXPECT_EQ(launches_under_lock, launches);
+  EXPECT_EQ(torn, 0) << "a writer was inside beside a reader";
 }
 
 }  // namespace
