@@ -45,28 +45,23 @@ bool IsStepLocal(absl::string_view op) {
          op == "StackPushV2" || op == "StackPopV2" || op == "StackCloseV2";
 }
 
-// Their generators are in host memory, with a lock.
-bool DrawsRandomNumbers(absl::string_view op) {
-  static const auto* ops = new Ops{"RandomUniform",
+// Ops that the registry calls stateful and that may yet run on any group. Their
+// state is in host memory with a lock (random generators), in the resource that
+// they name (the ops that use the resource are judged), or in the step. All
+// other stateful ops stay on the leader.
+bool IsHarmless(absl::string_view op) {
+  static const auto* ops = new Ops{"VarHandleOp",
+                                   "VariableV2",
+                                   "Variable",
+                                   "_VarHandlesOp",
+                                   "RandomUniform",
                                    "RandomStandardNormal",
                                    "RandomUniformInt",
                                    "TruncatedNormal",
                                    "ParameterizedTruncatedNormal",
                                    "Multinomial",
                                    "RandomGammaV2",
-                                   "RandomShuffle"};
-  return ops->contains(op);
-}
-
-// Ops that the registry calls stateful and that may yet run on any group. Their
-// state is in host memory with a lock, in the resource that they name (the ops
-// that use the resource are judged), or in the step. All other stateful ops
-// stay on the leader.
-bool IsHarmless(absl::string_view op) {
-  static const auto* ops = new Ops{"VarHandleOp",
-                                   "VariableV2",
-                                   "Variable",
-                                   "_VarHandlesOp",
+                                   "RandomShuffle",
                                    "Assert",
                                    "Print",
                                    "PrintV2",
@@ -90,7 +85,7 @@ bool IsHarmless(absl::string_view op) {
                                    "_XlaRun",
                                    "_XlaMerge",
                                    "NoOp"};
-  return ops->contains(op) || DrawsRandomNumbers(op);
+  return ops->contains(op);
 }
 
 bool NamesFunction(const std::string& attribute, const AttrValue& value) {
