@@ -140,13 +140,6 @@ TEST_F(ProcessOptionsDeathTest, CaptureCanBeRequested) {
                  EXPECT_EQ(&ProcessOptions(), after);
                  EXPECT_EQ(Counts(), std::vector<int>{4});
                });
-  InNewProcess({}, [] {
-    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
-    EXPECT_EQ(RequestCapture(), absl::OkStatus());
-    EXPECT_EQ(Counts(), std::vector<int>{4});
-    EXPECT_TRUE(ProcessOptions()->any_node_level);
-    EXPECT_TRUE(ProcessOptions()->captures());
-  });
   for (const auto& [name, value] :
        {std::pair{kCaptureVariable, "off"}, {kNodeLevelVariable, "true"}}) {
     InNewProcess({{name, value}}, [name = name] {
@@ -167,12 +160,6 @@ TEST_F(ProcessOptionsDeathTest, AnEnvironmentThatHadNothingCanBeReadAgain) {
     EXPECT_EQ(Counts(), std::vector<int>{2});
     EXPECT_EQ(before->group_counts, std::vector<int>());
     EXPECT_TRUE(absl::IsFailedPrecondition(ReadEnvironmentAgain()));
-  });
-  InNewProcess({{kGroupCountVariable, "2"}}, [] {
-    EXPECT_EQ(Counts(), std::vector<int>{2});
-    setenv(kGroupCountVariable, "4", /*overwrite=*/1);
-    EXPECT_TRUE(absl::IsFailedPrecondition(ReadEnvironmentAgain()));
-    EXPECT_EQ(Counts(), std::vector<int>{2});
   });
   InNewProcess({}, [] {
     EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
