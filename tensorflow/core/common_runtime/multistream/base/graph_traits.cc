@@ -17,18 +17,20 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
+using Ops = absl::flat_hash_set<absl::string_view>;
+
 // Ops that read a resource's value and never change it.
 bool OnlyReads(absl::string_view op) {
-  static const auto* ops = new absl::flat_hash_set<absl::string_view>{
-      "ReadVariableOp",       "_ReadVariablesOp", "ResourceGather",
-      "ResourceGatherNd",     "VariableShape",    "VarIsInitializedOp",
-      "IsVariableInitialized"};
+  static const auto* ops =
+      new Ops{"ReadVariableOp",       "_ReadVariablesOp", "ResourceGather",
+              "ResourceGatherNd",     "VariableShape",    "VarIsInitializedOp",
+              "IsVariableInitialized"};
   return ops->contains(op);
 }
 
 // Ops that pass a resource on without reading its value.
 bool OnlyForwards(absl::string_view op) {
-  static const auto* ops = new absl::flat_hash_set<absl::string_view>{
+  static const auto* ops = new Ops{
       "Identity", "IdentityN",     "Switch",      "_SwitchN",      "Merge",
       "Enter",    "Exit",          "LoopCond",    "NextIteration", "_Arg",
       "_Retval",  "_DeviceRetval", "_DeviceArg",  "_Send",         "_HostSend",
@@ -48,42 +50,41 @@ bool IsStepLocal(absl::string_view op) {
 // they name (the ops that use the resource are judged), or in the step. All
 // other stateful ops stay on the leader.
 bool IsHarmless(absl::string_view op) {
-  static const auto* ops =
-      new absl::flat_hash_set<absl::string_view>{"VarHandleOp",
-                                                 "VariableV2",
-                                                 "Variable",
-                                                 "_VarHandlesOp",
-                                                 "RandomUniform",
-                                                 "RandomStandardNormal",
-                                                 "RandomUniformInt",
-                                                 "TruncatedNormal",
-                                                 "ParameterizedTruncatedNormal",
-                                                 "Multinomial",
-                                                 "RandomGammaV2",
-                                                 "RandomShuffle",
-                                                 "Assert",
-                                                 "Print",
-                                                 "PrintV2",
-                                                 "_Arg",
-                                                 "_Retval",
-                                                 "_DeviceArg",
-                                                 "_DeviceRetval",
-                                                 "_Send",
-                                                 "_Recv",
-                                                 "_HostSend",
-                                                 "_HostRecv",
-                                                 "PartitionedCall",
-                                                 "StatefulPartitionedCall",
-                                                 "If",
-                                                 "While",
-                                                 "Case",
-                                                 "Placeholder",
-                                                 "XlaLaunch",
-                                                 "XlaLaunchV2",
-                                                 "_XlaCompile",
-                                                 "_XlaRun",
-                                                 "_XlaMerge",
-                                                 "NoOp"};
+  static const auto* ops = new Ops{"VarHandleOp",
+                                   "VariableV2",
+                                   "Variable",
+                                   "_VarHandlesOp",
+                                   "RandomUniform",
+                                   "RandomStandardNormal",
+                                   "RandomUniformInt",
+                                   "TruncatedNormal",
+                                   "ParameterizedTruncatedNormal",
+                                   "Multinomial",
+                                   "RandomGammaV2",
+                                   "RandomShuffle",
+                                   "Assert",
+                                   "Print",
+                                   "PrintV2",
+                                   "_Arg",
+                                   "_Retval",
+                                   "_DeviceArg",
+                                   "_DeviceRetval",
+                                   "_Send",
+                                   "_Recv",
+                                   "_HostSend",
+                                   "_HostRecv",
+                                   "PartitionedCall",
+                                   "StatefulPartitionedCall",
+                                   "If",
+                                   "While",
+                                   "Case",
+                                   "Placeholder",
+                                   "XlaLaunch",
+                                   "XlaLaunchV2",
+                                   "_XlaCompile",
+                                   "_XlaRun",
+                                   "_XlaMerge",
+                                   "NoOp"};
   return ops->contains(op);
 }
 

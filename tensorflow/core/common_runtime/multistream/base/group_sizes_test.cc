@@ -11,6 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
 namespace tensorflow {
 namespace multistream {
 namespace {
@@ -41,21 +45,19 @@ class GroupSizesTest : public ::testing::Test {
     std::string text;
     for (const GpuSizes& size : *sizes) {
       EXPECT_EQ(size.group_bytes % kMegabyte, 0);
-      text += (text.empty() ? "" : " ") + std::to_string(size.gpu) + ":" +
-              std::to_string(size.groups) + "x" +
-              std::to_string(size.group_bytes / kMegabyte);
+      absl::StrAppend(&text, text.empty() ? "" : " ", size.gpu, ":",
+                      size.groups, "x", size.group_bytes / kMegabyte);
     }
     return text;
   }
 
   void ExpectRefused(absl::StatusCode code,
                      const std::vector<std::string>& parts) {
-    const absl::StatusOr<std::vector<GpuSizes>> sizes = Plan();
-    ASSERT_FALSE(sizes.ok());
-    EXPECT_EQ(sizes.status().code(), code);
+    const absl::Status status = Plan().status();
+    EXPECT_EQ(status.code(), code);
     for (const std::string& part : parts) {
-      EXPECT_NE(sizes.status().message().find(part), std::string::npos)
-          << "'" << part << "' is not in '" << sizes.status().message() << "'";
+      EXPECT_TRUE(absl::StrContains(status.message(), part))
+          << part << " is not in: " << status;
     }
   }
 
@@ -78,6 +80,15 @@ class GroupSizesTest : public ::testing::Test {
   std::vector<int> physical_ = {0, 1, 2};
 };
 
+TEST_F(GroupSizesTest, GroupsShareTheFreeMemoryEvenlyInWholeMegabytes) {
+  EXPECT_EQ(Planned(), "0:4x210 1:4x235 2:4x260");
+  options_.group_counts = {1, 2, 4};
+  EXPECT_EQ(Planned(), "0:1x840 1:2x470 2:4x260");
+  physical_ = {0};
+  options_.group_counts = {11};
+  EXPECT_EQ(Planned(), "0:11x76");
+}
+
 // Each group has library handles of its own, beside TensorFlow's memory.
 TEST_F(GroupSizesTest, EachFurtherGroupReservesMemory) {
   per_group_ = 40;
@@ -85,7 +96,7 @@ TEST_F(GroupSizesTest, EachFurtherGroupReservesMemory) {
   EXPECT_EQ(Planned(), "0:4x180");  // (900 - 60 - 3 * 40) / 4
   options_.group_counts = {1};
   EXPECT_EQ(Planned(), "0:1x840");
-  // An explicit fraction is used as it is.
+  // An explicit fraction is of the total memory, and used as it is.
   options_.group_counts = {4};
   config_.mutable_gpu_options()->set_per_process_gpu_memory_fraction(0.5);
   EXPECT_EQ(Planned(), "0:4x125");
@@ -104,35 +115,15 @@ TEST_F(GroupSizesTest, EachFurtherContextReservesMemory) {
   EXPECT_EQ(Planned(), "0:2x380 1:2x430");
 }
 
-TEST_F(GroupSizesTest, GroupsShareTheFreeMemoryEvenly) {
-  EXPECT_EQ(Planned(), "0:4x210 1:4x235 2:4x260");
-}
-
-TEST_F(GroupSizesTest, GroupMemoryIsWholeMegabytesAndNeverMoreThanThereIs) {
-  options_.group_counts = {7};
-  physical_ = {0};
-  EXPECT_EQ(Planned(), "0:7x120");
-  options_.group_counts = {11};
-  EXPECT_EQ(Planned(), "0:11x76");
-}
-
-TEST_F(GroupSizesTest, AListGivesEachVisibleGpuItsOwnCount) {
-  options_.group_counts = {1, 2, 4};
-  EXPECT_EQ(Planned(), "0:1x840 1:2x470 2:4x260");
-}
-
 TEST_F(GroupSizesTest, VisibleDeviceListChoosesAndOrdersTheGpus) {
   config_.mutable_gpu_options()->set_visible_device_list("2,0");
   EXPECT_EQ(Planned(), "2:4x260 0:4x210");
   options_.group_counts = {2, 1};
   EXPECT_EQ(Planned(), "2:2x520 0:1x840");
-}
-
-TEST_F(GroupSizesTest, ABadVisibleDeviceListIsRefused) {
-  for (const char* list : {"3", "-1", "0,x", "0,0", "0,", "a"}) {
+  for (const char* list : {"3", "-1", "0,x", "0,0", "0,"}) {
     config_.mutable_gpu_options()->set_visible_device_list(list);
     ExpectRefused(absl::StatusCode::kInvalidArgument,
-                  {"visible_device_list=\"" + std::string(list) + "\"",
+                  {absl::StrCat("visible_device_list=\"", list, "\""),
                    "different numbers out of 0, 1, 2"});
   }
 }
@@ -144,35 +135,27 @@ TEST_F(GroupSizesTest, DeviceCountLimitsTheGpus) {
   EXPECT_EQ(Planned(), "0:4x210 1:4x235 2:4x260");
 }
 
-TEST_F(GroupSizesTest, AListLongerOrShorterThanTheGpusIsRefused) {
-  options_.group_counts = {4, 4, 4, 4};
+TEST_F(GroupSizesTest, ListsThatDoNotFitTheGpusOrGroupsAreRefused) {
+  for (size_t entries : {4, 2}) {
+    options_.group_counts.assign(entries, 4);
+    ExpectRefused(
+        absl::StatusCode::kInvalidArgument,
+        {absl::StrCat("TF_GPU_STREAM_GROUP_COUNT=\"",
+                      absl::StrJoin(options_.group_counts, ","), "\""),
+         "3 visible GPUs"});
+  }
+  options_.group_counts = {4};
+  options_.priorities = {-1, 0};
   ExpectRefused(absl::StatusCode::kInvalidArgument,
-                {"TF_GPU_STREAM_GROUP_COUNT=\"4,4,4,4\"", "3 visible GPUs"});
-  options_.group_counts = {4, 4};
-  ExpectRefused(absl::StatusCode::kInvalidArgument,
-                {"TF_GPU_STREAM_GROUP_COUNT=\"4,4\"", "3 visible GPUs"});
+                {"TF_GPU_STREAM_GROUP_PRIORITIES", "has 4 stream groups"});
 }
 
-TEST_F(GroupSizesTest, AMemoryFractionIsOfTheTotalMemory) {
-  physical_ = {0};
-  config_.mutable_gpu_options()->set_per_process_gpu_memory_fraction(0.5);
-  EXPECT_EQ(Planned(), "0:4x125");
-}
-
-TEST_F(GroupSizesTest, TheMemoryLimitOfASingleLogicalDeviceIsSplit) {
+TEST_F(GroupSizesTest, TheMemoryOfASingleLogicalDeviceIsSplit) {
   physical_ = {0, 1};
-  experimental()->add_virtual_devices()->add_memory_limit_mb(512);
+  auto* first = experimental()->add_virtual_devices();
+  EXPECT_EQ(Planned(), "0:4x210 1:4x235");  // without a limit: all of the GPU
+  first->add_memory_limit_mb(512);
   EXPECT_EQ(Planned(), "0:4x128 1:4x235");
-}
-
-TEST_F(GroupSizesTest, ALogicalDeviceWithoutLimitGetsAllOfItsGpu) {
-  physical_ = {0};
-  experimental()->add_virtual_devices();
-  EXPECT_EQ(Planned(), "0:4x210");
-}
-
-TEST_F(GroupSizesTest, SeveralLogicalDevicesOnOneGpuAreRefused) {
-  experimental()->add_virtual_devices();
   auto* second = experimental()->add_virtual_devices();
   second->add_memory_limit_mb(100);
   second->add_memory_limit_mb(200);
@@ -191,58 +174,39 @@ TEST_F(GroupSizesTest, VirtualDevicesPerGpuAreRefused) {
   EXPECT_TRUE(Plan().ok());
 }
 
-TEST_F(GroupSizesTest, NoGpuIsAnErrorThatSaysWhatToDo) {
+TEST_F(GroupSizesTest, NoGpuIsAnErrorUnlessTheSessionWantsNone) {
   physical_ = {};
   ExpectRefused(absl::StatusCode::kFailedPrecondition,
                 {"TF_GPU_STREAM_GROUP_COUNT=4", "no usable GPU", "unset",
                  "TF_MULTI_STREAM_EMULATED_GPUS=1"});
-}
-
-TEST_F(GroupSizesTest, NoGpuIsNoErrorForASessionThatWantsNone) {
   (*config_.mutable_device_count())["GPU"] = 0;
   EXPECT_EQ(Planned(), "");
-  physical_ = {};
+  physical_ = {0};
   EXPECT_EQ(Planned(), "");
 }
 
 TEST_F(GroupSizesTest, ReservedMemoryOfTheEnvironmentWins) {
   physical_ = {0};
-  setenv(kReserveVariable, "100", 1);
-  EXPECT_EQ(Planned(), "0:4x200");
+  // As in TensorFlow, 0 reserves nothing, not even for the driver. More than
+  // is free, and what is no number, is ignored.
+  for (const auto& [reserve, planned] : {std::pair{"100", "0:4x200"},
+                                         {"0", "0:4x225"},
+                                         {"100000", "0:4x210"},
+                                         {"-5", "0:4x210"},
+                                         {"lots", "0:4x210"}}) {
+    setenv(kReserveVariable, reserve, 1);
+    EXPECT_EQ(Planned(), planned) << reserve;
+  }
   if (!SetExperimental("gpu_system_memory_size_in_mb", 500)) {
     GTEST_SKIP() << "This release of TensorFlow has no such field.";
   }
+  // An ignored variable does not hide ConfigProto's reserve.
+  EXPECT_EQ(Planned(), "0:4x100");
+  setenv(kReserveVariable, "100", 1);
   EXPECT_EQ(Planned(), "0:4x200");
   config_.mutable_gpu_options()->set_per_process_gpu_memory_fraction(0.1);
   EXPECT_EQ(Planned(), "0:4x200");
   unsetenv(kReserveVariable);
-  EXPECT_EQ(Planned(), "0:4x100");
-}
-
-TEST_F(GroupSizesTest, ReservingMoreThanIsFreeIsIgnored) {
-  physical_ = {0};
-  setenv(kReserveVariable, "100000", 1);
-  EXPECT_EQ(Planned(), "0:4x210");
-  setenv(kReserveVariable, "-5", 1);
-  EXPECT_EQ(Planned(), "0:4x210");
-  setenv(kReserveVariable, "lots", 1);
-  EXPECT_EQ(Planned(), "0:4x210");
-}
-
-// As in TensorFlow, 0 reserves nothing, not even for the driver.
-TEST_F(GroupSizesTest, ReservingNothingGivesAllThatIsFree) {
-  physical_ = {0};
-  setenv(kReserveVariable, "0", 1);
-  EXPECT_EQ(Planned(), "0:4x225");
-}
-
-// As in TensorFlow, an ignored variable does not hide ConfigProto's reserve.
-TEST_F(GroupSizesTest, AnIgnoredReserveLeavesTheConfigurationsInForce) {
-  physical_ = {0};
-  setenv(kReserveVariable, "100000", 1);
-  if (!SetExperimental("gpu_system_memory_size_in_mb", 500)) {
-    GTEST_SKIP() << "This release of TensorFlow has no such field.";
-  }
   EXPECT_EQ(Planned(), "0:4x100");
 }
 
@@ -254,21 +218,13 @@ TEST_F(GroupSizesTest, LessThanAMegabyteForEachGroupIsRefused) {
                 {"GPU 0", "64 stream groups", "at least 1 MiB"});
   experimental()->mutable_virtual_devices(0)->set_memory_limit_mb(0, 64);
   EXPECT_EQ(Planned(), "0:64x1");
-}
-
-TEST_F(GroupSizesTest, AGpuThatOtherProcessesFilledIsRefused) {
-  physical_ = {0};
+  // A GPU that other processes have filled.
+  experimental()->clear_virtual_devices();
+  options_.group_counts = {4};
   free_ = 12;
   ExpectRefused(absl::StatusCode::kResourceExhausted,
                 {"GPU 0 has 0 MiB to give", "4 stream groups",
                  " 1000 MiB 12 are free", "nvidia-smi"});
-}
-
-TEST_F(GroupSizesTest, PrioritiesThatDoNotFitTheGroupsAreRefused) {
-  physical_ = {0};
-  options_.priorities = {-1, 0};
-  ExpectRefused(absl::StatusCode::kInvalidArgument,
-                {"TF_GPU_STREAM_GROUP_PRIORITIES", "has 4 stream groups"});
 }
 
 TEST(AllowGrowthTest, TheVariableIsStrongerThanTheConfiguration) {
@@ -276,8 +232,7 @@ TEST(AllowGrowthTest, TheVariableIsStrongerThanTheConfiguration) {
     GPUOptions options;
     options.set_allow_growth(configured);
     for (const auto& [value, expected] :
-         std::vector<std::pair<const char*, bool>>{
-             {"true", true}, {"false", false}, {"perhaps", configured}}) {
+         {std::pair{"true", true}, {"false", false}, {"perhaps", configured}}) {
       setenv("TF_FORCE_GPU_ALLOW_GROWTH", value, 1);
       EXPECT_EQ(AllowGrowth(options), expected) << value;
     }

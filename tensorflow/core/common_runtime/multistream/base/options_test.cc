@@ -5,467 +5,439 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tensorflow/core/common_runtime/multistream/base/options_fixture.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tensorflow/core/common_runtime/multistream/base/environment_variables.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
 
-TEST(OptionsTest, WithoutGroupsStockVariablesAreNotOurs) {
-  const absl::StatusOr<Options> options = Parse(
-      {{"TF_GPU_THREAD_MODE", "anything"}, {"TF_GPU_THREAD_COUNT", "-7"}});
-  ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_TRUE(options->without_effect.empty());
+using Environment = std::map<std::string, std::string>;
+
+absl::StatusOr<Options> Parse(const Environment& environment) {
+  return ParseOptions(
+      [&environment](const std::string& name) -> std::optional<std::string> {
+        const auto found = environment.find(name);
+        if (found == environment.end()) return std::nullopt;
+        return found->second;
+      });
 }
 
-TEST(OptionsTest, UnsetMeansStock) {
-  const absl::StatusOr<Options> options = Parse({});
-  ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_FALSE(options->Enabled());
-  EXPECT_TRUE(options->group_counts.empty());
-  EXPECT_EQ(options->emulated_gpus, 0);
-  EXPECT_FALSE(options->segment_own_const);
-  EXPECT_TRUE(options->spin_locks);
-  EXPECT_FALSE(options->test_faults);
-  EXPECT_TRUE(options->without_effect.empty());
-  EXPECT_EQ(options->GroupCount(0), 1);
-  EXPECT_EQ(options->GroupCount(7), 1);
+// Options of an environment that must be valid.
+Options Get(const Environment& environment) {
+  const absl::StatusOr<Options> options = Parse(environment);
+  EXPECT_TRUE(options.ok()) << options.status();
+  return options.value_or(Options());
 }
 
-TEST(OptionsTest, EmptyValuesCountAsUnset) {
-  const absl::StatusOr<Options> options =
-      Parse({{kGroupCountVariable, ""},
-             {kEmulatedGpusVariable, ""},
-             {"TF_SEGMENT_OWN_CONST", ""},
-             {"TF_NODE_LEVEL_MULTISTREAM", ""},
-             {"TF_MULTI_STREAM_SANITIZER", ""},
-             {"TF_STREAM_FROM_FILE", ""},
-             {"TF_MULTI_STREAM_POLICY", ""},
-             {"TF_GPU_CONTEXT_COUNT", ""}});
-  ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_FALSE(options->Enabled());
-  EXPECT_TRUE(options->group_counts.empty());
-  EXPECT_TRUE(options->without_effect.empty());
-}
-
-TEST(OptionsTest, PythonTurns) {
-  EXPECT_EQ(Parse({})->python_turns, std::nullopt);
-  EXPECT_EQ(Parse({{kPythonTurnsVariable, "0"}})->python_turns, 0);
-  EXPECT_EQ(Parse({{kPythonTurnsVariable, "64"}})->python_turns, 64);
-  for (const char* value : {"-1", "65", "2,2", "yes"}) {
-    ExpectRefused(kPythonTurnsVariable, value, "a whole number from 0 to 64");
+void ExpectError(const absl::Status& status,
+                 const std::vector<std::string>& parts) {
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  for (const std::string& part : parts) {
+    EXPECT_TRUE(absl::StrContains(status.message(), part))
+        << part << " is not in: " << status;
   }
 }
 
-TEST(OptionsTest, GroupCountRefusesWhatIsNoNumberFrom1To64) {
-  for (const char* value : {"abc", "0", "-1", "65", "4,x", "4,", ",4", "4,,4",
-                            "4,0", "4,65", "4.5", "0x4", "4 4", "4;4", " ",
-                            "99999999999999999999", "-99999999999999999999"}) {
-    ExpectRefused(kGroupCountVariable, value, "a whole number from 1 to 64");
-    ExpectRefused(kGroupCountVariable, value, "comma list");
+TEST(OptionsTest, UnsetOrEmptyMeansStock) {
+  Environment empty;
+  for (const Variable& variable : Variables()) empty[variable.name] = "";
+  for (const Environment& environment : {Environment(), empty}) {
+    const Options options = Get(environment);
+    EXPECT_FALSE(options.Enabled());
+    EXPECT_TRUE(options.group_counts.empty());
+    EXPECT_EQ(options.emulated_gpus, 0);
+    EXPECT_FALSE(options.segment_own_const);
+    EXPECT_TRUE(options.spin_locks);
+    EXPECT_FALSE(options.test_faults);
+    EXPECT_EQ(options.python_turns, std::nullopt);
+    EXPECT_TRUE(options.without_effect.empty());
+    EXPECT_EQ(options.GroupCount(0), 1);
+    EXPECT_EQ(options.GroupCount(7), 1);
+    EXPECT_EQ(options.DefaultGroupCount(0), 1);
+    EXPECT_FALSE(options.node_level);
+    EXPECT_FALSE(options.any_node_level);
+    EXPECT_TRUE(options.reduce_stream_wait);
+    EXPECT_FALSE(options.forward_propagation);
+    EXPECT_EQ(options.stream_file, "");
+    EXPECT_EQ(options.policy, Policy::kNone);
+    EXPECT_EQ(options.thread_mode, ThreadMode::kProcess);
+    EXPECT_FALSE(options.has_pool());
+    EXPECT_FALSE(options.merge_streams);
+    EXPECT_FALSE(options.host_allocators);
+    EXPECT_EQ(options.extend_limit_mb, 0);
+    EXPECT_EQ(options.Priority(3), 0);
+    EXPECT_TRUE(options.CheckPriorities(4).ok());
+    EXPECT_EQ(options.Context(0, 5), 0);
+    EXPECT_TRUE(options.CheckGroupCounts(8, 8).ok());
+    EXPECT_EQ(options.capture, CaptureMode::kUnset);
+    EXPECT_EQ(options.capture_verify, 0);
+    EXPECT_EQ(options.capture_branches, 4);
+    EXPECT_TRUE(options.capture_batches.empty());
   }
 }
 
-TEST(OptionsTest, GroupCountTakesOneNumberForEveryGpu) {
-  for (const int n : {1, 4, 64}) {
-    const absl::StatusOr<Options> options =
-        Parse({{kGroupCountVariable, std::to_string(n)}});
-    ASSERT_TRUE(options.ok()) << options.status();
-    EXPECT_EQ(options->group_counts, std::vector<int>{n});
-    EXPECT_EQ(options->GroupCount(0), n);
-    EXPECT_EQ(options->GroupCount(15), n);
-  }
-}
-
-TEST(OptionsTest, GroupCountTakesAListWithOneNumberForEachGpu) {
-  for (const char* value : {"4,1,8", " 4, 1 ,8 "}) {
-    const absl::StatusOr<Options> options =
-        Parse({{kGroupCountVariable, value}});
-    ASSERT_TRUE(options.ok()) << options.status();
-    EXPECT_EQ(options->GroupCount(0), 4);
-    EXPECT_EQ(options->GroupCount(1), 1);
-    EXPECT_EQ(options->GroupCount(2), 8);
-  }
-}
-
-TEST(OptionsTest, EnabledByMoreThanOneGroupOrByEmulation) {
-  EXPECT_FALSE(Parse({{kGroupCountVariable, "1"}})->Enabled());
-  EXPECT_FALSE(Parse({{kGroupCountVariable, "1,1"}})->Enabled());
-  EXPECT_TRUE(Parse({{kGroupCountVariable, "2"}})->Enabled());
-  EXPECT_TRUE(Parse({{kGroupCountVariable, "1,2"}})->Enabled());
-  EXPECT_TRUE(Parse({{kEmulatedGpusVariable, "1"}})->Enabled());
-  EXPECT_FALSE(Parse({{kEmulatedGpusVariable, "0"}})->Enabled());
-}
-
-TEST(OptionsTest, EmulatedGpusRefusesWhatIsNoNumberFrom0To16) {
-  for (const char* value : {"abc", "-1", "17", "1,1", "1.5", "99999999999"}) {
-    ExpectRefused(kEmulatedGpusVariable, value, "a whole number from 0 to 16");
-  }
-  EXPECT_EQ(Parse({{kEmulatedGpusVariable, "16"}})->emulated_gpus, 16);
-}
-
-TEST(OptionsTest, BooleansTakeTrueFalse1And0) {
-  for (const char* value : {"true", "True", "TRUE", "1"}) {
-    const absl::StatusOr<Options> options =
-        Parse({{"TF_SEGMENT_OWN_CONST", value}});
-    ASSERT_TRUE(options.ok()) << options.status();
-    EXPECT_TRUE(options->segment_own_const) << value;
-    EXPECT_TRUE(Parse({{kSpinLocksVariable, value}})->spin_locks) << value;
-    EXPECT_TRUE(Parse({{kTestFaultsVariable, value}})->test_faults) << value;
-  }
-  for (const char* value : {"false", "False", "0"}) {
-    const absl::StatusOr<Options> options =
-        Parse({{"TF_SEGMENT_OWN_CONST", value}});
-    ASSERT_TRUE(options.ok()) << options.status();
-    EXPECT_FALSE(options->segment_own_const) << value;
-    EXPECT_FALSE(Parse({{kSpinLocksVariable, value}})->spin_locks) << value;
-  }
-}
-
-TEST(OptionsTest, BooleansRefuseAnythingElse) {
-  for (const char* name :
-       {"TF_SEGMENT_OWN_CONST", kSpinLocksVariable, kTestFaultsVariable,
-        "TF_NODE_LEVEL_MULTISTREAM", "TF_REDUCE_STREAM_WAIT",
-        "TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION", "TF_GPU_STREAM_MERGE",
-        "TF_PER_STREAM_HOST_ALLOCATOR", "TF_GPU_STREAM_GROUP_SHARE_MEM_POOL",
-        "TF_GPU_STREAM_AWARE_BFC"}) {
-    for (const char* value : {"yes", "2", "-1", "truee", "1,0", " "}) {
-      ExpectRefused(name, value, "true, false, 1 or 0");
+// The error names the variable, its value and what is allowed.
+TEST(OptionsTest, RefusesValuesThatAVariableDoesNotTake) {
+  struct Refused {
+    std::vector<const char*> names;
+    std::vector<const char*> values;
+    const char* allowed;
+  };
+  const Refused all[] = {
+      {{kGroupCountVariable},
+       {"abc", "0", "-1", "65", "4,x", "4,", ",4", "4,,4", "4,0", "4,65", "4.5",
+        "0x4", "4 4", "4;4", " ", "99999999999999999999"},
+       "a whole number from 1 to 64, or a comma list"},
+      {{kContextCountVariable},
+       {"abc", "0", "65", "4,x", "4,"},
+       "from 1 to 64"},
+      {{kPrioritiesVariable}, {"abc", "65", "-65", "0,x"}, "from -64 to 64"},
+      {{kEmulatedGpusVariable},
+       {"abc", "-1", "17", "1,1", "1.5", "99999999999"},
+       "a whole number from 0 to 16"},
+      {{kPythonTurnsVariable}, {"-1", "65", "2,2"}, "from 0 to 64"},
+      {{kThreadCountVariable}, {"abc", "0", "1,2", "1025"}, "from 1 to 1024"},
+      {{kExtendLimitVariable},
+       {"abc", "0", "-1", "1,2", "99999999999"},
+       "a whole number of at least 1"},
+      {{kCaptureBatchesVariable}, {"4,0"}, "from 1 to 1048576"},
+      {{kCaptureBatchesVariable}, {"4 8"}, "one for each batch"},
+      {{kCaptureMegabytesVariable}, {"0"}, "from 1 to 1048576"},
+      {{kCaptureVerifyVariable}, {"-1"}, "at least 0"},
+      {{kCaptureBranchesVariable}, {"0", "65"}, "from 1 to 64"},
+      {{kSegmentOwnConstVariable, kSpinLocksVariable, kTestFaultsVariable,
+        kNodeLevelVariable, kReduceStreamWaitVariable,
+        kForwardPropagationVariable, kMergeVariable, kHostAllocatorVariable,
+        kSharePoolVariable, kStreamAwareVariable},
+       {"yes", "2", "-1", "truee", "1,0", " "},
+       "true, false, 1 or 0"},
+      {{kSanitizerVariable},
+       {"on", "logs", "1", "log,abort"},
+       "off, log, abort"},
+      {{kThreadModeVariable},
+       {"private", "gpu", "1"},
+       "global, gpu_private, gpu_shared"},
+      {{kPolicyVariable},
+       {"manual", "1", "cost:2", "full graph", " cost", "embedding,cost"},
+       "none, user_defined, embedding, full_graph, cost"},
+      {{kCaptureVariable}, {"yes"}, "off, marked, auto, require"}};
+  for (const Refused& it : all) {
+    for (const char* name : it.names) {
+      for (const char* value : it.values) {
+        Environment environment = {{kGroupCountVariable, "4"}};
+        environment[name] = value;
+        ExpectError(Parse(environment).status(),
+                    {absl::StrCat(name, "=\"", value, "\""), it.allowed});
+      }
     }
   }
 }
 
-TEST(OptionsTest, WordsRefuseAnythingElse) {
-  for (const char* value : {"on", "logs", "1", "log,abort"}) {
-    ExpectRefused("TF_MULTI_STREAM_SANITIZER", value, "off, log, abort");
-  }
-  for (const char* value : {"private", "gpu", "1"}) {
-    ExpectRefused("TF_GPU_THREAD_MODE", value,
-                  "global, gpu_private, gpu_shared");
-  }
-  for (const char* value : {"manual", "1", "cost:2", "full graph", " cost",
-                            "embedding,cost", "NO_PARTITION"}) {
-    ExpectRefused("TF_MULTI_STREAM_POLICY", value,
-                  "none, user_defined, embedding, full_graph, cost");
+TEST(OptionsTest, VariablesWithoutEffectAreNamed) {
+  const std::pair<Environment, std::string> all[] = {
+      // Without groups stock variables are not ours.
+      {{{kThreadModeVariable, "anything"}, {kThreadCountVariable, "-7"}}, ""},
+      {{{kGroupCountVariable, "4"},
+        {kEmulatedGpusVariable, "1"},
+        {kSegmentOwnConstVariable, "1"},
+        {kSpinLocksVariable, "0"},
+        {"TF_SOMETHING_ELSE", "x"}},
+       ""},
+      // Variables at their default ask for nothing.
+      {{{kNodeLevelVariable, "false"},
+        {kReduceStreamWaitVariable, "true"},
+        {kForwardPropagationVariable, "0"},
+        {kSanitizerVariable, "off"},
+        {kMergeVariable, "0"},
+        {kHostAllocatorVariable, "false"},
+        {kSharePoolVariable, "false"},
+        {kStreamAwareVariable, "false"},
+        {kContextCountVariable, "1"}},
+       ""},
+      {{{kForwardPropagationVariable, "1"}, {kStreamFileVariable, "a.txt"}},
+       "TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION (without "
+       "TF_NODE_LEVEL_MULTISTREAM=true, but for sessions that ask for "
+       "streams); TF_STREAM_FROM_FILE (without TF_NODE_LEVEL_MULTISTREAM=true, "
+       "but for sessions that ask for streams)"},
+      {{{kNodeLevelVariable, "true"},
+        {kForwardPropagationVariable, "1"},
+        {kStreamFileVariable, "a.txt"}},
+       ""},
+      // A policy implies node level.
+      {{{kPolicyVariable, "full_graph"},
+        {kGroupCountVariable, "2"},
+        {kForwardPropagationVariable, "1"},
+        {kStreamFileVariable, "a.txt"}},
+       ""},
+      {{{kPolicyVariable, "cost"}},
+       "TF_MULTI_STREAM_POLICY (without several stream groups: "
+       "TF_GPU_STREAM_GROUP_COUNT)"},
+      {{{kPolicyVariable, "cost"},
+        {kGroupCountVariable, "2"},
+        {kNodeLevelVariable, "false"}},
+       "TF_MULTI_STREAM_POLICY (with TF_NODE_LEVEL_MULTISTREAM=false)"},
+      {{{kPolicyVariable, "none"},
+        {kGroupCountVariable, "2"},
+        {kNodeLevelVariable, "false"}},
+       ""},
+      {{{kPolicyVariable, "user_defined"}}, ""},
+      {{{kGroupCountVariable, "4"}, {kThreadCountVariable, "7"}},
+       "TF_GPU_THREAD_COUNT (without TF_GPU_THREAD_MODE=gpu_private or "
+       "gpu_shared)"},
+      {{{kGroupCountVariable, "4"},
+        {kThreadModeVariable, "global"},
+        {kThreadCountVariable, "7"}},
+       "TF_GPU_THREAD_COUNT (without TF_GPU_THREAD_MODE=gpu_private or "
+       "gpu_shared)"},
+      {{{kContextCountVariable, "2"}},
+       "TF_GPU_CONTEXT_COUNT (without several stream groups: "
+       "TF_GPU_STREAM_GROUP_COUNT)"},
+      {{{kContextCountVariable, "2"}, {kGroupCountVariable, "4"}}, ""},
+      {{{kExtendLimitVariable, "64"}},
+       "TF_BFC_EXTEND_LIMIT_MB (without TF_GPU_STREAM_AWARE_BFC=true or "
+       "TF_GPU_STREAM_GROUP_SHARE_MEM_POOL=true)"},
+      {{{kStreamAwareVariable, "true"},
+        {kGpuAllocatorVariable, "cuda_malloc_async"}},
+       "TF_GPU_STREAM_AWARE_BFC (with TF_GPU_ALLOCATOR=cuda_malloc_async, "
+       "whose pool the groups of a GPU share anyway)"},
+      {{{kCaptureMegabytesVariable, "7"}},
+       "TF_MULTI_STREAM_CAPTURE_MB (without TF_MULTI_STREAM_CAPTURE, but for "
+       "what the program captures)"},
+      {{{kCaptureBranchesVariable, "8"}},
+       "TF_MULTI_STREAM_CAPTURE_BRANCHES (without TF_MULTI_STREAM_CAPTURE, but "
+       "for what the program captures)"},
+      {{{kCaptureVariable, "auto"}, {kNodeLevelVariable, "true"}},
+       "TF_MULTI_STREAM_CAPTURE (with TF_NODE_LEVEL_MULTISTREAM=true, whose "
+       "steps run on several groups)"}};
+  for (const auto& [environment, without_effect] : all) {
+    EXPECT_EQ(absl::StrJoin(Get(environment).without_effect, "; "),
+              without_effect);
   }
 }
 
-TEST(OptionsTest, NumbersRefuseAnythingElse) {
-  for (const char* value : {"abc", "0", "65", "4,x", "4,"}) {
-    ExpectRefused("TF_GPU_CONTEXT_COUNT", value, "from 1 to 64");
+TEST(OptionsTest, CountsAreOneForEveryGpuOrAListWithOneForEach) {
+  for (int n : {1, 4, 64}) {
+    const Options one = Get({{kGroupCountVariable, std::to_string(n)}});
+    EXPECT_EQ(one.group_counts, std::vector<int>{n});
+    EXPECT_EQ(one.default_group_counts, std::vector<int>{n});
+    EXPECT_EQ(one.GroupCount(0), n);
+    EXPECT_EQ(one.GroupCount(15), n);
+    EXPECT_EQ(one.DefaultGroupCount(7), n);
+    EXPECT_TRUE(one.CheckGroupCounts(1, 1).ok());
+    EXPECT_TRUE(one.CheckGroupCounts(8, 8).ok());
   }
-  for (const char* value : {"abc", "65", "-65", "0,x", "1.5"}) {
-    ExpectRefused("TF_GPU_STREAM_GROUP_PRIORITIES", value, "from -64 to 64");
+  const Options list = Get({{kGroupCountVariable, " 4, 1 ,8 "}});
+  EXPECT_EQ(list.group_counts, std::vector<int>({4, 1, 8}));
+  EXPECT_EQ(list.GroupCount(2), 8);
+  EXPECT_EQ(list.DefaultGroupCount(1), 1);
+  EXPECT_TRUE(list.CheckGroupCounts(/*visible=*/3, /*physical=*/3).ok());
+  // Sessions may see fewer GPUs than the process has.
+  EXPECT_TRUE(list.CheckGroupCounts(/*visible=*/1, /*physical=*/3).ok());
+  ExpectError(list.CheckGroupCounts(1, 1),
+              {"TF_GPU_STREAM_GROUP_COUNT=\"4,1,8\"", "has 3 numbers",
+               "1 visible GPU", "one number for each"});
+  ExpectError(list.CheckGroupCounts(4, 5), {"4 visible GPUs"});
+
+  // Groups take contexts in turn.
+  const Options contexts = Get({{kContextCountVariable, "3"}});
+  EXPECT_EQ(contexts.Context(7, 2), 2);
+  EXPECT_EQ(contexts.Context(7, 3), 0);
+  const Options context_list = Get({{kContextCountVariable, "1,2"}});
+  EXPECT_EQ(context_list.Context(0, 3), 0);
+  EXPECT_EQ(context_list.Context(1, 3), 1);
+  EXPECT_TRUE(context_list.CheckGroupCounts(2, 2).ok());
+  ExpectError(context_list.CheckGroupCounts(1, 1),
+              {"TF_GPU_CONTEXT_COUNT=\"1,2\""});
+}
+
+TEST(OptionsTest, PrioritiesAreOneForEveryGroupOrOneForEach) {
+  const Options list = Get({{kPrioritiesVariable, "-2, 1"}});
+  EXPECT_EQ(list.Priority(0), -2);
+  EXPECT_EQ(list.Priority(1), 1);
+  EXPECT_TRUE(list.CheckPriorities(2).ok());
+  ExpectError(list.CheckPriorities(4),
+              {"TF_GPU_STREAM_GROUP_PRIORITIES=\"-2,1\"", "has 2 numbers",
+               "has 4 stream groups"});
+  const Options one = Get({{kPrioritiesVariable, "-3"}});
+  EXPECT_EQ(one.Priority(7), -3);
+  EXPECT_TRUE(one.CheckPriorities(4).ok());
+}
+
+TEST(OptionsTest, EnabledByMoreThanOneGroupByEmulationOrByCapture) {
+  const std::pair<Environment, bool> all[] = {
+      {{{kGroupCountVariable, "1"}}, false},
+      {{{kGroupCountVariable, "1,1"}}, false},
+      {{{kGroupCountVariable, "2"}}, true},
+      {{{kGroupCountVariable, "1,2"}}, true},
+      {{{kEmulatedGpusVariable, "1"}}, true},
+      {{{kEmulatedGpusVariable, "0"}}, false},
+      {{{kCaptureVariable, "auto"}}, true},
+      {{{kCaptureVariable, "marked"}}, true},
+      {{{kCaptureVariable, "off"}}, false}};
+  for (const auto& [environment, enabled] : all) {
+    EXPECT_EQ(Get(environment).Enabled(), enabled);
   }
-  for (const char* value : {"abc", "0", "-1", "1,2", "99999999999"}) {
-    ExpectRefused("TF_BFC_EXTEND_LIMIT_MB", value,
-                  "a whole number of at least 1");
-  }
-  for (const char* value : {"abc", "0", "-1", "1,2", "1025"}) {
-    ExpectRefused("TF_GPU_THREAD_COUNT", value, "from 1 to 1024");
+  EXPECT_FALSE(Get({{kCaptureVariable, "auto"}}).HasSeveralGroups());
+}
+
+TEST(OptionsTest, SwitchesTakeTrueFalse1And0) {
+  const std::pair<const char*, bool> values[] = {
+      {"true", true},   {"True", true},   {"TRUE", true}, {"1", true},
+      {"false", false}, {"False", false}, {"0", false}};
+  for (const auto& [value, is_on] : values) {
+    const Options options = Get({{kSegmentOwnConstVariable, value},
+                                 {kSpinLocksVariable, value},
+                                 {kTestFaultsVariable, value},
+                                 {kNodeLevelVariable, value},
+                                 {kReduceStreamWaitVariable, value},
+                                 {kForwardPropagationVariable, value},
+                                 {kMergeVariable, value},
+                                 {kHostAllocatorVariable, value}});
+    EXPECT_EQ(options.segment_own_const, is_on) << value;
+    EXPECT_EQ(options.spin_locks, is_on) << value;
+    EXPECT_EQ(options.test_faults, is_on) << value;
+    EXPECT_EQ(options.node_level, is_on) << value;
+    EXPECT_EQ(options.reduce_stream_wait, is_on) << value;
+    EXPECT_EQ(options.forward_propagation, is_on) << value;
+    EXPECT_EQ(options.merge_streams, is_on) << value;
+    EXPECT_EQ(options.host_allocators, is_on) << value;
   }
 }
 
-TEST(OptionsTest, VariablesAtTheirDefaultAskForNothing) {
-  const absl::StatusOr<Options> options =
-      Parse({{"TF_NODE_LEVEL_MULTISTREAM", "false"},
-             {"TF_REDUCE_STREAM_WAIT", "true"},
-             {"TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION", "0"},
-             {"TF_MULTI_STREAM_SANITIZER", "off"},
-             {"TF_GPU_STREAM_MERGE", "0"},
-             {"TF_PER_STREAM_HOST_ALLOCATOR", "false"},
-             {"TF_GPU_STREAM_GROUP_SHARE_MEM_POOL", "false"},
-             {"TF_GPU_STREAM_AWARE_BFC", "false"}});
-  ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->without_effect, std::vector<std::string>());
-}
-
-TEST(OptionsTest, NodeLevelHasItsVariables) {
-  const absl::StatusOr<Options> options =
-      Parse({{kNodeLevelVariable, "true"},
-             {kReduceStreamWaitVariable, "0"},
-             {kForwardPropagationVariable, "1"},
-             {kStreamFileVariable, "a.txt"}});
-  ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_TRUE(options->node_level);
-  EXPECT_FALSE(options->reduce_stream_wait);
-  EXPECT_TRUE(options->forward_propagation);
-  EXPECT_EQ(options->stream_file, "a.txt");
-  EXPECT_TRUE(options->without_effect.empty());
-
-  const absl::StatusOr<Options> unset = Parse({});
-  EXPECT_FALSE(unset->node_level);
-  EXPECT_TRUE(unset->reduce_stream_wait);
-  EXPECT_FALSE(unset->forward_propagation);
-  EXPECT_EQ(unset->stream_file, "");
-}
-
-TEST(OptionsTest, VariablesThatNeedNodeLevelAreNamedWithoutIt) {
-  for (const auto& [name, value] : Variables{{kForwardPropagationVariable, "1"},
-                                             {kStreamFileVariable, "a.txt"}}) {
-    const absl::StatusOr<Options> options = Parse({{name, value}});
-    ASSERT_TRUE(options.ok()) << options.status();
-    EXPECT_EQ(
-        options->without_effect,
-        std::vector<std::string>{
-            name + " (without TF_NODE_LEVEL_MULTISTREAM=true, but for sessions "
-                   "that ask for streams)"});
-  }
+TEST(OptionsTest, NumbersAndPaths) {
+  const Options options = Get({{kPythonTurnsVariable, "64"},
+                               {kEmulatedGpusVariable, "16"},
+                               {kStreamFileVariable, "a.txt"}});
+  EXPECT_EQ(options.python_turns, 64);
+  EXPECT_EQ(options.emulated_gpus, 16);
+  EXPECT_EQ(options.stream_file, "a.txt");
+  EXPECT_EQ(Get({{kPythonTurnsVariable, "0"}}).python_turns, 0);
 }
 
 TEST(OptionsTest, ThreadsOfGroups) {
-  const auto parse = [](const std::string& mode, const std::string& count) {
-    const absl::StatusOr<Options> options =
-        Parse({{kGroupCountVariable, "4"},
-               {kThreadModeVariable, mode},
-               {kThreadCountVariable, count}});
-    EXPECT_TRUE(options.ok()) << options.status();
-    return *options;
+  const auto parse = [](const char* mode, const char* count) {
+    const Options options = Get({{kGroupCountVariable, "4"},
+                                 {kThreadModeVariable, mode},
+                                 {kThreadCountVariable, count}});
+    return std::make_pair(options.thread_mode, options.thread_count);
   };
-  EXPECT_EQ(parse("", "").thread_mode, ThreadMode::kProcess);
-  EXPECT_EQ(parse("global", "").thread_mode, ThreadMode::kGlobal);
-  EXPECT_EQ(parse("gpu_shared", "").thread_mode, ThreadMode::kShared);
-  EXPECT_EQ(parse("gpu_private", "").thread_mode, ThreadMode::kPrivate);
-  EXPECT_EQ(parse("GPU_Private", "").thread_mode, ThreadMode::kPrivate);
-  EXPECT_EQ(parse("gpu_private", "").thread_count, 2);
-  EXPECT_EQ(parse("gpu_private", "7").thread_count, 7);
-  EXPECT_TRUE(parse("gpu_private", "7").without_effect.empty());
-  // The thread count has no effect without threads of our own.
-  for (const char* mode : {"", "global"}) {
-    EXPECT_EQ(parse(mode, "7").without_effect,
-              std::vector<std::string>{
-                  "TF_GPU_THREAD_COUNT (without "
-                  "TF_GPU_THREAD_MODE=gpu_private or gpu_shared)"});
-  }
+  EXPECT_EQ(parse("global", "").first, ThreadMode::kGlobal);
+  EXPECT_EQ(parse("gpu_shared", "").first, ThreadMode::kShared);
+  EXPECT_EQ(parse("GPU_Private", ""), std::pair(ThreadMode::kPrivate, 2));
+  EXPECT_EQ(parse("gpu_private", "7"), std::pair(ThreadMode::kPrivate, 7));
 }
 
-TEST(OptionsTest, PoliciesHaveNames) {
-  for (const auto& [name, policy] :
-       {std::pair<std::string, Policy>("none", Policy::kNone),
-        {"user_defined", Policy::kNone},
-        {"User_Defined", Policy::kNone},
-        {"embedding", Policy::kEmbedding},
-        {"Embedding", Policy::kEmbedding},
-        {"full_graph", Policy::kFullGraph},
-        {"FULL_GRAPH", Policy::kFullGraph},
-        {"cost", Policy::kCost},
-        {"Cost", Policy::kCost}}) {
-    const absl::StatusOr<Options> options =
-        Parse({{kPolicyVariable, name}, {kGroupCountVariable, "4"}});
-    ASSERT_TRUE(options.ok()) << options.status();
-    EXPECT_EQ(options->policy, policy) << name;
-    EXPECT_EQ(options->node_level, policy != Policy::kNone) << name;
-    EXPECT_TRUE(options->without_effect.empty()) << name;
+TEST(OptionsTest, PoliciesHaveNamesAndImplyNodeLevel) {
+  const std::pair<const char*, Policy> policies[] = {
+      {"none", Policy::kNone},
+      {"user_defined", Policy::kNone},
+      {"User_Defined", Policy::kNone},
+      {"embedding", Policy::kEmbedding},
+      {"full_graph", Policy::kFullGraph},
+      {"FULL_GRAPH", Policy::kFullGraph},
+      {"cost", Policy::kCost}};
+  for (const auto& [name, policy] : policies) {
+    const Options options =
+        Get({{kPolicyVariable, name}, {kGroupCountVariable, "4"}});
+    EXPECT_EQ(options.policy, policy) << name;
+    EXPECT_EQ(options.node_level, policy != Policy::kNone) << name;
+    EXPECT_EQ(options.any_node_level, policy != Policy::kNone) << name;
     EXPECT_EQ(PolicyOfName(name), policy);
+    EXPECT_TRUE(Get({{kPolicyVariable, name},
+                     {kGroupCountVariable, "2"},
+                     {kNodeLevelVariable, "true"}})
+                    .node_level);
   }
   EXPECT_EQ(PolicyOfName("manual"), std::nullopt);
   EXPECT_EQ(PolicyOfName(""), std::nullopt);
-  EXPECT_EQ(Parse({})->policy, Policy::kNone);
-  EXPECT_EQ(Parse({{kPolicyVariable, "manual"}}).status().message(),
-            "TF_MULTI_STREAM_POLICY=\"manual\" is not valid: it takes one of "
-            "none, user_defined, embedding, full_graph, cost");
-}
-
-TEST(OptionsTest, APolicyWithoutEffectIsNamed) {
-  const absl::StatusOr<Options> alone = Parse({{kPolicyVariable, "cost"}});
-  ASSERT_TRUE(alone.ok()) << alone.status();
-  EXPECT_FALSE(alone->node_level);
-  EXPECT_EQ(alone->without_effect,
-            std::vector<std::string>{"TF_MULTI_STREAM_POLICY (without several "
-                                     "stream groups: "
-                                     "TF_GPU_STREAM_GROUP_COUNT)"});
-  const absl::StatusOr<Options> off = Parse({{kPolicyVariable, "cost"},
-                                             {kGroupCountVariable, "2"},
-                                             {kNodeLevelVariable, "false"}});
-  ASSERT_TRUE(off.ok()) << off.status();
-  EXPECT_EQ(off->policy, Policy::kNone);
-  EXPECT_FALSE(off->node_level);
-  EXPECT_EQ(off->without_effect,
-            std::vector<std::string>{"TF_MULTI_STREAM_POLICY (with "
-                                     "TF_NODE_LEVEL_MULTISTREAM=false)"});
-  // No policy asks for nothing.
-  for (const char* policy : {"none", "user_defined"}) {
-    EXPECT_TRUE(Parse({{kPolicyVariable, policy}})->without_effect.empty());
-    EXPECT_TRUE(Parse({{kPolicyVariable, policy},
-                       {kGroupCountVariable, "2"},
-                       {kNodeLevelVariable, "false"}})
-                    ->without_effect.empty());
-  }
-}
-
-TEST(OptionsTest, APolicyImpliesNodeLevel) {
-  const std::pair<const char*, const char*> variables[] = {
-      {kForwardPropagationVariable, "1"}, {kStreamFileVariable, "a.txt"}};
-  for (const auto& [name, value] : variables) {
-    const absl::StatusOr<Options> options =
-        Parse({{kPolicyVariable, "full_graph"},
-               {kGroupCountVariable, "2"},
-               {name, value}});
-    ASSERT_TRUE(options.ok()) << options.status();
-    EXPECT_TRUE(options->node_level) << name;
-    EXPECT_TRUE(options->any_node_level) << name;
-    EXPECT_TRUE(options->without_effect.empty()) << name;
-  }
-  for (const char* policy : {"none", "cost"}) {
-    EXPECT_TRUE(Parse({{kPolicyVariable, policy},
-                       {kGroupCountVariable, "2"},
-                       {kNodeLevelVariable, "true"}})
-                    ->node_level);
-  }
-}
-
-TEST(OptionsTest, NodesHaveGroupsWhereThereAreSeveral) {
-  EXPECT_FALSE(Parse({})->any_node_level);
-  EXPECT_FALSE(Parse({{kNodeLevelVariable, "true"}})->any_node_level);
-  EXPECT_FALSE(Parse({{kPolicyVariable, "cost"}})->any_node_level);
-  EXPECT_FALSE(Parse({{kGroupCountVariable, "2"}})->any_node_level);
-  for (const char* variable : {kGroupCountVariable, kEmulatedGpusVariable}) {
+  EXPECT_FALSE(Get({{kPolicyVariable, "cost"}}).node_level);
+  const Options off = Get({{kPolicyVariable, "cost"},
+                           {kGroupCountVariable, "2"},
+                           {kNodeLevelVariable, "false"}});
+  EXPECT_EQ(off.policy, Policy::kNone);
+  EXPECT_FALSE(off.node_level);
+  // Nodes have groups where there are several.
+  EXPECT_FALSE(Get({{kNodeLevelVariable, "true"}}).any_node_level);
+  for (const char* several : {kGroupCountVariable, kEmulatedGpusVariable}) {
     EXPECT_TRUE(
-        Parse({{kNodeLevelVariable, "true"}, {variable, "2"}})->any_node_level)
-        << variable;
+        Get({{kNodeLevelVariable, "true"}, {several, "2"}}).any_node_level);
   }
 }
 
-TEST(OptionsTest, ASessionHasTheGroupsOfTheEnvironmentByDefault) {
-  EXPECT_EQ(Parse({})->DefaultGroupCount(0), 1);
-  const Options one = *Parse({{kGroupCountVariable, "3"}});
-  EXPECT_EQ(one.default_group_counts, std::vector<int>{3});
-  EXPECT_EQ(one.DefaultGroupCount(7), 3);
-  const Options list = *Parse({{kGroupCountVariable, "3,5"}});
-  EXPECT_EQ(list.DefaultGroupCount(0), 3);
-  EXPECT_EQ(list.DefaultGroupCount(1), 5);
+TEST(OptionsTest, PoolsOfMemory) {
+  EXPECT_TRUE(Get({{kSharePoolVariable, "true"}}).has_pool());
+  const Options aware =
+      Get({{kStreamAwareVariable, "true"}, {kExtendLimitVariable, "64"}});
+  EXPECT_TRUE(aware.stream_aware);
+  EXPECT_FALSE(aware.share_pool);
+  EXPECT_TRUE(aware.has_pool());
+  EXPECT_EQ(aware.extend_limit_mb, 64);
+  const Options async = Get({{kStreamAwareVariable, "true"},
+                             {kGpuAllocatorVariable, "cuda_malloc_async"}});
+  EXPECT_TRUE(async.cuda_malloc_async);
+  EXPECT_FALSE(async.has_pool());
 }
 
-TEST(OptionsTest, ResourcesOfGroups) {
-  const absl::StatusOr<Options> unset = Parse({});
-  EXPECT_FALSE(unset->has_pool());
-  EXPECT_FALSE(unset->merge_streams);
-  EXPECT_FALSE(unset->host_allocators);
-  EXPECT_EQ(unset->extend_limit_mb, 0);
-  EXPECT_EQ(unset->Priority(3), 0);
-  EXPECT_TRUE(unset->CheckPriorities(4).ok());
-
-  const absl::StatusOr<Options> options =
-      Parse({{kMergeVariable, "true"},
-             {kHostAllocatorVariable, "true"},
-             {kStreamAwareVariable, "true"},
-             {kExtendLimitVariable, "64"},
-             {kPrioritiesVariable, "-2, 0,0,1"}});
-  ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_TRUE(options->merge_streams);
-  EXPECT_TRUE(options->host_allocators);
-  EXPECT_TRUE(options->stream_aware);
-  EXPECT_FALSE(options->share_pool);
-  EXPECT_TRUE(options->has_pool());
-  EXPECT_EQ(options->extend_limit_mb, 64);
-  EXPECT_EQ(options->Priority(0), -2);
-  EXPECT_EQ(options->Priority(3), 1);
-  EXPECT_TRUE(options->without_effect.empty());
-
-  EXPECT_TRUE(Parse({{kSharePoolVariable, "true"}})->has_pool());
-  EXPECT_EQ(Parse({{kPrioritiesVariable, "-3"}})->Priority(7), -3);
+TEST(OptionsTest, Capture) {
+  EXPECT_EQ(Get({{kCaptureVariable, "Auto"}}).capture, CaptureMode::kAuto);
+  const Options options = Get({{kCaptureVariable, "require"},
+                               {kCaptureMegabytesVariable, "7"},
+                               {kCaptureVerifyVariable, "9"},
+                               {kCaptureBranchesVariable, "64"},
+                               {kCaptureBatchesVariable, "16, 1,4"}});
+  EXPECT_EQ(options.capture, CaptureMode::kRequire);
+  EXPECT_EQ(options.capture_mb, 7);
+  EXPECT_EQ(options.capture_verify, 9);
+  EXPECT_EQ(options.capture_branches, 64);
+  EXPECT_EQ(options.capture_batches, std::vector<int>({1, 4, 16}));
+  EXPECT_TRUE(options.without_effect.empty());
 }
 
-TEST(OptionsTest, GroupsTakeContextsInTurn) {
-  EXPECT_EQ(Parse({})->Context(0, 5), 0);
-  const Options one = *Parse({{kContextCountVariable, "3"}});
-  EXPECT_EQ(one.Context(0, 0), 0);
-  EXPECT_EQ(one.Context(7, 2), 2);
-  EXPECT_EQ(one.Context(7, 3), 0);
-  const Options list = *Parse({{kContextCountVariable, "1,2"}});
-  EXPECT_EQ(list.Context(0, 3), 0);
-  EXPECT_EQ(list.Context(1, 3), 1);
-  EXPECT_TRUE(list.CheckGroupCounts(2, 2).ok());
-  const absl::Status status = list.CheckGroupCounts(1, 1);
-  EXPECT_NE(status.message().find("TF_GPU_CONTEXT_COUNT=\"1,2\""),
-            std::string::npos)
-      << status;
-}
-
-TEST(OptionsTest, ContextsAreForSeveralGroups) {
-  EXPECT_EQ(Parse({{kContextCountVariable, "2"}})->without_effect,
-            std::vector<std::string>{
-                "TF_GPU_CONTEXT_COUNT (without several stream groups: "
-                "TF_GPU_STREAM_GROUP_COUNT)"});
-  for (const Variables& variables :
-       {Variables{{kContextCountVariable, "1"}},
-        Variables{{kContextCountVariable, "2"}, {kGroupCountVariable, "4"}}}) {
-    EXPECT_TRUE(Parse(variables)->without_effect.empty());
+TEST(OptionsTest, XlasVariablesThatAffectCapture) {
+  for (const auto& [flags, has_streams] :
+       {std::pair{"--tf_xla_auto_jit=2", false},
+        {"--tf_xla_enable_device_api_for_gpu", true}}) {
+    EXPECT_EQ(Get({{kTfXlaFlagsVariable, flags}}).xla_has_streams, has_streams);
+  }
+  for (const auto& [flags, launches] :
+       {std::pair{"", true},
+        {"--xla_gpu_enable_command_buffer=", false},
+        {"--a=b --xla_gpu_enable_command_buffer= --c", false},
+        {"--xla_gpu_enable_command_buffer=FUSION", true},
+        {"--xla_gpu_enable_command_buffer= "
+         "--xla_gpu_enable_command_buffer=FUSION",
+         true}}) {
+    EXPECT_EQ(Get({{kXlaFlagsVariable, flags}}).xla_launches_graphs, launches)
+        << flags;
   }
 }
 
-TEST(OptionsTest, PrioritiesFitTheGroups) {
-  const Options options = *Parse({{kPrioritiesVariable, "-1,0"}});
-  EXPECT_TRUE(options.CheckPriorities(2).ok());
-  const absl::Status status = options.CheckPriorities(4);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  for (const char* part : {"TF_GPU_STREAM_GROUP_PRIORITIES=\"-1,0\"",
-                           "has 2 numbers", "has 4 stream groups"}) {
-    EXPECT_NE(status.message().find(part), std::string::npos) << status;
+TEST(VariablesTest, ThePageHasTheRowsOfTheTable) {
+  std::ifstream page("docs/variables.md");
+  ASSERT_TRUE(page) << "docs/variables.md cannot be read";
+  std::set<std::string> rows, names;
+  for (std::string line; std::getline(page, line);) {
+    if (absl::StartsWith(line, "| `")) rows.insert(line);
   }
-  EXPECT_TRUE(Parse({{kPrioritiesVariable, "-1"}})->CheckPriorities(4).ok());
-}
-
-TEST(OptionsTest, SwitchesOfMemoryThatExcludeOthers) {
-  EXPECT_EQ(Parse({{kExtendLimitVariable, "64"}})->without_effect,
-            std::vector<std::string>{
-                "TF_BFC_EXTEND_LIMIT_MB (without TF_GPU_STREAM_AWARE_BFC=true "
-                "or TF_GPU_STREAM_GROUP_SHARE_MEM_POOL=true)"});
-  const absl::StatusOr<Options> async =
-      Parse({{kStreamAwareVariable, "true"},
-             {kGpuAllocatorVariable, "cuda_malloc_async"}});
-  ASSERT_TRUE(async.ok()) << async.status();
-  EXPECT_TRUE(async->cuda_malloc_async);
-  EXPECT_FALSE(async->has_pool());
-  ASSERT_EQ(async->without_effect.size(), 1);
-  EXPECT_EQ(async->without_effect[0].find(
-                "TF_GPU_STREAM_AWARE_BFC (with TF_GPU_ALLOCATOR=cuda_malloc"),
-            0);
-}
-
-TEST(OptionsTest, VariablesWithEffectAreNotNamed) {
-  const absl::StatusOr<Options> options = Parse({{kGroupCountVariable, "4"},
-                                                 {kEmulatedGpusVariable, "1"},
-                                                 {"TF_SEGMENT_OWN_CONST", "1"},
-                                                 {kSpinLocksVariable, "0"},
-                                                 {"TF_SOMETHING_ELSE", "x"}});
-  ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->without_effect, std::vector<std::string>());
-}
-
-TEST(OptionsTest, OneNumberFitsAnyNumberOfGpus) {
-  const Options options = *Parse({{kGroupCountVariable, "4"}});
-  EXPECT_TRUE(options.CheckGroupCounts(1, 1).ok());
-  EXPECT_TRUE(options.CheckGroupCounts(8, 8).ok());
-  EXPECT_TRUE(Options().CheckGroupCounts(8, 8).ok());
-}
-
-TEST(OptionsTest, AListFitsTheVisibleGpusOrAllThatThereAre) {
-  const Options options = *Parse({{kGroupCountVariable, "4,8"}});
-  EXPECT_TRUE(options.CheckGroupCounts(/*visible=*/2, /*physical=*/2).ok());
-  // Sessions may see fewer GPUs than the process has.
-  EXPECT_TRUE(options.CheckGroupCounts(/*visible=*/1, /*physical=*/2).ok());
-}
-
-TEST(OptionsTest, AListLongerOrShorterThanTheGpusIsRefused) {
-  const Options options = *Parse({{kGroupCountVariable, "4,8"}});
-  const absl::Status longer = options.CheckGroupCounts(1, 1);
-  EXPECT_EQ(longer.code(), absl::StatusCode::kInvalidArgument);
-  for (const char* part : {"TF_GPU_STREAM_GROUP_COUNT=\"4,8\"", "has 2 numbers",
-                           "1 visible GPU", "one number for each"}) {
-    EXPECT_NE(longer.message().find(part), std::string::npos) << longer;
+  for (const Variable& variable : Variables()) {
+    EXPECT_TRUE(names.insert(variable.name).second) << variable.name;
+    EXPECT_EQ(rows.count(RowOf(variable)), 1)
+        << "docs/variables.md lacks this row:\n"
+        << RowOf(variable);
   }
-  const absl::Status shorter = options.CheckGroupCounts(3, 4);
-  EXPECT_EQ(shorter.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(shorter.message().find("3 visible GPUs"), std::string::npos)
-      << shorter;
 }
 
 }  // namespace

@@ -96,31 +96,30 @@ TEST_F(ProcessOptionsDeathTest, ARequestOfOneGroupChangesNoCounts) {
   });
 }
 
-// A reader may keep using options that a request has replaced.
-TEST_F(ProcessOptionsDeathTest, OptionsThatHaveBeenReadStayAsTheyAre) {
+// A reader may keep using options that a request has replaced. A request is
+// taken back when the session cannot be made.
+TEST_F(ProcessOptionsDeathTest, OptionsThatHaveBeenReadStayAndCanBeRestored) {
   InNewProcess({{kGroupCountVariable, "2"}}, [] {
     const absl::StatusOr<Options>& before = ProcessOptions();
-    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
-    EXPECT_EQ(before->group_counts, std::vector<int>{2});
-    EXPECT_FALSE(before->any_node_level);
-    EXPECT_EQ(Counts(), std::vector<int>{4});
-    // An equal request changes nothing.
-    const absl::StatusOr<Options>* after = &ProcessOptions();
-    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
-    EXPECT_EQ(&ProcessOptions(), after);
-  });
-}
-
-// As when the session cannot be made.
-TEST_F(ProcessOptionsDeathTest, ARequestCanBeTakenBack) {
-  InNewProcess({{kGroupCountVariable, "2"}}, [] {
-    const absl::StatusOr<Options>& before = ProcessOptions();
-    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
-    RestoreOptions(before);
-    EXPECT_EQ(Counts(), std::vector<int>{2});
-    EXPECT_FALSE(ProcessOptions()->any_node_level);
+    std::set<const void*> made;
+    for (int i = 0; i < 1000; ++i) {
+      EXPECT_EQ(RequestNodeLevel(3 + i % 2), absl::OkStatus());
+      EXPECT_EQ(Counts(), std::vector<int>{3 + i % 2});
+      EXPECT_EQ(before->group_counts, std::vector<int>{2});
+      EXPECT_FALSE(before->any_node_level);
+      // An equal request changes nothing.
+      made.insert(&ProcessOptions());
+      EXPECT_EQ(RequestNodeLevel(3 + i % 2), absl::OkStatus());
+      made.insert(&ProcessOptions());
+      RestoreOptions(before);
+      EXPECT_EQ(Counts(), std::vector<int>{2});
+      EXPECT_FALSE(ProcessOptions()->any_node_level);
+    }
+    EXPECT_EQ(made.size(), 2);
+    // The environment counts as it is now.
+    setenv(kPolicyVariable, "cost", /*overwrite=*/1);
     EXPECT_EQ(RequestNodeLevel(3), absl::OkStatus());
-    EXPECT_EQ(Counts(), std::vector<int>{3});
+    EXPECT_EQ(ProcessOptions()->policy, Policy::kCost);
   });
 }
 
@@ -141,13 +140,6 @@ TEST_F(ProcessOptionsDeathTest, CaptureCanBeRequested) {
                  EXPECT_EQ(&ProcessOptions(), after);
                  EXPECT_EQ(Counts(), std::vector<int>{4});
                });
-  InNewProcess({}, [] {
-    EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());
-    EXPECT_EQ(RequestCapture(), absl::OkStatus());
-    EXPECT_EQ(Counts(), std::vector<int>{4});
-    EXPECT_TRUE(ProcessOptions()->any_node_level);
-    EXPECT_TRUE(ProcessOptions()->captures());
-  });
   for (const auto& [name, value] :
        {std::pair{kCaptureVariable, "off"}, {kNodeLevelVariable, "true"}}) {
     InNewProcess({{name, value}}, [name = name] {
@@ -159,24 +151,6 @@ TEST_F(ProcessOptionsDeathTest, CaptureCanBeRequested) {
   }
 }
 
-TEST_F(ProcessOptionsDeathTest, RequestsTakenBackAgainAndAgainKeepNothingNew) {
-  InNewProcess({{kGroupCountVariable, "2"}}, [] {
-    const absl::StatusOr<Options>& before = ProcessOptions();
-    std::set<const void*> made;
-    for (int i = 0; i < 1000; ++i) {
-      EXPECT_EQ(RequestNodeLevel(3 + i % 2), absl::OkStatus());
-      EXPECT_EQ(Counts(), std::vector<int>{3 + i % 2});
-      made.insert(&ProcessOptions());
-      RestoreOptions(before);
-    }
-    EXPECT_EQ(made.size(), 2);
-    // The environment counts as it is now.
-    setenv(kPolicyVariable, "cost", /*overwrite=*/1);
-    EXPECT_EQ(RequestNodeLevel(3), absl::OkStatus());
-    EXPECT_EQ(ProcessOptions()->policy, Policy::kCost);
-  });
-}
-
 TEST_F(ProcessOptionsDeathTest, AnEnvironmentThatHadNothingCanBeReadAgain) {
   InNewProcess({}, [] {
     const absl::StatusOr<Options>& before = ProcessOptions();
@@ -186,12 +160,6 @@ TEST_F(ProcessOptionsDeathTest, AnEnvironmentThatHadNothingCanBeReadAgain) {
     EXPECT_EQ(Counts(), std::vector<int>{2});
     EXPECT_EQ(before->group_counts, std::vector<int>());
     EXPECT_TRUE(absl::IsFailedPrecondition(ReadEnvironmentAgain()));
-  });
-  InNewProcess({{kGroupCountVariable, "2"}}, [] {
-    EXPECT_EQ(Counts(), std::vector<int>{2});
-    setenv(kGroupCountVariable, "4", /*overwrite=*/1);
-    EXPECT_TRUE(absl::IsFailedPrecondition(ReadEnvironmentAgain()));
-    EXPECT_EQ(Counts(), std::vector<int>{2});
   });
   InNewProcess({}, [] {
     EXPECT_EQ(RequestNodeLevel(4), absl::OkStatus());

@@ -5,23 +5,29 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/base/message_fields.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
 
-ConfigProto FromText(const std::string& rewrite_options) {
+// A configuration with use_multi_stream and the fields of multi_stream_opts.
+ConfigProto FromText(const std::string& use, const std::string& options = "") {
   ConfigProto config;
-  EXPECT_EQ(ParseConfigText(
-                "graph_options { rewrite_options { " + rewrite_options + " } }",
-                &config),
-            "");
+  EXPECT_EQ(
+      ParseConfigText(absl::StrCat("graph_options { rewrite_options { ", use,
+                                   " multi_stream_opts { ", options, " } } }"),
+                      &config),
+      "");
   return config;
 }
+const char kOn[] = "use_multi_stream: ON";
+const char kOff[] = "use_multi_stream: OFF";
 
 SessionConfig Asked(const ConfigProto& config) {
   auto asked = ReadSessionConfig(config);
@@ -51,36 +57,51 @@ TEST(ReadFieldsTest, AreKnownOnesAndUnknownOnesAlike) {
 
 TEST(SessionConfigTest, AConfigThatDoesNotSaySaysNothing) {
   for (const char* text :
-       {"", "use_multi_stream: DEFAULT", "min_graph_nodes: 1",
-        "multi_stream_opts { multi_stream_num: 4 }"}) {
-    auto asked = ReadSessionConfig(FromText(text));
+       {"", "use_multi_stream: DEFAULT", "min_graph_nodes: 1"}) {
+    auto asked = ReadSessionConfig(FromText(text, "multi_stream_num: 4"));
     ASSERT_TRUE(asked.ok()) << asked.status();
     EXPECT_FALSE(asked->has_value()) << text;
   }
+  EXPECT_FALSE(ReadSessionConfig(ConfigProto())->has_value());
 }
 
-TEST(SessionConfigTest, ReadsWhatTheTextSays) {
-  const SessionConfig asked = Asked(
-      FromText("use_multi_stream: ON multi_stream_opts { multi_stream_num: 4 "
-               "partition_policy: FULL_GRAPH_PARTITION }"));
-  EXPECT_EQ(asked.streams, 4);
-  EXPECT_EQ(asked.policy, Policy::kFullGraph);
-}
-
-TEST(SessionConfigTest, ReadsWhatAProgramSays) {
-  const std::pair<MultiStreamPartitionPolicy, Policy> policies[] = {
-      {MultiStreamPartitionPolicy::kNoPartition, Policy::kNone},
-      {MultiStreamPartitionPolicy::kUserDefinedPartition, Policy::kNone},
-      {MultiStreamPartitionPolicy::kEmbeddingGraphPartition,
+TEST(SessionConfigTest, TheTextAndTheProgramSayTheSame) {
+  const struct {
+    const char* name;
+    MultiStreamPartitionPolicy value;
+    Policy policy;
+  } policies[] = {
+      {"NO_PARTITION", MultiStreamPartitionPolicy::kNoPartition, Policy::kNone},
+      {"USER_DEFINED_PARTITION",
+       MultiStreamPartitionPolicy::kUserDefinedPartition, Policy::kNone},
+      {"EMBEDDING_GRAPH_PARTITION",
+       MultiStreamPartitionPolicy::kEmbeddingGraphPartition,
        Policy::kEmbedding},
-      {MultiStreamPartitionPolicy::kFullGraphPartition, Policy::kFullGraph},
-      {MultiStreamPartitionPolicy::kCostPartition, Policy::kCost}};
-  ConfigProto config;
-  for (const auto& [value, policy] : policies) {
-    SetMultiStream(7, value, &config);  // again and again
-    EXPECT_EQ(Asked(config).streams, 7);
-    EXPECT_EQ(Asked(config).policy, policy);
+      {"FULL_GRAPH_PARTITION", MultiStreamPartitionPolicy::kFullGraphPartition,
+       Policy::kFullGraph},
+      {"COST_PARTITION", MultiStreamPartitionPolicy::kCostPartition,
+       Policy::kCost}};
+  ConfigProto program;
+  for (const auto& it : policies) {
+    SetMultiStream(7, it.value, &program);  // again and again
+    const ConfigProto text = FromText(
+        kOn, absl::StrCat("multi_stream_num: 7 partition_policy: ", it.name));
+    for (const ConfigProto& config : {program, text}) {
+      EXPECT_EQ(Asked(config).streams, 7);
+      EXPECT_EQ(Asked(config).policy, it.policy) << it.name;
+    }
   }
+  // The last of several values counts.
+  ConfigProto more;
+  SetMultiStream(5, MultiStreamPartitionPolicy::kNoPartition, &more);
+  program.MergeFrom(more);
+  EXPECT_EQ(Asked(program).streams, 5);
+  EXPECT_EQ(Asked(program).policy, Policy::kNone);
+}
+
+TEST(SessionConfigTest, OffIsOneStreamAndOnWithoutANumberTheEnvironments) {
+  EXPECT_EQ(Asked(FromText(kOff, "multi_stream_num: 4")).streams, 1);
+  EXPECT_EQ(Asked(FromText(kOn)).streams, std::nullopt);
 }
 
 TEST(SessionConfigTest, ASessionMayAskForCapturedSteps) {
@@ -109,57 +130,14 @@ TEST(SessionConfigTest, ASessionMayAskForCapturedSteps) {
   EXPECT_EQ(mode(CaptureMode::kMarked), CaptureMode::kMarked);
 }
 
-TEST(SessionConfigTest, TheTextAndTheProgramAreTheSame) {
-  const char* const names[] = {"NO_PARTITION", "USER_DEFINED_PARTITION",
-                               "EMBEDDING_GRAPH_PARTITION",
-                               "FULL_GRAPH_PARTITION", "COST_PARTITION"};
-  for (int i = 0; i < 5; ++i) {
-    ConfigProto config;
-    SetMultiStream(3, static_cast<MultiStreamPartitionPolicy>(i), &config);
-    const SessionConfig text = Asked(FromText(
-        std::string("use_multi_stream: ON multi_stream_opts { multi_stream_num:"
-                    " 3 partition_policy: ") +
-        names[i] + " }"));
-    EXPECT_EQ(text.streams, Asked(config).streams);
-    EXPECT_EQ(text.policy, Asked(config).policy) << names[i];
-  }
-}
-
-TEST(SessionConfigTest, TheLastOfSeveralValuesCounts) {
-  ConfigProto config;
-  SetMultiStream(2, MultiStreamPartitionPolicy::kFullGraphPartition, &config);
-  ConfigProto more;
-  SetMultiStream(5, MultiStreamPartitionPolicy::kNoPartition, &more);
-  config.MergeFrom(more);
-  EXPECT_EQ(Asked(config).streams, 5);
-  EXPECT_EQ(Asked(config).policy, Policy::kNone);
-}
-
-TEST(SessionConfigTest, OffIsOneStream) {
-  EXPECT_EQ(Asked(FromText("use_multi_stream: OFF multi_stream_opts { "
-                           "multi_stream_num: 4 }"))
-                .streams,
-            1);
-}
-
-TEST(SessionConfigTest, WithoutANumberTheEnvironmentHasIt) {
-  EXPECT_EQ(Asked(FromText("use_multi_stream: ON")).streams, std::nullopt);
-}
-
 TEST(SessionConfigTest, AWrongValueIsNamed) {
   for (const char* value : {"0", "-1", "65", "2147483647"}) {
-    ExpectError(FromText(std::string("use_multi_stream: ON multi_stream_opts { "
-                                     "multi_stream_num: ") +
-                         value + " }"),
-                std::string("multi_stream_num=") + value);
+    ExpectError(FromText(kOn, absl::StrCat("multi_stream_num: ", value)),
+                absl::StrCat("multi_stream_num=", value));
   }
   ConfigProto config;
   SetMultiStream(2, static_cast<MultiStreamPartitionPolicy>(9), &config);
   ExpectError(config, "partition_policy=9");
-}
-
-TEST(SessionConfigTest, TextWithAnErrorSaysWhere) {
-  ConfigProto config;
   EXPECT_EQ(ParseConfigText("graph_options {\n rewrite_options {\n"
                             "  use_multi_stream: PERHAPS } }",
                             &config)
@@ -167,58 +145,43 @@ TEST(SessionConfigTest, TextWithAnErrorSaysWhere) {
             "line 3");
 }
 
-Options OptionsOf(const std::string& groups, bool node_level) {
-  auto options =
+// The streams of a session's k-th GPU, which has `made` groups.
+SessionStreams Streams(const ConfigProto& config, const char* groups,
+                       bool node_level, int k, int made) {
+  const auto options =
       ParseOptions([&](const std::string& name) -> std::optional<std::string> {
         if (name == kGroupCountVariable) return groups;
         if (name == kNodeLevelVariable) return node_level ? "true" : "false";
         return std::nullopt;
       });
-  EXPECT_TRUE(options.ok()) << options.status();
-  return *options;
-}
-
-SessionStreams Streams(const ConfigProto& config, const Options& options, int k,
-                       int made) {
-  auto streams = StreamsOfSession(config, options, k, /*gpu=*/k, made);
+  auto streams = StreamsOfSession(config, *options, k, /*gpu=*/k, made);
   EXPECT_TRUE(streams.ok()) << streams.status();
   return streams.value_or(SessionStreams());
 }
 
-TEST(SessionConfigTest, WithoutAConfigTheEnvironmentCounts) {
-  const SessionStreams streams =
-      Streams(ConfigProto(), OptionsOf("4,2", false), /*k=*/1, /*made=*/4);
-  EXPECT_EQ(streams.groups, 2);
-  EXPECT_FALSE(streams.node_level);
-  EXPECT_TRUE(Streams(ConfigProto(), OptionsOf("4", true), 0, 4).node_level);
-}
-
 TEST(SessionConfigTest, AConfigBeatsTheEnvironment) {
-  const SessionStreams streams =
-      Streams(FromText("use_multi_stream: ON multi_stream_opts { "
-                       "multi_stream_num: 3 }"),
-              OptionsOf("8", false), 0, 8);
-  EXPECT_EQ(streams.groups, 3);
-  EXPECT_TRUE(streams.node_level);
-  EXPECT_EQ(
-      Streams(FromText("use_multi_stream: OFF"), OptionsOf("8", true), 0, 8)
-          .groups,
-      1);
-  EXPECT_EQ(
-      Streams(FromText("use_multi_stream: ON"), OptionsOf("8", false), 0, 8)
-          .groups,
-      8);
+  const SessionStreams without =
+      Streams(ConfigProto(), "4,2", false, /*k=*/1, /*made=*/4);
+  EXPECT_EQ(without.groups, 2);
+  EXPECT_FALSE(without.node_level);
+  EXPECT_TRUE(Streams(ConfigProto(), "4", true, 0, 4).node_level);
+
+  const ConfigProto three = FromText(kOn, "multi_stream_num: 3");
+  EXPECT_EQ(Streams(three, "8", false, 0, 8).groups, 3);
+  EXPECT_TRUE(Streams(three, "8", false, 0, 8).node_level);
+  EXPECT_EQ(Streams(FromText(kOff), "8", true, 0, 8).groups, 1);
+  EXPECT_EQ(Streams(FromText(kOn), "8", false, 0, 8).groups, 8);
 }
 
 TEST(SessionConfigTest, MoreThanThereAreIsAnErrorThatSaysBoth) {
-  auto streams = StreamsOfSession(
-      FromText(
-          "use_multi_stream: ON multi_stream_opts { multi_stream_num: 5 }"),
-      OptionsOf("4", false), /*k=*/0, /*gpu=*/3, /*made=*/4);
-  EXPECT_TRUE(absl::IsFailedPrecondition(streams.status()));
-  EXPECT_TRUE(absl::StrContains(streams.status().message(),
+  const absl::Status status =
+      StreamsOfSession(FromText(kOn, "multi_stream_num: 5"), Options(),
+                       /*k=*/0, /*gpu=*/3, /*made=*/4)
+          .status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_TRUE(absl::StrContains(status.message(),
                                 "multi_stream_num is 5, and GPU 3 has 4"))
-      << streams.status();
+      << status;
 }
 
 }  // namespace

@@ -104,56 +104,35 @@ int64_t SleepsOfThisThread() {
   return usage.ru_nvcsw;
 }
 
+constexpr int kKinds[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+                          PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_MUTEX_ERRORCHECK};
+
 // The owner wakes a sleeping waiter. A waiter that only polls now and then may
-// never find the lock free.
-TEST(SpinningLocksTest, WhoWaitsForLongSleepsInTheLock) {
-  for (int kind : {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
-                   PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_MUTEX_ERRORCHECK}) {
+// never find the lock free. Other threads see that the thread waits.
+TEST(SpinningLocksTest, AThreadThatWaitsForLongSleepsInTheLock) {
+  for (int kind : kKinds) {
     Mutex mutex(kind);
+    LockWaits shown;
     mutex.Lock();
     std::thread waits([&] {
+      ShowLockWaitsOfThisThread(&shown);
+      errno = 77;
       mutex.Lock();
+      EXPECT_EQ(errno, 77);
+      if (kind != PTHREAD_MUTEX_ERRORCHECK) {
+        EXPECT_EQ(shown.since, 0);
+        EXPECT_GT(shown.longest, 0);
+      }
       mutex.Unlock();
     });
     EXPECT_TRUE(Await([&] { return mutex.word() == 2; })) << kind;
+    if (kind != PTHREAD_MUTEX_ERRORCHECK) {
+      EXPECT_NE(shown.since, 0);
+      EXPECT_LE(shown.since, SteadyNanos());
+      EXPECT_EQ(shown.longest, 0);
+    }
     mutex.Unlock();
     waits.join();
-  }
-}
-
-TEST(SpinningLocksTest, MutexesExclude) {
-  for (int kind : {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
-                   PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_MUTEX_ERRORCHECK}) {
-    Mutex mutex(kind);
-    int64_t count = 0;
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 8; ++i) {
-      threads.emplace_back([&] {
-        for (int k = 0; k < 20'000; ++k) {
-          mutex.Lock();
-          if (kind == PTHREAD_MUTEX_RECURSIVE) mutex.Lock();
-          ++count;
-          if (kind == PTHREAD_MUTEX_RECURSIVE) mutex.Unlock();
-          mutex.Unlock();
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(count, 8 * 20'000) << kind;
-  }
-}
-
-TEST(SpinningLocksTest, OneThreadAtATimeHasTheTurnToLook) {
-  Mutex mutex;
-  for (int i = 0; i < 2; ++i) {
-    int looks = 10;
-    const TurnToLook turn(mutex.get(), &looks);
-    EXPECT_TRUE(turn.IsMine());
-    EXPECT_EQ(looks, 10);
-    // The turn does not come while `turn` has it, and the wait for it ends.
-    const TurnToLook next(mutex.get(), &looks);
-    EXPECT_FALSE(next.IsMine());
-    EXPECT_EQ(looks, 0);
   }
 }
 
@@ -194,83 +173,15 @@ TEST(SpinningLocksTest, AForkedChildLocksWhatItHasLocked) {
   EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
-TEST(SpinningLocksTest, ReadWriteLocksExclude) {
-  ReadWriteLock lock;
-  int64_t a = 0, b = 0;
-  std::atomic<int> torn{0};
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&, i] {
-      for (int k = 0; k < 5'000; ++k) {
-        if (i < 3) {
-          lock.LockToWrite();
-          ++a;
-          ++b;
-        } else {
-          lock.LockToRead();
-          torn += a != b;
-        }
-        lock.Unlock();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(a, 3 * 5'000);
-  EXPECT_EQ(b, a);
-  EXPECT_EQ(torn, 0);
-}
-
-TEST(SpinningLocksTest, SayWhatTheLockSaysAndLeaveErrno) {
-  Mutex checks(PTHREAD_MUTEX_ERRORCHECK);
-  checks.Lock();
-  EXPECT_EQ(SpinningLock(checks.get()), EDEADLK);
-  checks.Unlock();
-
+TEST(SpinningLocksTest, SayWhatTheLockSays) {
+  Mutex mutex(PTHREAD_MUTEX_ERRORCHECK);
+  mutex.Lock();
+  EXPECT_EQ(SpinningLock(mutex.get()), EDEADLK);
+  mutex.Unlock();
   ReadWriteLock lock;
   lock.LockToWrite();
   EXPECT_EQ(SpinningWriteLock(lock.get()), EDEADLK);
   EXPECT_EQ(SpinningReadLock(lock.get()), EDEADLK);
-  lock.Unlock();
-
-  Mutex mutex;
-  mutex.Lock();
-  std::thread waits([&] {
-    errno = 77;
-    mutex.Lock();
-    EXPECT_EQ(errno, 77);
-    mutex.Unlock();
-  });
-  EXPECT_TRUE(Await([&] { return mutex.word() == 2; }));
-  mutex.Unlock();
-  waits.join();
-}
-
-TEST(SpinningLocksTest, OthersSeeThatAThreadWaits) {
-  Mutex mutex;
-  LockWaits shown;
-  mutex.Lock();
-  std::thread waits([&] {
-    ShowLockWaitsOfThisThread(&shown);
-    mutex.Lock();
-    EXPECT_EQ(shown.since, 0);
-    EXPECT_GT(shown.longest, 0);
-    mutex.Unlock();
-  });
-  EXPECT_TRUE(Await([&] { return shown.since != 0; }));
-  EXPECT_LE(shown.since, SteadyNanos());
-  EXPECT_EQ(shown.longest, 0);
-  mutex.Unlock();
-  waits.join();
-}
-
-// A thread that reads may read again, although a writer waits for it.
-TEST(SpinningLocksTest, ReadLocksNest) {
-  ReadWriteLock lock;
-  lock.LockToRead();
-  Writer writer(&lock);
-  ASSERT_TRUE(writer.AwaitWaiting());
-  lock.LockToRead();
-  lock.Unlock();
   lock.Unlock();
 }
 
@@ -296,23 +207,10 @@ TEST(SpinningLocksTest, WindowsBecomeLongerAndTakeATenthOfTheTime) {
   EXPECT_LE(standing, 1'200'000'000);
 }
 
+// A thread that reads may read again, although a writer waits for it; and no
+// reader of another lock stands back.
 TEST(SpinningLocksTest, AWriterThatCannotGetInStopsNoReader) {
-  constexpr int kReads = 20'000;
-  ReadWriteLock lock;
-  lock.LockToRead();
-  Writer writer(&lock);
-  EXPECT_TRUE(writer.AwaitWaiting());
-  const int64_t before = SleepsOfThisThread();
-  for (int i = 0; i < kReads; ++i) {
-    lock.LockToRead();
-    lock.Unlock();
-  }
-  EXPECT_LT(SleepsOfThisThread() - before, kReads / 10);
-  lock.Unlock();
-}
-
-TEST(SpinningLocksTest, AWriterOfOneLockDelaysNoReaderOfAnother) {
-  constexpr int kOthers = 1'000;
+  constexpr int kOthers = 1'000, kReads = 20'000;
   ReadWriteLock lock;
   const auto others = std::make_unique<ReadWriteLock[]>(kOthers);
   lock.LockToRead();
@@ -323,102 +221,78 @@ TEST(SpinningLocksTest, AWriterOfOneLockDelaysNoReaderOfAnother) {
     others[i].LockToRead();
     others[i].Unlock();
   }
-  EXPECT_LT(SleepsOfThisThread() - before, kOthers / 100);
+  const int64_t between = SleepsOfThisThread();
+  EXPECT_LT(between - before, kOthers / 100);
+  for (int i = 0; i < kReads; ++i) {
+    lock.LockToRead();
+    lock.Unlock();
+  }
+  EXPECT_LT(SleepsOfThisThread() - between, kReads / 10);
   lock.Unlock();
 }
 
 // The driver's locks, taken as by launches and by making events, with more
 // threads than cores; owners of a lock sleep at random. A launch takes `inner`
-// to read inside `outer`.
-class Driver {
- public:
-  Driver() {
-    // The two locks have the same entry of 64 by this hash. Telling locks apart
-    // by such an entry stopped all launches under load.
-    int other = 1;
-    while (Entry(&locks_[other]) != Entry(&locks_[0])) ++other;
-    outer_ = &locks_[0];
-    inner_ = &locks_[other];
-  }
-
-  void Launch(int stream, std::mt19937* random) {
-    outer_->LockToRead();
-    MaySleep(random);
-    streams_[stream % kStreams].Lock();
-    inner_->LockToRead();
-    MaySleep(random);
-    shared_.Lock();
-    MaySleep(random);
-    ++launches_;
-    ++launches_under_lock_;
-    shared_.Unlock();
-    inner_->Unlock();
-    streams_[stream % kStreams].Unlock();
-    outer_->Unlock();
-  }
-
-  void MakeEvent(std::mt19937* random) {
-    outer_->LockToWrite();
-    MaySleep(random);
-    ++events_;
-    outer_->Unlock();
-  }
-
-  int64_t launches() const { return launches_; }
-  int64_t events() const { return events_; }
-  // Read when no thread launches. Equals launches() if the locks exclude.
-  int64_t launches_under_lock() const { return launches_under_lock_; }
-
- private:
-  static constexpr int kStreams = 4;
-
-  static uint64_t Entry(ReadWriteLock* lock) {
-    return reinterpret_cast<uintptr_t>(lock->get()) * 0x9E3779B97F4A7C15u >> 58;
-  }
-
-  static void MaySleep(std::mt19937* random) {
-    if ((*random)() % 256 == 0) Sleep((*random)() % 2000);
-  }
-
-  std::vector<ReadWriteLock> locks_ = std::vector<ReadWriteLock>(4096);
-  ReadWriteLock* outer_;
-  ReadWriteLock* inner_;
-  Mutex streams_[kStreams];
-  Mutex shared_;
-  std::atomic<int64_t> launches_{0};
-  int64_t launches_under_lock_ = 0;
-  std::atomic<int64_t> events_{0};
-};
-
+// to read inside `outer`. Events do not wait for the end of launches, nor
+// launches for that of events.
 TEST(SpinningLocksTest, LaunchesAndEventsGoOnWhateverTheOwnersDo) {
-  constexpr int64_t kEvents = 40;
   const int launchers = 8 * std::max(2u, std::thread::hardware_concurrency());
-  Driver driver;
+  // Two locks that have the same entry of 64 by this hash. Telling locks apart
+  // by such an entry stopped all launches under load.
+  const auto locks = std::make_unique<ReadWriteLock[]>(4096);
+  const auto entry = [&locks](int i) {
+    return reinterpret_cast<uintptr_t>(locks[i].get()) * 0x9E3779B97F4A7C15u >>
+           58;
+  };
+  int other = 1;
+  while (entry(other) != entry(0)) ++other;
+  ReadWriteLock &outer = locks[0], &inner = locks[other];
+  Mutex streams[4], shared;
+  std::atomic<int64_t> launches{0}, events{0}, torn{0};
+  int64_t launches_under_lock = 0;
   std::atomic<bool> ends{false};
   std::vector<std::thread> threads;
-  for (int i = 0; i < launchers; ++i) {
+  for (int i = 0; i < launchers + 2; ++i) {
     threads.emplace_back([&, i] {
       std::mt19937 random(i);
-      while (!ends) driver.Launch(i, &random);
+      const auto may_sleep = [&random] {
+        if (random() % 256 == 0) Sleep(random() % 2000);
+      };
+      while (!ends) {
+        if (i < 2) {
+          outer.LockToWrite();
+          may_sleep();
+          ++events;
+          outer.Unlock();
+          continue;
+        }
+        outer.LockToRead();
+        const int64_t events_before = events;
+        may_sleep();
+        streams[i % 4].Lock();
+        inner.LockToRead();
+        may_sleep();
+        shared.Lock();
+        may_sleep();
+        ++launches;
+        ++launches_under_lock;
+        shared.Unlock();
+        inner.Unlock();
+        streams[i % 4].Unlock();
+        torn += events != events_before;
+        outer.Unlock();
+      }
     });
   }
-  for (int i = 0; i < 2; ++i) {
-    threads.emplace_back([&, i] {
-      std::mt19937 random(1000 + i);
-      while (!ends) driver.MakeEvent(&random);
-    });
-  }
-  // Events do not wait for the end of launches, nor launches for that of
-  // events.
-  EXPECT_TRUE(Await([&] { return driver.events() >= kEvents; }))
-      << driver.events() << " events beside " << driver.launches()
-      << " launches";
-  const int64_t launches = driver.launches();
-  EXPECT_TRUE(Await([&] { return driver.launches() >= launches + 1'000; }))
-      << driver.launches() - launches << " launches";
+  EXPECT_TRUE(Await([&] { return events >= 40; }))
+      << events << " events beside " << launches << " launches";
+  const int64_t launches_before = launches;
+  EXPECT_TRUE(Await([&] { return launches >= launches_before + 1'000; }))
+      << launches - launches_before << " launches";
   ends = true;
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(driver.launches_under_lock(), driver.launches());
+  EXPECT_EQ(launches_under_lock, launches);
+  EXPECT_EQ(torn, 0) << "a writer was inside beside a reader";
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <pthread.h>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <thread>
 
@@ -66,31 +65,30 @@ class Mutex {
 // A reader inside one lock takes a second lock, as launches do, while a writer
 // waits for the first lock, as making an event does.
 void NestedReader(Program* program) {
-  struct World {
+  struct {
     ReadWriteLock outer, inner;
     search::Shared here;
     LockWaits waits;
     int written = 0;
-  };
-  auto world = std::make_shared<World>();
-  program->Thread("launches", [world] {
-    world->outer.LockToRead();
-    const int written = world->written;
-    search::Touch(world->here, "launches", TFMS_SEARCH_HERE);
-    ShowLockWaitsOfThisThread(&world->waits);
-    world->inner.LockToRead();
+  } world;
+  program->Thread("launches", [&] {
+    world.outer.LockToRead();
+    const int written = world.written;
+    search::Touch(world.here, "launches", TFMS_SEARCH_HERE);
+    ShowLockWaitsOfThisThread(&world.waits);
+    world.inner.LockToRead();
     ShowLockWaitsOfThisThread(nullptr);
-    Expect(world->waits.longest == 0,
+    Expect(world.waits.longest == 0,
            "a reader stands back for the writer that waits for it to leave");
-    Expect(world->written == written, "a writer is inside beside a reader");
-    world->inner.Unlock();
-    world->outer.Unlock();
+    Expect(world.written == written, "a writer is inside beside a reader");
+    world.inner.Unlock();
+    world.outer.Unlock();
   });
-  program->Thread("makes an event", [world] {
-    search::Touch(world->here, "wants to write", TFMS_SEARCH_HERE);
-    world->outer.LockToWrite();
-    ++world->written;
-    world->outer.Unlock();
+  program->Thread("makes an event", [&] {
+    search::Touch(world.here, "wants to write", TFMS_SEARCH_HERE);
+    world.outer.LockToWrite();
+    ++world.written;
+    world.outer.Unlock();
   });
   program->Run();
 }
@@ -103,40 +101,39 @@ TEST_F(SpinningSearchTest, ReadersStandBackForTheWritersOfTheirOwnLock) {
 
 // As NestedReader, by two threads, and under mutexes.
 void Launches(Program* program) {
-  struct World {
+  struct {
     ReadWriteLock outer, inner;
     Mutex stream, shared;
     int events = 0;
     int launches = 0;
-  };
-  auto world = std::make_shared<World>();
+  } world;
   for (int i = 0; i < 2; ++i) {
-    program->Thread(absl::StrCat("launches ", i), [world] {
+    program->Thread(absl::StrCat("launches ", i), [&] {
       for (int j = 0; j < 2; ++j) {
-        world->outer.LockToRead();
-        const int events = world->events;
-        world->stream.Lock();
-        world->inner.LockToRead();
-        world->shared.Lock();
-        const int launches = world->launches;
+        world.outer.LockToRead();
+        const int events = world.events;
+        world.stream.Lock();
+        world.inner.LockToRead();
+        world.shared.Lock();
+        const int launches = world.launches;
         std::this_thread::yield();
-        world->launches = launches + 1;
-        world->shared.Unlock();
-        world->inner.Unlock();
-        world->stream.Unlock();
-        Expect(world->events == events, "a writer is inside beside a reader");
-        world->outer.Unlock();
+        world.launches = launches + 1;
+        world.shared.Unlock();
+        world.inner.Unlock();
+        world.stream.Unlock();
+        Expect(world.events == events, "a writer is inside beside a reader");
+        world.outer.Unlock();
       }
     });
-    program->Thread(absl::StrCat("makes events ", i), [world, i] {
-      ReadWriteLock* lock = i == 0 ? &world->outer : &world->inner;
+    program->Thread(absl::StrCat("makes events ", i), [&, i] {
+      ReadWriteLock* lock = i == 0 ? &world.outer : &world.inner;
       lock->LockToWrite();
-      if (i == 0) ++world->events;
+      if (i == 0) ++world.events;
       lock->Unlock();
     });
   }
   program->Run();
-  Expect(world->launches == 4 && world->events == 1, "one is lost");
+  Expect(world.launches == 4 && world.events == 1, "one is lost");
 }
 
 TEST_F(SpinningSearchTest, LaunchesAndEvents) {
@@ -146,28 +143,27 @@ TEST_F(SpinningSearchTest, LaunchesAndEvents) {
 
 // There is always a reader, until the writer has been inside.
 void ReadersWithoutEnd(Program* program) {
-  struct World {
+  struct {
     ReadWriteLock lock;
     int readers = 0;
     bool has_written = false;
-  };
-  auto world = std::make_shared<World>();
+  } world;
   for (const char* name : {"reads", "reads, too"}) {
-    program->Thread(name, [world] {
-      while (!world->has_written) {
-        world->lock.LockToRead();
-        ++world->readers;
+    program->Thread(name, [&] {
+      while (!world.has_written) {
+        world.lock.LockToRead();
+        ++world.readers;
         std::this_thread::yield();
-        --world->readers;
-        world->lock.Unlock();
+        --world.readers;
+        world.lock.Unlock();
       }
     });
   }
-  program->Thread("writes", [world] {
-    world->lock.LockToWrite();
-    Expect(world->readers == 0, "a writer is inside beside a reader");
-    world->has_written = true;
-    world->lock.Unlock();
+  program->Thread("writes", [&] {
+    world.lock.LockToWrite();
+    Expect(world.readers == 0, "a writer is inside beside a reader");
+    world.has_written = true;
+    world.lock.Unlock();
   });
   program->Run();
 }
@@ -180,28 +176,27 @@ TEST_F(SpinningSearchTest, AWriterGetsInWhereThereIsAlwaysAReader) {
 
 // The reader inside waits for a second reader, while a writer waits.
 void NeededReader(Program* program) {
-  struct World {
+  struct {
     ReadWriteLock lock;
     search::Shared here;
     bool has_read = false;
-  };
-  auto world = std::make_shared<World>();
-  program->Thread("reads", [world] {
-    world->lock.LockToRead();
+  } world;
+  program->Thread("reads", [&] {
+    world.lock.LockToRead();
     search::BlockUntil(
-        world->here, [world] { return world->has_read; }, "waits for the other",
+        world.here, [&] { return world.has_read; }, "waits for the other",
         TFMS_SEARCH_HERE);
-    world->lock.Unlock();
+    world.lock.Unlock();
   });
-  program->Thread("writes", [world] {
-    world->lock.LockToWrite();
-    world->lock.Unlock();
+  program->Thread("writes", [&] {
+    world.lock.LockToWrite();
+    world.lock.Unlock();
   });
-  program->Thread("is needed", [world] {
-    world->lock.LockToRead();
-    world->lock.Unlock();
-    search::Touch(world->here, "has read", TFMS_SEARCH_HERE);
-    world->has_read = true;
+  program->Thread("is needed", [&] {
+    world.lock.LockToRead();
+    world.lock.Unlock();
+    search::Touch(world.here, "has read", TFMS_SEARCH_HERE);
+    world.has_read = true;
   });
   program->Run();
 }
@@ -214,32 +209,31 @@ TEST_F(SpinningSearchTest, AWriterDelaysReadersAndNeverStopsThem) {
 
 // The owner sleeps for as long as any other thread can run.
 void OwnerThatSleeps(Program* program) {
-  struct World {
+  struct {
     Mutex mutex;
     absl::Mutex mu;
     absl::CondVar never;
     int inside = 0;
+  } world;
+  const auto stay = [&] {
+    Expect(++world.inside == 1, "two are inside together");
   };
-  auto world = std::make_shared<World>();
-  const auto stay = [world] {
-    Expect(++world->inside == 1, "two are inside together");
-  };
-  program->Thread("sleeps", [=] {
-    world->mutex.Lock();
+  program->Thread("sleeps", [&] {
+    world.mutex.Lock();
     stay();
     {
-      absl::MutexLock lock(&world->mu);
-      world->never.WaitWithTimeout(&world->mu, absl::Seconds(1));
+      absl::MutexLock lock(&world.mu);
+      world.never.WaitWithTimeout(&world.mu, absl::Seconds(1));
     }
-    --world->inside;
-    world->mutex.Unlock();
+    --world.inside;
+    world.mutex.Unlock();
   });
   for (const char* name : {"waits", "waits, too"}) {
-    program->Thread(name, [=] {
-      world->mutex.Lock();
+    program->Thread(name, [&] {
+      world.mutex.Lock();
       stay();
-      --world->inside;
-      world->mutex.Unlock();
+      --world.inside;
+      world.mutex.Unlock();
     });
   }
   program->Run();
@@ -252,28 +246,27 @@ TEST_F(SpinningSearchTest, WhoWaitsForLongTakesNoCoreAndIsWoken) {
 }
 
 void Turns(Program* program) {
-  struct World {
+  struct {
     Mutex mutex;
     search::Shared here;
     int looking = 0;
-  };
-  auto world = std::make_shared<World>();
+  } world;
   for (const char* name : {"a", "b", "c"}) {
-    program->Thread(name, [world] {
+    program->Thread(name, [&] {
       for (int i = 0; i < 2; ++i) {
         int looks = 3;
-        const TurnToLook turn(world->mutex.get(), &looks);
+        const TurnToLook turn(world.mutex.get(), &looks);
         Expect(turn.IsMine() == (looks > 0), "a turn is waited for in vain");
         if (!turn.IsMine()) continue;
-        Expect(++world->looking == 1, "two look at once");
-        search::Touch(world->here, "looks", TFMS_SEARCH_HERE);
-        --world->looking;
+        Expect(++world.looking == 1, "two look at once");
+        search::Touch(world.here, "looks", TFMS_SEARCH_HERE);
+        --world.looking;
       }
     });
   }
   program->Run();
   int looks = 1;
-  const TurnToLook turn(world->mutex.get(), &looks);
+  const TurnToLook turn(world.mutex.get(), &looks);
   Expect(turn.IsMine(), "nobody gives the turn on");
 }
 

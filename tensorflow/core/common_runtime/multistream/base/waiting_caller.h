@@ -8,20 +8,27 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_WAITING_CALLER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_WAITING_CALLER_H_
 
+#include <utility>
+
 namespace tensorflow {
 namespace multistream {
 
 // For as long as it lives, the calling thread blocks in each call of a step.
 class WaitingCaller {
  public:
-  WaitingCaller();
-  ~WaitingCaller();
+  WaitingCaller() : before_(std::exchange(*Waits(), true)) {}
+  ~WaitingCaller() { *Waits() = before_; }
   WaitingCaller(const WaitingCaller&) = delete;
   WaitingCaller& operator=(const WaitingCaller&) = delete;
 
-  static bool OfThisThread();
+  static bool OfThisThread() { return *Waits(); }
 
  private:
+  static bool* Waits() {
+    thread_local bool waits = false;
+    return &waits;
+  }
+
   const bool before_;
 };
 

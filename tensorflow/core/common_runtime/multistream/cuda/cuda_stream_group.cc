@@ -25,9 +25,6 @@ struct CudaEvent : public StreamEvent {
 absl::Status CudaStreamGroup::Bind(BaseGPUDevice* device) {
   absl::MutexLock lock(&mu_);
   if (stream_ != nullptr) return absl::OkStatus();
-  auto own_event = device->executor()->CreateEvent();
-  if (!own_event.ok()) return own_event.status();
-  own_event_ = *std::move(own_event);
   executor_ = device->executor();
   events_ = device->tensorflow_accelerator_device_info()->event_mgr;
   stream_ = device->compute_stream();
@@ -74,15 +71,6 @@ absl::Status CudaStreamGroup::MarkForTrace() {
 
 void CudaStreamGroup::WaitFor(StreamGroup* other) {
   Check(stream_->WaitFor(static_cast<CudaStreamGroup*>(other)->stream_));
-}
-
-void CudaStreamGroup::RecordOwnEvent() {
-  Check(stream_->RecordEvent(own_event_.get()));
-}
-
-void CudaStreamGroup::WaitForOwnEventOf(StreamGroup* other) {
-  Check(
-      stream_->WaitFor(static_cast<CudaStreamGroup*>(other)->own_event_.get()));
 }
 
 std::unique_ptr<StreamEvent> CudaStreamGroup::NewEvent() {

@@ -30,8 +30,6 @@ class CudaStreamGroup : public StreamGroup {
   absl::Status Bind(BaseGPUDevice* device);
 
   void WaitFor(StreamGroup* other) override;
-  void RecordOwnEvent() override;
-  void WaitForOwnEventOf(StreamGroup* other) override;
   std::unique_ptr<StreamEvent> NewEvent() override;
   void Record(StreamEvent* event) override;
   void WaitForEvent(StreamGroup* recorder, StreamEvent* event) override;
@@ -66,7 +64,6 @@ class CudaStreamGroup : public StreamGroup {
   // the GPU; null where the copy stream is the compute stream.
   std::array<se::Stream*, kMarkStreams> streams_ = {};
   EventMgr* events_ = nullptr;
-  std::unique_ptr<se::Event> own_event_;
 };
 
 }  // namespace multistream

@@ -108,27 +108,28 @@ class CheckedAllocator : public GroupAllocator {
 
 // Whether a GPU would launch work for `kernel`.
 bool IsKernel(const OpKernel& kernel) {
-  static const auto* not_launched = new absl::flat_hash_set<absl::string_view>{
-      "_Arg",           "_DeviceArg",
-      "_DeviceRetval",  "_HostRecv",
-      "_HostSend",      "_Recv",
-      "_Retval",        "_Send",
-      "_SwitchN",       "Const",
-      "ControlTrigger", "Enter",
-      "Exit",           "ExpandDims",
-      "Identity",       "IdentityN",
-      "LoopCond",       "Merge",
-      "NextIteration",  "NoOp",
-      "Placeholder",    "PreventGradient",
-      "ReadVariableOp", "RefEnter",
-      "RefExit",        "RefIdentity",
-      "RefMerge",       "RefNextIteration",
-      "RefSwitch",      "Reshape",
-      "Shape",          "ShapeN",
-      "Size",           "Rank",
-      "Squeeze",        "StopGradient",
-      "Switch",         "VarHandleOp",
-      "VariableV2"};
+  using Ops = absl::flat_hash_set<absl::string_view>;
+  static const auto* not_launched =
+      new Ops{"_Arg",           "_DeviceArg",
+              "_DeviceRetval",  "_HostRecv",
+              "_HostSend",      "_Recv",
+              "_Retval",        "_Send",
+              "_SwitchN",       "Const",
+              "ControlTrigger", "Enter",
+              "Exit",           "ExpandDims",
+              "Identity",       "IdentityN",
+              "LoopCond",       "Merge",
+              "NextIteration",  "NoOp",
+              "Placeholder",    "PreventGradient",
+              "ReadVariableOp", "RefEnter",
+              "RefExit",        "RefIdentity",
+              "RefMerge",       "RefNextIteration",
+              "RefSwitch",      "Reshape",
+              "Shape",          "ShapeN",
+              "Size",           "Rank",
+              "Squeeze",        "StopGradient",
+              "Switch",         "VarHandleOp",
+              "VariableV2"};
   return !not_launched->contains(kernel.type_string_view());
 }
 
@@ -397,6 +398,17 @@ class EmulatedGpuFactory : public DeviceFactory {
 
 std::unique_ptr<DeviceFactory> NewEmulatedGpuFactory() {
   return std::make_unique<EmulatedGpuFactory>();
+}
+
+DeviceProperties DeviceInfo(const DeviceNameUtils::ParsedName& device,
+                            absl::FunctionRef<DeviceProperties()> stock) {
+  const auto& options = ProcessOptions();
+  if (device.type == DEVICE_GPU && options.ok() && options->emulated_gpus > 0) {
+    DeviceProperties unknown;
+    unknown.set_type("UNKNOWN");
+    return unknown;
+  }
+  return stock();
 }
 
 }  // namespace multistream

@@ -10,13 +10,26 @@
 
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "tensorflow/core/common_runtime/device_factory.h"
+#include "tensorflow/core/protobuf/device_properties.pb.h"
+#include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow {
 namespace multistream {
 
 // Makes options.emulated_gpus GPUs of 4 GiB each.
 std::unique_ptr<DeviceFactory> NewEmulatedGpuFactory();
+
+// Registers the graph pass of emulated_placement.cc. Called once, by hooks/.
+void PlaceOnEmulatedGpus();
+
+// What the graph optimizer is told about an emulated GPU: it is an unknown
+// device, without the error in the log that a missing CUDA device would cause.
+// Replaces grappler::GetDeviceInfo, which is `stock`, and queries the CUDA
+// device with the device's number.
+DeviceProperties DeviceInfo(const DeviceNameUtils::ParsedName& device,
+                            absl::FunctionRef<DeviceProperties()> stock);
 
 }  // namespace multistream
 }  // namespace tensorflow

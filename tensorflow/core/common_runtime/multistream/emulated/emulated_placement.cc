@@ -1,8 +1,11 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow/core/common_runtime/multistream/emulated/emulated_placement.h"
+// Which nodes without a device go to an emulated GPU? The nodes for which
+// TensorFlow has a GPU kernel, as on a machine with a GPU. (To the placer an
+// emulated GPU is a CPU, and among CPUs it prefers CPU:0.)
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/strip.h"
 #include "tensorflow/core/common_runtime/device_set.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_kernel.h"

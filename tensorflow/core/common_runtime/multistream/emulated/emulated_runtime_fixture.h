@@ -12,6 +12,9 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "tensorflow/cc/framework/scope.h"
@@ -81,28 +84,71 @@ inline Scope AVariable() {
   return root;
 }
 
+// Runs a step, and returns what it fetches: nothing if it fails.
+inline std::vector<Tensor> RunStep(
+    Session* session, const std::vector<std::pair<std::string, Tensor>>& feeds,
+    const std::vector<std::string>& fetches,
+    const std::vector<std::string>& targets = {}) {
+  std::vector<Tensor> outputs;
+  const absl::Status status = session->Run(feeds, fetches, targets, &outputs);
+  EXPECT_TRUE(status.ok()) << status;
+  return status.ok() ? outputs : std::vector<Tensor>();
+}
+// Steps of DenseLayers and of AVariable.
+inline Tensor Layers(Session* session, const Tensor& x) {
+  const std::vector<Tensor> y = RunStep(session, {{"x", x}}, {"y:0"});
+  return y.empty() ? Tensor() : y[0];
+}
+inline void Set(Session* session, float value) {
+  RunStep(session, {{"value", Tensor(value)}}, {}, {"set"});
+}
+inline float Sum(Session* session) {
+  const std::vector<Tensor> sum = RunStep(session, {}, {"sum:0"});
+  return sum.empty() ? -1 : sum[0].scalar<float>()();
+}
+
+// Runs `f` on `count` threads, with their numbers, and waits for their ends.
+template <class F>
+void OnThreads(int count, F f) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < count; ++t) threads.emplace_back(f, t);
+  for (std::thread& thread : threads) thread.join();
+}
+
 class EmulatedRuntimeTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(MultiStreamIsEnabled()) << CheckEnvironment();
     // The first session makes the devices.
-    std::vector<Tensor> outputs;
-    ASSERT_TRUE(SessionOf(DenseLayers(1))
-                    ->Run({{"x", Input(0)}}, {"y:0"}, {}, &outputs)
-                    .ok());
+    Layers(SessionOf(DenseLayers(1)).get(), Input(0));
     ASSERT_EQ(StreamStats().size(), kGroups);
     violations_before_ = MemoryInUse::Get()->violations();
   }
 
   // Whatever a test does, every step ends, and no memory was reused early.
   void TearDown() override {
-    EXPECT_TRUE(Eventually(
-        [] { return Total(&StreamGroupStats::steps_running) == 0; }));
+    EXPECT_TRUE(AllStepsEnd());
     EXPECT_EQ(MemoryInUse::Get()->violations(), violations_before_);
   }
 
+  static bool AllStepsEnd() {
+    return Eventually(
+        [] { return Total(&StreamGroupStats::steps_running) == 0; });
+  }
   static EmulatedStreamGroup* Group(int i) {
     return static_cast<EmulatedStreamGroup*>(FindGpuGroups(0)->group(i));
+  }
+  // How many steps each group starts while `f` runs.
+  template <class F>
+  static std::vector<int64_t> Started(F f) {
+    std::vector<int64_t> counts;
+    for (const auto& group : StreamStats()) {
+      counts.push_back(-group.steps_started);
+    }
+    f();
+    const std::vector<StreamGroupStats> after = StreamStats();
+    for (int i = 0; i < kGroups; ++i) counts[i] += after[i].steps_started;
+    return counts;
   }
 
  private:

@@ -7,17 +7,19 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
+#include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "tensorflow/cc/framework/scope.h"
 #include "tensorflow/cc/ops/array_ops.h"
+#include "tensorflow/cc/ops/const_op.h"
+#include "tensorflow/cc/ops/data_flow_ops.h"
+#include "tensorflow/cc/ops/math_ops.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_runtime_fixture.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
@@ -55,7 +57,7 @@ TEST_F(EmulatedRuntimeTest, ThereIsOneVisibleGpu) {
   ASSERT_TRUE(session->ListDevices(&devices).ok());
   int gpus = 0;
   for (const DeviceAttributes& device : devices) {
-    gpus += device.name().find("GPU") != std::string::npos;
+    gpus += absl::StrContains(device.name(), "GPU");
   }
   EXPECT_EQ(gpus, 1);
   EXPECT_EQ(StreamGroupCount(), kGroups);
@@ -68,169 +70,55 @@ TEST_F(EmulatedRuntimeTest, ConcurrentStepsReturnWhatTensorFlowReturns) {
   (*no_gpu.config.mutable_device_count())["GPU"] = 0;
   const std::unique_ptr<Session> stock = SessionOf(graph, no_gpu);
   const std::unique_ptr<Session> session = SessionOf(graph);
-  const std::vector<StreamGroupStats> before = StreamStats();
-
-  std::atomic<int> wrong{0}, failed{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    std::vector<Tensor> expected;
-    ASSERT_TRUE(stock->Run({{"x", Input(t)}}, {"y:0"}, {}, &expected).ok());
-    threads.emplace_back([&, t, expected] {
-      for (int i = 0; i < kSteps; ++i) {
-        std::vector<Tensor> outputs;
-        if (!session->Run({{"x", Input(t)}}, {"y:0"}, {}, &outputs).ok()) {
-          ++failed;
-        } else if (!SameBits(outputs[0], expected[0])) {
-          ++wrong;
-        }
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(failed, 0);
-  EXPECT_EQ(wrong, 0);
-
-  const std::vector<StreamGroupStats> after = StreamStats();
-  int64_t steps = 0;
-  for (int i = 0; i < kGroups; ++i) {
-    const int64_t of_group = after[i].steps_started - before[i].steps_started;
-    // The number depends on the machine's timing.
-    EXPECT_GT(of_group, 0) << "group " << i;
-    EXPECT_EQ(after[i].steps_failed, before[i].steps_failed);
-    steps += of_group;
-  }
-  EXPECT_EQ(steps, kThreads * kSteps);
-}
-
-TEST_F(EmulatedRuntimeTest, AResultFedToTheNextStepIsUsedSafely) {
-  const std::unique_ptr<Session> session = SessionOf(DenseLayers(3));
-  std::vector<Tensor> expected(1, Input(0));
-  for (int i = 0; i < 8; ++i) {
-    ASSERT_TRUE(
-        session->Run({{"x", expected[0]}}, {"y:0"}, {}, &expected).ok());
-  }
+  const int64_t failed = Total(&StreamGroupStats::steps_failed);
   std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&] {
-      for (int repeat = 0; repeat < 10; ++repeat) {
-        std::vector<Tensor> x(1, Input(0));
-        for (int i = 0; i < 8; ++i) {
-          if (!session->Run({{"x", x[0]}}, {"y:0"}, {}, &x).ok()) {
-            ++wrong;
-            return;
-          }
-        }
-        if (!SameBits(x[0], expected[0])) ++wrong;
+  const std::vector<int64_t> started = Started([&] {
+    OnThreads(kThreads, [&](int t) {
+      const Tensor expected = Layers(stock.get(), Input(t));
+      for (int i = 0; i < kSteps; ++i) {
+        wrong += !SameBits(Layers(session.get(), Input(t)), expected);
       }
     });
-  }
-  for (std::thread& thread : threads) thread.join();
+  });
   EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(Total(&StreamGroupStats::steps_failed), failed);
+  // The numbers of each group depend on the machine's timing.
+  for (int64_t of_group : started) EXPECT_GT(of_group, 0);
+  EXPECT_EQ(std::accumulate(started.begin(), started.end(), int64_t{0}),
+            kThreads * kSteps);
 }
 
-TEST_F(EmulatedRuntimeTest, AReadReturnsTheLastValueWritten) {
+TEST_F(EmulatedRuntimeTest, AReadReturnsTheLastValueThatTheLeaderWrote) {
   const std::unique_ptr<Session> session = SessionOf(AVariable());
-  const std::vector<StreamGroupStats> before = StreamStats();
+  std::vector<int64_t> reads(kGroups);
   for (int i = 1; i <= 8; ++i) {
-    const Tensor value(static_cast<float>(i));
-    ASSERT_TRUE(session->Run({{"value", value}}, {}, {"set"}, nullptr).ok());
-    for (int r = 0; r < kGroups; ++r) {
-      std::vector<Tensor> outputs;
-      ASSERT_TRUE(session->Run({}, {"sum:0"}, {}, &outputs).ok());
-      EXPECT_EQ(outputs[0].scalar<float>()(), i * (1 << 18));
-    }
+    EXPECT_EQ(Started([&] { Set(session.get(), i); }),
+              std::vector<int64_t>({1, 0, 0, 0}));
+    const std::vector<int64_t> started = Started([&] {
+      for (int r = 0; r < kGroups; ++r) {
+        EXPECT_EQ(Sum(session.get()), i * (1 << 18));
+      }
+    });
+    for (int g = 0; g < kGroups; ++g) reads[g] += started[g];
   }
-  const std::vector<StreamGroupStats> after = StreamStats();
-  for (int i = 0; i < kGroups; ++i) {
-    EXPECT_GT(after[i].steps_started, before[i].steps_started) << i;
-  }
+  for (int64_t of_group : reads) EXPECT_GT(of_group, 0);
 }
 
 TEST_F(EmulatedRuntimeTest, AReadWhileOthersWriteSeesOneValueWhole) {
   const std::unique_ptr<Session> session = SessionOf(AVariable());
-  ASSERT_TRUE(
-      session->Run({{"value", Tensor(1.0f)}}, {}, {"set"}, nullptr).ok());
+  Set(session.get(), 1);
   std::atomic<bool> stop{false};
-  std::atomic<int> wrong{0};
-  std::vector<std::thread> readers;
-  for (int t = 0; t < 4; ++t) {
-    readers.emplace_back([&] {
+  OnThreads(5, [&](int t) {
+    if (t > 0) {
       while (!stop) {
-        std::vector<Tensor> outputs;
-        if (!session->Run({}, {"sum:0"}, {}, &outputs).ok()) {
-          ++wrong;
-          return;
-        }
-        const float mean = outputs[0].scalar<float>()() / (1 << 18);
-        if (mean != 1 && mean != 2 && mean != 4) ++wrong;
+        const float mean = Sum(session.get()) / (1 << 18);
+        EXPECT_TRUE(mean == 1 || mean == 2 || mean == 4) << mean;
       }
-    });
-  }
-  for (int i = 0; i < 60; ++i) {
-    const Tensor value(static_cast<float>(1 << (i % 3)));
-    EXPECT_TRUE(session->Run({{"value", value}}, {}, {"set"}, nullptr).ok());
-  }
-  stop = true;
-  for (std::thread& reader : readers) reader.join();
-  EXPECT_EQ(wrong, 0);
-}
-
-TEST_F(EmulatedRuntimeTest, StepsThatChangeStateRunOnTheLeader) {
-  const std::unique_ptr<Session> session = SessionOf(AVariable());
-  const std::vector<StreamGroupStats> before = StreamStats();
-  for (int i = 0; i < 8; ++i) {
-    ASSERT_TRUE(
-        session->Run({{"value", Tensor(1.0f)}}, {}, {"set"}, nullptr).ok());
-  }
-  const std::vector<StreamGroupStats> after = StreamStats();
-  EXPECT_EQ(after[0].steps_started - before[0].steps_started, 8);
-  for (int i = 1; i < kGroups; ++i) {
-    EXPECT_EQ(after[i].steps_started, before[i].steps_started) << i;
-  }
-}
-
-TEST_F(EmulatedRuntimeTest, StepsOfAPinnedThreadRunOnItsGroup) {
-  constexpr int kSteps = 6;
-  const std::unique_ptr<Session> session = SessionOf(DenseLayers(2));
-  auto run = [&session] {
-    std::vector<Tensor> outputs;
-    return session->Run({{"x", Input(0)}}, {"y:0"}, {}, &outputs);
-  };
-  // How many steps each group starts while `steps` runs.
-  auto started = [](const std::function<void()>& steps) {
-    std::vector<int64_t> counts;
-    for (const auto& group : StreamStats()) {
-      counts.push_back(-group.steps_started);
+      return;
     }
-    steps();
-    const std::vector<StreamGroupStats> after = StreamStats();
-    for (int i = 0; i < kGroups; ++i) counts[i] += after[i].steps_started;
-    return counts;
-  };
-  for (int group = 0; group < kGroups; ++group) {
-    const std::vector<int64_t> counts = started([&] {
-      const ScopedStreamGroup other((group + 1) % kGroups);
-      const ScopedStreamGroup pinned(group);
-      for (int i = 0; i < kSteps; ++i) EXPECT_TRUE(run().ok());
-    });
-    for (int i = 0; i < kGroups; ++i) {
-      EXPECT_EQ(counts[i], i == group ? kSteps : 0) << i << " of " << group;
-    }
-  }
-  const std::vector<int64_t> counts = started([&] {
-    for (int i = 0; i < kGroups; ++i) EXPECT_TRUE(run().ok());
+    for (int i = 0; i < 60; ++i) Set(session.get(), 1 << (i % 3));
+    stop = true;
   });
-  EXPECT_EQ(counts, std::vector<int64_t>(kGroups, 1));
-
-  for (int group : {-2, kGroups, 1000}) {
-    const ScopedStreamGroup pinned(group);
-    const absl::Status status = run();
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_TRUE(absl::StrContains(status.message(), absl::StrCat(group)))
-        << status;
-  }
-  EXPECT_TRUE(run().ok());
 }
 
 // Group i launches on the session's pool i mod n.
@@ -243,13 +131,11 @@ TEST_F(EmulatedRuntimeTest, GroupsHaveThreadsOfTheirSessionsPools) {
                   .Device("/device:GPU:0")
                   .Finalize(root.graph(), &node)
                   .ok());
-  auto thread_of = [](Session* session, int group) -> int64_t {
+  auto thread_of = [](const std::unique_ptr<Session>& session, int group) {
     const ScopedStreamGroup pinned(group);
-    std::vector<Tensor> outputs;
-    const absl::Status status =
-        session->Run({{"x", Tensor(1.0f)}}, {"id:0"}, {}, &outputs);
-    EXPECT_TRUE(status.ok()) << status;
-    return status.ok() ? outputs[0].scalar<int64_t>()() : -1;
+    const std::vector<Tensor> id =
+        RunStep(session.get(), {{"x", Tensor(1.0f)}}, {"id:0"});
+    return id.empty() ? int64_t{-1} : id[0].scalar<int64_t>()();
   };
   auto session_with = [&root](const std::vector<std::string>& names) {
     SessionOptions options = PlainOptions();
@@ -261,21 +147,95 @@ TEST_F(EmulatedRuntimeTest, GroupsHaveThreadsOfTheirSessionsPools) {
     return SessionOf(root, options);
   };
   const std::unique_ptr<Session> own = session_with({"", ""});
-  const int64_t even = thread_of(own.get(), 0);
-  const int64_t odd = thread_of(own.get(), 1);
+  const int64_t even = thread_of(own, 0);
+  const int64_t odd = thread_of(own, 1);
   EXPECT_NE(even, odd);
   for (int i = 0; i < 3 * kGroups; ++i) {
-    EXPECT_EQ(thread_of(own.get(), i % kGroups), i % 2 == 0 ? even : odd) << i;
+    EXPECT_EQ(thread_of(own, i % kGroups), i % 2 == 0 ? even : odd) << i;
   }
   // Pools with a name are the same in all sessions.
   const std::unique_ptr<Session> named = session_with({"a", "b", ""});
-  EXPECT_EQ(thread_of(named.get(), 0), thread_of(named.get(), 3));
-  EXPECT_NE(thread_of(named.get(), 0), thread_of(own.get(), 0));
-  const int64_t b = thread_of(named.get(), 1);
+  EXPECT_EQ(thread_of(named, 0), thread_of(named, 3));
+  EXPECT_NE(thread_of(named, 0), even);
+  const int64_t b = thread_of(named, 1);
   const std::unique_ptr<Session> other = session_with({"b", ""});
-  EXPECT_EQ(thread_of(other.get(), 0), b);
-  EXPECT_EQ(thread_of(other.get(), 2), b);
-  EXPECT_NE(thread_of(other.get(), 1), thread_of(named.get(), 2));
+  EXPECT_EQ(thread_of(other, 0), b);
+  EXPECT_EQ(thread_of(other, 2), b);
+  EXPECT_NE(thread_of(other, 1), thread_of(named, 2));
+}
+
+TEST_F(EmulatedRuntimeTest, AFailedStepReleasesItsGroupAndOthersGoOn) {
+  constexpr int kThreads = 8, kSteps = 25;
+  Scope root = Scope::NewRootScope().WithDevice("/device:GPU:0");
+  auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
+  auto checked = ops::CheckNumerics(root, x, "the message");
+  ops::Square(root.WithOpName("y"), checked);
+  const std::unique_ptr<Session> session = SessionOf(root);
+  const int64_t failed_before = Total(&StreamGroupStats::steps_failed);
+  OnThreads(kThreads, [&](int t) {
+    const float value =
+        t % 2 == 1 ? std::numeric_limits<float>::quiet_NaN() : 3.0f + t;
+    for (int i = 0; i < kSteps; ++i) {
+      std::vector<Tensor> outputs;
+      const absl::Status status =
+          session->Run({{"x", Tensor(value)}}, {"y:0"}, {}, &outputs);
+      if (t % 2 == 1) {
+        EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+        EXPECT_TRUE(absl::StrContains(status.message(), "the message"));
+      } else {
+        ASSERT_TRUE(status.ok()) << status;
+        EXPECT_EQ(outputs[0].scalar<float>()(), value * value);
+      }
+    }
+  });
+  EXPECT_TRUE(AllStepsEnd());
+  EXPECT_EQ(Total(&StreamGroupStats::steps_failed) - failed_before,
+            kThreads / 2 * kSteps);
+}
+
+// Steps that wait for an element of a queue before their part on the GPU end
+// by a timeout, or because the session is closed.
+TEST_F(EmulatedRuntimeTest, AStepThatIsEndedReleasesItsGroup) {
+  constexpr int kSteps = 6;
+  Scope root = Scope::NewRootScope();
+  Scope cpu = root.WithDevice("/device:CPU:0");
+  auto queue = ops::FIFOQueue(cpu, DataTypeVector{DT_FLOAT});
+  auto element = ops::QueueDequeue(cpu, queue, DataTypeVector{DT_FLOAT});
+  ops::Square(root.WithDevice("/device:GPU:0").WithOpName("y"), element[0]);
+  auto three = ops::Const(cpu, 3.0f);
+  ops::QueueEnqueue(cpu.WithOpName("enqueue"), queue,
+                    std::vector<Output>{three});
+  std::unique_ptr<Session> session = SessionOf(root);
+  const int64_t failed_before = Total(&StreamGroupStats::steps_failed);
+  const auto failed = [failed_before] {
+    return Total(&StreamGroupStats::steps_failed) - failed_before;
+  };
+  RunOptions options;
+  options.set_timeout_in_ms(100);
+  std::vector<Tensor> outputs;
+  EXPECT_TRUE(absl::IsDeadlineExceeded(
+      session->Run(options, {}, {"y:0"}, {}, &outputs, nullptr)));
+  EXPECT_TRUE(AllStepsEnd());
+  EXPECT_EQ(failed(), 1);
+  // The session still serves.
+  RunStep(session.get(), {}, {}, {"enqueue"});
+  EXPECT_EQ(RunStep(session.get(), {}, {"y:0"}).at(0).scalar<float>()(), 9.0f);
+
+  std::atomic<int> cancelled{0};
+  OnThreads(kSteps + 1, [&](int t) {
+    if (t == kSteps) {
+      EXPECT_TRUE(Eventually(
+          [] { return Total(&StreamGroupStats::steps_running) == kSteps; }));
+      EXPECT_TRUE(session->Close().ok());
+      return;
+    }
+    std::vector<Tensor> none;
+    cancelled += !session->Run({}, {"y:0"}, {}, &none).ok();
+  });
+  session.reset();
+  EXPECT_EQ(cancelled, kSteps);
+  EXPECT_TRUE(AllStepsEnd());
+  EXPECT_EQ(failed(), 1 + kSteps);
 }
 
 }  // namespace

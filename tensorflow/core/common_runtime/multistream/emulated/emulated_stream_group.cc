@@ -38,7 +38,6 @@ struct EmulatedStreamGroup::Impl {
   std::map<Impl*, int64_t> waited_for ABSL_GUARDED_BY(mu);
   std::atomic<int> threads_that_wait{0};
   bool stopping ABSL_GUARDED_BY(mu) = false;
-  EmulatedEvent own_event;
   std::thread thread;
 
   void Enqueue(std::function<void()> f) {
@@ -113,11 +112,6 @@ void EmulatedStreamGroup::WaitFor(StreamGroup* other) {
   MemoryInUse::Get()->Wait(this, MemoryInUse::Get()->Tail(other));
   Impl* impl = static_cast<EmulatedStreamGroup*>(other)->impl_.get();
   impl_->WaitFor(impl, impl->Tail());
-}
-void EmulatedStreamGroup::RecordOwnEvent() { Record(&impl_->own_event); }
-void EmulatedStreamGroup::WaitForOwnEventOf(StreamGroup* other) {
-  WaitForEvent(other,
-               &static_cast<EmulatedStreamGroup*>(other)->impl_->own_event);
 }
 std::unique_ptr<StreamEvent> EmulatedStreamGroup::NewEvent() {
   return std::make_unique<EmulatedEvent>();

@@ -26,8 +26,6 @@ class EmulatedStreamGroup : public StreamGroup {
   ~EmulatedStreamGroup() override;
 
   void WaitFor(StreamGroup* other) override;
-  void RecordOwnEvent() override;
-  void WaitForOwnEventOf(StreamGroup* other) override;
   std::unique_ptr<StreamEvent> NewEvent() override;
   void Record(StreamEvent* event) override;
   void WaitForEvent(StreamGroup* other, StreamEvent* event) override;

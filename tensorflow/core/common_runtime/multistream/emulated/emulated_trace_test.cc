@@ -29,33 +29,37 @@ constexpr int kLayers = 3;
 
 class EmulatedTraceTest : public EmulatedRuntimeTest {
  protected:
-  // The events of a step on `group`, including its stream's later work.
-  std::vector<TraceEvent> TracedStepOn(int group) {
-    const std::unique_ptr<Session> session = SessionOf(DenseLayers(kLayers));
-    EXPECT_TRUE(Trace::Get()->Start(1000));
-    {
-      const ScopedStreamGroup pinned(group);
-      std::vector<Tensor> outputs;
-      EXPECT_TRUE(session->Run({{"x", Input(1)}}, {"y:0"}, {}, &outputs).ok());
-    }
-    EXPECT_TRUE(Group(group)->Synchronize().ok());
-    return Trace::Get()->Stop().events;
+  void RunOn(int group) {
+    const ScopedStreamGroup pinned(group);
+    Layers(session_.get(), Input(1));
   }
-
-  static std::vector<TraceEvent> Of(TraceKind kind,
-                                    const std::vector<TraceEvent>& events) {
+  std::vector<TraceEvent> Of(TraceKind kind) const {
     std::vector<TraceEvent> of_kind;
-    for (const TraceEvent& event : events) {
+    for (const TraceEvent& event : events_) {
       if (event.kind == kind) of_kind.push_back(event);
     }
     return of_kind;
   }
+  // Ends the trace when the group's stream has completed its work.
+  void StopAfter(int group) {
+    EXPECT_TRUE(Group(group)->Synchronize().ok());
+    events_ = Trace::Get()->Stop().events;
+  }
+
+  std::vector<TraceEvent> events_;
+  const std::unique_ptr<Session> session_ = SessionOf(DenseLayers(kLayers));
 };
 
-TEST_F(EmulatedTraceTest, KernelsAreOnTheirGroupInTheirOrder) {
-  const auto kernels = Of(TraceKind::kKernel, TracedStepOn(2));
+TEST_F(EmulatedTraceTest, AStepContainsItsKernelsInOrderAndTheCopyOfItsInput) {
+  ASSERT_TRUE(Trace::Get()->Start(1000));
+  RunOn(2);
+  StopAfter(2);
+  const auto steps = Of(TraceKind::kStep);
+  ASSERT_EQ(steps.size(), 1);
+  EXPECT_EQ(steps[0].group, 2);
+  const auto kernels = Of(TraceKind::kKernel);
   ASSERT_EQ(kernels.size(), 2 * kLayers);
-  int64_t busy_until = 0;
+  int64_t busy_until = steps[0].begin;
   for (size_t i = 0; i < kernels.size(); ++i) {
     EXPECT_EQ(kernels[i].gpu, 0);
     EXPECT_EQ(kernels[i].group, 2);
@@ -64,49 +68,29 @@ TEST_F(EmulatedTraceTest, KernelsAreOnTheirGroupInTheirOrder) {
     EXPECT_GE(kernels[i].end, kernels[i].begin);
     busy_until = kernels[i].end;
   }
-}
-
-TEST_F(EmulatedTraceTest, TheStepContainsItsKernelsAndTheCopyOfItsInput) {
-  const std::vector<TraceEvent> events = TracedStepOn(1);
-  const auto steps = Of(TraceKind::kStep, events);
-  ASSERT_EQ(steps.size(), 1);
-  EXPECT_EQ(steps[0].group, 1);
-  for (const TraceEvent& kernel : Of(TraceKind::kKernel, events)) {
-    EXPECT_GE(kernel.begin, steps[0].begin);
-    EXPECT_LE(kernel.end, steps[0].end);
-  }
-  const auto copies = Of(TraceKind::kCopy, events);
+  EXPECT_LE(busy_until, steps[0].end);
+  const auto copies = Of(TraceKind::kCopy);
   ASSERT_EQ(copies.size(), 1);
   EXPECT_EQ(copies[0].name, "host to GPU");
   EXPECT_EQ(copies[0].amount, 8 * 64 * sizeof(float));
 }
 
 TEST_F(EmulatedTraceTest, AStepEndsWhenItsStreamHasCompletedIt) {
-  const std::unique_ptr<Session> session = SessionOf(DenseLayers(kLayers));
   ASSERT_TRUE(Trace::Get()->Start(1000));
   Group(3)->Pause();
-  {
-    const ScopedStreamGroup pinned(3);
-    std::vector<Tensor> outputs;
-    EXPECT_TRUE(session->Run({{"x", Input(1)}}, {"y:0"}, {}, &outputs).ok());
-  }
+  RunOn(3);
   const int64_t resumed = Trace::Now();
   Group(3)->Resume();
-  EXPECT_TRUE(Group(3)->Synchronize().ok());
-  const auto steps = Of(TraceKind::kStep, Trace::Get()->Stop().events);
+  StopAfter(3);
+  const auto steps = Of(TraceKind::kStep);
   ASSERT_EQ(steps.size(), 1);
   EXPECT_GE(steps[0].end, resumed);
 }
 
 TEST_F(EmulatedTraceTest, ItStopsWhenTheStreamsHaveCompletedWhatTheyHave) {
-  const std::unique_ptr<Session> session = SessionOf(DenseLayers(kLayers));
   ASSERT_EQ(TFMS_TraceStart(1000, nullptr, 0), 0);
   Group(3)->Pause();
-  {
-    const ScopedStreamGroup pinned(3);
-    std::vector<Tensor> outputs;
-    EXPECT_TRUE(session->Run({{"x", Input(1)}}, {"y:0"}, {}, &outputs).ok());
-  }
+  RunOn(3);
   int64_t bytes = 0;
   std::string lines;
   {
@@ -121,7 +105,8 @@ TEST_F(EmulatedTraceTest, ItStopsWhenTheStreamsHaveCompletedWhatTheyHave) {
 TEST_F(EmulatedTraceTest, AWaitNamesWhomItWaitsFor) {
   ASSERT_TRUE(Trace::Get()->Start(1000));
   Group(1)->OrderAfter(Group(3));
-  const auto waits = Of(TraceKind::kWait, Trace::Get()->Stop().events);
+  StopAfter(1);
+  const auto waits = Of(TraceKind::kWait);
   ASSERT_EQ(waits.size(), 1);
   EXPECT_EQ(waits[0].group, 1);
   EXPECT_EQ(waits[0].amount, 3);

@@ -75,12 +75,6 @@ void ShowStackAndEnd(int) {
   _exit(1);
 }
 
-SessionOptions WithoutGpu() {
-  SessionOptions options = PlainOptions();
-  (*options.config.mutable_device_count())["GPU"] = 0;
-  return options;
-}
-
 class ForkedChildTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -103,12 +97,8 @@ class ForkedChildTest : public ::testing::Test {
         while (!stop_) EXPECT_TRUE(RunOnce(busy_.get()).ok());
       });
     }
-    threads_.emplace_back([this] {
-      while (!stop_) StreamStats();
-    });
   }
   void TearDown() override { StopLoad(); }
-
   void StopLoad() {
     stop_ = true;
     for (std::thread& thread : threads_) thread.join();
@@ -165,32 +155,6 @@ TEST_F(ForkedChildTest, ReleasesPinnedMemory) {
   ExpectInChildren("pinned memory", [&fed] {
     fed = Tensor();
     return true;
-  });
-}
-
-TEST_F(ForkedChildTest, HasNoGroupsToAskAbout) {
-  ExpectInChildren("statistics", [] {
-    return StreamStats().empty() && StreamGroupCount(0) == kGroups;
-  });
-  EXPECT_EQ(StreamStats().size(), kGroups);
-}
-
-TEST_F(ForkedChildTest, IsToldThatItCannotHaveAGpu) {
-  ExpectInChildren("a session with a GPU", [] {
-    Session* session = nullptr;
-    const absl::Status status = NewSession(PlainOptions(), &session);
-    return absl::IsFailedPrecondition(status) &&
-           absl::StrContains(status.message(), "fork()ed child");
-  });
-}
-
-TEST_F(ForkedChildTest, MakesASessionWithoutAGpu) {
-  // NewSession takes TensorFlow's lock of its device factories, which another
-  // thread may hold at the fork(): each copy of a result to the host takes it.
-  StopLoad();
-  ExpectInChildren("a session without a GPU", [] {
-    Session* session = nullptr;
-    return NewSession(WithoutGpu(), &session).ok();
   });
 }
 

@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "tensorflow/cc/framework/scope.h"
 #include "tensorflow/cc/ops/array_ops.h"
@@ -32,18 +32,8 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-// How many kernels of CountedIdentity there are, and which ones have run.
-struct CountedKernels {
-  absl::Mutex mu;
-  int made ABSL_GUARDED_BY(mu) = 0;
-  int alive ABSL_GUARDED_BY(mu) = 0;
-  bool ran_twice_at_once ABSL_GUARDED_BY(mu) = false;
-
-  static CountedKernels* Get() {
-    static auto* kernels = new CountedKernels;
-    return kernels;
-  }
-};
+// How many kernels of CountedIdentity have been made, and how many exist.
+std::atomic<int> kernels_made{0}, kernels_alive{0};
 
 REGISTER_OP("CountedIdentity")
     .Input("x: float")
@@ -53,14 +43,10 @@ REGISTER_OP("CountedIdentity")
 class CountedIdentity : public OpKernel {
  public:
   explicit CountedIdentity(OpKernelConstruction* context) : OpKernel(context) {
-    absl::MutexLock lock(&CountedKernels::Get()->mu);
-    ++CountedKernels::Get()->made;
-    ++CountedKernels::Get()->alive;
+    ++kernels_made;
+    ++kernels_alive;
   }
-  ~CountedIdentity() override {
-    absl::MutexLock lock(&CountedKernels::Get()->mu);
-    --CountedKernels::Get()->alive;
-  }
+  ~CountedIdentity() override { --kernels_alive; }
   void Compute(OpKernelContext* context) override {
     context->set_output(0, context->input(0));
   }
@@ -70,39 +56,31 @@ REGISTER_KERNEL_BUILDER(Name("CountedIdentity").Device(DEVICE_CPU),
 
 TEST_F(EmulatedRuntimeTest, MemoryOfAnotherGroupIsHeldUntilTheStreamPassed) {
   const std::unique_ptr<Session> session = SessionOf(AVariable());
-  const int64_t before = BytesInUse(0);
-  ASSERT_TRUE(
-      session->Run({{"value", Tensor(1.0f)}}, {}, {"set"}, nullptr).ok());
-  ASSERT_TRUE(Eventually([&] {
-    return BytesInUse(0) >= before + kVariableBytes &&
-           BytesInUse(0) < before + 2 * kVariableBytes;
-  })) << BytesInUse(0) - before;
+  // How many values of the variable exist.
+  const auto values = [before = BytesInUse(0)] {
+    return (BytesInUse(0) - before) / kVariableBytes;
+  };
+  Set(session.get(), 1);
+  ASSERT_TRUE(Eventually([&] { return values() == 1; })) << values();
 
   // A read on every group; the streams of all but the leader are slow.
   for (int i = 1; i < kGroups; ++i) Group(i)->Pause();
-  for (int i = 0; i < kGroups; ++i) {
-    std::vector<Tensor> outputs;
-    ASSERT_TRUE(session->Run({}, {"sum:0"}, {}, &outputs).ok());
-    EXPECT_EQ(outputs[0].scalar<float>()(), 1 << 18);
-  }
-  ASSERT_TRUE(
-      session->Run({{"value", Tensor(2.0f)}}, {}, {"set"}, nullptr).ok());
+  for (int i = 0; i < kGroups; ++i) EXPECT_EQ(Sum(session.get()), 1 << 18);
+  Set(session.get(), 2);
   // Wait until the memory that the change itself frees is freed.
   absl::Notification passed;
   Group(0)->ThenExecute([&passed] { passed.Notify(); });
   passed.WaitForNotification();
   // Both the old value, which the paused streams have yet to read, and the new.
-  EXPECT_GE(BytesInUse(0), before + 2 * kVariableBytes);
+  EXPECT_GE(values(), 2);
 
   // One group's completion does not free it.
   Group(1)->Resume();
   EXPECT_TRUE(Group(1)->Synchronize().ok());
-  EXPECT_GE(BytesInUse(0), before + 2 * kVariableBytes);
+  EXPECT_GE(values(), 2);
 
   for (int i = 2; i < kGroups; ++i) Group(i)->Resume();
-  EXPECT_TRUE(Eventually([&] {
-    return BytesInUse(0) < before + 2 * kVariableBytes;
-  })) << BytesInUse(0) - before;
+  EXPECT_TRUE(Eventually([&] { return values() < 2; })) << values();
 }
 
 TEST_F(EmulatedRuntimeTest, AListGivenToAnEagerOpIsHeldUntilTheStreamPassed) {
@@ -166,23 +144,18 @@ TEST_F(EmulatedRuntimeTest, ConstantsExistOnceWithTheLeader) {
   for (int i = 1; i < kGroups; ++i) EXPECT_EQ(before[i], 0) << i;
   {
     const std::unique_ptr<Session> session = SessionOf(root);
-    const std::vector<StreamGroupStats> stats = StreamStats();
-    for (int i = 0; i < 3 * kGroups; ++i) {
-      std::vector<Tensor> outputs;
-      ASSERT_TRUE(
-          session->Run({{"x", Tensor(2.0f)}}, {"y:0"}, {}, &outputs).ok());
-      EXPECT_EQ(outputs[0].scalar<float>()(), 2 << 20);
-    }
-    for (int i = 0; i < kGroups; ++i) {
-      EXPECT_EQ(StreamStats()[i].steps_started - stats[i].steps_started, 3);
-    }
+    EXPECT_EQ(Started([&] {
+                for (int i = 0; i < 3 * kGroups; ++i) {
+                  const auto y =
+                      RunStep(session.get(), {{"x", Tensor(2.0f)}}, {"y:0"});
+                  EXPECT_EQ(y.at(0).scalar<float>()(), 2 << 20);
+                }
+              }),
+              std::vector<int64_t>(kGroups, 3));
     EXPECT_TRUE(Eventually([&] {
-      for (int i = 1; i < kGroups; ++i) {
-        if (BytesInUse(i) != 0) return false;
-      }
-      return BytesInUse(0) < before[0] + 2 * kBytes;
-    })) << BytesInUse(0) - before[0]
-        << " " << BytesInUse(1) << " " << BytesInUse(2) << " " << BytesInUse(3);
+      return BytesInUse(1) + BytesInUse(2) + BytesInUse(3) == 0 &&
+             BytesInUse(0) < before[0] + 2 * kBytes;
+    }));
     EXPECT_GE(BytesInUse(0), before[0] + kBytes);
   }
   EXPECT_TRUE(Eventually([&] { return BytesInUse(0) <= before[0]; }))
@@ -198,21 +171,15 @@ TEST_F(EmulatedRuntimeTest, KernelsOfOtherLibrariesExistOnceForEachGroup) {
                   .Device("/device:GPU:0")
                   .Finalize(root.graph(), &node)
                   .ok());
-  CountedKernels* kernels = CountedKernels::Get();
   {
     const std::unique_ptr<Session> session = SessionOf(root);
     for (int i = 0; i < 3 * kGroups; ++i) {
-      std::vector<Tensor> outputs;
-      const absl::Status status =
-          session->Run({{"x", Tensor(2.0f)}}, {"y:0"}, {}, &outputs);
-      ASSERT_TRUE(status.ok()) << status;
+      RunStep(session.get(), {{"x", Tensor(2.0f)}}, {"y:0"});
     }
-    absl::MutexLock lock(&kernels->mu);
-    EXPECT_EQ(kernels->made, kGroups);
-    EXPECT_EQ(kernels->alive, kGroups);
+    EXPECT_EQ(kernels_made, kGroups);
+    EXPECT_EQ(kernels_alive, kGroups);
   }
-  absl::MutexLock lock(&kernels->mu);
-  EXPECT_EQ(kernels->alive, 0);
+  EXPECT_EQ(kernels_alive, 0);
 }
 
 }  // namespace

@@ -36,13 +36,7 @@ class PolledStepsTest : public EmulatedRuntimeTest {
     for (int i = 0; i < 2 * GroupLoad::kRecentSteps; ++i) Run(0);
   }
 
-  Tensor Run(int seed) {
-    std::vector<Tensor> outputs;
-    const absl::Status status =
-        session_->Run({{"x", Input(seed)}}, {"y:0"}, {}, &outputs);
-    EXPECT_TRUE(status.ok()) << status;
-    return status.ok() ? outputs[0] : Tensor();
-  }
+  Tensor Run(int seed) { return Layers(session_.get(), Input(seed)); }
 
   // Runs steps one after another, which must all be replays. Returns how many
   // were polled.

@@ -22,7 +22,6 @@
 #include "tensorflow/core/common_runtime/multistream/base/test_faults.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_gpu_factory.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
-#include "tensorflow/core/common_runtime/multistream/emulated/emulated_placement.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/replaced_symbols.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/stream_file.h"
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"

@@ -13,7 +13,7 @@
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
-#include "tensorflow/core/common_runtime/multistream/emulated/emulated_device_info.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/executor_choice.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/stock_function.h"

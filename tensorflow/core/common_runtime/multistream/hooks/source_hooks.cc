@@ -24,7 +24,7 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
-#include "tensorflow/core/common_runtime/multistream/emulated/emulated_device_info.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/autotune_tables.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/executor_choice.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/group_requests.h"

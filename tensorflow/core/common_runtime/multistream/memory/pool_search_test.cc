@@ -1,5 +1,7 @@
-// Copyright 2026 The Multi-Stream TensorFlow Authors. SPDX-License-Identifier:
-// Apache-2.0 Interleavings of groups that take each other's memory in a shared
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Interleavings of groups that take each other's memory in a shared
 // pool: data that a stream has written stays until the stream has freed it.
 
 #include <gtest/gtest.h>

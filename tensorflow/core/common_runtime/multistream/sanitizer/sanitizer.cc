@@ -121,11 +121,6 @@ void Sanitizer::Wait(int group, EventId event) {
   if (found != events_.end()) known_[group].Join(found->second);
 }
 
-void Sanitizer::ForgetEvent(EventId event) {
-  absl::MutexLock lock(&mu_);
-  events_.erase(event);
-}
-
 void Sanitizer::WaitForTail(int group, int other) {
   absl::MutexLock lock(&mu_);
   known_[group].Join(known_[other]);

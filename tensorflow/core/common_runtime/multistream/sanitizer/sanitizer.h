@@ -81,8 +81,6 @@ class Sanitizer {
   void Record(EventId event, int group);
   // `group`'s stream waits for the last record of `event`, if there is any.
   void Wait(int group, EventId event);
-  // `event` is destroyed.
-  void ForgetEvent(EventId event);
   // `group`'s stream waits for all that is enqueued on `other`'s.
   void WaitForTail(int group, int other);
 

@@ -218,8 +218,7 @@ TEST_F(ForeignMemoryTest, OtherGroupsWaitForACopyOfTheLeaders) {
       &x_, &copy, &contexts_[0], [&](const absl::Status&) {
         groups_->OrderAfterLeader(groups_->group(1));
       });
-  EXPECT_EQ(record_.Take(),
-            (Calls{"0 records its own event", "1 waits for own event of 0"}));
+  EXPECT_EQ(record_.Take(), (Calls{"0 records", "1 waits for event of 0"}));
 }
 
 // Ops that change a variable are kept out while ops that read or change it are
@@ -269,7 +268,7 @@ class OpStateTest : public GroupDeviceTest {
 TEST_F(OpStateTest, AChangeAndAnAsynchronousReadWaitForEachOther) {
   ExpectWaits(Writer(), Reader("Later"), {"0 waits for 1"});
   ExpectWaits(Reader(), Writer("Later"),
-              {"0 records its own event", "1 waits for own event of 0"});
+              {"0 records", "1 waits for event of 0"});
 }
 
 // A dequeue op waits for an enqueue op, whose inputs the reader may have to

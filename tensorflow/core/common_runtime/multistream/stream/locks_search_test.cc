@@ -1,5 +1,7 @@
-// Copyright 2026 The Multi-Stream TensorFlow Authors. SPDX-License-Identifier:
-// Apache-2.0 Interleavings of threads that take the locks of variables: threads
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Interleavings of threads that take the locks of variables: threads
 // that exclude each other by the table in sided_locks.h are never inside
 // together, and no thread waits for ever.
 
@@ -132,31 +134,101 @@ TEST(LocksSearchTest, AWaiterThatNobodyWakesIsFound) {
                "all threads are blocked");
 }
 
-// A writer that waits for a reader enters before later readers.
-void ReadersThatComeLater(Program* program) {
-  auto watched = std::make_shared<Watched>();
-  auto has_entered = std::make_shared<bool>(false);
-  watched->locks.Enter(SidedLocks::kReaders, {1});
-  program->Thread("writer", [=] {
-    watched->locks.Enter(SidedLocks::kWriters, {1});
-    *has_entered = true;
-    watched->locks.Leave(SidedLocks::kWriters, {1});
-  });
-  program->Thread("later reader", [=] {
-    if (watched->locks.waiting() == 0) return;
-    watched->locks.Enter(SidedLocks::kReaders, {1});
-    search::Expect(*has_entered, "who waits is overtaken");
-    watched->locks.Leave(SidedLocks::kReaders, {1});
-  });
-  program->Thread("reader",
-                  [=] { watched->locks.Leave(SidedLocks::kReaders, {1}); });
-  program->Run();
+// Threads whose sides do not exclude each other are inside together, whether
+// they wait for a mover before or not.
+Body Together(SidedLocks::Side side, int threads) {
+  return [=](Program* program) {
+    Watched watched;
+    int inside = 0;
+    watched.locks.Enter(SidedLocks::kMovers, {1});
+    for (int i = 0; i < threads; ++i) {
+      program->Thread(kNames[side], [&] {
+        watched.locks.Enter(side, {1});
+        ++inside;
+        search::BlockUntil(
+            watched.here, [&] { return inside == threads; },
+            "waits for the others", TFMS_SEARCH_HERE);
+        watched.locks.Leave(side, {1});
+      });
+    }
+    program->Thread("mover",
+                    [&] { watched.locks.Leave(SidedLocks::kMovers, {1}); });
+    program->Run();
+  };
+}
+
+TEST(LocksSearchTest, SidesThatDoNotExcludeEachOtherAreInsideTogether) {
+  for (SidedLocks::Side side : {SidedLocks::kReaders, SidedLocks::kWriters}) {
+    EXPECT_TRUE(SearchAll(Together(side, 3)).all) << kNames[side];
+  }
+  // One of several leaves before a thread that all of them exclude comes in.
+  EXPECT_TRUE(SearchAll(Visits({{{SidedLocks::kReaders, {1}}},
+                                {{SidedLocks::kReaders, {1}}},
+                                {{SidedLocks::kWriters, {1}}}}))
+                  .all);
+}
+
+// The sides of `first` and `second` exclude each other. A thread of the second
+// that waits for one of the first enters before later ones of the first.
+Body ThreadsThatComeLater(SidedLocks::Side first, SidedLocks::Side second) {
+  return [=](Program* program) {
+    Watched watched;
+    bool has_entered = false;
+    watched.locks.Enter(first, {1});
+    program->Thread("waits", [&] {
+      watched.locks.Enter(second, {1});
+      has_entered = true;
+      watched.locks.Leave(second, {1});
+    });
+    program->Thread("comes later", [&] {
+      if (watched.locks.waiting() == 0) return;
+      watched.locks.Enter(first, {1});
+      search::Expect(has_entered, "who waits is overtaken");
+      watched.locks.Leave(first, {1});
+    });
+    program->Thread("is inside", [&] { watched.locks.Leave(first, {1}); });
+    program->Run();
+  };
 }
 
 TEST(LocksSearchTest, WhoWaitsIsNotOvertaken) {
-  EXPECT_TRUE(SearchAll(ReadersThatComeLater).all);
-  EXPECT_FINDS(Rule::kWhoWaitsIsNotOvertaken, SearchAll(ReadersThatComeLater),
+  for (SidedLocks::Side first : kSides) {
+    for (SidedLocks::Side second : kSides) {
+      EXPECT_EQ(SidedLocks::Exclude(first, second),
+                ExcludeByTheTable(first, second));
+      if (!SidedLocks::Exclude(first, second)) continue;
+      EXPECT_TRUE(SearchAll(ThreadsThatComeLater(first, second)).all);
+    }
+  }
+  EXPECT_FINDS(Rule::kWhoWaitsIsNotOvertaken,
+               SearchAll(ThreadsThatComeLater(SidedLocks::kReaders,
+                                              SidedLocks::kWriters)),
                "who waits is overtaken");
+}
+
+// A thread that waits for two keys has none of them, and keeps nobody out of
+// another key. A thread without keys never waits.
+void OtherKeys(Program* program) {
+  Watched watched;
+  watched.locks.Enter(SidedLocks::kReaders, {1, 2});
+  program->Thread("waits", [&] {
+    watched.locks.Enter(SidedLocks::kWriters, {1, 2});
+    watched.locks.Leave(SidedLocks::kWriters, {1, 2});
+  });
+  program->Thread("goes on", [&] {
+    watched.locks.Leave(SidedLocks::kReaders, {1});
+    for (const std::vector<SidedLocks::Key>& keys :
+         {std::vector<SidedLocks::Key>{1}, {3}, {}}) {
+      watched.locks.Enter(SidedLocks::kWriters, keys);
+      watched.locks.Leave(SidedLocks::kWriters, keys);
+    }
+    watched.locks.Leave(SidedLocks::kReaders, {2});
+  });
+  program->Run();
+}
+
+TEST(LocksSearchTest, OneKeyKeepsNobodyOutOfAnother) {
+  EXPECT_TRUE(SearchAll(OtherKeys).all);
 }
 
 }  // namespace

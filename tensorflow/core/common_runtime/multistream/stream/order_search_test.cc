@@ -1,5 +1,6 @@
-// Copyright 2026 The Multi-Stream TensorFlow Authors. SPDX-License-Identifier:
-// Apache-2.0 Interleavings of threads and late streams: one group's stream
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+// Interleavings of threads and late streams: one group's stream
 // reads what another group's stream wrote, whole and in order.
 
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -73,49 +75,49 @@ std::shared_ptr<int64_t> Read(Variables* all, int group, int variable) {
 }
 
 void OneVariable(Program* program) {
-  auto all = std::make_shared<Variables>(3);
-  all->late.AddTo(program);
-  program->Thread("writer", [all] {
-    Write(all.get(), 0);
-    Write(all.get(), 0);
+  Variables all(3);
+  all.late.AddTo(program);
+  program->Thread("writer", [&] {
+    Write(&all, 0);
+    Write(&all, 0);
   });
   for (int group : {1, 2}) {
     program->Thread(absl::StrCat("reader ", group),
-                    [all, group] { Read(all.get(), group, 0); });
+                    [&, group] { Read(&all, group, 0); });
   }
   program->Run();
 }
 
 // Writers of two variables share the marks of which groups have read.
 void TwoVariables(Program* program) {
-  auto all = std::make_shared<Variables>(2);
-  all->late.AddTo(program);
-  Read(all.get(), 1, 0);
-  program->Thread("reader", [all] {
-    Read(all.get(), 1, 0);
-    Read(all.get(), 1, 1);
+  Variables all(2);
+  all.late.AddTo(program);
+  Read(&all, 1, 0);
+  program->Thread("reader", [&] {
+    Read(&all, 1, 0);
+    Read(&all, 1, 1);
   });
   for (int variable : {0, 1}) {
     program->Thread(absl::StrCat("writer of ", variable),
-                    [all, variable] { Write(all.get(), variable); });
+                    [&, variable] { Write(&all, variable); });
   }
   program->Run();
 }
 
 void Versions(Program* program) {
-  auto all = std::make_shared<Variables>(2);
-  all->late.AddTo(program);
-  program->Thread("reader", [all] {
+  Variables all(2);
+  all.late.AddTo(program);
+  program->Thread("reader", [&] {
     const GpuGroups::StateKey keys[] = {1};
-    const std::optional<int64_t> before = all->late.gpu->StateVersion(keys);
-    auto first = Read(all.get(), 1, 0);
-    auto second = Read(all.get(), 1, 0);
-    const std::optional<int64_t> after = all->late.gpu->StateVersion(keys);
-    all->late.streams[1]->Synchronize().IgnoreError();
+    const std::optional<int64_t> before = all.late.gpu->StateVersion(keys);
+    auto first = Read(&all, 1, 0);
+    auto second = Read(&all, 1, 0);
+    const std::optional<int64_t> after = all.late.gpu->StateVersion(keys);
+    all.late.streams[1]->Synchronize().IgnoreError();
     if (!before.has_value() || before != after) return;
     Expect(*first == *second, "one version has two values");
   });
-  program->Thread("writer", [all] { Write(all.get(), 0); });
+  program->Thread("writer", [&] { Write(&all, 0); });
   program->Run();
 }
 
@@ -145,11 +147,11 @@ TEST(OrderSearchTest, EachOrderOfPublicationThatIsBrokenIsFound) {
 // Two readers on one group: the first waits for the leader's work, and the
 // second relies on this wait.
 void TwoReadersOfOneGroup(Program* program) {
-  auto all = std::make_shared<Variables>(2);
-  all->late.AddTo(program);
-  program->Thread("writer", [all] { Write(all.get(), 0); });
+  Variables all(2);
+  all.late.AddTo(program);
+  program->Thread("writer", [&] { Write(&all, 0); });
   for (const char* name : {"reader", "other reader"}) {
-    program->Thread(name, [all] { Read(all.get(), 1, 0); });
+    program->Thread(name, [&] { Read(&all, 1, 0); });
   }
   program->Run();
 }
@@ -165,31 +167,36 @@ TEST(OrderSearchTest, ReadersOfOneGroup) {
 // A run at node level: two ops on group 1 write. For each an op on group 0,
 // launched by another thread, waits.
 void OpsOfARun(Program* program) {
-  struct Run {
+  struct {
     LateGpu late{2};
     StreamOrder order{late.gpu.get(), /*reduce=*/true};
     Halves values[2];
     std::atomic<int64_t> launched[2] = {{0}, {0}};
-  };
-  auto run = std::make_shared<Run>();
-  run->late.AddTo(program);
-  program->Thread("writes", [run] {
+  } run;
+  run.late.AddTo(program);
+  program->Thread("writes", [&] {
     for (int i : {0, 1}) {
-      Halves* value = &run->values[i];
-      LateStreamGroup* stream = run->late.streams[1];
+      Halves* value = &run.values[i];
+      LateStreamGroup* stream = run.late.streams[1];
       stream->Enqueue("writes one half", [value] { value->first = 1; });
       stream->Enqueue("writes the other half", [value] { value->second = 1; });
-      run->launched[i].store(run->order.Launched(1));
+      run.launched[i].store(run.order.Launched(1));
     }
   });
   for (const char* name : {"reads", "reads, too"}) {
-    program->Thread(name, [run] {
+    program->Thread(name, [&] {
       for (int i : {0, 1}) {
-        const int64_t position = run->launched[i].load();
+        const int64_t position = run.launched[i].load();
         if (position == 0) return;
-        run->order.WaitForTail(0, 1, position);
-        Halves* value = &run->values[i];
-        run->late.streams[0]->Enqueue("reads", [value] {
+        if (i == 0) {
+          run.order.WaitForTail(0, 1, position);
+        } else {
+          auto event = run.order.Record(1);
+          run.order.WaitFor(0, *event);
+          run.order.Recycle(std::move(event));
+        }
+        Halves* value = &run.values[i];
+        run.late.streams[0]->Enqueue("reads", [value] {
           Expect(value->first == 1 && value->second == 1,
                  "a value is read before it is written");
         });

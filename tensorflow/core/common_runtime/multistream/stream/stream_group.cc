@@ -62,20 +62,6 @@ void StreamGroup::OrderAfter(StreamGroup* other) {
   if (sanitizer_ != nullptr) sanitizer_->WaitForTail(index_, other->index_);
 }
 
-// The sanitizer names a group's own event by the address of the group.
-void StreamGroup::PublishEvent() {
-  RecordOwnEvent();
-  counters_.NoteEvent();
-  if (sanitizer_ != nullptr) sanitizer_->Record(IdOf(this), index_);
-}
-
-void StreamGroup::OrderAfterPublished(StreamGroup* other) {
-  if (TakeTestFault(TestFault::kDropWait)) return;
-  WaitForOwnEventOf(other);
-  NoteWait(other);
-  if (sanitizer_ != nullptr) sanitizer_->Wait(index_, IdOf(other));
-}
-
 void StreamGroup::RecordEvent(StreamEvent* event) {
   Record(event);
   counters_.NoteEvent();

@@ -58,12 +58,6 @@ class StreamGroup {
   // This group's stream waits for all that is enqueued on `other`'s stream.
   virtual void WaitFor(StreamGroup* other) = 0;
 
-  // Records the group's own event at the current end of its stream. Later waits
-  // for the event wait for this point.
-  virtual void RecordOwnEvent() = 0;
-  // This group's stream waits for `other`'s own event, or for a later point.
-  virtual void WaitForOwnEventOf(StreamGroup* other) = 0;
-
   // An event that can be recorded any number of times.
   virtual std::unique_ptr<StreamEvent> NewEvent() = 0;
   // Records `event` at the current end of this group's stream.
@@ -97,8 +91,6 @@ class StreamGroup {
   // The rest of the runtime calls these versions of the functions above: they
   // also tell the sanitizer.
   void OrderAfter(StreamGroup* other);
-  void PublishEvent();
-  void OrderAfterPublished(StreamGroup* other);
   void RecordEvent(StreamEvent* event);
   void OrderAfterEvent(StreamGroup* other, StreamEvent* event);
   // Enqueues the host callback `f`. `host_waits`: host code that runs after `f`

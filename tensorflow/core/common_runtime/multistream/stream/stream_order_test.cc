@@ -7,11 +7,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
@@ -20,59 +25,106 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-using Calls = std::vector<std::string>;
 using RecordedEvent = std::unique_ptr<StreamOrder::RecordedEvent>;
 
 constexpr int kGroups = 4;
 
-// Counts its events, and runs the test's code inside calls.
+// "1b": the second event that group 1 has made.
+struct NamedEvent : public StreamEvent {
+  std::string name;
+};
+
+const std::string& NameOf(StreamEvent* event) {
+  return static_cast<NamedEvent*>(event)->name;
+}
+
+// Records "r1a" for an event, and "2<1a" for group 2's wait for the event. Runs
+// the test's code inside calls.
 class WatchedGroup : public FakeStreamGroup {
  public:
-  using FakeStreamGroup::FakeStreamGroup;
+  WatchedGroup(int index, StreamRecord* record)
+      : FakeStreamGroup(0, index, record), record_(record) {}
   std::unique_ptr<StreamEvent> NewEvent() override {
-    ++events_made;
-    return FakeStreamGroup::NewEvent();
+    auto event = std::make_unique<NamedEvent>();
+    event->name = absl::StrCat(index(), std::string(1, next_name_++));
+    return event;
   }
   void Record(StreamEvent* event) override {
-    FakeStreamGroup::Record(event);
+    record_->Add(absl::StrCat("r", NameOf(event)));
     if (when_recorded) when_recorded();
   }
   void WaitForEvent(StreamGroup* other, StreamEvent* event) override {
-    waited_for = event;
+    EXPECT_EQ(NameOf(event)[0] - '0', other->index());
+    record_->Add(absl::StrCat(index(), "<", NameOf(event)));
     if (before_waiting) before_waiting();
-    FakeStreamGroup::WaitForEvent(other, event);
   }
-  int events_made = 0;
-  StreamEvent* waited_for = nullptr;  // the last one
+
   std::function<void()> when_recorded;
   std::function<void()> before_waiting;
+
+ private:
+  StreamRecord* const record_;
+  char next_name_ = 'a';
 };
 
 class StreamOrderTest : public ::testing::Test {
  protected:
-  StreamOrderTest() {
+  StreamOrderTest() { Start(/*reduce=*/true); }
+
+  void Start(bool reduce) {
+    record_.Take();
+    watched_.clear();
     std::vector<std::unique_ptr<StreamGroup>> groups;
     for (int i = 0; i < kGroups; ++i) {
-      auto group = std::make_unique<WatchedGroup>(0, i, &record_);
+      auto group = std::make_unique<WatchedGroup>(i, &record_);
       watched_.push_back(group.get());
       groups.push_back(std::move(group));
     }
     gpu_ = std::make_unique<GpuGroups>(std::move(groups));
-    Reduce(true);
-  }
-
-  void Reduce(bool reduce) {
     order_ = std::make_unique<StreamOrder>(gpu_.get(), reduce);
   }
   RecordedEvent LaunchAndRecord(int group) {
     order_->Launched(group);
     return order_->Record(group);
   }
-  void ExpectCounts(int64_t recorded, int64_t waited, int64_t known) {
-    const StreamOrder::Counts counts = order_->counts();
-    EXPECT_EQ(counts.recorded, recorded);
-    EXPECT_EQ(counts.waited, waited);
-    EXPECT_EQ(counts.known, known);
+  std::string Calls() { return absl::StrJoin(record_.Take(), " "); }
+
+  // Takes the steps of a program:
+  //
+  //   1+      a launch on group 1
+  //   1:x     event x is recorded on group 1; 1:x-: and recycled
+  //   2<x     group 2 waits for event x
+  //   2~1:5   group 2 waits for group 1's tail, for position 5
+  //   2*1     group 2 waits for all of group 1
+  //   2?1:5   group 2 knows position 5 of group 1; 2!1:5: does not
+  void Run(absl::string_view program) {
+    std::map<char, RecordedEvent> events;
+    for (absl::string_view step : absl::StrSplit(program, ' ')) {
+      const int group = step[0] - '0';
+      const int other = step.size() > 2 ? step[2] - '0' : 0;
+      const int64_t position = step.size() > 4 ? step[4] - '0' : 0;
+      switch (step[1]) {
+        case '+':
+          order_->Launched(group);
+          break;
+        case ':':
+          events[step[2]] = order_->Record(group);
+          if (step.size() > 3) order_->Recycle(std::move(events[step[2]]));
+          break;
+        case '<':
+          order_->WaitFor(group, *events[step[2]]);
+          break;
+        case '~':
+          order_->WaitForTail(group, other, position);
+          break;
+        case '*':
+          order_->WaitForAll(group, other);
+          break;
+        default:
+          EXPECT_EQ(order_->Knows(group, other, position), step[1] == '?')
+              << step;
+      }
+    }
   }
 
   StreamRecord record_;
@@ -81,246 +133,79 @@ class StreamOrderTest : public ::testing::Test {
   std::unique_ptr<StreamOrder> order_;
 };
 
-TEST_F(StreamOrderTest, EachGroupCountsItsOwnLaunchesFromOne) {
-  EXPECT_EQ(order_->Launched(0), 1);
-  EXPECT_EQ(order_->Launched(0), 2);
-  EXPECT_EQ(order_->Launched(2), 1);
-  EXPECT_EQ(order_->Launched(0), 3);
-  EXPECT_EQ(record_.Take(), Calls());
+TEST_F(StreamOrderTest, WaitsAreEnqueuedUnlessTheyAreKnown) {
+  struct Case {
+    const char* what;
+    bool reduce;
+    const char* program;
+    const char* calls;
+    const char* counts;  // recorded, waited, known
+  };
+  const Case cases[] = {
+      {"nothing is known at first but one's own", true,
+       "1+ 1?1:1 0!1:1 2!1:1 3!1:1 0?1:0 2?1:0 2?3:0", "", "0 0 0"},
+      {"a group waits for the recorded event", true,
+       "1+ 1:x 1+ 1:y 2<x 2?1:1 2!1:2 2<y 2?1:2", "r1a r1b 2<1a 2<1b", "2 2 0"},
+      {"only the group that waits knows", true,
+       "1+ 1:x 2<x 0!1:1 3!1:1 1!2:1 2!0:1", "r1a 2<1a", "1 1 0"},
+      {"a wait for what is known is left out", true,
+       "1+ 1:x 1+ 1:y 2<y 2<y 2<x 2?1:2 3<x", "r1a r1b 2<1b 3<1a", "2 2 2"},
+      {"a later launch is not known", true, "1+ 1:x 2<x 1+ 1:y 2<y",
+       "r1a 2<1a r1b 2<1b", "2 2 0"},
+      {"a wait for an earlier event takes nothing back", false,
+       "1+ 1:x 1+ 1:y 2<y 2<x 2?1:2", "r1a r1b 2<1b 2<1a", "2 2 0"},
+      {"a group does not wait for itself", true, "1+ 1:x 1<x 1+ 1~1:2 1*1",
+       "r1a", "1 0 0"},
+      {"a group knows what the event's group knew", true,
+       "0+ 0:x 1<x 1+ 1:y 2<y 2+ 2:z 3<z 3?0:1 3?1:1 3!0:2 3~0:1 3~1:1",
+       "r0a 1<0a r1a 2<1a r2a 3<2a", "3 3 2"},
+      {"a group does not know what the event's group learnt later", true,
+       "0+ 0:x 1+ 1:y 1<x 2<y 2?1:1 2!0:1 2<x", "r0a r1a 1<0a 2<1a 2<0a",
+       "2 3 0"},
+      {"without reduction only waits for oneself are left out", false,
+       "0+ 0:x 1<x 1+ 1:y 2<y 2?0:1 2<y 2<x 2~0:1 2~3:0 1<y 1~1:5",
+       "r0a 1<0a r1a 2<1a 2<1a 2<0a r0b 2<0b r3a 2<3a", "4 6 0"},
+      {"a wait for a tail covers all that was launched", true,
+       "1+ 1+ 2~1:1 2?1:2 2!1:3", "r1a 2<1a", "1 1 0"},
+      {"a wait for a tail is left out if the position is known", true,
+       "1+ 1:x 2<x 1+ 2~1:1 2~1:2 2~1:2", "r1a 2<1a r1b 2<1b", "2 2 2"},
+      {"a wait for a tail tells what its group knew", true,
+       "0+ 0:x 1<x 1+ 2~1:1 2?0:1", "r0a 1<0a r1a 2<1a", "2 2 0"},
+      {"a wait for all is always issued", true, "1+ 1:x 2<x 2*1 2*1 2*3",
+       "r1a 2<1a r1b 2<1b r1b 2<1b r3a 2<3a", "4 4 0"},
+      {"a wait for all covers all that was launched", true, "1+ 2*1 2~1:1",
+       "r1a 2<1a", "1 1 1"},
+      {"an event that is not needed any more is recorded anew", true,
+       "1+ 1:x- 1+ 1:y 1:z", "r1a r1a r1b", "3 0 0"},
+      {"an event is recorded anew for its own group", true, "1+ 1:x- 2:y 1:z",
+       "r1a r2a r1a", "3 0 0"},
+      {"an event that is recorded anew forgets what it was", true,
+       "1+ 1:x- 0+ 0:y 1<y 1+ 1:z 2<z 2?1:2 2?0:1", "r1a r0a 1<0a r1a 2<1a",
+       "3 2 0"},
+      {"waits for tails share an event", true, "1+ 2~1:1 3*1 1+ 2~1:3",
+       "r1a 2<1a r1a 3<1a r1a 2<1a", "3 3 0"},
+  };
+  for (const Case& it : cases) {
+    SCOPED_TRACE(it.what);
+    Start(it.reduce);
+    Run(it.program);
+    EXPECT_EQ(Calls(), it.calls);
+    const StreamOrder::Counts counts = order_->counts();
+    EXPECT_EQ(
+        absl::StrCat(counts.recorded, " ", counts.waited, " ", counts.known),
+        it.counts);
+  }
 }
 
 TEST_F(StreamOrderTest, AnEventIsAtThePositionOfItsGroup) {
-  const RecordedEvent none = order_->Record(1);
-  EXPECT_EQ(none->position, 0);
-  order_->Launched(1);
-  order_->Launched(1);
-  order_->Launched(2);
+  EXPECT_EQ(order_->Record(1)->position, 0);
+  EXPECT_EQ(order_->Launched(1), 1);
+  EXPECT_EQ(order_->Launched(1), 2);
+  EXPECT_EQ(order_->Launched(2), 1);
   const RecordedEvent recorded = order_->Record(1);
   EXPECT_EQ(recorded->group, 1);
   EXPECT_EQ(recorded->position, 2);
-  EXPECT_EQ(record_.Take(), Calls({"1 records", "1 records"}));
-  EXPECT_NE(recorded->event, nullptr);
-  EXPECT_NE(recorded->event, none->event);
-}
-
-TEST_F(StreamOrderTest, NothingIsKnownAtFirstButOnesOwn) {
-  order_->Launched(1);
-  for (int group = 0; group < kGroups; ++group) {
-    for (int other = 0; other < kGroups; ++other) {
-      EXPECT_TRUE(order_->Knows(group, other, 0));
-      EXPECT_EQ(order_->Knows(group, other, 1), group == other);
-    }
-  }
-}
-
-TEST_F(StreamOrderTest, AGroupWaitsForTheRecordedEvent) {
-  const RecordedEvent first = LaunchAndRecord(1);
-  const RecordedEvent second = LaunchAndRecord(1);
-  record_.Take();
-  order_->WaitFor(2, *first);
-  EXPECT_EQ(record_.Take(), Calls({"2 waits for event of 1"}));
-  EXPECT_EQ(watched_[2]->waited_for, first->event.get());
-  EXPECT_TRUE(order_->Knows(2, 1, 1));
-  EXPECT_FALSE(order_->Knows(2, 1, 2));
-  order_->WaitFor(2, *second);
-  EXPECT_EQ(record_.Take(), Calls({"2 waits for event of 1"}));
-  EXPECT_EQ(watched_[2]->waited_for, second->event.get());
-  EXPECT_TRUE(order_->Knows(2, 1, 2));
-  ExpectCounts(2, 2, 0);
-}
-
-TEST_F(StreamOrderTest, OnlyTheGroupThatWaitsKnows) {
-  const RecordedEvent recorded = LaunchAndRecord(1);
-  order_->WaitFor(2, *recorded);
-  EXPECT_FALSE(order_->Knows(0, 1, 1));
-  EXPECT_FALSE(order_->Knows(3, 1, 1));
-  EXPECT_FALSE(order_->Knows(1, 2, 1));
-  EXPECT_FALSE(order_->Knows(2, 0, 1));
-}
-
-TEST_F(StreamOrderTest, AWaitForWhatIsKnownIsLeftOut) {
-  const RecordedEvent first = LaunchAndRecord(1);
-  const RecordedEvent second = LaunchAndRecord(1);
-  order_->WaitFor(2, *second);
-  record_.Take();
-  order_->WaitFor(2, *second);
-  order_->WaitFor(2, *first);
-  EXPECT_EQ(record_.Take(), Calls());
-  EXPECT_TRUE(order_->Knows(2, 1, 2));
-  ExpectCounts(2, 1, 2);
-  order_->WaitFor(3, *first);
-  EXPECT_EQ(record_.Take(), Calls({"3 waits for event of 1"}));
-}
-
-TEST_F(StreamOrderTest, ALaterLaunchIsNotKnown) {
-  order_->WaitFor(2, *LaunchAndRecord(1));
-  record_.Take();
-  order_->WaitFor(2, *LaunchAndRecord(1));
-  EXPECT_EQ(record_.Take(), Calls({"1 records", "2 waits for event of 1"}));
-}
-
-TEST_F(StreamOrderTest, AWaitForAnEarlierEventTakesNothingBack) {
-  Reduce(false);
-  const RecordedEvent first = LaunchAndRecord(1);
-  const RecordedEvent second = LaunchAndRecord(1);
-  order_->WaitFor(2, *second);
-  order_->WaitFor(2, *first);
-  EXPECT_TRUE(order_->Knows(2, 1, 2));
-}
-
-TEST_F(StreamOrderTest, AGroupDoesNotWaitForItself) {
-  const RecordedEvent recorded = LaunchAndRecord(1);
-  record_.Take();
-  order_->WaitFor(1, *recorded);
-  order_->WaitForTail(1, 1, order_->Launched(1));
-  order_->WaitForAll(1, 1);
-  EXPECT_EQ(record_.Take(), Calls());
-  // This does not count as a wait that Knows saved.
-  ExpectCounts(1, 0, 0);
-}
-
-TEST_F(StreamOrderTest, AGroupKnowsWhatTheEventsGroupKnew) {
-  order_->WaitFor(1, *LaunchAndRecord(0));
-  order_->WaitFor(2, *LaunchAndRecord(1));
-  order_->WaitFor(3, *LaunchAndRecord(2));
-  record_.Take();
-  EXPECT_TRUE(order_->Knows(3, 0, 1));
-  EXPECT_TRUE(order_->Knows(3, 1, 1));
-  EXPECT_FALSE(order_->Knows(3, 0, 2));
-  order_->WaitForTail(3, 0, 1);
-  order_->WaitForTail(3, 1, 1);
-  EXPECT_EQ(record_.Take(), Calls());
-  ExpectCounts(3, 3, 2);
-}
-
-TEST_F(StreamOrderTest, AGroupDoesNotKnowWhatTheEventsGroupLearntLater) {
-  const RecordedEvent of_0 = LaunchAndRecord(0);
-  const RecordedEvent of_1 = LaunchAndRecord(1);
-  order_->WaitFor(1, *of_0);
-  order_->WaitFor(2, *of_1);
-  EXPECT_TRUE(order_->Knows(2, 1, 1));
-  EXPECT_FALSE(order_->Knows(2, 0, 1));
-  record_.Take();
-  order_->WaitFor(2, *of_0);
-  EXPECT_EQ(record_.Take(), Calls({"2 waits for event of 0"}));
-}
-
-TEST_F(StreamOrderTest, WithoutReductionOnlyWaitsForOneselfAreLeftOut) {
-  Reduce(false);
-  const RecordedEvent of_0 = LaunchAndRecord(0);
-  order_->WaitFor(1, *of_0);
-  const RecordedEvent of_1 = LaunchAndRecord(1);
-  order_->WaitFor(2, *of_1);
-  record_.Take();
-  EXPECT_TRUE(order_->Knows(2, 0, 1));
-  order_->WaitFor(2, *of_1);
-  order_->WaitFor(2, *of_0);
-  order_->WaitForTail(2, 0, 1);
-  order_->WaitForTail(2, 3, 0);
-  order_->WaitFor(1, *of_1);
-  order_->WaitForTail(1, 1, 5);
-  EXPECT_EQ(
-      record_.Take(),
-      Calls({"2 waits for event of 1", "2 waits for event of 0", "0 records",
-             "2 waits for event of 0", "3 records", "2 waits for event of 3"}));
-  ExpectCounts(4, 6, 0);
-}
-
-TEST_F(StreamOrderTest, AWaitForATailCoversAllThatWasLaunched) {
-  const int64_t first = order_->Launched(1);
-  const int64_t last = order_->Launched(1);
-  order_->WaitForTail(2, 1, first);
-  EXPECT_EQ(record_.Take(), Calls({"1 records", "2 waits for event of 1"}));
-  EXPECT_TRUE(order_->Knows(2, 1, last));
-  EXPECT_FALSE(order_->Knows(2, 1, last + 1));
-  ExpectCounts(1, 1, 0);
-}
-
-TEST_F(StreamOrderTest, AWaitForATailIsLeftOutIfThePositionIsKnown) {
-  const int64_t first = order_->Launched(1);
-  order_->WaitFor(2, *order_->Record(1));
-  const int64_t second = order_->Launched(1);
-  record_.Take();
-  order_->WaitForTail(2, 1, first);
-  EXPECT_EQ(record_.Take(), Calls());
-  ExpectCounts(1, 1, 1);
-  order_->WaitForTail(2, 1, second);
-  EXPECT_EQ(record_.Take(), Calls({"1 records", "2 waits for event of 1"}));
-  order_->WaitForTail(2, 1, second);
-  EXPECT_EQ(record_.Take(), Calls());
-  ExpectCounts(2, 2, 2);
-}
-
-TEST_F(StreamOrderTest, AWaitForATailTellsWhatItsGroupKnew) {
-  order_->WaitFor(1, *LaunchAndRecord(0));
-  order_->WaitForTail(2, 1, order_->Launched(1));
-  EXPECT_TRUE(order_->Knows(2, 0, 1));
-}
-
-TEST_F(StreamOrderTest, AWaitForAllIsAlwaysIssued) {
-  order_->WaitFor(2, *LaunchAndRecord(1));
-  record_.Take();
-  const Calls wait = {"1 records", "2 waits for event of 1"};
-  order_->WaitForAll(2, 1);
-  EXPECT_EQ(record_.Take(), wait);
-  order_->WaitForAll(2, 1);
-  EXPECT_EQ(record_.Take(), wait);
-  // WaitForAll also covers work that was not counted by Launched.
-  order_->WaitForAll(2, 3);
-  EXPECT_EQ(record_.Take(), Calls({"3 records", "2 waits for event of 3"}));
-  ExpectCounts(4, 4, 0);
-}
-
-TEST_F(StreamOrderTest, AWaitForAllCoversAllThatWasLaunched) {
-  const int64_t last = order_->Launched(1);
-  order_->WaitForAll(2, 1);
-  record_.Take();
-  order_->WaitForTail(2, 1, last);
-  EXPECT_EQ(record_.Take(), Calls());
-}
-
-TEST_F(StreamOrderTest, AnEventThatIsNotNeededAnyMoreIsRecordedAnew) {
-  RecordedEvent first = LaunchAndRecord(1);
-  RecordedEvent second = LaunchAndRecord(1);
-  EXPECT_EQ(watched_[1]->events_made, 2);
-  order_->Recycle(std::move(first));
-  order_->Recycle(std::move(second));
   order_->Recycle(nullptr);
-  first = order_->Record(1);
-  second = order_->Record(1);
-  EXPECT_EQ(watched_[1]->events_made, 2);
-  const RecordedEvent third = order_->Record(1);
-  EXPECT_EQ(watched_[1]->events_made, 3);
-  ExpectCounts(5, 0, 0);
-}
-
-TEST_F(StreamOrderTest, AnEventIsRecordedAnewForItsOwnGroup) {
-  order_->Recycle(LaunchAndRecord(1));
-  const RecordedEvent other = order_->Record(2);
-  EXPECT_EQ(other->group, 2);
-  EXPECT_EQ(watched_[2]->events_made, 1);
-  EXPECT_EQ(order_->Record(1)->group, 1);
-  EXPECT_EQ(watched_[1]->events_made, 1);
-}
-
-TEST_F(StreamOrderTest, AnEventThatIsRecordedAnewForgetsWhatItWas) {
-  order_->Recycle(LaunchAndRecord(1));
-  order_->WaitFor(1, *LaunchAndRecord(0));
-  const RecordedEvent recorded = LaunchAndRecord(1);
-  EXPECT_EQ(watched_[1]->events_made, 1);
-  EXPECT_EQ(recorded->position, 2);
-  order_->WaitFor(2, *recorded);
-  EXPECT_TRUE(order_->Knows(2, 1, 2));
-  EXPECT_TRUE(order_->Knows(2, 0, 1));
-}
-
-TEST_F(StreamOrderTest, WaitsForTailsShareAnEvent) {
-  for (int i = 0; i < 5; ++i) {
-    order_->WaitForTail(2, 1, order_->Launched(1));
-    order_->WaitForAll(3, 1);
-  }
-  EXPECT_EQ(watched_[1]->events_made, 1);
-  ExpectCounts(10, 10, 0);
 }
 
 // Other threads act in the middle of a call.
@@ -336,32 +221,26 @@ TEST_F(StreamOrderTest, WhatComesWhileAnEventIsRecordedIsNotOfTheEvent) {
   const RecordedEvent recorded = order_->Record(1);
   EXPECT_EQ(recorded->position, 1);
   order_->WaitFor(2, *recorded);
-  EXPECT_FALSE(order_->Knows(2, 1, 2));
-  EXPECT_FALSE(order_->Knows(2, 0, 1));
+  Run("2!1:2 2!0:1");
 }
 
 TEST_F(StreamOrderTest, NothingIsKnownBeforeTheStreamWaits) {
-  order_->WaitFor(1, *LaunchAndRecord(0));
-  const RecordedEvent recorded = LaunchAndRecord(1);
   int looks = 0;
-  watched_[2]->before_waiting = [&] {
-    EXPECT_FALSE(order_->Knows(2, 0, 1));
-    EXPECT_FALSE(order_->Knows(2, 1, 1));
-    ++looks;
-  };
-  order_->WaitFor(2, *recorded);
-  Reduce(true);
-  order_->WaitForTail(2, 1, order_->Launched(1));
+  for (const char* wait : {"2<y", "2~1:1"}) {
+    Start(/*reduce=*/true);
+    watched_[2]->before_waiting = [&] {
+      Run("2!0:1 2!1:1");
+      ++looks;
+    };
+    Run(absl::StrCat("0+ 0:x 1<x 1+ 1:y ", wait));
+  }
   EXPECT_EQ(looks, 2);
 }
 
 TEST_F(StreamOrderTest, AnEventIsNotRecordedAnewBeforeTheStreamWaits) {
-  RecordedEvent meanwhile;
-  watched_[2]->before_waiting = [&] { meanwhile = order_->Record(1); };
-  order_->WaitForTail(2, 1, order_->Launched(1));
-  ASSERT_NE(meanwhile, nullptr);
-  EXPECT_NE(meanwhile->event.get(), watched_[2]->waited_for);
-  EXPECT_EQ(watched_[1]->events_made, 2);
+  watched_[2]->before_waiting = [&] { Run("1:x"); };
+  Run("1+ 2~1:1");
+  EXPECT_EQ(Calls(), "r1a 2<1a r1b");
 }
 
 }  // namespace

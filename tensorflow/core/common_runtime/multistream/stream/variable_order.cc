@@ -29,13 +29,14 @@ void VariableOrder::OrderAfterLeader(StreamGroup* group) {
     if (in_order) published_.fetch_add(1, std::memory_order_acq_rel);
     leader_work_.exchange(false, std::memory_order_acq_rel);
     if (!in_order) published_.fetch_add(1, std::memory_order_acq_rel);
-    leader()->PublishEvent();
+    if (event_ == nullptr) event_ = leader()->NewEvent();
+    leader()->RecordEvent(event_.get());
   }
   const int64_t made = published_.load(std::memory_order_acquire);
   if (seen.load(std::memory_order_acquire) < made) {
     const bool in_order = IsKept(Rule::kSeenIsNotedAfterTheWait);
     if (!in_order) seen.store(made, std::memory_order_release);
-    group->OrderAfterPublished(leader());
+    group->OrderAfterEvent(leader(), event_.get());
     if (in_order) seen.store(made, std::memory_order_release);
   }
 }

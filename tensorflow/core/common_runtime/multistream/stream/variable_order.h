@@ -23,9 +23,11 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/stream/sided_locks.h"
@@ -102,6 +104,8 @@ class VariableOrder {
   std::atomic<bool> leader_work_{false};
   std::atomic<int64_t> published_{0};
   absl::Mutex publish_mu_;
+  // Of the leader's stream, after its last noted work; made when first needed.
+  std::unique_ptr<StreamEvent> event_ ABSL_GUARDED_BY(publish_mu_);
 
   // Held while an op that uses state is launched, not while the op runs: a
   // change and a read of the same variable reach the streams whole, one after

@@ -5,16 +5,14 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/watched_thread.h"
@@ -23,31 +21,57 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
-using Calls = std::vector<std::string>;
-
 // Two variables.
 constexpr GpuGroups::StateKey kState[] = {1};
 constexpr GpuGroups::StateKey kOtherState[] = {2};
 
 class VariableOrderTest : public ::testing::Test {
  protected:
-  void Read(int i) {
-    groups_->BeginRead(groups_->group(i), kState);
-    groups_->EndRead(groups_->group(i), kState);
-  }
-  void Write() {
-    groups_->BeginWrite(kState);
-    groups_->EndWrite(kState);
-  }
-  void OrderAfterLeader(int i) { groups_->OrderAfterLeader(groups_->group(i)); }
-
-  // Blocks until `threads` threads wait to enter, or `inside` is set by one
-  // that has entered.
-  template <class Inside>
-  void WaitUntilOutside(int threads, const std::atomic<Inside>& inside) {
-    while (groups_->threads_that_wait_for_state() < threads && !inside) {
-      std::this_thread::yield();
+  // "read2", "write" or "move" uses kState, in upper case kOtherState.
+  void Begin(absl::string_view use) {
+    const auto& state = use[0] > 'Z' ? kState : kOtherState;
+    switch (use[0] | 0x20) {
+      case 'r':
+        return groups_->BeginRead(groups_->group(use.back() - '0'), state);
+      case 'w':
+        return groups_->BeginWrite(state);
+      default:
+        return groups_->BeginMove(state);
     }
+  }
+  void End(absl::string_view use) {
+    const auto& state = use[0] > 'Z' ? kState : kOtherState;
+    switch (use[0] | 0x20) {
+      case 'r':
+        return groups_->EndRead(groups_->group(use.back() - '0'), state);
+      case 'w':
+        return groups_->EndWrite(state);
+      default:
+        return groups_->EndMove(state);
+    }
+  }
+  // Steps: uses, "Work" of the leader, and "<2": group 2 goes after that work.
+  void Run(absl::string_view program) {
+    for (absl::string_view step : absl::StrSplit(program, ' ')) {
+      if (step == "Work") {
+        groups_->NoteLeaderWork();
+      } else if (step[0] == '<') {
+        groups_->OrderAfterLeader(groups_->group(step[1] - '0'));
+      } else {
+        Begin(step);
+        End(step);
+      }
+    }
+  }
+  // "0!": group 0 records an event; "1<0!": group 1 waits for that event;
+  // "0<1": group 0 waits for group 1.
+  std::string Calls() {
+    std::string calls = absl::StrJoin(record_.Take(), ", ");
+    absl::StrReplaceAll({{" records", "!"},
+                         {" waits for event of 0", "<0!"},
+                         {" waits for ", "<"}},
+                        &calls);
+    return calls;
   }
 
   StreamRecord record_;
@@ -55,301 +79,90 @@ class VariableOrderTest : public ::testing::Test {
       NewFakeGroups(/*gpu=*/2, /*count=*/4, &record_);
 };
 
-TEST_F(VariableOrderTest, NobodyWaitsForALeaderThatDidNothing) {
-  for (int i = 0; i < 4; ++i) OrderAfterLeader(i);
-  EXPECT_EQ(record_.Take(), Calls());
+struct Case {
+  const char* program;
+  const char* calls;
+};
+
+class VariableOrderCasesTest : public VariableOrderTest,
+                               public ::testing::WithParamInterface<Case> {};
+
+TEST_P(VariableOrderCasesTest, StreamsWait) {
+  Run(GetParam().program);
+  EXPECT_EQ(Calls(), GetParam().calls) << GetParam().program;
 }
 
-TEST_F(VariableOrderTest, AGroupWaitsOnceForWorkOfTheLeader) {
-  groups_->NoteLeaderWork();
-  OrderAfterLeader(2);
-  EXPECT_EQ(record_.Take(),
-            Calls({"0 records its own event", "2 waits for own event of 0"}));
-  OrderAfterLeader(2);
-  EXPECT_EQ(record_.Take(), Calls());
-  // Another group uses the same event.
-  OrderAfterLeader(3);
-  EXPECT_EQ(record_.Take(), Calls({"3 waits for own event of 0"}));
-  OrderAfterLeader(3);
-  EXPECT_EQ(record_.Take(), Calls());
-}
+INSTANTIATE_TEST_SUITE_P(
+    Waits, VariableOrderCasesTest,
+    ::testing::Values(
+        // Nobody waits for a leader that did nothing.
+        Case{"<0 <1 <2 <3", ""},
+        // A group waits once for work; another group uses the same event.
+        Case{"Work <2 <2 <3 <3", "0!, 2<0!, 3<0!"},
+        // A group waits again for later work, and only for the last event.
+        Case{"Work <1 Work <1 <2", "0!, 1<0!, 0!, 1<0!, 2<0!"},
+        // The leader never waits for itself; others still wait.
+        Case{"Work <0 <1", "0!, 1<0!"},
+        // A read waits for the last write, of any variable.
+        Case{"write read1 read1 WRITE read1", "0!, 1<0!, 0<1, 0!, 1<0!"},
+        // A write or a move waits for exactly the groups that have read since
+        // the last one.
+        Case{"read1 read3 read3 write write read2 move",
+             "0<1, 0<3, 0!, 2<0!, 0<2"},
+        // The leader's reads need no wait.
+        Case{"read0 write read0", ""}));
 
-TEST_F(VariableOrderTest, AGroupWaitsAgainForLaterWork) {
-  groups_->NoteLeaderWork();
-  OrderAfterLeader(1);
-  groups_->NoteLeaderWork();
+// `second` comes while `first` is launched.
+struct Pair {
+  const char* first;
+  const char* second;
+  bool excludes;
+};
+
+class VariableOrderPairsTest : public VariableOrderTest,
+                               public ::testing::WithParamInterface<Pair> {};
+
+TEST_P(VariableOrderPairsTest, TheSecondStaysOutIfTheFirstExcludesIt) {
+  const auto [first, second, excludes] = GetParam();
+  Begin(first);
   record_.Take();
-  OrderAfterLeader(1);
-  EXPECT_EQ(record_.Take(),
-            Calls({"0 records its own event", "1 waits for own event of 0"}));
-  // Group 2 missed the first event and needs only the last.
-  OrderAfterLeader(2);
-  EXPECT_EQ(record_.Take(), Calls({"2 waits for own event of 0"}));
-}
-
-TEST_F(VariableOrderTest, TheLeaderNeverWaitsForItself) {
-  groups_->NoteLeaderWork();
-  OrderAfterLeader(0);
-  EXPECT_EQ(record_.Take(), Calls());
-  // Other groups still wait for the work.
-  OrderAfterLeader(1);
-  EXPECT_EQ(record_.Take(),
-            Calls({"0 records its own event", "1 waits for own event of 0"}));
-}
-
-TEST_F(VariableOrderTest, AReadWaitsForTheLastWrite) {
-  Write();
-  EXPECT_EQ(record_.Take(), Calls());
-  groups_->BeginRead(groups_->group(1), kState);
-  EXPECT_EQ(record_.Take(),
-            Calls({"0 records its own event", "1 waits for own event of 0"}));
-  groups_->EndRead(groups_->group(1), kState);
-  Read(1);
-  EXPECT_EQ(record_.Take(), Calls());
-}
-
-TEST_F(VariableOrderTest, AWriteWaitsForExactlyTheGroupsThatHaveRead) {
-  Read(1);
-  Read(3);
-  Read(3);
-  EXPECT_EQ(record_.Take(), Calls());
-  groups_->BeginWrite(kState);
-  EXPECT_EQ(record_.Take(), Calls({"0 waits for 1", "0 waits for 3"}));
-  groups_->EndWrite(kState);
-  // The leader's stream has already waited for these reads.
-  groups_->BeginWrite(kState);
-  EXPECT_EQ(record_.Take(), Calls());
-  groups_->EndWrite(kState);
-  Read(2);
-  record_.Take();
-  groups_->BeginWrite(kState);
-  EXPECT_EQ(record_.Take(), Calls({"0 waits for 2"}));
-  groups_->EndWrite(kState);
-}
-
-TEST_F(VariableOrderTest, ReadsOfSeveralGroupsRunTogether) {
-  groups_->BeginRead(groups_->group(1), kState);
-  std::thread other([this] { Read(2); });
-  other.join();  // hangs if the first read kept the second out
-  groups_->EndRead(groups_->group(1), kState);
-}
-
-TEST_F(VariableOrderTest, AReadStaysOutWhileAWriteIsLaunched) {
-  groups_->BeginWrite(kState);
-  std::atomic<bool> read{false};
-  std::thread reader([&] {
-    groups_->BeginRead(groups_->group(1), kState);
-    read = true;
-    groups_->EndRead(groups_->group(1), kState);
-  });
-  WaitUntilOutside(1, read);
-  EXPECT_FALSE(read);
-  EXPECT_EQ(record_.Take(), Calls());
-  groups_->EndWrite(kState);
-  reader.join();
-  EXPECT_EQ(record_.Take(),
-            Calls({"0 records its own event", "1 waits for own event of 0"}));
-}
-
-TEST_F(VariableOrderTest, AWriteStaysOutWhileAReadIsLaunched) {
-  groups_->BeginRead(groups_->group(1), kState);
-  std::atomic<bool> written{false};
-  std::thread writer([&] {
-    groups_->BeginWrite(kState);
-    written = true;
-    groups_->EndWrite(kState);
-  });
-  WaitUntilOutside(1, written);
-  EXPECT_FALSE(written);
-  groups_->EndRead(groups_->group(1), kState);
-  writer.join();
-  EXPECT_EQ(record_.Take(), Calls({"0 waits for 1"}));
-}
-
-TEST_F(VariableOrderTest, AMoveKeepsOutWhoReadsAndWhoWrites) {
-  Read(1);
-  groups_->BeginMove(kState);
-  EXPECT_EQ(record_.Take(), Calls({"0 waits for 1"}));
-  std::atomic<int> inside{0};
-  std::thread reader([&] {
-    groups_->BeginRead(groups_->group(1), kState);
-    ++inside;
-    groups_->EndRead(groups_->group(1), kState);
-  });
-  std::thread writer([&] {
-    groups_->BeginWrite(kState);
-    ++inside;
-    groups_->EndWrite(kState);
-  });
-  groups_->BeginWrite(kOtherState);
-  groups_->EndWrite(kOtherState);
-  WaitUntilOutside(2, inside);
-  EXPECT_EQ(inside, 0);
-  groups_->EndMove(kState);
-  reader.join();
-  writer.join();
-}
-
-TEST_F(VariableOrderTest, TheLeadersReadsKeepWritersOutAndNeedNoWait) {
-  groups_->BeginRead(groups_->leader(), kState);
-  std::atomic<bool> written{false};
-  std::thread writer([&] {
-    groups_->BeginWrite(kState);
-    written = true;
-    groups_->EndWrite(kState);
-  });
-  WaitUntilOutside(1, written);
-  EXPECT_FALSE(written);
-  groups_->EndRead(groups_->leader(), kState);
-  writer.join();
-  EXPECT_EQ(record_.Take(), Calls());
-}
-
-// An op that uses one variable may wait for memory that an op with another
-// variable frees.
-TEST_F(VariableOrderTest, AReadGoesOnWhileAnotherVariableIsChanged) {
-  Write();
-  groups_->BeginWrite(kState);
-  std::thread reader([&] {  // hangs if the write keeps it out
-    groups_->BeginRead(groups_->group(1), kOtherState);
-    groups_->EndRead(groups_->group(1), kOtherState);
-  });
-  reader.join();
-  EXPECT_EQ(record_.Take(),
-            Calls({"0 records its own event", "1 waits for own event of 0"}));
-  groups_->EndWrite(kState);
-  // The end of the change is work enqueued since the event.
-  Read(1);
-  EXPECT_EQ(record_.Take(),
-            Calls({"0 records its own event", "1 waits for own event of 0"}));
-}
-
-TEST_F(VariableOrderTest, AWriteGoesOnWhileAnotherVariableIsRead) {
-  groups_->BeginRead(groups_->group(1), kOtherState);
-  std::thread writer([&] { Write(); });
-  writer.join();
-  EXPECT_EQ(record_.Take(), Calls());
-  groups_->EndRead(groups_->group(1), kOtherState);
-  groups_->BeginWrite(kOtherState);
-  EXPECT_EQ(record_.Take(), Calls({"0 waits for 1"}));
-  groups_->EndWrite(kOtherState);
-}
-
-// Runs the test's code when the leader's stream records its own event.
-class WatchedLeader : public FakeStreamGroup {
- public:
-  using FakeStreamGroup::FakeStreamGroup;
-  void RecordOwnEvent() override {
-    FakeStreamGroup::RecordOwnEvent();
-    if (when_marking) when_marking();
-  }
-  std::function<void()> when_marking;
-};
-
-TEST(VariableOrderThreadsTest, AGroupWaitsAlsoWhileAnotherRecordsTheEvent) {
-  StreamRecord record;
-  std::vector<std::unique_ptr<StreamGroup>> list;
-  list.push_back(std::make_unique<WatchedLeader>(0, 0, &record));
-  auto* leader = static_cast<WatchedLeader*>(list[0].get());
-  for (int i = 1; i < 3; ++i) {
-    list.push_back(std::make_unique<FakeStreamGroup>(0, i, &record));
-  }
-  GpuGroups groups(std::move(list));
-  std::optional<WatchedThread> other;
-  leader->when_marking = [&] {
-    other.emplace([&] { groups.OrderAfterLeader(groups.group(2)); });
-    EXPECT_FALSE(other->EndsBeforeItSleeps());
-  };
-  groups.NoteLeaderWork();
-  groups.OrderAfterLeader(groups.group(1));
-  other.reset();
-  EXPECT_EQ(record.Take(),
-            Calls({"0 records its own event", "1 waits for own event of 0",
-                   "2 waits for own event of 0"}));
-}
-
-// Streams as counters: the leader's event stands for the writes before it. A
-// group that waits for the event is ordered after these writes.
-struct CountedWrites {
-  std::atomic<int> written{0};
-  std::atomic<int> recorded{0};
-};
-
-class CountingGroup : public StreamGroup {
- public:
-  CountingGroup(int index, CountedWrites* writes)
-      : StreamGroup(0, index), writes_(writes) {}
-  void WaitFor(StreamGroup*) override {}
-  void RecordOwnEvent() override {
-    writes_->recorded = writes_->written.load();
-  }
-  void WaitForOwnEventOf(StreamGroup*) override {
-    seen_ = writes_->recorded.load();
-  }
-  std::unique_ptr<StreamEvent> NewEvent() override {
-    return std::make_unique<StreamEvent>();
-  }
-  void Record(StreamEvent*) override {}
-  void WaitForEvent(StreamGroup*, StreamEvent*) override {}
-  void ThenExecute(std::function<void()> f) override { f(); }
-  absl::Status Synchronize() override { return absl::OkStatus(); }
-  int seen() const { return seen_; }
-
- private:
-  CountedWrites* const writes_;
-  std::atomic<int> seen_{0};
-};
-
-TEST(VariableOrderThreadsTest, EveryReadIsBehindEveryEarlierWrite) {
-  CountedWrites writes;
-  std::vector<std::unique_ptr<StreamGroup>> list;
-  for (int i = 0; i < 4; ++i) {
-    list.push_back(std::make_unique<CountingGroup>(i, &writes));
-  }
-  GpuGroups groups(std::move(list));
-  std::atomic<bool> stop{false};
-  std::atomic<int> too_early{0}, together{0}, reading{0}, writing{0};
-  std::vector<std::thread> readers;
-  for (int t = 0; t < 3; ++t) {
-    readers.emplace_back([&, t] {
-      auto* group = static_cast<CountingGroup*>(groups.group(1 + t));
-      while (!stop) {
-        groups.BeginRead(group, kState);
-        ++reading;
-        if (writing > 0) ++together;
-        if (group->seen() < writes.written) ++too_early;
-        --reading;
-        groups.EndRead(group, kState);
+  {
+    WatchedThread thread([this, second = second] { Run(second); });
+    // A thread that is not excluded ends meanwhile, or this test hangs.
+    if (excludes) {
+      while (groups_->threads_that_wait_for_state() == 0) {
+        ASSERT_FALSE(thread.EndsBeforeItSleeps());
       }
-    });
+      EXPECT_EQ(Calls(), "");
+      End(first);
+    }
   }
-  for (int i = 0; i < 500; ++i) {
-    groups.BeginWrite(kState);
-    ++writing;
-    if (reading > 0) ++together;
-    ++writes.written;
-    --writing;
-    groups.EndWrite(kState);
-    std::this_thread::yield();
-  }
-  stop = true;
-  for (std::thread& reader : readers) reader.join();
-  EXPECT_EQ(too_early, 0);
-  EXPECT_EQ(together, 0);
+  if (!excludes) End(first);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Pairs, VariableOrderPairsTest,
+    ::testing::Values(
+        Pair{"read1", "read2", false}, Pair{"write", "read1", true},
+        Pair{"read1", "write", true}, Pair{"read0", "write", true},
+        Pair{"move", "read1", true}, Pair{"move", "write", true},
+        // An op that uses one variable may wait for memory that
+        // an op with another variable frees.
+        Pair{"write", "READ1", false}, Pair{"READ1", "write", false},
+        Pair{"move", "WRITE", false}));
 
 TEST_F(VariableOrderTest, AVersionIsOfTheVariablesAskedForAndNoneMeanwhile) {
   const GpuGroups::StateKey both[] = {1, 2};
   const auto version = groups_->StateVersion(kState);
   const auto of_both = groups_->StateVersion(both);
   ASSERT_TRUE(version.has_value());
-  Read(1);
+  Run("read1");
   EXPECT_EQ(groups_->StateVersion(kState), version);
-  groups_->BeginWrite(kState);
+  Begin("write");
   EXPECT_EQ(groups_->StateVersion(kState), std::nullopt);
   EXPECT_EQ(groups_->StateVersion(both), std::nullopt);
   EXPECT_TRUE(groups_->StateVersion(kOtherState).has_value());
-  groups_->EndWrite(kState);
+  End("write");
   EXPECT_NE(groups_->StateVersion(kState), version);
   EXPECT_NE(groups_->StateVersion(both), of_both);
   EXPECT_EQ(groups_->StateVersion({}), 0);

@@ -21,9 +21,8 @@
 namespace tensorflow {
 namespace multistream {
 
-// The calls of all groups that share the record, in order: "2 waits for 0", "0
-// records its own event", "2 waits for own event of 0", "1 records" and "2
-// waits for event of 1".
+// The calls of all groups that share the record, in order: "2 waits for 0", "1
+// records" and "2 waits for event of 1".
 class StreamRecord {
  public:
   void Add(std::string call) {
@@ -48,13 +47,6 @@ class FakeStreamGroup : public StreamGroup {
 
   void WaitFor(StreamGroup* other) override {
     record_->Add(absl::StrCat(index(), " waits for ", other->index()));
-  }
-  void RecordOwnEvent() override {
-    record_->Add(absl::StrCat(index(), " records its own event"));
-  }
-  void WaitForOwnEventOf(StreamGroup* other) override {
-    record_->Add(
-        absl::StrCat(index(), " waits for own event of ", other->index()));
   }
   std::unique_ptr<StreamEvent> NewEvent() override {
     return std::make_unique<StreamEvent>();

@@ -38,8 +38,6 @@ class IdleStreamGroup : public StreamGroup {
  public:
   using StreamGroup::StreamGroup;
   void WaitFor(StreamGroup*) override {}
-  void RecordOwnEvent() override {}
-  void WaitForOwnEventOf(StreamGroup*) override {}
   std::unique_ptr<StreamEvent> NewEvent() override {
     return std::make_unique<StreamEvent>();
   }

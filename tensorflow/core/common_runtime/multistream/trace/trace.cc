@@ -13,6 +13,10 @@ namespace tensorflow {
 namespace multistream {
 namespace {
 
+// In the order of TraceKind.
+constexpr const char* kKindNames[] = {"step",     "kernel", "copy", "wait",
+                                      "callback", "replay", "hold"};
+
 bool IsOnStream(TraceKind kind) {
   return kind == TraceKind::kKernel || kind == TraceKind::kCopy;
 }
@@ -25,26 +29,6 @@ std::string InLine(const std::string& text) {
 }  // namespace
 
 std::atomic<bool> Trace::on_{false};
-
-const char* TraceKindName(TraceKind kind) {
-  switch (kind) {
-    case TraceKind::kStep:
-      return "step";
-    case TraceKind::kKernel:
-      return "kernel";
-    case TraceKind::kCopy:
-      return "copy";
-    case TraceKind::kWait:
-      return "wait";
-    case TraceKind::kCallback:
-      return "callback";
-    case TraceKind::kReplay:
-      return "replay";
-    case TraceKind::kHold:
-      return "hold";
-  }
-  return "unknown";
-}
 
 Trace* Trace::Get() {
   static auto* trace = new Trace;
@@ -93,7 +77,8 @@ Trace::Recorded Trace::Stop() {
 std::string Trace::Lines(const Recorded& recorded) {
   std::string lines = absl::StrCat(recorded.dropped, "\n");
   for (const TraceEvent& event : recorded.events) {
-    absl::StrAppend(&lines, TraceKindName(event.kind), "\t", event.gpu, "\t");
+    absl::StrAppend(&lines, kKindNames[static_cast<int>(event.kind)], "\t",
+                    event.gpu, "\t");
     absl::StrAppend(&lines, event.group, "\t", event.begin, "\t", event.end,
                     "\t");
     absl::StrAppend(&lines, event.amount, "\t", InLine(event.type), "\t",

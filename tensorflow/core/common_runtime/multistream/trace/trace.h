@@ -37,9 +37,6 @@ enum class TraceKind {
   kHold,      // of another group's memory; `amount`: bytes
 };
 
-// The kind's name in Trace::Lines.
-const char* TraceKindName(TraceKind kind);
-
 struct TraceEvent {
   TraceKind kind;
   int gpu;

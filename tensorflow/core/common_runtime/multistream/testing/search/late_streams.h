@@ -72,10 +72,6 @@ class LateStreamGroup : public StreamGroup {
     auto* late = static_cast<LateStreamGroup*>(other);
     Add({"waits for a stream", late, late->enqueued_, nullptr});
   }
-  void RecordOwnEvent() override { Record(&own_event_); }
-  void WaitForOwnEventOf(StreamGroup* other) override {
-    WaitForEvent(other, &static_cast<LateStreamGroup*>(other)->own_event_);
-  }
   std::unique_ptr<StreamEvent> NewEvent() override {
     return std::make_unique<LateEvent>();
   }
@@ -177,7 +173,6 @@ class LateStreamGroup : public StreamGroup {
   }
 
   const Shared shared_;
-  LateEvent own_event_;
   std::deque<Work> work_;
   std::deque<std::function<void()>> callbacks_;
   int64_t enqueued_ = 0;

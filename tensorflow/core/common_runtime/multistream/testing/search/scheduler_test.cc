@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <memory>
 #include <set>
 #include <string>
 
@@ -25,25 +24,18 @@ const auto kFound = ::testing::ExitedWithCode(kFoundStatus);
 
 // Two threads that add to a counter with a load and a store.
 void LostUpdate(Program* program) {
-  auto count = std::make_shared<std::atomic<int>>(0);
+  std::atomic<int> count{0};
   for (const char* name : {"a", "b"}) {
-    program->Thread(name, [count] { count->store(count->load() + 1); });
+    program->Thread(name, [&] { count.store(count.load() + 1); });
   }
   program->Run();
-  Expect(*count == 2, "an update is lost");
+  Expect(count == 2, "an update is lost");
 }
 
-TEST(SchedulerTest, FindsALostUpdateBothWays) {
-  EXPECT_EXIT(SearchAll(LostUpdate), kFound, "an update is lost");
+TEST(SchedulerTest, FindsALostUpdateWithOneDeviationAndNotWithout) {
+  EXPECT_TRUE(SearchAll(LostUpdate, Of(0)).all);
+  EXPECT_EXIT(SearchAll(LostUpdate, Of(1)), kFound, "an update is lost");
   EXPECT_EXIT(SearchAtRandom(LostUpdate), kFound, "an update is lost");
-}
-
-TEST(SchedulerTest, FindsItWithOneDeviationAndNotWithout) {
-  Limits limits;
-  limits.deviations = 0;
-  EXPECT_TRUE(SearchAll(LostUpdate, limits).all);
-  limits.deviations = 1;
-  EXPECT_EXIT(SearchAll(LostUpdate, limits), kFound, "an update is lost");
 }
 
 TEST(SchedulerTest, WhatAReportPrintsIsTheSameInterleavingAgain) {
@@ -59,42 +51,35 @@ TEST(SchedulerTest, WhatAReportPrintsIsTheSameInterleavingAgain) {
 
 TEST(SchedulerTest, RunsEveryInterleaving) {
   // Two threads of three operations each: 6 choose 3 interleavings.
-  auto* seen = new std::set<std::string>;
-  Limits limits;
-  limits.deviations = 6;
-  const Searched searched = SearchAll(
-      [seen](Program* program) {
-        auto order = std::make_shared<std::string>();
-        auto object = std::make_shared<std::atomic<int>>(0);
-        for (const char* name : {"a", "b"}) {
-          program->Thread(name, [=] {
-            for (int i = 0; i < 3; ++i) {
-              object->load();
-              *order += name;
-            }
-          });
+  std::set<std::string> seen;
+  const auto body = [&seen](Program* program) {
+    std::string order;
+    std::atomic<int> object{0};
+    for (const char* name : {"a", "b"}) {
+      program->Thread(name, [&, name] {
+        for (int i = 0; i < 3; ++i) {
+          object.load();
+          order += name;
         }
-        program->Run();
-        seen->insert(*order);
-      },
-      limits);
-  EXPECT_TRUE(searched.all);
-  EXPECT_EQ(seen->size(), 20);
+      });
+    }
+    program->Run();
+    seen.insert(order);
+  };
+  EXPECT_TRUE(SearchAll(body, Of(6)).all);
+  EXPECT_EQ(seen.size(), 20);
 }
 
 TEST(SchedulerTest, FindsADeadlock) {
   const Body body = [](Program* program) {
-    struct Locks {
-      absl::Mutex a, b;
-    };
-    auto locks = std::make_shared<Locks>();
-    program->Thread("a then b", [locks] {
-      absl::MutexLock first(&locks->a);
-      absl::MutexLock second(&locks->b);
+    absl::Mutex a, b;
+    program->Thread("a then b", [&] {
+      absl::MutexLock first(&a);
+      absl::MutexLock second(&b);
     });
-    program->Thread("b then a", [locks] {
-      absl::MutexLock first(&locks->b);
-      absl::MutexLock second(&locks->a);
+    program->Thread("b then a", [&] {
+      absl::MutexLock first(&b);
+      absl::MutexLock second(&a);
     });
     program->Run();
   };
@@ -105,27 +90,20 @@ TEST(SchedulerTest, FindsADeadlock) {
 // A lost wakeup: without the mutex, the setter can signal between the waiter's
 // check of `set` and its wait.
 TEST(SchedulerTest, FindsAWakeUpThatIsLost) {
-  struct Event {
-    std::atomic<bool> set{false};
-    absl::Mutex mu;
-    absl::CondVar changed;
-  };
   const auto program_with = [](bool under_lock) {
     return [under_lock](Program* program) {
-      auto event = std::make_shared<Event>();
-      program->Thread("waits", [event] {
-        absl::MutexLock lock(&event->mu);
-        while (!event->set) event->changed.Wait(&event->mu);
+      std::atomic<bool> set{false};
+      absl::Mutex mu;
+      absl::CondVar changed;
+      program->Thread("waits", [&] {
+        absl::MutexLock lock(&mu);
+        while (!set) changed.Wait(&mu);
       });
-      program->Thread("sets", [event, under_lock] {
-        if (under_lock) {
-          absl::MutexLock lock(&event->mu);
-          event->set = true;
-          event->changed.Signal();
-        } else {
-          event->set = true;
-          event->changed.Signal();
-        }
+      program->Thread("sets", [&] {
+        if (under_lock) mu.Lock();
+        set = true;
+        changed.Signal();
+        if (under_lock) mu.Unlock();
       });
       program->Run();
     };
@@ -135,113 +113,94 @@ TEST(SchedulerTest, FindsAWakeUpThatIsLost) {
               "all threads are blocked");
 }
 
+// Unless another thread can go on meanwhile, and end that.
 TEST(SchedulerTest, FindsThreadsThatLookForEver) {
-  const Body body = [](Program* program) {
-    auto done = std::make_shared<std::atomic<bool>>(false);
-    for (const char* name : {"a", "b"}) {
-      program->Thread(name, [done] {
-        while (!*done) std::this_thread::yield();
-      });
-    }
-    program->Run();
+  const auto program_with = [](bool has_setter) {
+    return [has_setter](Program* program) {
+      std::atomic<bool> done{false};
+      absl::Notification notified;
+      for (const char* name : {"looks", "looks, too"}) {
+        program->Thread(name, [&] {
+          while (!done) std::this_thread::yield();
+          notified.WaitForNotification();
+        });
+      }
+      if (has_setter) {
+        program->Thread("sets", [&] {
+          done = true;
+          notified.Notify();
+        });
+      }
+      program->Run();
+    };
   };
-  EXPECT_EXIT(SearchAll(body), kFound, "does not end");
-}
-
-TEST(SchedulerTest, ThreadsThatLookLetOthersGoOn) {
-  const Searched searched = SearchAll([](Program* program) {
-    auto done = std::make_shared<std::atomic<bool>>(false);
-    auto notified = std::make_shared<absl::Notification>();
-    for (const char* name : {"looks", "looks, too"}) {
-      program->Thread(name, [=] {
-        while (!*done) std::this_thread::yield();
-        notified->WaitForNotification();
-      });
-    }
-    program->Thread("sets", [=] {
-      *done = true;
-      notified->Notify();
-    });
-    program->Run();
-  });
-  EXPECT_TRUE(searched.all);
+  EXPECT_TRUE(SearchAll(program_with(true)).all);
+  EXPECT_EXIT(SearchAll(program_with(false)), kFound, "does not end");
 }
 
 TEST(SchedulerTest, TimePassesOnlyWhereNothingElseCanHappen) {
-  const Searched searched = SearchAll([](Program* program) {
-    struct Event {
-      absl::Mutex mu;
-      absl::CondVar changed;
-      bool set = false;
-    };
-    auto event = std::make_shared<Event>();
-    program->Thread("waits", [event] {
-      absl::MutexLock lock(&event->mu);
-      while (!event->set) {
-        Expect(!event->changed.WaitWithTimeout(&event->mu, absl::Seconds(1)),
+  const auto body = [](Program* program) {
+    absl::Mutex mu;
+    absl::CondVar changed;
+    bool set = false;
+    program->Thread("waits", [&] {
+      absl::MutexLock lock(&mu);
+      while (!set) {
+        Expect(!changed.WaitWithTimeout(&mu, absl::Seconds(1)),
                "it was not woken");
       }
-      Expect(event->changed.WaitWithTimeout(&event->mu, absl::Seconds(1)),
-             "it was woken");
+      Expect(changed.WaitWithTimeout(&mu, absl::Seconds(1)), "it was woken");
     });
-    program->Thread("sets", [event] {
-      absl::MutexLock lock(&event->mu);
-      event->set = true;
-      event->changed.Signal();
+    program->Thread("sets", [&] {
+      absl::MutexLock lock(&mu);
+      set = true;
+      changed.Signal();
     });
     program->Run();
-  });
-  EXPECT_TRUE(searched.all);
+  };
+  EXPECT_TRUE(SearchAll(body).all);
 }
 
 TEST(SchedulerTest, ADaemonRunsInsteadOfAThreadOrAfterAllOfThem) {
-  auto* seen = new std::set<int>;
-  const Searched searched = SearchAll([seen](Program* program) {
-    struct Queue {
-      Shared shared;
-      int enqueued = 0;
-      int done = 0;
-      std::atomic<int> at_end{0};
-    };
-    auto queue = std::make_shared<Queue>();
-    program->Daemon("stream", [queue] {
-      while (BlockUntil(
-          queue->shared, [queue] { return queue->done < queue->enqueued; },
-          "runs", TFMS_SEARCH_HERE)) {
-        ++queue->done;
-      }
+  std::set<int> seen;
+  const auto body = [&seen](Program* program) {
+    Shared shared;
+    int enqueued = 0, done = 0, at_end = 0;
+    program->Daemon("stream", [&] {
+      const auto ready = [&] { return done < enqueued; };
+      while (BlockUntil(shared, ready, "runs", TFMS_SEARCH_HERE)) ++done;
     });
-    program->Thread("enqueues", [queue] {
+    program->Thread("enqueues", [&] {
       for (int i = 0; i < 2; ++i) {
-        Touch(queue->shared, "enqueues", TFMS_SEARCH_HERE);
-        ++queue->enqueued;
+        Touch(shared, "enqueues", TFMS_SEARCH_HERE);
+        ++enqueued;
       }
-      Touch(queue->shared, "looks", TFMS_SEARCH_HERE);
-      queue->at_end = queue->done;
+      Touch(shared, "looks", TFMS_SEARCH_HERE);
+      at_end = done;
     });
     program->Run();
-    Expect(queue->done == 2, "the daemon has not done all");
-    seen->insert(queue->at_end);
-  });
-  EXPECT_TRUE(searched.all);
-  EXPECT_EQ(*seen, (std::set<int>{0, 1, 2}));
+    Expect(done == 2, "the daemon has not done all");
+    seen.insert(at_end);
+  };
+  EXPECT_TRUE(SearchAll(body).all);
+  EXPECT_EQ(seen, (std::set<int>{0, 1, 2}));
 }
 
 // The starting thread goes on meanwhile; the destructor waits for the end.
 TEST(SchedulerTest, AThreadMayStartOthers) {
-  auto* seen = new std::set<int>;
-  const Searched searched = SearchAll([seen](Program* program) {
-    auto count = std::make_shared<std::atomic<int>>(0);
-    program->Thread("starts", [=] {
-      auto started = NewThread("is started", [count] { ++*count; });
-      seen->insert(*count);
+  std::set<int> seen;
+  const auto body = [&seen](Program* program) {
+    std::atomic<int> count{0};
+    program->Thread("starts", [&] {
+      auto started = NewThread("is started", [&count] { ++count; });
+      seen.insert(count);
       started = nullptr;
-      Expect(*count == 1, "it has not ended");
+      Expect(count == 1, "it has not ended");
     });
     program->Run();
-  });
-  EXPECT_TRUE(searched.all);
-  EXPECT_EQ(*seen, (std::set<int>{0, 1}));
+  };
+  EXPECT_TRUE(SearchAll(body).all);
+  EXPECT_EQ(seen, (std::set<int>{0, 1}));
 }
 
 }  // namespace
