@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import serving_kit
-from conftest import Saved
-from serving_kit import Server
+from serving_kit import Saved, Server
 
 
 class Load(NamedTuple):
@@ -62,7 +61,7 @@ def test_every_answer_under_load_is_right(
     server: Server, saved: Saved, tmp_path: pathlib.Path
 ) -> None:
     before = server.calls("Predict", "OK")
-    done = load(server, tmp_path, (saved.answers["x"], saved.answers["y2"]))
+    done = load(server, tmp_path, (saved.x, saved.answers["y2"]))
     assert done.status == 0
     assert done.failures == {"gRPC": 0, "POST": 0}
     # Of those that were under way at the end only the server may know.
@@ -72,7 +71,7 @@ def test_every_answer_under_load_is_right(
 def test_wrong_answers_and_errors_under_load_are_failures(
     server: Server, saved: Saved, tmp_path: pathlib.Path
 ) -> None:
-    x, y = saved.answers["x"], saved.answers["y2"].copy()
+    x, y = saved.x, saved.answers["y2"].copy()
     y[-1, -1] = np.nextafter(y[-1, -1], np.float32(2))  # one bit
     errors = server.calls("Predict", "INVALID_ARGUMENT")
     right = server.calls("Predict", "OK")
@@ -86,6 +85,6 @@ def test_wrong_answers_and_errors_under_load_are_failures(
 def test_an_example_that_says_no_answer_is_refused(
     server: Server, saved: Saved, tmp_path: pathlib.Path
 ) -> None:
-    done = locust(server, tmp_path, {"inputs/x": saved.answers["x"]})
+    done = locust(server, tmp_path, {"inputs/x": saved.x})
     assert done.returncode != 0
     assert "--example 0.npz: it must have arrays" in done.stderr
