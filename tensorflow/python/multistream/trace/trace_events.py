@@ -3,7 +3,7 @@
 """The events of `tf.cuda.trace`, from the runtime or a profiler, and their rows in the timeline."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 
 STEPS = "steps"
 HOLDS = "holds"
@@ -72,61 +72,31 @@ class Event:
         return self.stream or f"group {self.group}"
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """A line of the timeline.
-
-    Attributes:
-      gpu: number of the GPU.
-      name: the row's label.
-      events: sorted by begin; except for waits, events do not overlap.
-    """
-
-    gpu: int
-    name: str
-    events: tuple[Event, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Recording:
-    """A whole trace.
-
-    Attributes:
-      begin: start of the trace, in nanoseconds.
-      events: the recorded events.
-      dropped: number of further events that were not kept.
-    """
-
-    begin: int
-    events: Sequence[Event]
-    dropped: int
-
-
 def parse(lines: str) -> tuple[list[Event], int]:
     """Parses the runtime's text (trace.h): the events, and the number of dropped events."""
     dropped, *rest = lines.split("\n")
     events = []
     for line in filter(None, rest):
-        kind, gpu, group, begin, end, amount, op, name = line.split("\t")
-        events.append(
-            Event(kind, int(gpu), int(group), int(begin), int(end), int(amount), op, name)
-        )
+        kind, *numbers, op, name = line.split("\t")
+        gpu, group, begin, end, amount = map(int, numbers)
+        events.append(Event(kind, gpu, group, begin, end, amount, op, name))
     return events, int(dropped)
 
 
-def rows(events: Iterable[Event]) -> list[Row]:
+def rows(events: Iterable[Event]) -> Iterator[tuple[int, str, list[Event]]]:
     """The timeline's rows: of each GPU its steps, the streams of its groups, and its holds.
 
     Events that overlap, such as steps and holds, are spread over several rows.
+
+    Yields:
+      The GPU, the row's label, and its events, sorted by begin.
     """
     by_row: dict[tuple[int, str], list[Event]] = {}
     for event in events:
         by_row.setdefault((event.gpu, event.row), []).append(event)
-    made = []
     for gpu, name in sorted(by_row, key=_order):
         for number, of_row in enumerate(_without_overlaps(by_row[gpu, name]), 1):
-            made.append(Row(gpu, name if number == 1 else f"{name} ({number})", tuple(of_row)))
-    return made
+            yield gpu, name if number == 1 else f"{name} ({number})", of_row
 
 
 def _order(key: tuple[int, str]) -> tuple[int, int, int, str]:
