@@ -10,8 +10,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <future>
+#include <limits>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,12 +27,21 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tensorflow/core/common_runtime/multistream/base/parse_text.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/register_types.h"
+#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor.pb.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/hash.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow/core/public/session_options.h"
-#include "tensorflow/examples/multistream/model.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -132,23 +144,161 @@ absl::StatusOr<CommandLine> ParseCommandLine(
   return line;
 }
 
+constexpr int64_t kDefaultRange = 100;
+
+// Reads a file; `parse` says why its content is no `type`, or nothing.
+absl::Status ReadAs(absl::string_view argument, const std::string& path,
+                    absl::string_view type,
+                    std::function<std::string(const std::string&)> parse) {
+  std::string content;
+  absl::Status status = ReadFileToString(Env::Default(), path, &content);
+  if (!status.ok()) {
+    return absl::Status(status.code(),
+                        absl::StrCat(argument, " '", path,
+                                     "' cannot be read: ", status.message()));
+  }
+  const std::string reason = parse(content);
+  if (reason.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(argument, " '", path, "' is no ", type, ": ", reason));
+}
+
+struct Input {
+  DataType dtype = DT_INVALID;
+  TensorShape shape;
+  int64_t range = kDefaultRange;
+};
+
+absl::Status FindInput(const GraphDef& graph, const std::string& name,
+                       int64_t batch_size, Input* input) {
+  const auto invalid = [&name](const auto&... reason) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input_name '", name, "' ", reason...));
+  };
+  std::string placeholders;
+  const NodeDef* node = nullptr;
+  for (const NodeDef& other : graph.node()) {
+    if (!absl::StartsWith(other.op(), "Placeholder")) continue;
+    absl::StrAppend(&placeholders, " ", other.name());
+    if (name == other.name() || name == other.name() + ":0") node = &other;
+  }
+  if (node == nullptr) {
+    return invalid("is no placeholder of the graph; it has:", placeholders);
+  }
+  TensorShapeProto shape;
+  for (const auto& [key, value] : node->attr()) {
+    if (key == "dtype") input->dtype = value.type();
+    if (key == "shape") shape = value.shape();
+    if (key == "_input_range") input->range = value.i();
+  }
+  if (input->range < 1) {
+    return invalid("has _input_range ", input->range, "; allowed is 1 or more");
+  }
+  if (shape.dim_size() > 0 && shape.dim(0).size() < 0) {
+    shape.mutable_dim(0)->set_size(batch_size);
+  }
+  if (shape.unknown_rank() ||
+      !TensorShape::BuildTensorShape(shape, &input->shape).ok()) {
+    return invalid("is of shape ", PartialTensorShape(shape).DebugString(),
+                   "; only its first dimension may be unknown");
+  }
+  return absl::OkStatus();
+}
+
+using Generator = std::mt19937_64;
+
+// Not std::uniform_*_distribution: its values differ between libraries.
+template <typename T>
+void Fill(int64_t range, Generator* generator, Tensor* tensor) {
+  auto values = tensor->flat<T>();
+  for (int64_t i = 0; i < values.size(); ++i) {
+    const uint64_t drawn = (*generator)();
+    if constexpr (std::numeric_limits<T>::is_integer) {
+      const auto largest = static_cast<uint64_t>(std::numeric_limits<T>::max());
+      values(i) = static_cast<T>(
+          drawn % (std::min(static_cast<uint64_t>(range - 1), largest) + 1));
+    } else {
+      values(i) = static_cast<T>(static_cast<float>(drawn >> 40) / (1 << 24));
+    }
+  }
+}
+
+absl::Status FillTensor(const std::string& name, const Input& input,
+                        Generator* generator, Tensor* tensor) {
+  switch (input.dtype) {
+#define FILL(T)                              \
+  case DataTypeToEnum<T>::value:             \
+    Fill<T>(input.range, generator, tensor); \
+    return absl::OkStatus();
+    TF_CALL_REAL_NUMBER_TYPES(FILL)
+    TF_CALL_bool(FILL)
+#undef FILL
+        default : return absl::UnimplementedError(absl::StrCat(
+                      "input_name '", name, "' is of type ",
+                      DataTypeString(input.dtype),
+                      "; inputs can be made of real numbers and bool"));
+  }
+}
+
+// Reads a GraphDef: text if `path` ends in .pbtxt or .txt, else binary.
+absl::Status LoadModel(const std::string& path, GraphDef* graph) {
+  return ReadAs(
+      "model_path", path, "frozen GraphDef", [&](const auto& content) {
+        std::string reason;
+        if (absl::EndsWith(path, ".pbtxt") || absl::EndsWith(path, ".txt")) {
+          reason = ParseText(content, graph);
+        } else if (!graph->ParseFromString(content)) {
+          reason = "not in binary format; text ends in .pbtxt or .txt";
+        }
+        // Binary messages of other types parse too, into unknown fields.
+        if (reason.empty() && graph->node().empty()) reason = "it has no nodes";
+        return reason;
+      });
+}
+
+// Reads a ConfigProto in text format.
+absl::Status LoadConfig(const std::string& path, ConfigProto* config) {
+  return ReadAs("config_path", path, "ConfigProto in text format",
+                [config](const std::string& content) {
+                  return ParseConfigText(content, config);
+                });
+}
+
+// What one query feeds to Session::Run.
+using Query = std::vector<std::pair<std::string, Tensor>>;
+
+// Fills queries with random values for the placeholders `names`. The same
+// arguments give the same values in every process. An unknown first dimension
+// becomes `batch_size`. Integers are below the placeholder's attribute
+// `_input_range`, or below 100.
+absl::Status MakeQueries(const GraphDef& graph,
+                         const std::vector<std::string>& names,
+                         int64_t batch_size, std::vector<Query>* queries) {
+  Generator generator(1);
+  for (Query& query : *queries) {
+    for (const std::string& name : names) {
+      Input input;
+      TF_RETURN_IF_ERROR(FindInput(graph, name, batch_size, &input));
+      query.emplace_back(name, Tensor(input.dtype, input.shape));
+      TF_RETURN_IF_ERROR(
+          FillTensor(name, input, &generator, &query.back().second));
+    }
+  }
+  return absl::OkStatus();
+}
+
 class Server {
  public:
   absl::Status Start(const CommandLine& line) {
     GraphDef graph;
-    absl::Status status = LoadModel(line.model_path, &graph);
-    if (!status.ok()) return status;
+    TF_RETURN_IF_ERROR(LoadModel(line.model_path, &graph));
     SessionOptions options;
-    status = LoadConfig(line.config_path, &options.config);
-    if (!status.ok()) return status;
-    absl::StatusOr<std::vector<Query>> queries =
-        MakeQueries(graph, line.input_names, line.batch_size, kQueries);
-    if (!queries.ok()) return queries.status();
-    queries_ = *std::move(queries);
+    TF_RETURN_IF_ERROR(LoadConfig(line.config_path, &options.config));
+    TF_RETURN_IF_ERROR(
+        MakeQueries(graph, line.input_names, line.batch_size, &queries_));
     output_names_ = line.output_names;
     Session* session = nullptr;
-    status = NewSession(options, &session);
-    if (!status.ok()) return status;
+    TF_RETURN_IF_ERROR(NewSession(options, &session));
     session_.reset(session);
     return session_->Create(graph);
   }
@@ -161,7 +311,7 @@ class Server {
 
  private:
   std::unique_ptr<Session> session_;
-  std::vector<Query> queries_;
+  std::vector<Query> queries_{kQueries};
   std::vector<std::string> output_names_;
 };
 
@@ -176,18 +326,6 @@ Result ResultOf(const std::vector<Tensor>& outputs) {
     absl::StrAppend(&result, proto.SerializeAsString());
   }
   return result;
-}
-
-// The result of each query, one after the other.
-absl::StatusOr<std::vector<Result>> RunEachOnce(Server* server) {
-  std::vector<Result> results;
-  std::vector<Tensor> outputs;
-  for (int i = 0; i < kQueries; ++i) {
-    absl::Status status = server->Run(i, &outputs);
-    if (!status.ok()) return status;
-    results.push_back(ResultOf(outputs));
-  }
-  return results;
 }
 
 struct Load {
@@ -284,31 +422,31 @@ void PrintGroups(const std::vector<StreamGroupStats>& before) {
   }
 }
 
-// Whether all results were right.
-absl::StatusOr<bool> Serve(const CommandLine& line) {
+// Sets `right` to whether all results were right.
+absl::Status Serve(const CommandLine& line, bool* right) {
   Server server;
-  absl::Status status = server.Start(line);
-  if (!status.ok()) return status;
-  std::vector<Result> expected;
-  if (line.verify) {
-    absl::StatusOr<std::vector<Result>> results = RunEachOnce(&server);
-    if (!results.ok()) return results.status();
-    expected = *std::move(results);
+  TF_RETURN_IF_ERROR(server.Start(line));
+  std::vector<Result> expected;  // of each query
+  for (int i = 0; line.verify && i < kQueries; ++i) {
+    std::vector<Tensor> outputs;
+    TF_RETURN_IF_ERROR(server.Run(i, &outputs));
+    expected.push_back(ResultOf(outputs));
   }
   const int64_t warm_up = std::min(kWarmUp, line.iters);
   const Load first =
       RunLoad(&server, line.number_of_threads, warm_up, expected);
-  if (!first.status.ok()) return first.status;
+  TF_RETURN_IF_ERROR(first.status);
   const std::vector<StreamGroupStats> before = StreamStats();
   const Load load =
       RunLoad(&server, line.number_of_threads, line.iters, expected);
-  if (!load.status.ok()) return load.status;
+  TF_RETURN_IF_ERROR(load.status);
   absl::PrintF(
       "%d threads x %d warm-up and %d measured queries, batch size %d\n",
       line.number_of_threads, warm_up, line.iters, line.batch_size);
   PrintTimes(load);
   PrintGroups(before);
-  if (!line.verify) return true;
+  *right = true;
+  if (!line.verify) return absl::OkStatus();
   uint64_t fingerprint = 0;
   for (const Result& result : expected) {
     fingerprint = Hash64(result.data(), result.size(), fingerprint);
@@ -317,7 +455,8 @@ absl::StatusOr<bool> Serve(const CommandLine& line) {
   const int64_t wrong = first.wrong + load.wrong;
   absl::PrintF("verified %d results, %d wrong\n",
                first.verified + load.verified, wrong);
-  return wrong == 0;
+  *right = wrong == 0;
+  return absl::OkStatus();
 }
 
 int Fail(absl::string_view message, int exit_status) {
@@ -336,9 +475,10 @@ int Main(const std::vector<std::string>& arguments) {
   if (const std::string wrong = CheckEnvironment(); !wrong.empty()) {
     return Fail(wrong, 1);
   }
-  const absl::StatusOr<bool> right = Serve(*line);
-  if (!right.ok()) return Fail(right.status().message(), 1);
-  return *right ? 0 : 1;
+  bool right = false;
+  absl::Status status = Serve(*line, &right);
+  if (!status.ok()) return Fail(status.message(), 1);
+  return right ? 0 : 1;
 }
 
 }  // namespace
