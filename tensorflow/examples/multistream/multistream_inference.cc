@@ -144,8 +144,6 @@ absl::StatusOr<CommandLine> ParseCommandLine(
   return line;
 }
 
-constexpr int64_t kDefaultRange = 100;
-
 // Reads a file; `parse` says why its content is no `type`, or nothing.
 absl::Status ReadAs(absl::string_view argument, const std::string& path,
                     absl::string_view type,
@@ -161,48 +159,6 @@ absl::Status ReadAs(absl::string_view argument, const std::string& path,
   if (reason.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(argument, " '", path, "' is no ", type, ": ", reason));
-}
-
-struct Input {
-  DataType dtype = DT_INVALID;
-  TensorShape shape;
-  int64_t range = kDefaultRange;
-};
-
-absl::Status FindInput(const GraphDef& graph, const std::string& name,
-                       int64_t batch_size, Input* input) {
-  const auto invalid = [&name](const auto&... reason) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("input_name '", name, "' ", reason...));
-  };
-  std::string placeholders;
-  const NodeDef* node = nullptr;
-  for (const NodeDef& other : graph.node()) {
-    if (!absl::StartsWith(other.op(), "Placeholder")) continue;
-    absl::StrAppend(&placeholders, " ", other.name());
-    if (name == other.name() || name == other.name() + ":0") node = &other;
-  }
-  if (node == nullptr) {
-    return invalid("is no placeholder of the graph; it has:", placeholders);
-  }
-  TensorShapeProto shape;
-  for (const auto& [key, value] : node->attr()) {
-    if (key == "dtype") input->dtype = value.type();
-    if (key == "shape") shape = value.shape();
-    if (key == "_input_range") input->range = value.i();
-  }
-  if (input->range < 1) {
-    return invalid("has _input_range ", input->range, "; allowed is 1 or more");
-  }
-  if (shape.dim_size() > 0 && shape.dim(0).size() < 0) {
-    shape.mutable_dim(0)->set_size(batch_size);
-  }
-  if (shape.unknown_rank() ||
-      !TensorShape::BuildTensorShape(shape, &input->shape).ok()) {
-    return invalid("is of shape ", PartialTensorShape(shape).DebugString(),
-                   "; only its first dimension may be unknown");
-  }
-  return absl::OkStatus();
 }
 
 using Generator = std::mt19937_64;
@@ -223,19 +179,58 @@ void Fill(int64_t range, Generator* generator, Tensor* tensor) {
   }
 }
 
-absl::Status FillTensor(const std::string& name, const Input& input,
-                        Generator* generator, Tensor* tensor) {
-  switch (input.dtype) {
-#define FILL(T)                              \
-  case DataTypeToEnum<T>::value:             \
-    Fill<T>(input.range, generator, tensor); \
+// Makes a tensor of random values for the placeholder `name`. An unknown first
+// dimension becomes `batch_size`. Integers are below the placeholder's
+// attribute
+// `_input_range`, or below 100.
+absl::Status MakeInput(const GraphDef& graph, const std::string& name,
+                       int64_t batch_size, Generator* generator,
+                       Tensor* tensor) {
+  const auto what = absl::StrCat("input_name '", name, "' ");
+  const auto invalid = [&what](const auto&... reason) {
+    return absl::InvalidArgumentError(absl::StrCat(what, reason...));
+  };
+  std::string placeholders;
+  const NodeDef* node = nullptr;
+  for (const NodeDef& other : graph.node()) {
+    if (!absl::StartsWith(other.op(), "Placeholder")) continue;
+    absl::StrAppend(&placeholders, " ", other.name());
+    if (name == other.name() || name == other.name() + ":0") node = &other;
+  }
+  if (node == nullptr) {
+    return invalid("is no placeholder of the graph; it has:", placeholders);
+  }
+  DataType dtype = DT_INVALID;
+  TensorShapeProto sizes;
+  int64_t range = 100;
+  for (const auto& [key, value] : node->attr()) {
+    if (key == "dtype") dtype = value.type();
+    if (key == "shape") sizes = value.shape();
+    if (key == "_input_range") range = value.i();
+  }
+  if (range < 1) {
+    return invalid("has _input_range ", range, "; allowed is 1 or more");
+  }
+  if (sizes.dim_size() > 0 && sizes.dim(0).size() < 0) {
+    sizes.mutable_dim(0)->set_size(batch_size);
+  }
+  TensorShape shape;
+  if (sizes.unknown_rank() ||
+      !TensorShape::BuildTensorShape(sizes, &shape).ok()) {
+    return invalid("is of shape ", PartialTensorShape(sizes).DebugString(),
+                   "; only its first dimension may be unknown");
+  }
+  *tensor = Tensor(dtype, shape);
+  switch (dtype) {
+#define FILL(T)                        \
+  case DataTypeToEnum<T>::value:       \
+    Fill<T>(range, generator, tensor); \
     return absl::OkStatus();
     TF_CALL_REAL_NUMBER_TYPES(FILL)
     TF_CALL_bool(FILL)
 #undef FILL
         default : return absl::UnimplementedError(absl::StrCat(
-                      "input_name '", name, "' is of type ",
-                      DataTypeString(input.dtype),
+                      what, "is of type ", DataTypeString(dtype),
                       "; inputs can be made of real numbers and bool"));
   }
 }
@@ -256,36 +251,8 @@ absl::Status LoadModel(const std::string& path, GraphDef* graph) {
       });
 }
 
-// Reads a ConfigProto in text format.
-absl::Status LoadConfig(const std::string& path, ConfigProto* config) {
-  return ReadAs("config_path", path, "ConfigProto in text format",
-                [config](const std::string& content) {
-                  return ParseConfigText(content, config);
-                });
-}
-
 // What one query feeds to Session::Run.
 using Query = std::vector<std::pair<std::string, Tensor>>;
-
-// Fills queries with random values for the placeholders `names`. The same
-// arguments give the same values in every process. An unknown first dimension
-// becomes `batch_size`. Integers are below the placeholder's attribute
-// `_input_range`, or below 100.
-absl::Status MakeQueries(const GraphDef& graph,
-                         const std::vector<std::string>& names,
-                         int64_t batch_size, std::vector<Query>* queries) {
-  Generator generator(1);
-  for (Query& query : *queries) {
-    for (const std::string& name : names) {
-      Input input;
-      TF_RETURN_IF_ERROR(FindInput(graph, name, batch_size, &input));
-      query.emplace_back(name, Tensor(input.dtype, input.shape));
-      TF_RETURN_IF_ERROR(
-          FillTensor(name, input, &generator, &query.back().second));
-    }
-  }
-  return absl::OkStatus();
-}
 
 class Server {
  public:
@@ -293,9 +260,20 @@ class Server {
     GraphDef graph;
     TF_RETURN_IF_ERROR(LoadModel(line.model_path, &graph));
     SessionOptions options;
-    TF_RETURN_IF_ERROR(LoadConfig(line.config_path, &options.config));
     TF_RETURN_IF_ERROR(
-        MakeQueries(graph, line.input_names, line.batch_size, &queries_));
+        ReadAs("config_path", line.config_path, "ConfigProto in text format",
+               [&options](const std::string& content) {
+                 return ParseConfigText(content, &options.config);
+               }));
+    Generator generator(1);  // the same queries in every process
+    for (Query& query : queries_) {
+      for (const std::string& name : line.input_names) {
+        Tensor tensor;
+        TF_RETURN_IF_ERROR(
+            MakeInput(graph, name, line.batch_size, &generator, &tensor));
+        query.emplace_back(name, tensor);
+      }
+    }
     output_names_ = line.output_names;
     Session* session = nullptr;
     TF_RETURN_IF_ERROR(NewSession(options, &session));

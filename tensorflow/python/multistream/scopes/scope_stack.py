@@ -32,19 +32,12 @@ Where = int | Callable[[Any], int | None]
 
 
 class Entry(NamedTuple):
-    """A scope that a thread has entered.
+    """A scope that a thread has entered."""
 
-    Attributes:
-      graph: the graph whose ops get the group; None for no ops at all, or ANY_GRAPH.
-      where: the ops' stream group.
-      flags: names of the attributes that the ops get besides the group.
-      owner: the object that entered the scope.
-    """
-
-    graph: Any
+    graph: Any  # whose ops get the group; None for no ops at all, or ANY_GRAPH
     where: Where
-    flags: tuple[str, ...]
-    owner: object
+    flags: tuple[str, ...]  # attributes that the ops get besides the group
+    owner: object  # that entered the scope
 
 
 class _Active(threading.local):
@@ -64,14 +57,14 @@ _any_entered = False
 def enter(
     graph: Any, where: Where, include_grad: bool, of_gradient: bool = False, owner: object = None
 ) -> None:
-    """Enters a scope in this thread.
+    """Enters a scope in this thread, which `leave` leaves by its owner; see `Entry`.
 
     Args:
       graph: the graph whose ops to group; None for no ops at all.
       where: the ops' stream group. A function that returns None defers to the enclosing scope.
       include_grad: whether gradients follow their ops.
       of_gradient: whether the ops are gradients that follow the ops of another scope.
-      owner: the object that is passed to `leave`.
+      owner: of the scope.
     """
     global _any_entered
     _any_entered = True

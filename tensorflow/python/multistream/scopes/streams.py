@@ -343,13 +343,7 @@ class StreamScope:
         return group
 
     def __call__(self, function: _F) -> _F:
-        """Decorates a function: each call runs in the scope.
-
-        Args:
-          function: any function, method or `tf.function`.
-
-        Returns:
-          A function that runs `function` in the scope.
+        """Decorates a function, method or `tf.function`: each call runs in the scope.
 
         Raises:
           TypeError: `function` is not a function, or its body runs after its call has returned

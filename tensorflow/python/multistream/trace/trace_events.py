@@ -11,29 +11,17 @@ HOLDS = "holds"
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """An activity of a group's stream, or of the host on the group's behalf.
+    """An activity of a group's stream, or of the host on the group's behalf."""
 
-    Attributes:
-      kind: "step", "kernel", "copy", "wait", "callback", "replay" or "hold".
-      gpu: number of the GPU.
-      group: number of the group on its GPU; -1 for a stream of no group.
-      begin: start, in nanoseconds.
-      end: end, in nanoseconds; not before `begin`.
-      amount: of a copy or hold, bytes; of a wait, the other group; of a replay, its kernels.
-      type: of a kernel, its op's type, if known.
-      name: name of the op, the graph, or the activity.
-      stream: name of the stream, if not the group's compute stream.
-    """
-
-    kind: str
+    kind: str  # "step", "kernel", "copy", "wait", "callback", "replay" or "hold"
     gpu: int
-    group: int
-    begin: int
-    end: int
-    amount: int
-    type: str
-    name: str
-    stream: str = ""
+    group: int  # -1 for a stream of no group
+    begin: int  # nanoseconds
+    end: int  # nanoseconds; not before `begin`
+    amount: int  # of a copy or hold, bytes; of a wait, the other group; of a replay, its kernels
+    type: str  # of a kernel, its op's type, if known
+    name: str  # of the op, the graph, or the activity
+    stream: str = ""  # name of the stream, if not the group's compute stream
 
     @property
     def title(self) -> str:
