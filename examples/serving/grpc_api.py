@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import pathlib
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -35,6 +36,18 @@ _MOST_STREAMS = 1024
 _IDLE_SECONDS = 300
 
 
+def _answered(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """A method that tells its client of a ServingError."""
+
+    async def answered(self: Any, request: Any, context: Any) -> Any:
+        try:
+            return await method(self, request, context)
+        except ServingError as error:
+            return await context.abort(error.code, error.message)
+
+    return answered
+
+
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     """Answers Predict and GetModelMetadata; an input may take `most_bytes`."""
 
@@ -42,6 +55,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         self._calls = calls
         self._most_bytes = most_bytes
 
+    @_answered
     async def Predict(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Calls a signature."""
         spec = request.model_spec
@@ -67,34 +81,28 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
                 response.outputs[name].CopyFrom(tf.make_tensor_proto(results[name]))
             return response
 
-        try:
-            version, seconds = version_of(spec), context.time_remaining()
-            return await self._calls.predict(spec.name, version, work, seconds)
-        except ServingError as error:
-            return await context.abort(error.code, error.message)
+        seconds = context.time_remaining()
+        return await self._calls.predict(spec.name, version_of(spec), work, seconds)
 
+    @_answered
     async def GetModelMetadata(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Says which signatures a model has."""
         spec = request.model_spec
-        try:
-            with self._calls.counted(spec.name, "GetModelMetadata"):
-                for field in request.metadata_field:
-                    if field != "signature_def":
-                        raise invalid(f"metadata_field {field!r} is not signature_def.")
-                if not request.metadata_field:
-                    raise invalid("metadata_field is empty; it may be signature_def.")
-                return metadata(self._calls.models.model(spec.name), version_of(spec))
-        except ServingError as error:
-            return await context.abort(error.code, error.message)
+        with self._calls.counted(spec.name, "GetModelMetadata"):
+            for field in request.metadata_field:
+                if field != "signature_def":
+                    raise invalid(f"metadata_field {field!r} is not signature_def.")
+            if not request.metadata_field:
+                raise invalid("metadata_field is empty; it may be signature_def.")
+            return metadata(self._calls.models.model(spec.name), version_of(spec))
 
 
 def _refuse(method: str) -> Any:
     async def refuse(self: PredictionService, request: Any, context: Any) -> Any:
-        error = no_such_method(method)
-        self._calls.metrics.answered("", method, error.code.name, 0)
-        return await context.abort(error.code, error.message)
+        self._calls.metrics.answered("", method, "UNIMPLEMENTED", 0)
+        raise no_such_method(method)
 
-    return refuse
+    return _answered(refuse)
 
 
 for _method in ("Classify", "Regress", "MultiInference"):
@@ -107,14 +115,12 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
 
+    @_answered
     async def GetModelStatus(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Says which versions a model has."""
         spec = request.model_spec
-        try:
-            with self._calls.counted(spec.name, "GetModelStatus"):
-                return status(self._calls.models.model(spec.name), version_of(spec))
-        except ServingError as error:
-            return await context.abort(error.code, error.message)
+        with self._calls.counted(spec.name, "GetModelStatus"):
+            return status(self._calls.models.model(spec.name), version_of(spec))
 
     async def HandleReloadConfigRequest(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Is not answered: models are given when the server is started."""
@@ -219,16 +225,13 @@ class GrpcServer:
                 ("grpc.max_connection_idle_ms", int(_IDLE_SECONDS * 1000)),
             ),
         )
-        self._health = _Health()
-        for add, servicer in (
-            (
-                prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server,
-                PredictionService(calls, options.most_bytes),
-            ),
-            (model_service_pb2_grpc.add_ModelServiceServicer_to_server, ModelService(calls)),
-            (health_pb2_grpc.add_HealthServicer_to_server, self._health),
-        ):
-            add_service(self._server, add, servicer)
+        self.health = _Health()
+        predictions = PredictionService(calls, options.most_bytes)
+        add = prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server
+        add_service(self._server, add, predictions)
+        add = model_service_pb2_grpc.add_ModelServiceServicer_to_server
+        add_service(self._server, add, ModelService(calls))
+        add_service(self._server, health_pb2_grpc.add_HealthServicer_to_server, self.health)
         host = f"[{options.host}]" if ":" in options.host else options.host
         self.address = f"{host}:{options.port}"
         try:
@@ -248,16 +251,12 @@ class GrpcServer:
     async def start(self) -> None:
         """Begins to answer; OSError if the installed grpcio does not fit."""
         for service in ("tensorflow.serving.PredictionService", "tensorflow.serving.ModelService"):
-            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+            await self.health.set(service, health_pb2.HealthCheckResponse.SERVING)
         await start(self._server)
 
     async def ended(self) -> None:
         """Returns when the server accepts no more calls, whether it was told to or has failed."""
         await self._server.wait_for_termination()
-
-    async def not_serving(self) -> None:
-        """Says NOT_SERVING to those who ask for the server's health."""
-        await self._health.not_serving()
 
     async def sent(self, until: float) -> None:
         """Waits until the answers of all open calls have been sent; `until`, by time.monotonic().

@@ -39,7 +39,6 @@ class Signature:
     def __init__(self, name: str, function: Any, device: str, lock_free: bool) -> None:
         self.name = name
         self.inputs: dict[str, Any] = dict(sorted(function.structured_input_signature[1].items()))
-        self.outputs = list(function.structured_outputs)
         self._function = function
         self._device = device
         self._arrays_function: Any = None

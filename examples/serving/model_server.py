@@ -92,7 +92,7 @@ async def _serve(options: argparse.Namespace, models: Models, queue: CallQueue) 
     await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED)
     failed = [what for waits, what in ended.items() if what and waits.done()]
     until = time.monotonic() + options.grace
-    await grpc_server.not_serving()
+    await grpc_server.health.not_serving()
     await calls.drain(until)
     # Those that outlast the grace are told so. Their steps are cancelled, which takes a moment.
     all_ended = await queue.close(_END_SECONDS)
