@@ -40,6 +40,11 @@ def _shutting_down() -> ServingError:
     return ServingError(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
 
 
+def _wake(waits: asyncio.Future[None]) -> None:
+    if not waits.done():
+        waits.set_result(None)
+
+
 class CallQueue:
     """A bounded queue before a fixed number of threads; for one event loop.
 
@@ -52,7 +57,7 @@ class CallQueue:
         self._threads = threads
         self._most_waiting = most_waiting
         self._executor = concurrent.futures.ThreadPoolExecutor(threads, "call")
-        self._calls: dict[Any, asyncio.Event] = {}  # by manager: set when the call is to go on
+        self._calls: dict[Any, asyncio.Future[None]] = {}  # by manager: done when `run` is to go on
         self._running: set[Any] = set()
         self._closed = False
 
@@ -88,19 +93,18 @@ class CallQueue:
             raise
         loop = asyncio.get_running_loop()
         manager = cancellation.CancellationManager()
-        wake = self._calls[manager] = asyncio.Event()
+        wake = self._calls[manager] = loop.create_future()
 
         def end(_: Any) -> None:
             del self._calls[manager]
             ended()
             with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits
-                loop.call_soon_threadsafe(wake.set)
+                loop.call_soon_threadsafe(_wake, wake)
 
         future = self._executor.submit(self._work, work, manager, deadline)
         future.add_done_callback(end)
         try:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(wake.wait(), deadline - time.monotonic())
+            await asyncio.wait({wake}, timeout=deadline - time.monotonic())
             if future.done():
                 return future.result()
             if self._closed:
@@ -123,7 +127,7 @@ class CallQueue:
         """
         self._closed = True
         for wake in list(self._calls.values()):
-            wake.set()
+            _wake(wake)
         until = time.monotonic() + patience
         while self._calls and time.monotonic() < until:
             await asyncio.sleep(0.02)

@@ -4,7 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import functools
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import serving_kit
@@ -19,33 +23,33 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
     return serving_kit.make_models(tmp_path_factory.mktemp("saved"))
 
 
-@pytest.fixture(scope="session")
-def server(saved: Saved, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server of both versions, with captured steps."""
-    folder = tmp_path_factory.mktemp("server")
-    toy = saved.copy(folder / "toy", 1, 2)
-    other = saved.copy(folder / "other", 1)
-    options = (f"--model=toy={toy}", f"--model=other={other}", "--versions=2")
-    log = folder / "log"
-    with serving_kit.serving(*options, log=log, TF_MULTI_STREAM_CAPTURE="auto") as started:
-        yield started
+def _session_server(*options: str, versions: tuple[int, ...] = (1,), **variables: str) -> Any:
+    """A fixture: a server of versions of `toy`, and of version 1 as `other`."""
+
+    @pytest.fixture(scope="session")
+    def started(saved: Saved, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+        folder = tmp_path_factory.mktemp("server")
+        toy, other = saved.copy(folder / "toy", *versions), saved.copy(folder / "other", 1)
+        models = (f"--model=toy={toy}", f"--model=other={other}")
+        with serving_kit.serving(*models, *options, log=folder / "log", **variables) as server:
+            yield server
+
+    return started
 
 
-@pytest.fixture(scope="session")
-def small_server(saved: Saved, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with one thread, one place in the queue, and small limits."""
-    folder = tmp_path_factory.mktemp("small")
-    toy = saved.copy(folder / "toy", 1)
-    limits = ("--threads=1", "--queue=1", "--max-request-mb=0.05", "--read-timeout=1")
-    with serving_kit.serving(f"--model=toy={toy}", *limits, log=folder / "log") as started:
-        yield started
+server = _session_server("--versions=2", versions=(1, 2), TF_MULTI_STREAM_CAPTURE="auto")
+# One thread, one place in the queue, and small limits.
+small_server = _session_server(
+    "--threads=1", "--queue=1", "--max-request-mb=0.05", "--read-timeout=1"
+)
+# A limit that is small enough for tests, and large enough to be above all slices.
+greedy_server = _session_server(f"--max-request-mb={MOST_MB}")
 
 
-@pytest.fixture(scope="session")
-def greedy_server(saved: Saved, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server whose limit is small enough for tests, and large enough to be above all slices."""
-    folder = tmp_path_factory.mktemp("greedy")
-    toy = saved.copy(folder / "toy", 1)
-    options = (f"--model=toy={toy}", f"--max-request-mb={MOST_MB}", "--read-timeout=300")
-    with serving_kit.serving(*options, log=folder / "log") as started:
-        yield started
+@pytest.fixture
+def serve(
+    saved: Saved, tmp_path: pathlib.Path
+) -> Callable[..., contextlib.AbstractContextManager[Server]]:
+    """Starts a server of version 1 with options of its own, for a test that ends it."""
+    toy = saved.copy(tmp_path / "toy", 1)
+    return functools.partial(serving_kit.serving, f"--model=toy={toy}", log=tmp_path / "log")

@@ -7,7 +7,6 @@ from __future__ import annotations
 import functools
 import http.client
 import json
-import pathlib
 import socket
 import time
 from collections.abc import Callable
@@ -24,7 +23,6 @@ from serving_kit import (
     Server,
     failure,
     request,
-    serving,
     slow,
     until,
 )
@@ -178,10 +176,8 @@ def has_place(call: Callable[..., Callable[[], None]], *arguments: Any) -> bool:
     return True
 
 
-def test_connections_above_the_limit_are_closed(saved: Saved, tmp_path: pathlib.Path) -> None:
-    toy = saved.copy(tmp_path / "toy", 1)
-    options = (f"--model=toy={toy}", "--max-connections=2", "--threads=2", "--queue=0")
-    with serving(*options, log=tmp_path / "log") as server:
+def test_connections_above_the_limit_are_closed(saved: Saved, serve: Any) -> None:
+    with serve("--max-connections=2", "--threads=2", "--queue=0") as server:
         by_grpc = functools.partial(has_place, call_by_grpc, server, saved)
         by_rest = functools.partial(has_place, call_by_rest, server, saved)
         close_one, close_other = call_by_grpc(server, saved), call_by_grpc(server, saved)
@@ -209,16 +205,12 @@ def test_connections_above_the_limit_are_closed(saved: Saved, tmp_path: pathlib.
             close()
 
 
-def test_requests_that_are_handled_are_bounded_together(
-    saved: Saved, tmp_path: pathlib.Path
-) -> None:
+def test_requests_that_are_handled_are_bounded_together(saved: Saved, serve: Any) -> None:
     most = 1 << 19
-    toy = saved.copy(tmp_path / "toy", 1)
-    options = (f"--model=toy={toy}", f"--max-request-mb={most / (1 << 20)}", "--read-timeout=300")
     head = f"POST {REST_PREDICT} HTTP/1.1\r\nHost: x\r\nContent-Length: {most}\r\n\r\n"
     unknown = b"\xfa\x06" + length(500_000) + bytes(500_000)
     data = slow(FOREVER).SerializeToString() + unknown
-    with serving(*options, log=tmp_path / "log") as server:
+    with serve(f"--max-request-mb={most / (1 << 20)}", "--read-timeout=300") as server:
         bodies = []
         for _ in range(10):
             bodies.append(socket.create_connection(("127.0.0.1", server.rest_port)))

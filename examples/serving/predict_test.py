@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import http.client
-import json
 from typing import Any
 
 import grpc
@@ -237,19 +235,6 @@ def test_what_is_not_done_is_unimplemented(server: Server) -> None:
     ):
         code, text = failure(call)
         assert code == grpc.StatusCode.UNIMPLEMENTED and text
-
-
-def test_http_connection_serves_many_requests(server: Server, saved: Saved) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=20)
-    connection.connect()
-    opened = connection.sock
-    body = json.dumps({"instances": saved.x.tolist()})
-    for path, status in (("toy:predict", 200), ("nobody:predict", 404), ("toy:predict", 200)):
-        connection.request("POST", f"/v1/models/{path}", body)
-        response = connection.getresponse()
-        assert (response.status, bool(response.read())) == (status, True)
-        assert connection.sock is opened
-    connection.close()
 
 
 def test_health_and_metrics(server: Server, saved: Saved) -> None:

@@ -22,15 +22,14 @@ import tensorflow as tf
 from grpc_api import GrpcServer
 from grpc_health.v1 import health_pb2
 from http_guard import HttpServer
-from serving_kit import FOREVER, REST_PREDICT, Saved, Server, request, serving, slow, until
+from serving_kit import FOREVER, REST_PREDICT, Saved, Server, request, slow, until
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
 
 
-def test_stop_under_load_answers_every_accepted_call(saved: Saved, tmp_path: pathlib.Path) -> None:
+def test_stop_under_load_answers_every_accepted_call(saved: Saved, serve: Any) -> None:
     """Clients call on, each on a connection of its own, until the process has ended."""
-    toy = saved.copy(tmp_path / "toy", 1)
     statuses: collections.Counter[str] = collections.Counter()
     rest: list[int] = []
     lock = threading.Lock()
@@ -53,7 +52,7 @@ def test_stop_under_load_answers_every_accepted_call(saved: Saved, tmp_path: pat
         body = {"inputs": 10_000, "signature_name": "slow"}
         rest.append(server.rest(REST_PREDICT, body)[0])
 
-    with serving(f"--model=toy={toy}", "--grace=20", log=tmp_path / "log") as server:
+    with serve("--grace=20") as server:
         health = iter(server.health.Watch(health_pb2.HealthCheckRequest()))
         assert next(health).status == health_pb2.HealthCheckResponse.SERVING
         long = server.predictions.Predict.future(slow(10_000))
@@ -77,16 +76,15 @@ def test_stop_under_load_answers_every_accepted_call(saved: Saved, tmp_path: pat
 
 
 def test_killed_server_starts_again_on_its_ports_and_grace_ends_calls(
-    saved: Saved, tmp_path: pathlib.Path
+    saved: Saved, serve: Any, tmp_path: pathlib.Path
 ) -> None:
-    model = f"--model=toy={saved.copy(tmp_path / 'toy', 1)}"
-    with serving(model, log=tmp_path / "log") as server:
+    with serve() as server:
         call = server.predictions.Predict.future(slow(FOREVER))
         saved.check(server, 1)
         server.kill()
         assert call.code() == UNAVAILABLE
         ports = (f"--port={server.port}", f"--rest-port={server.rest_port}")
-        again = Server(model, *ports, "--grace=0.3", log=tmp_path / "log2")
+        again = Server(server.options[0], *ports, "--grace=0.3", log=tmp_path / "log2")
         try:
             again.wait()
             # The channel of before finds the new server by itself.
@@ -101,7 +99,7 @@ def test_killed_server_starts_again_on_its_ports_and_grace_ends_calls(
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate")
-def test_tls_on_both_ports(saved: Saved, tmp_path: pathlib.Path) -> None:
+def test_tls_on_both_ports(saved: Saved, serve: Any, tmp_path: pathlib.Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     subprocess.run(
         [
@@ -113,9 +111,7 @@ def test_tls_on_both_ports(saved: Saved, tmp_path: pathlib.Path) -> None:
         check=True,
         capture_output=True,
     )
-    toy = saved.copy(tmp_path / "toy", 1)
-    options = (f"--tls-key={key}", f"--tls-certificate={certificate}")
-    with serving(f"--model=toy={toy}", *options, log=tmp_path / "log") as server:
+    with serve(f"--tls-key={key}", f"--tls-certificate={certificate}") as server:
         credentials = grpc.ssl_channel_credentials(certificate.read_bytes())
         with grpc.secure_channel(server.address, credentials) as channel:
             stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)

@@ -10,7 +10,6 @@ import pathlib
 import threading
 import types
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import model_versions
@@ -20,7 +19,7 @@ import tensorflow as tf
 from loaded_model import LoadedModel
 from model_versions import Model, State
 from serving_error import ServingError
-from serving_kit import FOREVER, REST_PREDICT, Saved, Server, request, serving, slow, until
+from serving_kit import FOREVER, REST_PREDICT, Saved, Server, request, slow, until
 from tensorflow_serving.apis import get_model_status_pb2, prediction_log_pb2
 
 THREADS = 4
@@ -35,22 +34,16 @@ def state(server: Server, version: int) -> int | None:
     return next((int(status.state) for status in found if status.version == version), None)
 
 
-@pytest.fixture(params=["cancelled", "lock-free"])
-def swapping(
-    saved: Saved, tmp_path: pathlib.Path, request: Any
-) -> Iterator[tuple[Server, pathlib.Path]]:
-    toy = saved.copy(tmp_path / "toy", 1)
-    options = [f"--model=toy={toy}", "--poll-seconds=0.1"]
-    options += ["--lock-free"] * (request.param == "lock-free")
-    capture = "auto" if request.param == "lock-free" else "off"
-    with serving(*options, log=tmp_path / "log", TF_MULTI_STREAM_CAPTURE=capture) as server:
-        yield server, toy
-
-
+@pytest.mark.parametrize("lock_free", [False, True])
 def test_swap_under_load_fails_no_call_and_a_version_stays_until_its_last_call_has_ended(
-    swapping: tuple[Server, pathlib.Path], saved: Saved
+    saved: Saved, serve: Any, tmp_path: pathlib.Path, lock_free: bool
 ) -> None:
-    server, toy = swapping
+    options = ["--poll-seconds=0.1", *["--lock-free"] * lock_free]
+    with serve(*options, TF_MULTI_STREAM_CAPTURE="auto" if lock_free else "off") as server:
+        swap_and_hold(saved, server, tmp_path / "toy", lock_free)
+
+
+def swap_and_hold(saved: Saved, server: Server, toy: pathlib.Path, lock_free: bool) -> None:
     answers: list[bytes] = []
     failed: list[str] = []
     recordings: list[float] = []
@@ -89,7 +82,6 @@ def test_swap_under_load_fails_no_call_and_a_version_stays_until_its_last_call_h
     assert server.calls("Predict", "INTERNAL") == 0
 
     # Calls by tf.cuda.serving_callable run to their end.
-    lock_free = "--lock-free" in server.options
     call = server.predictions.Predict.future(slow(200_000 if lock_free else FOREVER))
     until(server.running)
     saved.copy(toy, 1, first=2 + SWAPS)
