@@ -95,8 +95,7 @@ class _Text:
 
     def value(self, begin: int, end: int, depth: int) -> Any:
         """Parses the value in a part of the text, whose elements have `depth` open brackets."""
-        begin += end - begin - len(self._body[begin:end].lstrip(_BLANK))
-        end = begin + len(self._body[begin:end].rstrip(_BLANK))
+        begin, end = self._stripped(begin, end)
         first = self._body[begin : begin + 1]
         if end - begin <= _WINDOW or first == b'"':
             return self._parsed(begin, end, "{}")
@@ -113,7 +112,8 @@ class _Text:
             # As many elements as fit in a window, or else one that is longer.
             i = max(i + 1, int(np.searchsorted(ends, at + _WINDOW, "right")))
             stop = int(ends[i - 1])
-            if not self._body[at:stop].strip(_BLANK):
+            begin, end = self._stripped(at, stop)
+            if begin == end:
                 if len(commas):
                     raise self._error("Expecting value", at)
             elif stop - at > _WINDOW:
@@ -124,6 +124,20 @@ class _Text:
                 found.update(self._parsed(at, stop, "{{{}}}"))
             at = stop + 1
         return found
+
+    def _stripped(self, begin: int, end: int) -> tuple[int, int]:
+        """A part without the blanks around it. No copy is longer than a window."""
+        while begin < end:
+            text = self._body[begin : min(begin + _WINDOW, end)]
+            begin += len(text) - len(text.lstrip(_BLANK))
+            if text.strip(_BLANK):
+                break
+        while begin < end:
+            text = self._body[max(begin, end - _WINDOW) : end]
+            end -= len(text) - len(text.rstrip(_BLANK))
+            if text.strip(_BLANK):
+                break
+        return begin, end
 
     def _add_long(self, found: Any, begin: int, end: int, depth: int) -> None:
         if isinstance(found, list):
