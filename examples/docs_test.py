@@ -37,9 +37,8 @@ PROGRAMS = programs()
 
 
 def test_pages_for_users_have_a_program() -> None:
-    assert {"advise.md", "serving.md", "training.md", "policies.md", "deeprec.md"} <= {
-        p for p, _, _ in PROGRAMS
-    }
+    wanted = {"advise.md", "serving.md", "training.md", "policies.md", "deeprec.md"}
+    assert wanted <= {page for page, _, _ in PROGRAMS}
 
 
 @pytest.mark.parametrize(

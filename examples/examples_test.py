@@ -53,35 +53,22 @@ PRINTED = {
 }
 
 
-def programs() -> list[pathlib.Path]:
-    """All examples in Python."""
-    return [path for path in sorted(FOLDER.glob("*.py")) if not path.name.endswith("_test.py")]
-
-
-def test_every_example_is_run_here() -> None:
-    assert [path.name for path in programs()] == sorted(PRINTED)
-
-
-@pytest.mark.parametrize("path", [*programs(), CLIENT], ids=lambda path: path.name)
-def test_example_is_short_and_no_harness(path: pathlib.Path) -> None:
-    text = path.read_text()
-    assert len(text.splitlines()) <= MOST_LINES
-    assert "argparse" not in text
+def test_every_example_is_run_here_and_is_short_and_no_harness() -> None:
+    programs = [path for path in sorted(FOLDER.glob("*.py")) if "_test" not in path.name]
+    assert [path.name for path in programs] == sorted(PRINTED)
+    for path in (*programs, CLIENT):
+        text = path.read_text()
+        assert len(text.splitlines()) <= MOST_LINES, path
+        assert "argparse" not in text, path
 
 
 @pytest.mark.parametrize("name", sorted(PRINTED))
 def test_example_gives_what_one_stream_gives(name: str) -> None:
+    emulated = {"TF_MULTI_STREAM_EMULATED_GPUS": "2" if name == "two_gpus.py" else "1"}
     # TensorFlow is imported before the program begins, and with it the program's own variables.
-    own = re.findall(
-        r'^os\.environ\.setdefault\("(\w+)", "(.+)"\)$', (FOLDER / name).read_text(), re.MULTILINE
-    )
-    done = kit.run_program(
-        [FOLDER / name],
-        None,
-        TF_MULTI_STREAM_EMULATED_GPUS="2" if name == "two_gpus.py" else "1",
-        TF_MULTI_STREAM_SANITIZER="abort",
-        **dict(own),
-    )
+    own = dict(VARIABLE.findall((FOLDER / name).read_text()))
+    emulated |= {"TF_MULTI_STREAM_SANITIZER": "abort", **own}
+    done = kit.run_program([FOLDER / name], None, **emulated)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     lines = done.stdout.splitlines()
     for expression in PRINTED[name]:

@@ -4,19 +4,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import json
 import os
 import pathlib
 import random
 import socket
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import grpc
+import grpc_paths
 import numpy as np
 import pytest
-from conftest import Saved
-from serving_kit import Server, failure, request, until
+from serving_kit import PREDICT, REST_PREDICT, Saved, Server, failure, request, slow, until
 
 # As many as are to be opened and dropped; by hand, 10000.
 CONNECTIONS = int(os.environ.get("SERVING_TEST_CONNECTIONS", "300"))
@@ -24,19 +27,9 @@ AT_ONCE = 500
 # By hand, more, for more requests of the tests that draw them.
 EFFORT = int(os.environ.get("SERVING_TEST_EFFORT", "1"))
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RESET, SETTINGS, PING, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 8, 9
-GRPC_HEADERS = b"".join(
-    b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
-    for name, value in (
-        (b":method", b"POST"),
-        (b":scheme", b"http"),
-        (b":path", b"/tensorflow.serving.PredictionService/Predict"),
-        (b":authority", b"x"),
-        (b"content-type", b"application/grpc"),
-        (b"te", b"trailers"),
-    )
-)
+CHECK = b"/grpc.health.v1.Health/Check"
+UNIMPLEMENTED = b"grpc-status\x0212"  # as HTTP/2 has it in the trailers of an answer
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes, length: int | None = None) -> bytes:
@@ -45,34 +38,57 @@ def frame(kind: int, flags: int, stream: int, payload: bytes, length: int | None
     return struct.pack(">I", size)[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 
 
+def headers(
+    path: bytes, authority: bytes = b"x", more: tuple[tuple[bytes, bytes], ...] = ()
+) -> bytes:
+    """The headers of a gRPC call."""
+    named = [(b":path", path), (b":authority", authority)]
+    named += [(b"content-type", b"application/grpc"), (b"te", b"trailers"), *more]
+    literals = (b"\x00%c%b%c%b" % (len(n), n, len(x), x) for n, x in named)
+    return b"\x83\x86" + b"".join(literals)
+
+
+def call(path: bytes = CHECK, **more: Any) -> bytes:
+    """The bytes of a call with an empty message."""
+    return BEGIN + frame(HEADERS, 4, 1, headers(path, **more)) + frame(DATA, 1, 1, bytes(5))
+
+
+def post(more: bytes, path: bytes = b"toy") -> bytes:
+    return b"POST /v1/models/%b:predict HTTP/1.1\r\nHost: x\r\n%b" % (path, more)
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 BEGIN = PREFACE + frame(SETTINGS, 0, 0, b"")
-CALL = frame(HEADERS, 4, 1, GRPC_HEADERS)
+PREDICT_HEADERS = headers(PREDICT.encode())
+CALL = BEGIN + frame(HEADERS, 4, 1, PREDICT_HEADERS)
 MESSAGE = b"\x00" + struct.pack(">I", 4)
+TLS = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500)
 FRAMES = {
     "no preface": frame(SETTINGS, 0, 0, b""),
     "length of 16 MiB": BEGIN + frame(DATA, 0, 1, b"x", 0xFFFFFF),
-    "headers of no stream": BEGIN + frame(HEADERS, 4, 0, GRPC_HEADERS),
+    "headers of no stream": BEGIN + frame(HEADERS, 4, 0, PREDICT_HEADERS),
     "data of an idle stream": BEGIN + frame(DATA, 0, 7, b"x" * 100),
     "no such kind": BEGIN + frame(0x77, 0xFF, 3, b"x" * 100),
     "settings of odd size": BEGIN + frame(SETTINGS, 0, 0, b"12345"),
     "window that overflows": BEGIN + frame(WINDOW, 0, 0, b"\x7f\xff\xff\xff") * 3,
     "window of zero": BEGIN + frame(WINDOW, 0, 0, bytes(4)),
-    "continuation of nothing": BEGIN + frame(CONTINUATION, 4, 1, GRPC_HEADERS),
+    "continuation of nothing": BEGIN + frame(CONTINUATION, 4, 1, PREDICT_HEADERS),
     "headers that do not end": BEGIN
-    + frame(HEADERS, 0, 1, GRPC_HEADERS)
+    + frame(HEADERS, 0, 1, PREDICT_HEADERS)
     + frame(PING, 0, 0, bytes(8)),
     "compression that is none": BEGIN + frame(HEADERS, 4, 1, b"\xff" * 200),
     "a name of 16 MiB": BEGIN + frame(HEADERS, 4, 1, b"\x00\x7f\xff\xff\xff\x07"),
     "many pings": BEGIN + frame(PING, 0, 0, bytes(8)) * 5000,
-    "a message that is none": BEGIN + CALL + frame(DATA, 1, 1, MESSAGE + b"\xff\xff\xff\xff"),
-    "a message that is cut": BEGIN + CALL + frame(DATA, 1, 1, MESSAGE + b"\x0a"),
-    "a message of 4 GiB": BEGIN + CALL + frame(DATA, 0, 1, b"\x00\xff\xff\xff\xff" + b"x" * 64),
+    "a message that is none": CALL + frame(DATA, 1, 1, MESSAGE + b"\xff\xff\xff\xff"),
+    "a message that is cut": CALL + frame(DATA, 1, 1, MESSAGE + b"\x0a"),
+    "a message of 4 GiB": CALL + frame(DATA, 0, 1, b"\x00\xff\xff\xff\xff" + b"x" * 64),
     "calls that are reset at once": BEGIN
     + b"".join(
-        frame(HEADERS, 4, i, GRPC_HEADERS) + frame(RESET, 0, i, bytes(4)) for i in range(1, 2001, 2)
+        frame(HEADERS, 4, i, PREDICT_HEADERS) + frame(RESET, 0, i, bytes(4))
+        for i in range(1, 2001, 2)
     ),
     "HTTP/1.1": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
+    "TLS": TLS,
 }
 REQUESTS = {
     "no HTTP": b"\x00\x01\x02\x03\r\n\r\n",
@@ -80,74 +96,89 @@ REQUESTS = {
     "a head of 1 MiB": b"GET / HTTP/1.1\r\nX: " + b"a" * (1 << 20),
     "many headers": b"GET / HTTP/1.1\r\n" + b"X: a\r\n" * 50_000,
     "no host": b"GET /v1/models/toy HTTP/1.1\r\n\r\n",
-    "two lengths": b"POST /v1/models/toy:predict HTTP/1.1\r\nHost: x\r\n"
-    b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-    "a negative length": b"POST /v1/models/toy:predict HTTP/1.1\r\nHost: x\r\n"
-    b"Content-Length: -1\r\n\r\n",
-    "a chunk that is none": b"POST /v1/models/toy:predict HTTP/1.1\r\nHost: x\r\n"
-    b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
-    "length and chunks": b"POST /v1/models/toy:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n"
-    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    "bytes that are no UTF-8": b"POST /v1/models/%ff%fe:predict HTTP/1.1\r\nHost: x\r\n"
-    b"Content-Length: 2\r\n\r\n\xff\xfe",
+    "two lengths": post(b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab"),
+    "a negative length": post(b"Content-Length: -1\r\n\r\n"),
+    "a chunk that is none": post(b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"),
+    "length and chunks": post(b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+    "bytes that are no UTF-8": post(b"Content-Length: 2\r\n\r\n\xff\xfe", b"%ff%fe"),
     "a path upward": b"GET /v1/models/../../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n",
     "an upgrade": b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\n"
     b"Upgrade: websocket\r\n"
     b"Sec-WebSocket-Key: eA==\r\nSec-WebSocket-Version: 13\r\n\r\n",
-    "TLS": FRAMES["TLS"],
+    "TLS": TLS,
+}
+# What is sent, and whether it is answered as a method that is not there.
+CALLS = {
+    "path that is not UTF-8": (call(b"/\xae/x"), True),
+    "path that is cut within a character": (call(CHECK + b"\xe2\x82"), True),
+    "path with a surrogate": (call(b"/\xed\xa0\x80/x"), True),
+    "path with a NUL": (call(b"/\0/x"), True),
+    "path without a slash": (call(b"x"), True),
+    "empty path": (call(b""), True),
+    "long path": (call(b"/" + b"\xff" * 120), True),
+    "method that is not there": (call(b"/tensorflow.serving.PredictionService/No"), True),
+    "authority": (call(authority=b"\xae"), False),
+    "header": (call(more=((b"x-a", b"\xae\xff"),)), False),
+    "binary header": (call(more=((b"x-a-bin", b"!!!\xff"),)), False),
+    "user agent": (call(more=((b"user-agent", b"\xae\xff"),)), False),
+    "timeout": (call(more=((b"grpc-timeout", b"\xae\xff"),)), False),
+    "encoding": (call(more=((b"grpc-encoding", b"\xae\xff"),)), False),
 }
 
 
-def send(port: int, data: bytes) -> bytes:
-    """Sends bytes, reads what comes within a moment, and drops the connection."""
+def send(port: int, data: bytes, end: bytes = b"", seconds: float = 0.1) -> bytes:
+    """What the server sends until `end`, or until it says nothing for a moment."""
+    found = b""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         try:
             connection.sendall(data)
-            connection.settimeout(0.1)
-            return connection.recv(1 << 16)
+            if not end:
+                connection.settimeout(seconds)
+            while (not end or end not in found) and (more := connection.recv(1 << 16)):
+                found += more
         except OSError:
-            return b""
+            pass
+    return found
+
+
+def send_all(port: int, sent: Iterable[bytes]) -> list[bytes]:
+    """What the server sends to clients that come together."""
+    with concurrent.futures.ThreadPoolExecutor(20) as clients:
+        return list(clients.map(lambda data: send(port, data), sent))
 
 
 def check(server: Server, saved: Saved) -> None:
     """The server answers others as before, and keeps nothing of what was sent."""
-    x, expected = saved.answers["x"], saved.answers["y2"].tobytes()
-    assert server.process.poll() is None, server.text()[-2000:]
-    assert server.predict(x).tobytes() == expected
+    assert not server.has_ended(), server.text()[-2000:]
+    saved.check(server, 2)
     until(lambda: server.total("model_server_calls_in_flight") == 0)
     assert server.rest("/v1/models/toy")[0] == 200
 
 
-@pytest.mark.parametrize("name", FRAMES)
-def test_broken_frames(server: Server, saved: Saved, name: str) -> None:
-    send(server.port, FRAMES[name])
+def test_broken_frames_and_requests(server: Server, saved: Saved) -> None:
+    send_all(server.port, FRAMES.values())
+    check(server, saved)
+    answers = send_all(server.rest_port, REQUESTS.values())
+    for name, answer in zip(REQUESTS, answers, strict=True):
+        assert b" 500 " not in answer.partition(b"\r\n")[0], name
+        assert b"root:" not in answer, name
     check(server, saved)
 
 
-@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", b"\x0a", b"\x0a\x7f", b"\x12\x02\xff\xff"])
-def test_request_that_is_no_message(server: Server, saved: Saved, data: bytes) -> None:
-    call = server.channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
-    assert failure(lambda: call(data, timeout=20))[0] == grpc.StatusCode.INVALID_ARGUMENT
+def test_request_that_is_no_message(server: Server, saved: Saved) -> None:
+    call = server.channel.unary_unary(PREDICT)
+    for data in (b"\xff\xff\xff\xff", b"\x0a", b"\x0a\x7f", b"\x12\x02\xff\xff"):
+        code, _ = failure(lambda data=data: call(data, timeout=20))
+        assert code == grpc.StatusCode.INVALID_ARGUMENT
     check(server, saved)
 
 
-@pytest.mark.parametrize("name", REQUESTS)
-def test_broken_requests(server: Server, saved: Saved, name: str) -> None:
-    answer = send(server.rest_port, REQUESTS[name])
-    assert b" 500 " not in answer.partition(b"\r\n")[0]
-    assert b"root:" not in answer
-    check(server, saved)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_garbage(server: Server, saved: Saved, seed: int) -> None:
-    draw = random.Random(seed)
-    for _ in range(4):
-        garbage = draw.randbytes(draw.randrange(1, 5000))
-        send(server.rest_port, garbage)
-        send(server.rest_port, b"POST /v1/models/toy:predict HTTP/1.1\r\n" + garbage)
-        send(server.port, garbage)
-        send(server.port, BEGIN + garbage)
+def test_garbage(server: Server, saved: Saved) -> None:
+    draw = random.Random(0)
+    garbage = [draw.randbytes(draw.randrange(1, 5000)) for _ in range(20 * EFFORT)]
+    head = b"POST /v1/models/toy:predict HTTP/1.1\r\n"
+    send_all(server.rest_port, [*garbage, *(head + data for data in garbage)])
+    send_all(server.port, [*garbage, *(BEGIN + data for data in garbage)])
     check(server, saved)
 
 
@@ -176,16 +207,13 @@ def mutated_json(draw: random.Random, value: Any) -> Any:
     return [mutated_json(draw, x) for x in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_mutated_requests_are_never_a_fault_of_the_server(
-    server: Server, saved: Saved, seed: int
-) -> None:
-    draw = random.Random(seed)
-    call = server.channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
+def test_mutated_requests_are_never_a_fault_of_the_server(server: Server, saved: Saved) -> None:
+    draw = random.Random(0)
+    call = server.channel.unary_unary(PREDICT)
     pair = request(signature="pair", a=np.ones([2, 2], np.float32), b=np.int32([1, 2]))
     requests = (request(x=np.ones([2, 8], np.float32)), pair, request(signature="text", s=[b"a"]))
     refused = {"INVALID_ARGUMENT", "NOT_FOUND", "RESOURCE_EXHAUSTED"}
-    for _ in range(300 * EFFORT):
+    for _ in range(500 * EFFORT):
         data = mutated_bytes(draw, draw.choice(requests).SerializeToString())
         try:
             call(data, timeout=20)
@@ -196,16 +224,16 @@ def test_mutated_requests_are_never_a_fault_of_the_server(
         {"inputs": {"a": [[1, 2]], "b": [3]}, "signature_name": "pair"},
         {"instances": ["a", {"b64": "aaaa"}], "signature_name": "text"},
     )
-    for _ in range(200 * EFFORT):
+    for _ in range(300 * EFFORT):
         body = mutated_json(draw, draw.choice(bodies))
-        status, answer = server.rest("/v1/models/toy:predict", json.dumps(body).encode())
+        status, answer = server.rest(REST_PREDICT, json.dumps(body).encode())
         assert status in (200, 400, 404, 413), (body, answer)
     check(server, saved)
 
 
 def descriptors(server: Server) -> int:
     """How many files and connections the server has open."""
-    return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+    return len(os.listdir(f"/proc/{server.pid}/fd"))
 
 
 @pytest.mark.skipif(not pathlib.Path("/proc/self/fd").exists(), reason="needs /proc")
@@ -226,3 +254,85 @@ def test_connections_that_are_opened_and_dropped(server: Server, saved: Saved) -
         left -= count
     until(lambda: descriptors(server) <= before + 20)
     check(server, saved)
+
+
+def test_path_or_header_ends_neither_the_server_nor_calls_of_others(
+    server: Server, saved: Saved
+) -> None:
+    before = server.calls("unknown", "UNIMPLEMENTED")
+    running = server.predictions.Predict.future(slow(20_000), timeout=60)
+    until(server.running)
+    ends = [UNIMPLEMENTED * is_unknown for _, is_unknown in CALLS.values()]
+    with concurrent.futures.ThreadPoolExecutor(20) as clients:
+        sent = [data for data, _ in CALLS.values()]
+        found = clients.map(lambda data, end: send(server.port, data, end, 1), sent, ends)
+        assert {kind: UNIMPLEMENTED in x for kind, x in zip(CALLS, found, strict=True)} == {
+            kind: is_unknown for kind, (_, is_unknown) in CALLS.items()
+        }
+    check(server, saved)
+    assert running.result().outputs["y"]
+    assert server.calls("unknown", "UNIMPLEMENTED") == before + sum(map(bool, ends))
+    assert "refused a call whose path is that of no method" in server.text()
+
+
+def test_many_paths_at_once_cost_few_lines_of_the_log(server: Server, saved: Saved) -> None:
+    before = server.calls("unknown", "UNIMPLEMENTED")
+    data = b"".join(frame(HEADERS, 5, 1 + 2 * i, headers(b"/\xae/x")) for i in range(200))
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        connection.sendall(BEGIN + data)
+        until(lambda: server.calls("unknown", "UNIMPLEMENTED") == before + 200)
+    check(server, saved)
+    assert server.text().count("refused a call whose path") < 40
+
+
+class OtherServer:
+    """Stands for the AioServer of a grpcio that accepts calls in another way."""
+
+    renames = decodes_no_path = False
+
+    def __init__(self, *args: Any) -> None: ...
+
+    def add_registered_method_handlers(self, handlers: Any) -> None: ...
+
+    def is_running(self) -> bool:
+        return False
+
+    async def start(self) -> None: ...
+
+    async def shutdown(self, grace: float) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "value"),
+    [
+        (grpc_paths, "_PLAIN", OtherServer),  # without the functions that are replaced
+        (grpc_paths, "_Server", OtherServer),  # has them, and calls them not
+        (grpc.aio, "server", lambda **options: object()),  # is made elsewhere
+    ],
+)
+def test_grpcio_that_accepts_calls_in_another_way_is_named_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, where: Any, name: str, value: Any
+) -> None:
+    async def make() -> None:
+        await grpc_paths.start(grpc_paths.path_proof_server(lambda: None))
+
+    monkeypatch.setattr(where, name, value)
+    with pytest.raises(OSError, match=f"grpcio {grpc.__version__} does not accept calls by"):
+        asyncio.run(make())
+
+
+def test_process_ends_if_grpc_fails_all_the_same(saved: Saved, tmp_path: pathlib.Path) -> None:
+    """A supervisor starts a process that has ended, and not one whose port is closed."""
+    unguarded = (
+        "import grpc, grpc_api\n"
+        "grpc_api.path_proof_server = lambda unknown, **options: grpc.aio.server(**options)\n"
+        "grpc_api.start = lambda server: server.start()\n"
+    )
+    started = Server(
+        *(f"--model=toy={saved.copy(tmp_path / 'toy', 1)}", "--port=0", "--rest-port=0"),
+        log=tmp_path / "log",
+        before=unguarded,
+    ).wait()
+    send(started.port, call(b"/\xae/x"), seconds=1)
+    assert started.status() == 1
+    assert "gRPC failed, and its port is closed" in started.text()

@@ -1,62 +1,55 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the model server's tests."""
+"""Fixtures of the model server's tests: servers that every test leaves as it has found them."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import pathlib
-import shutil
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import serving_kit
+from serving_kit import Saved, Server
 
-
-class Saved(NamedTuple):
-    """The test's model: `folder` has versions 1 and 2, `answers` what they answer to `x`."""
-
-    folder: pathlib.Path
-    answers: dict[str, Any]
-
-    def copy(self, folder: pathlib.Path, *versions: int) -> pathlib.Path:
-        """Copies versions into a folder, as a deployment does: whole, by a move."""
-        folder.mkdir(exist_ok=True)
-        for version in versions:
-            part = folder / f"{version}.part"
-            shutil.copytree(self.folder / str(version), part)
-            part.rename(folder / str(version))
-        return folder
+MOST_MB = 8  # of greedy_server
 
 
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
     """Models that every test serves."""
-    folder = tmp_path_factory.mktemp("saved")
-    return Saved(folder, serving_kit.make_models(folder))
+    return serving_kit.make_models(tmp_path_factory.mktemp("saved"))
 
 
-@pytest.fixture(scope="session")
-def server(saved: Saved, tmp_path_factory: pytest.TempPathFactory) -> Iterator[serving_kit.Server]:
-    """A server of both versions, with captured steps, for tests that leave it as it is."""
-    folder = tmp_path_factory.mktemp("server")
-    toy = saved.copy(folder / "toy", 1, 2)
-    other = saved.copy(folder / "other", 1)
-    options = (f"--model=toy={toy}", f"--model=other={other}", "--versions=2")
-    log = folder / "log"
-    with serving_kit.serving(*options, log=log, TF_MULTI_STREAM_CAPTURE="auto") as started:
-        yield started
-        assert "Traceback" not in started.text()
+def _session_server(*options: str, versions: tuple[int, ...] = (1,), **variables: str) -> Any:
+    """A fixture: a server of versions of `toy`, and of version 1 as `other`."""
+
+    @pytest.fixture(scope="session")
+    def started(saved: Saved, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+        folder = tmp_path_factory.mktemp("server")
+        toy, other = saved.copy(folder / "toy", *versions), saved.copy(folder / "other", 1)
+        models = (f"--model=toy={toy}", f"--model=other={other}")
+        with serving_kit.serving(*models, *options, log=folder / "log", **variables) as server:
+            yield server
+
+    return started
 
 
-@pytest.fixture(scope="session")
-def small_server(
-    saved: Saved, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[serving_kit.Server]:
-    """A server with one thread, one place in the queue, and small limits."""
-    folder = tmp_path_factory.mktemp("small")
-    toy = saved.copy(folder / "toy", 1)
-    limits = ("--threads=1", "--queue=1", "--max-request-mb=0.05", "--read-timeout=1")
-    with serving_kit.serving(f"--model=toy={toy}", *limits, log=folder / "log") as started:
-        yield started
-        assert "Traceback" not in started.text()
+server = _session_server("--versions=2", versions=(1, 2), TF_MULTI_STREAM_CAPTURE="auto")
+# One thread, one place in the queue, and small limits.
+small_server = _session_server(
+    "--threads=1", "--queue=1", "--max-request-mb=0.05", "--read-timeout=1"
+)
+# A limit that is small enough for tests, and large enough to be above all slices.
+greedy_server = _session_server(f"--max-request-mb={MOST_MB}")
+
+
+@pytest.fixture
+def serve(
+    saved: Saved, tmp_path: pathlib.Path
+) -> Callable[..., contextlib.AbstractContextManager[Server]]:
+    """Starts a server of version 1 with options of its own, for a test that ends it."""
+    toy = saved.copy(tmp_path / "toy", 1)
+    return functools.partial(serving_kit.serving, f"--model=toy={toy}", log=tmp_path / "log")

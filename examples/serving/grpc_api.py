@@ -5,21 +5,24 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import pathlib
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
+import tensorflow as tf
 from google.protobuf import wrappers_pb2
 from grpc_guard import RefuseBrokenMessages
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_paths import add_service, path_proof_server, start
-from loaded_model import Arrays, Signature
-from model_versions import Model
+from model_versions import Model, Version
 from predict_calls import Calls, lease, no_such_method
 from request_memory import RequestMemory
 from serving_error import ServingError, invalid
-from tensor_protos import array_of, proto_of
+from tensor_protos import array_of
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
     get_model_status_pb2,
@@ -33,27 +36,36 @@ _MOST_STREAMS = 1024
 _IDLE_SECONDS = 300
 
 
-class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    """Answers Predict and GetModelMetadata, and says of the other methods that it does not.
+def _answered(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """A method that tells its client of a ServingError."""
 
-    Args:
-      calls: answers the calls.
-      most_bytes: the most that an input may take.
-    """
+    async def answered(self: Any, request: Any, context: Any) -> Any:
+        try:
+            return await method(self, request, context)
+        except ServingError as error:
+            return await context.abort(error.code, error.message)
+
+    return answered
+
+
+class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
+    """Answers Predict and GetModelMetadata; an input may take `most_bytes`."""
 
     def __init__(self, calls: Calls, most_bytes: int) -> None:
         self._calls = calls
         self._most_bytes = most_bytes
 
+    @_answered
     async def Predict(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Calls a signature."""
         spec = request.model_spec
 
-        def decode(signature: Signature) -> Arrays:
-            signature.check_names(request.inputs)
-            return {n: array_of(x, n, self._most_bytes) for n, x in request.inputs.items()}
-
-        def encode(signature: Signature, results: Arrays, version: int) -> Any:
+        def work(held: Version) -> Any:
+            signature = held.loaded.signature(spec.signature_name)
+            signature.check_names(set(request.inputs))
+            results = signature(
+                {n: array_of(x, n, self._most_bytes) for n, x in request.inputs.items()}
+            )
             wanted = list(dict.fromkeys(request.output_filter)) or list(results)
             for name in wanted:
                 if name not in results:
@@ -63,74 +75,52 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
                     )
             response = predict_pb2.PredictResponse()
             response.model_spec.name = spec.name
-            response.model_spec.version.value = version
+            response.model_spec.version.value = held.number
             response.model_spec.signature_name = signature.name
             for name in wanted:
-                response.outputs[name].CopyFrom(proto_of(results[name]))
+                response.outputs[name].CopyFrom(tf.make_tensor_proto(results[name]))
             return response
 
-        try:
-            return await self._calls.predict(
-                spec.name,
-                version_of(spec),
-                lambda: spec.signature_name,
-                decode,
-                encode,
-                seconds=context.time_remaining(),
-            )
-        except ServingError as error:
-            return await context.abort(error.code, error.message)
+        seconds = context.time_remaining()
+        return await self._calls.predict(spec.name, version_of(spec), work, seconds)
 
+    @_answered
     async def GetModelMetadata(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Says which signatures a model has."""
         spec = request.model_spec
-        try:
-            with self._calls.counted(spec.name, "GetModelMetadata"):
-                for field in request.metadata_field:
-                    if field != "signature_def":
-                        raise invalid(f"metadata_field {field!r} is not signature_def.")
-                if not request.metadata_field:
-                    raise invalid("metadata_field is empty; it may be signature_def.")
-                return metadata(self._calls.models.model(spec.name), version_of(spec))
-        except ServingError as error:
-            return await context.abort(error.code, error.message)
+        with self._calls.counted(spec.name, "GetModelMetadata"):
+            for field in request.metadata_field:
+                if field != "signature_def":
+                    raise invalid(f"metadata_field {field!r} is not signature_def.")
+            if not request.metadata_field:
+                raise invalid("metadata_field is empty; it may be signature_def.")
+            return metadata(self._calls.models.model(spec.name), version_of(spec))
 
-    async def Classify(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Is not answered."""
-        return await self._refuse("Classify", context)
 
-    async def Regress(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Is not answered."""
-        return await self._refuse("Regress", context)
+def _refuse(method: str) -> Any:
+    async def refuse(self: PredictionService, request: Any, context: Any) -> Any:
+        self._calls.metrics.answered("", method, "UNIMPLEMENTED", 0)
+        raise no_such_method(method)
 
-    async def MultiInference(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Is not answered."""
-        return await self._refuse("MultiInference", context)
+    return _answered(refuse)
 
-    async def _refuse(self, method: str, context: Any) -> Any:
-        error = no_such_method(method)
-        self._calls.metrics.answered("", method, error.code.name, 0)
-        return await context.abort(error.code, error.message)
+
+for _method in ("Classify", "Regress", "MultiInference"):
+    setattr(PredictionService, _method, _refuse(_method))
 
 
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):
-    """Answers GetModelStatus.
-
-    Args:
-      calls: answers the calls.
-    """
+    """Answers GetModelStatus."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
 
+    @_answered
     async def GetModelStatus(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Says which versions a model has."""
         spec = request.model_spec
-        try:
-            with self._calls.counted(spec.name, "GetModelStatus"):
-                return status(self._calls.models.model(spec.name), version_of(spec))
-        except ServingError as error:
-            return await context.abort(error.code, error.message)
+        with self._calls.counted(spec.name, "GetModelStatus"):
+            return status(self._calls.models.model(spec.name), version_of(spec))
 
     async def HandleReloadConfigRequest(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Is not answered: models are given when the server is started."""
@@ -141,11 +131,7 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
 
 
 def version_of(spec: Any) -> int | None:
-    """The version that a ModelSpec asks for; None for the newest.
-
-    Raises:
-      ServingError: it asks for a label.
-    """
+    """The version that a ModelSpec asks for; None for the newest. ServingError for a label."""
     if spec.WhichOneof("version_choice") == "version_label":
         raise invalid(
             f"version_label {spec.version_label!r}: this server has no labels; give a number."
@@ -154,11 +140,7 @@ def version_of(spec: Any) -> int | None:
 
 
 def metadata(model: Model, version: int | None) -> Any:
-    """The answer of GetModelMetadata.
-
-    Raises:
-      ServingError: there is no such version.
-    """
+    """The answer of GetModelMetadata; ServingError if there is no such version."""
     with lease(model, version) as held:
         signatures = get_model_metadata_pb2.SignatureDefMap()
         for name, definition in held.loaded.signature_defs.items():
@@ -171,11 +153,7 @@ def metadata(model: Model, version: int | None) -> Any:
 
 
 def status(model: Model, version: int | None) -> Any:
-    """The answer of GetModelStatus.
-
-    Raises:
-      ServingError: there is no such version.
-    """
+    """The answer of GetModelStatus; ServingError if there is no such version."""
     known = [v for v in model.statuses() if version is None or v.number == version]
     if version is not None and not known:
         raise ServingError(
@@ -220,28 +198,17 @@ class GrpcServer:
     Args:
       calls: answers the calls.
       memory: bounds the bytes of all requests.
-      address: host and port to listen on.
-      most_bytes: the most that a request may have.
-      most_connections: that are open at once; more are closed at once.
-      handshake_seconds: the longest that a client may take to begin HTTP/2.
-      certificate: the key and certificate for TLS, in PEM; None for none.
+      options: those of the command line.
 
     Raises:
       OSError: it cannot listen on the address.
     """
 
-    def __init__(
-        self,
-        calls: Calls,
-        memory: RequestMemory,
-        address: str,
-        most_bytes: int,
-        most_connections: int,
-        handshake_seconds: float,
-        certificate: tuple[bytes, bytes] | None,
-    ) -> None:
+    def __init__(self, calls: Calls, memory: RequestMemory, options: argparse.Namespace) -> None:
         self._guard = RefuseBrokenMessages(
-            lambda method, status: calls.metrics.answered("", method, status, 0), most_bytes, memory
+            lambda method, status: calls.metrics.answered("", method, status, 0),
+            options.most_bytes,
+            memory,
         )
         self._server = path_proof_server(
             lambda: calls.metrics.answered("", "unknown", "UNIMPLEMENTED", 0),
@@ -249,66 +216,54 @@ class GrpcServer:
             options=(
                 # With it a port that another process has would be shared with it.
                 ("grpc.so_reuseport", 0),
-                ("grpc.max_receive_message_length", most_bytes),
+                ("grpc.max_receive_message_length", options.most_bytes),
                 ("grpc.max_send_message_length", -1),
-                ("grpc.server_handshake_timeout_ms", int(handshake_seconds * 1000)),
-                ("grpc.max_allowed_incoming_connections", most_connections),
+                # The longest that a client may take to begin HTTP/2.
+                ("grpc.server_handshake_timeout_ms", int(options.read_timeout * 1000)),
+                ("grpc.max_allowed_incoming_connections", options.max_connections),
                 ("grpc.max_concurrent_streams", _MOST_STREAMS),  # of a connection
                 ("grpc.max_connection_idle_ms", int(_IDLE_SECONDS * 1000)),
             ),
         )
-        self._health = _Health()
-        for add, servicer in (
-            (
-                prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server,
-                PredictionService(calls, most_bytes),
-            ),
-            (model_service_pb2_grpc.add_ModelServiceServicer_to_server, ModelService(calls)),
-            (health_pb2_grpc.add_HealthServicer_to_server, self._health),
-        ):
-            add_service(self._server, add, servicer)
+        self.health = _Health()
+        predictions = PredictionService(calls, options.most_bytes)
+        add = prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server
+        add_service(self._server, add, predictions)
+        add = model_service_pb2_grpc.add_ModelServiceServicer_to_server
+        add_service(self._server, add, ModelService(calls))
+        add_service(self._server, health_pb2_grpc.add_HealthServicer_to_server, self.health)
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        self.address = f"{host}:{options.port}"
         try:
-            if certificate is None:
-                self.port = self._server.add_insecure_port(address)
+            if options.tls_key is None:
+                port = self._server.add_insecure_port(self.address)
             else:
-                credentials = grpc.ssl_server_credentials([certificate])
-                self.port = self._server.add_secure_port(address, credentials)
+                files = (options.tls_key, options.tls_certificate)
+                pair = tuple(pathlib.Path(file).read_bytes() for file in files)
+                credentials = grpc.ssl_server_credentials([pair])
+                port = self._server.add_secure_port(self.address, credentials)
         except RuntimeError as error:
-            raise OSError(f"gRPC cannot listen on {address}: {error}") from error
-        if self.port == 0:
-            raise OSError(f"gRPC cannot listen on {address}")
+            raise OSError(f"gRPC cannot listen on {self.address}: {error}") from error
+        if port == 0:
+            raise OSError(f"gRPC cannot listen on {self.address}")
+        self.address = f"{host}:{port}"
 
     async def start(self) -> None:
-        """Begins to answer.
-
-        Raises:
-          OSError: the installed grpcio does not fit.
-        """
+        """Begins to answer; OSError if the installed grpcio does not fit."""
         for service in ("tensorflow.serving.PredictionService", "tensorflow.serving.ModelService"):
-            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+            await self.health.set(service, health_pb2.HealthCheckResponse.SERVING)
         await start(self._server)
 
     async def ended(self) -> None:
-        """Returns when the server accepts no more calls, whether it was told to or has failed.
-
-        Raises:
-          Exception: what made it fail.
-        """
+        """Returns when the server accepts no more calls, whether it was told to or has failed."""
         await self._server.wait_for_termination()
 
-    async def not_serving(self) -> None:
-        """Says NOT_SERVING to those who ask for the server's health."""
-        await self._health.not_serving()
-
     async def sent(self, until: float) -> None:
-        """Waits until the answers of all calls that are open now have been sent.
+        """Waits until the answers of all open calls have been sent; `until`, by time.monotonic().
 
         The server is then ended by the end of the process: clients whose calls are on their way
         see that the connection is closed, which is UNAVAILABLE. To stop it would tell them
         CANCELLED, as if they had cancelled the call themselves.
-
-        Args:
-          until: when to wait no more, by time.monotonic().
         """
         calls = set(self._guard.open)
         while calls & self._guard.open and time.monotonic() < until:

@@ -40,27 +40,17 @@ _REFUSED_OF_TENSOR = {14: "resource_handle_val", 15: "variant_val"}
 
 
 class _Walk:
-    """Adds up what a message takes when it is parsed.
-
-    Args:
-      data: the message.
-      most_bytes: the most that it may take.
-    """
+    """Adds up what the message `data` takes when it is parsed: at most `most_bytes`."""
 
     def __init__(self, data: bytes, most_bytes: int) -> None:
         self._data = data
         self._most = self._left = most_bytes
 
     def through(self, at: int, end: int, fields: Any) -> None:
-        """Walks through a message.
-
-        Args:
-          at: where it begins.
-          end: where it ends.
-          fields: its fields, as _PREDICT_REQUEST has them.
+        """Walks through a message between two places; `fields` is of _PREDICT_REQUEST's form.
 
         Raises:
-          ServingError: it takes more than it may, or is no message.
+          ServingError: the message takes more than it may, or is no message.
         """
         while at < end:
             tag, at = self._number(at)

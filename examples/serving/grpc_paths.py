@@ -75,14 +75,11 @@ def _unfit() -> OSError:
 
 
 def path_proof_server(unknown: Callable[[], None], **options: Any) -> grpc.aio.Server:
-    """A server of grpc.aio that no path of a request can end.
+    """A server of grpc.aio that no path of a request can end, for `add_service` and `start`.
 
     Args:
       unknown: is called for each call of a method that is not there.
       **options: those of `grpc.aio.server`.
-
-    Returns:
-      The server, to which `add_service` adds services, and which `start` starts.
 
     Raises:
       OSError: the installed grpcio accepts calls in another way.
@@ -104,14 +101,7 @@ def path_proof_server(unknown: Callable[[], None], **options: Any) -> grpc.aio.S
 
 
 async def start(server: grpc.aio.Server) -> None:
-    """Starts a server of `path_proof_server`.
-
-    Args:
-      server: that is started.
-
-    Raises:
-      OSError: the installed grpcio accepts calls in another way.
-    """
+    """Starts a server of `path_proof_server`; OSError as there."""
     await server.start()
     core: _Server = server._server
     if not core.renames or not core.decodes_no_path:
@@ -135,13 +125,7 @@ class _Handlers(list[Any]):
 
 
 def add_service(server: grpc.aio.Server, add: Callable[[Any, Any], None], servicer: Any) -> None:
-    """Adds a service whose methods are registered, whatever generated its code.
-
-    Args:
-      server: that answers it.
-      add: the generated function `add_..._to_server`.
-      servicer: has the service's methods.
-    """
+    """Adds a service by its generated function, so that its methods are registered."""
     handlers = _Handlers()
     add(servicer, handlers)
     for handler in handlers:

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import socket
-import ssl
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -104,14 +104,14 @@ def _protocol(most_connections: int, slow_seconds: float) -> type[asyncio.Protoc
                 self.stuck = None
 
         def _expect_less(self, size: int) -> None:
-            self.stuck = self.loop.call_later(slow_seconds, self._check_for_less, size)
+            def check() -> None:
+                left = self.transport.get_write_buffer_size()
+                if left < size:
+                    self._expect_less(left)
+                else:
+                    self.transport.abort()
 
-        def _check_for_less(self, size: int) -> None:
-            left = self.transport.get_write_buffer_size()
-            if left < size:
-                self._expect_less(left)
-            else:
-                self.transport.abort()
+            self.stuck = self.loop.call_later(slow_seconds, check)
 
     return Guarded
 
@@ -128,44 +128,33 @@ class HttpServer:
 
     Args:
       application: answers the requests.
-      host: to listen on.
-      port: to listen on; 0 for any.
-      most_connections: that are open at once; for one more the one is closed that has had no
-        request for longest, or the new one if all have one.
-      slow_seconds: the longest that a client may take to send the head of a request, or to read a
-        part of an answer.
-      key: file with the key for TLS; None for none.
-      certificate: file with the certificate for TLS.
+      options: `--host`, `--rest-port`, `--tls-key`, `--tls-certificate`; `--max-connections`: for
+        one more the one is closed that has had no request for longest, or the new one if all have
+        one; and `--read-timeout`.
 
     Raises:
       OSError: it cannot listen on the port.
     """
 
-    def __init__(
-        self,
-        application: Any,
-        host: str,
-        port: int,
-        most_connections: int,
-        slow_seconds: float,
-        key: str | None,
-        certificate: str | None,
-    ) -> None:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    def __init__(self, application: Any, options: argparse.Namespace) -> None:
+        address = (options.host, options.rest_port)
+        family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
         # Only of sockets that name TCP does asyncio send all data at once. Otherwise a body waits,
         # some 40 ms, for the client to acknowledge the head.
         self._socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            self._socket.bind((host, port))
+            self._socket.bind(address)
         except OSError as error:
             self._socket.close()
-            raise OSError(f"REST cannot listen on {host}:{port}: {error}") from error
-        self.port: int = self._socket.getsockname()[1]
+            raise OSError(f"REST cannot listen on {address[0]}:{address[1]}: {error}") from error
+        scheme = "https" if options.tls_key else "http"
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        self.url = f"{scheme}://{host}:{self._socket.getsockname()[1]}"
         self._server = _Server(
             uvicorn.Config(
                 application,
-                http=_protocol(most_connections, slow_seconds),
+                http=_protocol(options.max_connections, options.read_timeout),
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -173,8 +162,8 @@ class HttpServer:
                 access_log=False,
                 server_header=False,
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-                ssl_keyfile=key,
-                ssl_certfile=certificate,
+                ssl_keyfile=options.tls_key,
+                ssl_certfile=options.tls_certificate,
             )
         )
         self._task: asyncio.Task[None] | None = None
@@ -194,21 +183,8 @@ class HttpServer:
             await asyncio.wait({self._task})
 
     async def stop(self, until: float) -> None:
-        """Takes no more connections, and lets the requests in flight end.
-
-        Args:
-          until: when those that are left are cancelled, by time.monotonic().
-        """
+        """Takes no more connections; cancels requests left at `until`, by time.monotonic()."""
         self._server.config.timeout_graceful_shutdown = max(0.1, until - time.monotonic())
         self._server.should_exit = True
         if self._task is not None:
             await self._task
-
-
-def check_certificate(key: str, certificate: str) -> None:
-    """Checks that a key and a certificate belong together.
-
-    Raises:
-      OSError: a file cannot be read, or is not one.
-    """
-    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)

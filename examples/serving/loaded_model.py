@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import pathlib
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Set
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,6 @@ class Signature:
     def __init__(self, name: str, function: Any, device: str, lock_free: bool) -> None:
         self.name = name
         self.inputs: dict[str, Any] = dict(sorted(function.structured_input_signature[1].items()))
-        self.outputs = list(function.structured_outputs)
         self._function = function
         self._device = device
         self._arrays_function: Any = None
@@ -49,37 +48,20 @@ class Signature:
             except (TypeError, ValueError) as error:
                 logging.info("signature %s is called as TensorFlow does: %s", name, error)
 
-    def check_names(self, names: Collection[str]) -> None:
-        """Checks the names of what the function is to be called with.
-
-        Args:
-          names: of inputs.
-
-        Raises:
-          ServingError: an input is missing, or unknown.
-        """
+    def check_names(self, names: Set[str]) -> None:
+        """ServingError if an input is missing, or unknown."""
         if names == self.inputs.keys():
             return
         takes = ", ".join(f"{n}: {s.dtype.name}{s.shape}" for n, s in self.inputs.items())
-        for name in names:
-            if name not in self.inputs:
-                raise invalid(
-                    f"signature {self.name} has no input {name[:100]!r}. It takes "
-                    f"{takes or 'none'}."
-                )
-        for name in self.inputs:
-            if name not in names:
-                raise invalid(f"input {name!r} is missing. Signature {self.name} takes {takes}.")
+        for name in sorted(names - self.inputs.keys()):
+            raise invalid(
+                f"signature {self.name} has no input {name[:100]!r}. It takes {takes or 'none'}."
+            )
+        for name in sorted(self.inputs.keys() - names):
+            raise invalid(f"input {name!r} is missing. Signature {self.name} takes {takes}.")
 
-    def check(self, arrays: Mapping[str, Any]) -> None:
-        """Checks what the function is to be called with.
-
-        Args:
-          arrays: an array for each input.
-
-        Raises:
-          ServingError: an input is missing, unknown, or of another dtype or shape.
-        """
+    def check(self, arrays: Arrays) -> None:
+        """ServingError if an input is missing, unknown, or of another dtype or shape."""
         self.check_names(arrays.keys())
         for name, spec in self.inputs.items():
             array = arrays[name]
@@ -97,12 +79,6 @@ class Signature:
 
     def __call__(self, arrays: Arrays) -> Arrays:
         """Calls the function, as one step on the stream group with the least to do.
-
-        Args:
-          arrays: an array for each input.
-
-        Returns:
-          An array for each output.
 
         Raises:
           ServingError: an input is not one that the signature takes.
@@ -151,24 +127,12 @@ class LoadedModel:
         }
 
     def signature(self, name: str) -> Signature:
-        """A signature by its name.
-
-        Args:
-          name: of the signature; empty for the default one.
-
-        Returns:
-          The signature.
-
-        Raises:
-          ServingError: there is none of that name.
-        """
-        try:
-            return self.signatures[name or DEFAULT_SIGNATURE]
-        except KeyError:
-            raise not_found(
-                f"signature {(name or DEFAULT_SIGNATURE)[:100]!r} is not one of "
-                f"{', '.join(sorted(self.signatures)) or 'none'}."
-            ) from None
+        """A signature by its name, empty for the default one; ServingError if there is none."""
+        name = name or DEFAULT_SIGNATURE
+        if name not in self.signatures:
+            known = ", ".join(sorted(self.signatures)) or "none"
+            raise not_found(f"signature {name[:100]!r} is not one of {known}.")
+        return self.signatures[name]
 
     def warm_up(self) -> None:
         """Makes the calls that are slow because they are the first, on every stream group.
@@ -183,8 +147,10 @@ class LoadedModel:
         times = 1 if os.environ.get("TF_MULTI_STREAM_CAPTURE", "off") == "off" else 3
         file = self._folder / _WARM_UP_FILE
         if file.exists():
-            for name, arrays in _requests(file):
-                self._call_on_all_groups(self.signature(name), arrays, times)
+            for request in _requests(file):
+                arrays = {n: array_of(x, n, 1 << 31) for n, x in request.inputs.items()}
+                signature = self.signature(request.model_spec.signature_name)
+                self._call_on_all_groups(signature, arrays, times)
             return
         for signature in self.signatures.values():
             try:
@@ -214,12 +180,8 @@ def _zeros(signature: Signature) -> Arrays:
     return found
 
 
-def _requests(file: pathlib.Path) -> list[tuple[str, Arrays]]:
-    found = []
+def _requests(file: pathlib.Path) -> Iterator[Any]:
     for record in tf.data.TFRecordDataset(str(file)).as_numpy_iterator():
         log = prediction_log_pb2.PredictionLog.FromString(record)
         if log.WhichOneof("log_type") == "predict_log":
-            request = log.predict_log.request
-            arrays = {n: array_of(x, n, 1 << 31) for n, x in request.inputs.items()}
-            found.append((request.model_spec.signature_name, arrays))
-    return found
+            yield log.predict_log.request

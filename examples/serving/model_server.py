@@ -11,6 +11,7 @@ docs/model-server.md says what it does. This file starts it, and ends it at SIGT
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import gc
@@ -32,40 +33,31 @@ from predict_calls import Calls
 from request_memory import RequestMemory
 from rest_api import RestApi
 from server_metrics import ServerMetrics
-from server_options import Options, parse
+from server_options import parse
 
 _END_SECONDS = 5.0  # for steps that were cancelled
 _SEND_SECONDS = 1.0  # for the last answers
 
 
-def _loaded_models(options: Options) -> Models:
-    """Loads what is to be served at first.
-
-    Raises:
-      OSError: a model has no version that can be loaded.
-    """
+def _loaded_models(options: argparse.Namespace) -> Models:
+    """Loads what is to be served at first; OSError for models without a version that loads."""
     has_gpu = bool(tf.config.list_logical_devices("GPU"))
     device = options.device or ("/GPU:0" if has_gpu else "/CPU:0")
 
     def load(folder: pathlib.Path) -> LoadedModel:
         loaded = LoadedModel(folder, device, options.lock_free)
-        if options.warm_up:
+        if not options.no_warm_up:
             loaded.warm_up()
         return loaded
 
     models, errors = {}, []
-    for name, folder in options.models.items():
+    for name, folder in options.model.items():
         model = models[name] = Model(name, folder, options.versions, load)
         model.poll()
         if not model.served():
             failed = "; ".join(f"version {v.number}: {v.error}" for v in model.statuses())
-            errors.append(
-                f"--model {name}={folder}: "
-                + (
-                    failed
-                    or "it has no version, a folder with a number for a name and a SavedModel"
-                )
-            )
+            none = "it has no version, a folder with a number for a name and a SavedModel"
+            errors.append(f"--model {name}={folder}: {failed or none}")
     if errors:
         raise OSError("\n".join(errors))
     return Models(models, options.poll_seconds)
@@ -77,78 +69,40 @@ def _allow_many_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65536)), hard))
 
 
-async def _serve(options: Options, models: Models, queue: CallQueue) -> None:
+async def _serve(options: argparse.Namespace, models: Models, queue: CallQueue) -> None:
     """Answers until SIGTERM or SIGINT, then until calls in flight are answered; ends the process.
 
     Raises:
       OSError: a port cannot be listened on.
     """
-    metrics = ServerMetrics(
-        lambda: queue.running,
-        lambda: queue.waiting,
-        lambda: [(model.name, number) for model in models for number in model.served()],
-    )
-    calls = Calls(models, queue, metrics, options.call_seconds)
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    certificate = None
-    if options.tls_key and options.tls_certificate:
-        certificate = (
-            pathlib.Path(options.tls_key).read_bytes(),
-            pathlib.Path(options.tls_certificate).read_bytes(),
-        )
+    metrics = ServerMetrics(queue, models)
+    calls = Calls(models, queue, metrics, options.call_timeout)
     memory = RequestMemory(options.most_bytes)
-    grpc_server = GrpcServer(
-        calls,
-        memory,
-        f"{host}:{options.port}",
-        options.most_bytes,
-        options.most_connections,
-        options.read_seconds,
-        certificate,
-    )
-    rest = RestApi(calls, memory, options.most_bytes, options.read_seconds)
-    http_server = HttpServer(
-        rest.application,
-        options.host,
-        options.rest_port,
-        options.most_connections,
-        options.read_seconds,
-        options.tls_key,
-        options.tls_certificate,
-    )
+    grpc_server = GrpcServer(calls, memory, options)
+    http_server = HttpServer(RestApi(calls, memory, options).application, options)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     await grpc_server.start()
     await http_server.start()
     models.start()
-    scheme = "https" if certificate else "http"
-    print(
-        f"ready: gRPC on {host}:{grpc_server.port}, REST on {scheme}://{host}:{http_server.port}",
-        flush=True,
-    )
-    ended = {
-        asyncio.ensure_future(waits): what
-        for what, waits in (
-            ("", stopped.wait()),
-            ("gRPC", grpc_server.ended()),
-            ("REST", http_server.ended()),
-        )
-    }
+    print(f"ready: gRPC on {grpc_server.address}, REST on {http_server.url}", flush=True)
+    ends = {"": stopped.wait(), "gRPC": grpc_server.ended(), "REST": http_server.ended()}
+    ended = {asyncio.ensure_future(waits): what for what, waits in ends.items()}
     await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED)
     failed = [what for waits, what in ended.items() if what and waits.done()]
     until = time.monotonic() + options.grace
-    await grpc_server.not_serving()
+    await grpc_server.health.not_serving()
     await calls.drain(until)
     # Those that outlast the grace are told so. Their steps are cancelled, which takes a moment.
-    ended = await asyncio.to_thread(queue.close, _END_SECONDS)
+    all_ended = await queue.close(_END_SECONDS)
     await asyncio.gather(
         grpc_server.sent(max(until, time.monotonic() + _SEND_SECONDS)), http_server.stop(until)
     )
-    ended = await asyncio.to_thread(models.stop, _END_SECONDS) and ended
+    all_ended = await asyncio.to_thread(models.stop, _END_SECONDS) and all_ended
     answered = ", ".join(f"{status} {n}" for status, n in sorted(metrics.statuses.items()))
     logging.info("calls answered: %s", answered or "none")
-    if not ended:
+    if not all_ended:
         logging.warning("a step or a load goes on; the process ends without it")
     if failed:  # half a server that lives on would never be started again
         logging.error("%s failed, and its port is closed: start it again", " and ".join(failed))

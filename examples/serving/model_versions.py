@@ -30,21 +30,13 @@ class State(enum.IntEnum):
 
 @dataclasses.dataclass
 class Version:
-    """One version of a model.
-
-    Attributes:
-      number: of the version.
-      state: of the version.
-      error: why it could not be loaded.
-      loaded: the model; None before it is loaded and after it is dropped.
-      calls: that hold it.
-    """
+    """One version of a model."""
 
     number: int
     state: State = State.LOADING
-    error: str = ""
-    loaded: Any = None
-    calls: int = 0
+    error: str = ""  # why it could not be loaded
+    loaded: Any = None  # the LoadedModel, from its load until it is dropped
+    calls: int = 0  # that hold it
 
 
 class Model:
@@ -70,16 +62,10 @@ class Model:
         self._failed: dict[int, tuple[int, int]] = {}  # how the folder looked that did not load
 
     def acquire(self, number: int | None) -> Version:
-        """Holds a version for a call; `release` has to follow.
-
-        Args:
-          number: of the version; None for the newest.
-
-        Returns:
-          The version, which stays loaded meanwhile.
+        """Holds a version, the newest for None, so that it stays loaded until its `release`.
 
         Raises:
-          ServingError: it is not served.
+          ServingError: the version is not served.
         """
         with self._lock:
             if not self._served:
@@ -126,10 +112,8 @@ class Model:
             ready = len(self._served.keys() & set(wanted))
             # Until the wanted ones are ready, the newest of the others answer.
             still_needed = self._keep - ready if ready < len(wanted) else 0
-            retired = [
-                self._served.pop(number)
-                for number in (replaced[:-still_needed] if still_needed else replaced)
-            ]
+            gone = replaced[:-still_needed] if still_needed else replaced
+            retired = [self._served.pop(number) for number in gone]
             for version in retired:
                 version.state = State.UNLOADING
                 self._others[version.number] = version
@@ -171,12 +155,7 @@ class Model:
 
 
 class Models:
-    """All models, polled by a thread of its own.
-
-    Args:
-      models: by name.
-      poll_seconds: how long to wait between two looks at the folders.
-    """
+    """All models, by name; a thread looks at their folders every `poll_seconds`."""
 
     def __init__(self, models: Mapping[str, Model], poll_seconds: float) -> None:
         self._models = dict(models)
@@ -188,11 +167,7 @@ class Models:
         return iter(self._models.values())
 
     def model(self, name: str) -> Model:
-        """A model by its name.
-
-        Raises:
-          ServingError: there is none of that name.
-        """
+        """A model by its name; ServingError if there is none."""
         try:
             return self._models[name]
         except KeyError:
@@ -203,14 +178,7 @@ class Models:
         self._thread.start()
 
     def stop(self, patience: float) -> bool:
-        """Ends polling.
-
-        Args:
-          patience: seconds to wait for a version that is being loaded.
-
-        Returns:
-          Whether the thread has ended.
-        """
+        """Ends polling; whether it has ended, for a load in progress after `patience` seconds."""
         self._stopped.set()
         self._thread.join(patience)
         return not self._thread.is_alive()

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 import grpc
 from call_queue import CallQueue
-from loaded_model import Arrays, Signature
-from model_versions import Model, Models
+from model_versions import Model, Models, Version
 from server_metrics import ServerMetrics
 from serving_error import ServingError, error_of
 
@@ -25,14 +24,7 @@ _DRAIN_SECONDS = 0.5  # at least, for clients to hear that the server stops
 
 
 class Calls:
-    """Answers calls of models.
-
-    Args:
-      models: that are served.
-      queue: runs the calls.
-      metrics: count the calls.
-      most_seconds: the longest that a call may take, whatever deadline it has.
-    """
+    """Answers calls of models, none of which takes longer than `most_seconds`."""
 
     def __init__(
         self, models: Models, queue: CallQueue, metrics: ServerMetrics, most_seconds: float
@@ -44,13 +36,10 @@ class Calls:
         self._draining = False
 
     async def drain(self, until: float) -> None:
-        """Refuses new calls, and waits for those in flight.
+        """Refuses new calls, and waits for those in flight, `until` a time by time.monotonic().
 
         A server that is closed at once would leave it to chance what clients are told of calls that
         are on their way: with UNAVAILABLE they know that another server may be asked.
-
-        Args:
-          until: when to wait no more, by time.monotonic().
         """
         self._draining = True
         await asyncio.sleep(min(_DRAIN_SECONDS, max(0.0, until - time.monotonic())))
@@ -95,11 +84,7 @@ class Calls:
         self,
         name: str,
         version: int | None,
-        signature: Callable[[], str],
-        decode: Callable[[Signature], Arrays],
-        encode: Callable[[Signature, Arrays, int], _T],
-        *,
-        method: str = "Predict",
+        work: Callable[[Version], _T],
         seconds: float | None = None,
     ) -> _T:
         """Calls a signature of a model.
@@ -107,32 +92,23 @@ class Calls:
         Args:
           name: of the model.
           version: its number; None for the newest.
-          signature: says its name, on the call's thread; empty for the default one.
-          decode: makes the arrays of the request, on the call's thread.
-          encode: makes the answer of the results and the version's number, there, too.
-          method: for the metrics.
+          work: makes the answer, on the call's thread.
           seconds: that the client waits for the answer; None for any time.
-
-        Returns:
-          What `encode` returned.
 
         Raises:
           ServingError: the call cannot be answered.
         """
         seconds = self._most_seconds if seconds is None else min(seconds, self._most_seconds)
         deadline = time.monotonic() + seconds
-        with self.counted(name, method, deadline):
+        with self.counted(name, "Predict", deadline):
             if self._draining:
                 raise ServingError(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
             model = self.models.model(name)
             held = model.acquire(version)
-
-            def work() -> _T:
-                function = held.loaded.signature(signature())
-                return encode(function, function(decode(function)), held.number)
-
-            answer: _T = await self._queue.run(work, deadline, lambda: model.release(held))
-            return answer
+            done: _T = await self._queue.run(
+                lambda: work(held), deadline, lambda: model.release(held)
+            )
+            return done
 
 
 @contextlib.contextmanager

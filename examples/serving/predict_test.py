@@ -5,9 +5,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import functools
-import http.client
-import json
 from typing import Any
 
 import grpc
@@ -15,9 +12,8 @@ import numpy as np
 import pytest
 import rest_json
 import tensorflow as tf
-from conftest import Saved
 from grpc_health.v1 import health_pb2
-from serving_kit import GROUPS, Server, failure, request
+from serving_kit import GROUPS, REST_PREDICT, Saved, Server, failure, request
 from tensorflow_serving.apis import (
     classification_pb2,
     get_model_metadata_pb2,
@@ -29,20 +25,13 @@ INVALID = grpc.StatusCode.INVALID_ARGUMENT
 NOT_FOUND = grpc.StatusCode.NOT_FOUND
 
 
-def test_answers_have_the_bits_of_the_saved_model_on_one_stream(
+def test_answers_have_the_bits_of_the_saved_model_and_run_on_all_groups(
     server: Server, saved: Saved
 ) -> None:
-    x, expected = saved.answers["x"], saved.answers["y2"].tobytes()
-    with concurrent.futures.ThreadPoolExecutor(8) as clients:
-        answers = list(clients.map(lambda _: server.predict(x).tobytes(), range(200)))
-    assert answers == [expected] * 200
-
-
-def test_calls_run_on_all_groups_and_are_replayed(server: Server, saved: Saved) -> None:
     before = server.metric("model_server_group_steps_started_total")
     replayed = server.total("model_server_group_steps_replayed_total")
     with concurrent.futures.ThreadPoolExecutor(8) as clients:
-        list(clients.map(lambda _: server.predict(saved.answers["x"]), range(300)))
+        list(clients.map(lambda _: saved.check(server, 2), range(300)))
     after = server.metric("model_server_group_steps_started_total")
     assert len(after) == GROUPS
     assert sum(after[group] > before[group] for group in after) > 1
@@ -51,17 +40,13 @@ def test_calls_run_on_all_groups_and_are_replayed(server: Server, saved: Saved) 
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_version_can_be_asked_for(server: Server, saved: Saved, version: int) -> None:
-    asked = request(x=saved.answers["x"])
+    asked = request(x=saved.x)
     asked.model_spec.version.value = version
     response = server.predictions.Predict(asked, timeout=20)
     assert response.model_spec.version.value == version
-    assert (
-        tf.make_ndarray(response.outputs["y"]).tobytes() == saved.answers[f"y{version}"].tobytes()
-    )
-    body = {"inputs": saved.answers["x"].tolist()}
-    status, answer = server.rest(f"/v1/models/toy/versions/{version}:predict", body)
-    assert status == 200
-    assert np.float32(answer["outputs"]).tobytes() == saved.answers[f"y{version}"].tobytes()
+    assert saved.right(version, tf.make_ndarray(response.outputs["y"]))
+    path = f"/v1/models/toy/versions/{version}:predict"
+    assert saved.right(version, server.rest(path, {"inputs": saved.x.tolist()})[1]["outputs"])
 
 
 def test_signatures_inputs_and_output_filter(server: Server) -> None:
@@ -80,24 +65,30 @@ def test_signatures_inputs_and_output_filter(server: Server) -> None:
 
 
 def test_rows_and_columns_by_rest(server: Server, saved: Saved) -> None:
-    path, x = "/v1/models/toy:predict", saved.answers["x"].tolist()
+    x = saved.x.tolist()
     for body, name in (
         ({"instances": x}, "predictions"),
         ({"instances": [{"x": row} for row in x]}, "predictions"),
         ({"inputs": x}, "outputs"),
         ({"inputs": {"x": x}}, "outputs"),
     ):
-        status, answer = server.rest(path, body)
-        assert status == 200, answer
-        assert np.float32(answer[name]).tobytes() == saved.answers["y2"].tobytes()
+        assert saved.right(2, server.rest(REST_PREDICT, body)[1][name])
     rows = [{"a": [1, 2], "b": 10}, {"a": [3, 4.5], "b": 20}]
-    status, answer = server.rest(path, {"instances": rows, "signature_name": "pair"})
-    assert answer == {"predictions": [{"sum": 13, "twice": 20}, {"sum": 27.5, "twice": 40}]}
-    columns = {"a": [[1, 2]], "b": [10]}
-    status, answer = server.rest(path, {"inputs": columns, "signature_name": "pair"})
-    assert answer == {"outputs": {"sum": [13], "twice": [20]}}
-    texts = {"instances": ["ab", {"b64": "/w=="}], "signature_name": "text"}
-    assert server.rest(path, texts) == (200, {"predictions": ["AB", {"b64": "/w=="}]})
+    of_rows = [{"sum": 13, "twice": 20}, {"sum": 27.5, "twice": 40}]
+    for signature, body, answer in (
+        ("pair", {"instances": rows}, {"predictions": of_rows}),
+        (
+            "pair",
+            {"inputs": {"a": [[1, 2]], "b": [10]}},
+            {"outputs": {"sum": [13], "twice": [20]}},
+        ),
+        (
+            "text",
+            {"instances": ["ab", {"b64": "/w=="}]},
+            {"predictions": ["AB", {"b64": "/w=="}]},
+        ),
+    ):
+        assert server.rest(REST_PREDICT, {**body, "signature_name": signature}) == (200, answer)
 
 
 def test_integers_of_any_size_are_numbers_of_a_float_input(server: Server) -> None:
@@ -107,7 +98,7 @@ def test_integers_of_any_size_are_numbers_of_a_float_input(server: Server) -> No
     for columns in (whole, [*whole[:6], 1, 0]):
         asked = request(x=np.float32([columns]))
         expected = tf.make_ndarray(server.predictions.Predict(asked, timeout=20).outputs["y"])
-        status, answer = server.rest("/v1/models/toy:predict", {"inputs": [columns]})
+        status, answer = server.rest(REST_PREDICT, {"inputs": [columns]})
         assert status == 200, answer
         assert np.float32(answer["outputs"]).tobytes() == expected.tobytes()
     assert rest_json._array([whole], "x", tf.float32).tolist() == np.float32([floats]).tolist()
@@ -115,113 +106,105 @@ def test_integers_of_any_size_are_numbers_of_a_float_input(server: Server) -> No
     assert rest_json._array(biggest, "x", tf.uint64).tolist() == biggest
 
 
+X = np.zeros([1, 8], np.float32)
+
+
+def changed(**fields: Any) -> Any:
+    """A request whose tensor has other fields."""
+    asked = request(x=X)
+    for name, value in fields.items():
+        setattr(asked.inputs["x"], name, value)
+    return asked
+
+
+def of_shape(*sizes: int) -> Any:
+    """A request with a few bytes that stand for a tensor of any size."""
+    asked = request(x=np.float32(1))
+    for size in sizes:
+        asked.inputs["x"].tensor_shape.dim.add(size=size)
+    return asked
+
+
+def of_version(**version: Any) -> Any:
+    asked = request(x=X)
+    for name, value in version.items():
+        if name == "version":
+            asked.model_spec.version.value = value
+        else:
+            asked.model_spec.version_label = value
+    return asked
+
+
 @pytest.mark.parametrize(
-    ("inputs", "says"),
+    ("asked", "expected", "says"),
     [
-        ({}, "input 'x' is missing. Signature serving_default takes x: float32(None, 8)."),
-        (
-            {"x": np.zeros([1, 8])},
-            "input 'x' is float64, and signature serving_default takes float32.",
-        ),
-        (
-            {"x": np.zeros([1, 7], np.float32)},
-            "has shape (1, 7), and signature serving_default takes",
-        ),
-        ({"x": [b"a"]}, "input 'x' is string"),
-        ({"x": np.zeros([1, 8], np.float32), "z": [1.0]}, "has no input 'z'. It takes x: float32"),
+        (request(), INVALID, "input 'x' is missing. Signature serving_default takes x: float32("),
+        (request(x=np.zeros([1, 8])), INVALID, "input 'x' is float64, and signature serving_def"),
+        (request(x=X[:, 1:]), INVALID, "has shape (1, 7), and signature serving_default takes"),
+        (request(x=[b"a"]), INVALID, "input 'x' is string"),
+        (request(x=X, z=[1.0]), INVALID, "has no input 'z'. It takes x: float32"),
+        (changed(tensor_content=b"123"), INVALID, "input 'x'"),
+        *((changed(dtype=number), INVALID, f"has dtype {number}") for number in (0, 20, 120)),
+        (of_shape(1 << 38, 8), grpc.StatusCode.RESOURCE_EXHAUSTED, "--max-request-mb"),
+        (of_shape(-1, 8), INVALID, "'x'"),
+        (request("nobody", x=X), NOT_FOUND, "model 'nobody' is not served"),
+        (request(signature="nothing", x=X), NOT_FOUND, "'nothing' is not one of pair, serving_d"),
+        (of_version(version=7), NOT_FOUND, "version 7 of model 'toy' is not served; 1, 2 is."),
+        (of_version(label="stable"), INVALID, "'stable'"),
     ],
 )
-def test_wrong_inputs_are_named(server: Server, inputs: Any, says: str) -> None:
-    code, text = failure(lambda: server.predictions.Predict(request(**inputs), timeout=20))
-    assert code == INVALID
-    assert says in text
-
-
-def test_tensors_that_are_none_are_refused(server: Server) -> None:
-    asked = request(x=np.zeros([1, 8], np.float32))
-    for change, expected, says in (
-        ({"tensor_content": b"123"}, INVALID, "input 'x'"),
-        ({"dtype": 0}, INVALID, "has dtype 0"),
-        ({"dtype": 20}, INVALID, "has dtype 20"),
-        ({"dtype": 120}, INVALID, "has dtype 120"),
-    ):
-        broken = type(asked).FromString(asked.SerializeToString())
-        for field, value in change.items():
-            setattr(broken.inputs["x"], field, value)
-        code, text = failure(functools.partial(server.predictions.Predict, broken, timeout=20))
-        assert (code, says in text) == (expected, True), text
-    # A few bytes that stand for 8 TB.
-    asked.inputs["x"].Clear()
-    asked.inputs["x"].dtype = 1
-    asked.inputs["x"].float_val.append(1.0)
-    for size in (1 << 38, 8):
-        asked.inputs["x"].tensor_shape.dim.add(size=size)
+def test_grpc_says_what_is_wrong(server: Server, asked: Any, expected: Any, says: str) -> None:
     code, text = failure(lambda: server.predictions.Predict(asked, timeout=20))
-    assert code == grpc.StatusCode.RESOURCE_EXHAUSTED and "--max-request-mb" in text
-    asked.inputs["x"].tensor_shape.dim[0].size = -1
-    assert failure(lambda: server.predictions.Predict(asked, timeout=20))[0] == INVALID
+    assert (code, says in text) == (expected, True), text
 
 
-def test_what_is_not_there_is_not_found(server: Server, saved: Saved) -> None:
-    x = saved.answers["x"]
-    unknown_version = request(x=x)
-    unknown_version.model_spec.version.value = 7
-    for asked, says in (
-        (request("nobody", x=x), "model 'nobody' is not served"),
-        (request(signature="nothing", x=x), "signature 'nothing' is not one of pair, serving_d"),
-        (unknown_version, "version 7 of model 'toy' is not served; 1, 2 is."),
-    ):
-        code, text = failure(functools.partial(server.predictions.Predict, asked, timeout=20))
-        assert code == NOT_FOUND
-        assert says in text
-    unknown_version.model_spec.version_label = "stable"
-    assert failure(lambda: server.predictions.Predict(unknown_version, timeout=20))[0] == INVALID
+def slow(n: float) -> Any:
+    return {"inputs": n, "signature_name": "slow"}
+
+
+def text(values: Any) -> Any:
+    return {"inputs": values, "signature_name": "text"}
 
 
 @pytest.mark.parametrize(
     ("path", "body", "status", "says"),
     [
-        ("/v1/models/nobody:predict", {"inputs": 1}, 404, "'nobody'"),
-        ("/v1/models/nobody", None, 404, "'nobody'"),
-        ("/v1/models/toy/versions/7:predict", {"inputs": 1}, 404, "version 7"),
-        ("/v1/models/toy/versions/x", None, 404, "'x'"),
-        ("/v1/models/toy:predict", b"{", 400, "not JSON"),
-        ("/v1/models/toy:predict", b"[" * 100_000, 400, "not JSON"),
-        ("/v1/models/toy:predict", {"inputs": 1, "instances": 2}, 400, "one of"),
-        ("/v1/models/toy:predict", {"instances": []}, 400, "at least one row"),
-        ("/v1/models/toy:predict", {"instances": [[1], [2, 3]]}, 400, "'x' has rows"),
-        ("/v1/models/toy:predict", {"inputs": ["a", []], "signature_name": "text"}, 400, "'s'"),
-        ("/v1/models/toy:predict", {"inputs": [1], "signature_name": "text"}, 400, "'s' has 1"),
-        ("/v1/models/toy:predict", {"inputs": ["a"]}, 400, "'x' has strings, and the signature"),
-        ("/v1/models/toy:predict", {"inputs": {"x": 1, "z": 2}}, 400, "'z'"),
-        ("/v1/models/toy:predict", {"inputs": 1, "signature_name": "pair"}, 400, "a, b"),
-        ("/v1/models/toy:predict", {"inputs": 1.5, "signature_name": "slow"}, 400, "fractions"),
-        ("/v1/models/toy:predict", {"inputs": 1 << 40, "signature_name": "slow"}, 400, "int32"),
-        (
-            "/v1/models/toy:predict",
-            {"inputs": 10**20, "signature_name": "slow"},
-            400,
-            "'n' has 100000000000000000000, and int32 is from -2147483648 to 2147483647.",
+        ("nobody:predict", {"inputs": 1}, 404, "'nobody'"),
+        ("nobody", None, 404, "'nobody'"),
+        ("toy/versions/7:predict", {"inputs": 1}, 404, "version 7"),
+        ("toy/versions/x", None, 404, "'x'"),
+        ("toy:classify", {"examples": []}, 501, "Classify"),
+        ("toy/nothing/else", None, 404, "Not Found"),
+        ("toy:predict", None, 404, "toy:predict"),
+        *(
+            ("toy:predict", body, 400, says)
+            for body, says in (
+                (b"{", "not JSON"),
+                (b"[" * 100_000, "not JSON"),
+                ({"inputs": 1, "instances": 2}, "one of"),
+                ({"instances": []}, "at least one row"),
+                ({"instances": [[1], [2, 3]]}, "'x' has rows"),
+                (text(["a", []]), "'s'"),
+                (text([1]), "'s' has 1"),
+                ({"inputs": ["a"]}, "'x' has strings, and the signature"),
+                ({"inputs": {"x": 1, "z": 2}}, "'z'"),
+                ({"inputs": 1, "signature_name": "pair"}, "a, b"),
+                (slow(1.5), "fractions"),
+                (slow(1 << 40), "int32"),
+                (slow(10**20), "'n' has 100000000000000000000, and int32 is from -2147483648 to"),
+                (slow(-(10**90)), "(92 characters)"),
+                ({"inputs": [[10**400] * 8]}, "'x' has 1000"),
+                ({"inputs": [[None] * 8]}, "'x' has values that are no num"),
+                ({"inputs": [[True] * 8]}, "'x' has booleans"),
+                ({"instances": [1], "signature_name": "slow"}, "shape"),
+            )
         ),
-        (
-            "/v1/models/toy:predict",
-            {"inputs": -(10**90), "signature_name": "slow"},
-            400,
-            "(92 characters)",
-        ),
-        ("/v1/models/toy:predict", {"inputs": [[10**400] * 8]}, 400, "'x' has 1000"),
-        ("/v1/models/toy:predict", {"inputs": [[None] * 8]}, 400, "'x' has values that are no num"),
-        ("/v1/models/toy:predict", {"inputs": [[True] * 8]}, 400, "'x' has booleans"),
-        ("/v1/models/toy:predict", {"instances": [1], "signature_name": "slow"}, 400, "shape"),
-        ("/v1/models/toy:classify", {"examples": []}, 501, "Classify"),
-        ("/elsewhere", None, 404, "Not Found"),
-        ("/v1/models/toy:predict", None, 404, "toy:predict"),
     ],
 )
 def test_rest_says_what_is_wrong(
     server: Server, path: str, body: Any, status: int, says: str
 ) -> None:
-    got, answer = server.rest(path, body)
+    got, answer = server.rest(f"/v1/models/{path}", body)
     assert (got, says in answer["error"]) == (status, True), answer
 
 
@@ -254,25 +237,12 @@ def test_what_is_not_done_is_unimplemented(server: Server) -> None:
         assert code == grpc.StatusCode.UNIMPLEMENTED and text
 
 
-def test_http_connection_serves_many_requests(server: Server, saved: Saved) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=20)
-    connection.connect()
-    opened = connection.sock
-    body = json.dumps({"instances": saved.answers["x"].tolist()})
-    for path, status in (("toy:predict", 200), ("nobody:predict", 404), ("toy:predict", 200)):
-        connection.request("POST", f"/v1/models/{path}", body)
-        response = connection.getresponse()
-        assert (response.status, bool(response.read())) == (status, True)
-        assert connection.sock is opened
-    connection.close()
-
-
 def test_health_and_metrics(server: Server, saved: Saved) -> None:
     for service in ("", "tensorflow.serving.PredictionService"):
         asked = health_pb2.HealthCheckRequest(service=service)
         assert server.health.Check(asked, timeout=20).status == 1
     before = server.calls("Predict", "OK")
-    server.predict(saved.answers["x"])
+    server.predict(saved.x)
     failure(lambda: server.predictions.Predict(request("nobody"), timeout=20))
     assert server.calls("Predict", "OK") == before + 1
     _, text = server.rest("/metrics")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
@@ -13,7 +14,7 @@ from typing import Any
 import prometheus_client
 from google.protobuf import json_format
 from grpc_api import metadata, status
-from loaded_model import Arrays, Signature
+from model_versions import Version
 from predict_calls import Calls, no_such_method
 from request_memory import RequestMemory
 from rest_json import PredictRequest, answer
@@ -29,22 +30,13 @@ _Handler = Callable[[Request], Awaitable[Response]]
 
 
 class RestApi:
-    """The application that answers HTTP requests.
+    """The application that answers HTTP requests, within `memory` and the options' limits."""
 
-    Args:
-      calls: answers the calls.
-      memory: bounds the bytes of all requests.
-      most_bytes: the most that a body may have.
-      read_seconds: the longest that a client may take to send a body.
-    """
-
-    def __init__(
-        self, calls: Calls, memory: RequestMemory, most_bytes: int, read_seconds: float
-    ) -> None:
+    def __init__(self, calls: Calls, memory: RequestMemory, options: argparse.Namespace) -> None:
         self._calls = calls
         self._memory = memory
-        self._most_bytes = most_bytes
-        self._read_seconds = read_seconds
+        self._most_bytes = options.most_bytes
+        self._read_seconds = options.read_timeout
         model = "/v1/models/{name}"
         version = model + "/versions/{version}"
         routes = [Route("/metrics", self._metrics, methods=["GET"])]
@@ -107,21 +99,13 @@ class RestApi:
             return _error_response(
                 408, f"the body was not sent within {self._read_seconds} s (--read-timeout)."
             )
-        parsed: list[PredictRequest] = []
 
-        def signature_name() -> str:
-            parsed.append(PredictRequest(body, self._most_bytes))
-            return str(parsed[0].signature)
+        def work(held: Version) -> bytes:
+            asked = PredictRequest(body, self._most_bytes)
+            signature = held.loaded.signature(asked.signature)
+            return bytes(answer(asked, signature(asked.arrays(signature))))
 
-        def decode(signature: Signature) -> Arrays:
-            return parsed[0].arrays(signature)
-
-        def encode(signature: Signature, results: Arrays, version: int) -> bytes:
-            return bytes(answer(parsed[0], results))
-
-        call = asyncio.ensure_future(
-            self._calls.predict(name, version, signature_name, decode, encode)
-        )
+        call = asyncio.ensure_future(self._calls.predict(name, version, work))
         gone = asyncio.ensure_future(_until_gone(request))
         try:
             await asyncio.wait({call, gone}, return_when=asyncio.FIRST_COMPLETED)

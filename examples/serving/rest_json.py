@@ -24,14 +24,10 @@ _SLICE = 1 << 14
 
 
 class PredictRequest:
-    """The body of a predict request.
-
-    Args:
-      body: its bytes.
-      most_bytes: the most that its values may take in memory.
+    """The body of a predict request, whose values may take `most_bytes` in memory.
 
     Raises:
-      ServingError: it is not JSON, not a predict request, or above the limit.
+      ServingError: the body is not JSON, not a predict request, or above the limit.
     """
 
     def __init__(self, body: bytes, most_bytes: int) -> None:
@@ -53,17 +49,7 @@ class PredictRequest:
         self._given = fields["instances" if self.by_row else "inputs"]
 
     def arrays(self, signature: Signature) -> Arrays:
-        """The request's arrays.
-
-        Args:
-          signature: that is to be called.
-
-        Returns:
-          An array for each input.
-
-        Raises:
-          ServingError: a value is not one for its input.
-        """
+        """An array for each input; ServingError if a value is not one for its input."""
         columns = self._columns(signature) if self.by_row else self._given
         if not self.by_row and not _names_inputs(columns):
             columns = {_only_input(signature): columns}
@@ -117,26 +103,10 @@ def _in_slices(value: Any, name: str, convert: Callable[[Any], Any]) -> Any:
     """The array of nested lists, of which `convert` makes parts of at most about _SLICE values."""
     if _count(value) <= _SLICE:
         return convert(value)
-    parts: list[Any] = []
-    rows: list[Any] = []
-    size = 0
-
-    def convert_rows() -> None:
-        if rows:
-            parts.append(convert(rows))
-            rows.clear()
-
-    for row in value:
-        count = _count(row)
-        if size + count > _SLICE:
-            convert_rows()
-            size = 0
-        if count > _SLICE:
-            parts.append(_in_slices(row, name, convert)[np.newaxis])
-        else:
-            rows.append(row)
-            size += count
-    convert_rows()
+    if len(value) == 1:
+        return _in_slices(value[0], name, convert)[np.newaxis]
+    half = len(value) // 2
+    parts = [_in_slices(part, name, convert) for part in (value[:half], value[half:])]
     try:
         return np.concatenate(parts)
     except ValueError:
@@ -168,12 +138,7 @@ def _strings(part: Any, name: str) -> Any:
 
 
 class _Numbers:
-    """Makes arrays of an input's dtype from parts of its value.
-
-    Args:
-      name: of the input.
-      dtype: that it has.
-    """
+    """Makes arrays of an input's dtype from parts of its value."""
 
     def __init__(self, name: str, dtype: Any) -> None:
         self._name = name
@@ -182,11 +147,7 @@ class _Numbers:
         self._kinds: set[str] = set()
 
     def array(self, part: Any) -> Any:
-        """The array of a part.
-
-        Raises:
-          ServingError: it has other values than numbers, or numbers that the dtype has not.
-        """
+        """The array of a part; ServingError for values that the dtype does not have."""
         wanted = self._wanted
         try:
             array = np.asarray(part)
@@ -212,11 +173,7 @@ class _Numbers:
             return array.astype(wanted)
 
     def check(self) -> None:
-        """Checks all parts together.
-
-        Raises:
-          ServingError: the input takes numbers, and all that it has are booleans.
-        """
+        """ServingError if the input takes numbers, and all values of all parts are booleans."""
         if self._kinds == {"b"} and self._wanted.kind != "b":
             raise self._error("has booleans")
 
@@ -274,22 +231,13 @@ def _bytes_in(value: Any, name: str) -> Any:
 
 
 def answer(request: PredictRequest, results: Arrays) -> bytes:
-    """The body of the answer to a predict request.
-
-    Args:
-      request: the request, whose format the answer has.
-      results: an array for each output.
-
-    Returns:
-      JSON, with NaN and Infinity as TensorFlow Serving writes them.
+    """The body of the answer: JSON, with NaN and Infinity as TensorFlow Serving writes them.
 
     Raises:
-      ServingError: results have no rows, or different numbers of them, and rows were asked for.
+      ServingError: results have no rows, or different numbers of rows, and rows were asked for.
     """
     if not request.by_row:
-        texts = [(name, _text_of({name: array})) for name, array in results.items()]
-        alone = len(texts) == 1
-        outputs = texts[0][1] if alone else _object_of(texts)
+        outputs = _text_of(results) if len(results) == 1 else _object_of(results)
         return f'{{"outputs": {outputs}}}'.encode()
     counts = {array.shape[0] if array.ndim else None for array in results.values()}
     if len(counts) > 1 or None in counts:
@@ -301,32 +249,22 @@ def answer(request: PredictRequest, results: Arrays) -> bytes:
 def _text_of(columns: Arrays) -> str:
     """JSON of arrays by rows: of one array its own rows, of several an object for each row."""
     arrays = list(columns.values())
-    size = sum(array.size for array in arrays)
-    if size <= _SLICE or arrays[0].ndim == 0:
+    if sum(array.size for array in arrays) <= _SLICE or arrays[0].ndim == 0:
         return json.dumps(_rows_of(columns))
-    count = len(arrays[0])
-    step = _SLICE * count // size
-    if step:
-        slices = range(0, count, step)
-        parts = [
-            json.dumps(_rows_of({n: x[i : i + step] for n, x in columns.items()}))[1:-1]
-            for i in slices
-        ]
-    else:
-        parts = [
-            _text_of_row({n: np.asarray(x[i], x.dtype) for n, x in columns.items()})
-            for i in range(count)
-        ]
-    return f"[{', '.join(parts)}]"
+    if len(arrays[0]) == 1:
+        row = {name: np.asarray(x[0], x.dtype) for name, x in columns.items()}
+        return f"[{_text_of(row) if len(row) == 1 else _object_of(row)}]"
+    half = len(arrays[0]) // 2
+    first, second = (
+        _text_of({name: x[part] for name, x in columns.items()})
+        for part in (slice(half), slice(half, None))
+    )
+    return f"{first[:-1]}, {second[1:]}"
 
 
-def _text_of_row(columns: Arrays) -> str:
-    texts = [(name, _text_of({name: array})) for name, array in columns.items()]
-    return texts[0][1] if len(texts) == 1 else _object_of(texts)
-
-
-def _object_of(texts: list[tuple[str, str]]) -> str:
-    return f"{{{', '.join(f'{json.dumps(name)}: {text}' for name, text in texts)}}}"
+def _object_of(columns: Arrays) -> str:
+    texts = (f"{json.dumps(name)}: {_text_of({name: x})}" for name, x in columns.items())
+    return f"{{{', '.join(texts)}}}"
 
 
 def _rows_of(columns: Arrays) -> Any:

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import prometheus_client
 import tensorflow as tf
+from call_queue import CallQueue
+from model_versions import Models
 from prometheus_client import core
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
@@ -31,24 +33,14 @@ _GROUP_FIGURES = (
 
 
 class ServerMetrics:
-    """The metrics of one server.
+    """The metrics of one server: of calls in its queue, and of its models' versions.
 
     Attributes:
       in_flight: calls that have arrived and are not answered.
       statuses: how many calls had which status.
-
-    Args:
-      running: says how many calls have a thread.
-      waiting: says how many calls wait for one.
-      versions: says which versions are served, as pairs of a model's name and a version.
     """
 
-    def __init__(
-        self,
-        running: Callable[[], int],
-        waiting: Callable[[], int],
-        versions: Callable[[], list[tuple[str, int]]],
-    ) -> None:
+    def __init__(self, queue: CallQueue, models: Models) -> None:
         self.registry = prometheus_client.CollectorRegistry()
         self._calls = prometheus_client.Counter(
             "model_server_calls",
@@ -63,33 +55,28 @@ class ServerMetrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
+        self.in_flight = 0
         for name, what, figure in (
-            ("running", "Calls that have a thread.", running),
-            ("waiting", "Calls that wait for a thread.", waiting),
+            ("running", "Calls that have a thread.", lambda: queue.running),
+            ("waiting", "Calls that wait for a thread.", lambda: queue.waiting),
+            (
+                "in_flight",
+                "Calls that have arrived and are not answered.",
+                lambda: self.in_flight,
+            ),
         ):
             gauge = prometheus_client.Gauge(
                 f"model_server_calls_{name}", what, registry=self.registry
             )
             gauge.set_function(figure)
-        self.in_flight = 0
-        gauge = prometheus_client.Gauge(
-            "model_server_calls_in_flight",
-            "Calls that have arrived and are not answered.",
-            registry=self.registry,
-        )
-        gauge.set_function(lambda: self.in_flight)
         self.statuses: collections.Counter[str] = collections.Counter()
-        self._versions = versions
+        self._models = models
         self.registry.register(self)
 
     def answered(self, model: str, method: str, status: str, seconds: float) -> None:
-        """Counts a call.
+        """Counts a call, by gRPC's or REST's method and the name of gRPC's status code.
 
-        Args:
-          model: its name; empty if it is not served, as anybody may make up names.
-          method: of the API.
-          status: name of gRPC's status code, of REST calls, too.
-          seconds: from arrival to answer.
+        `model` is empty if no such model is served, as anybody may make up names.
         """
         self.statuses[status] += 1
         self._calls.labels(model, method, status).inc()
@@ -107,8 +94,9 @@ class ServerMetrics:
             "1 for each version that is served.",
             labels=("model", "version"),
         )
-        for model, version in self._versions():
-            served.add_metric((model, str(version)), 1)
+        for model in self._models:
+            for version in model.served():
+                served.add_metric((model.name, str(version)), 1)
         yield served
         groups = tf.cuda.stream_stats()
         for field, grows, what in _GROUP_FIGURES:

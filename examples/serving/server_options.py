@@ -6,39 +6,13 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import math
 import pathlib
 import re
+import ssl
 from collections.abc import Callable, Sequence
 
-from http_guard import check_certificate
-
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """What the command line says; see `--help`."""
-
-    models: dict[str, pathlib.Path]
-    host: str
-    port: int
-    rest_port: int
-    threads: int
-    queue: int
-    most_bytes: int
-    versions: int
-    poll_seconds: float
-    grace: float
-    call_seconds: float
-    read_seconds: float
-    most_connections: int
-    tls_key: str | None
-    tls_certificate: str | None
-    device: str | None
-    lock_free: bool
-    warm_up: bool
 
 
 def _number(
@@ -127,44 +101,24 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def parse(arguments: Sequence[str] | None = None) -> Options:
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Parses the command line; ends the program with status 2 if it is wrong.
 
-    Args:
-      arguments: the program's own by default.
-
     Returns:
-      The options.
+      The options by their names; `model` has folders by name, `most_bytes` is --max-request-mb.
     """
     parser = _parser()
-    given = parser.parse_args(arguments)
-    models = dict(given.model)
-    if len(models) < len(given.model):
+    options = parser.parse_args(arguments)
+    given, options.model = options.model, dict(options.model)
+    if len(options.model) < len(given):
         parser.error("argument --model: a name is given twice")
-    if (given.tls_key is None) != (given.tls_certificate is None):
+    if (options.tls_key is None) != (options.tls_certificate is None):
         parser.error("--tls-key and --tls-certificate have to be given together")
-    if given.tls_key is not None:
+    if options.tls_key is not None:
         try:
-            check_certificate(given.tls_key, given.tls_certificate)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(options.tls_certificate, options.tls_key)
         except OSError as error:
-            parser.error(f"--tls-key {given.tls_key}, --tls-certificate: {error}")
-    return Options(
-        models=models,
-        host=given.host,
-        port=given.port,
-        rest_port=given.rest_port,
-        threads=given.threads,
-        queue=given.queue,
-        most_bytes=int(given.max_request_mb * (1 << 20)),
-        versions=given.versions,
-        poll_seconds=given.poll_seconds,
-        grace=given.grace,
-        call_seconds=given.call_timeout,
-        read_seconds=given.read_timeout,
-        most_connections=given.max_connections,
-        tls_key=given.tls_key,
-        tls_certificate=given.tls_certificate,
-        device=given.device,
-        lock_free=given.lock_free,
-        warm_up=not given.no_warm_up,
-    )
+            parser.error(f"--tls-key {options.tls_key}, --tls-certificate: {error}")
+    options.most_bytes = int(options.max_request_mb * (1 << 20))
+    return options

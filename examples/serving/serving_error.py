@@ -26,13 +26,7 @@ _HTTP = {
 
 
 class ServingError(Exception):
-    """A call that is answered with an error.
-
-    Args:
-      code: gRPC's status code.
-      message: names what is wrong, its value, and what is allowed.
-      http_status: what REST answers; by default what belongs to the code.
-    """
+    """A call that is answered with an error, by REST with the HTTP status of its code."""
 
     def __init__(self, code: grpc.StatusCode, message: str, http_status: int | None = None) -> None:
         message = message[:_LONGEST_MESSAGE]  # a client may have made it long, by a name
@@ -60,12 +54,8 @@ def too_large(message: str) -> ServingError:
 def error_of(error: BaseException) -> ServingError:
     """What a client is told about any exception.
 
-    Args:
-      error: what a call raised.
-
-    Returns:
-      TensorFlow's errors with their code and text. Of others, which are faults of the server, only
-      the kind; the log has the rest.
+    TensorFlow's errors keep their code and text. Of other errors, which are faults of the server, a
+    client is told the kind; the log has the rest.
     """
     if isinstance(error, ServingError):
         return error

@@ -4,24 +4,25 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import json
 import os
 import pathlib
 import re
+import shutil
 import signal
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 import numpy as np
 import tensorflow as tf
 from grpc_health.v1 import health_pb2_grpc
+from multistream.testing import kit
 from tensorflow_serving.apis import (
     model_service_pb2_grpc,
     predict_pb2,
@@ -30,21 +31,16 @@ from tensorflow_serving.apis import (
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 GROUPS = 4
+FOREVER = 2_000_000_000
+PREDICT = "/tensorflow.serving.PredictionService/Predict"
+REST_PREDICT = "/v1/models/toy:predict"
 _START_SECONDS = 60
-
-# Saves versions 1 and 2 of a model, and what they answer, called directly on one stream.
-MAKE_MODELS = """
-import sys
-import numpy as np
-import tensorflow as tf
-
-folder = sys.argv[1]
-features = tf.TensorSpec([None, 8], tf.float32)
-pairs = [tf.TensorSpec([None, 2], tf.float32), tf.TensorSpec([None], tf.int32)]
 
 
 class Model(tf.Module):
-    def __init__(self, seed):
+    """The model that the tests serve: its signatures."""
+
+    def __init__(self, seed: int) -> None:
         super().__init__()
         shapes = [[8, 64], [64, 64], [64, 64], [64, 4]]
         self.weights = [
@@ -52,38 +48,48 @@ class Model(tf.Module):
             for i, shape in enumerate(shapes)
         ]
 
-    @tf.function(input_signature=[features])
-    def serve(self, x):
+    @tf.function(input_signature=[tf.TensorSpec([None, 8], tf.float32)])
+    def serving_default(self, x: Any) -> Any:
+        """Four layers."""
         for weights in self.weights:
             x = tf.tanh(x @ weights)
         return {"y": x}
 
     @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
-    def slow(self, n):
-        more = lambda i, x: (i + 1, tf.tanh(x @ self.weights[1]))
+    def slow(self, n: Any) -> Any:
+        """Multiplies n times."""
+
+        def more(i: Any, x: Any) -> Any:
+            return i + 1, tf.tanh(x @ self.weights[1])
+
         return {"y": tf.while_loop(lambda i, x: i < n, more, (0, tf.ones([1, 64])))[1]}
 
-    @tf.function(input_signature=pairs)
-    def pair(self, a, b):
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, 2], tf.float32), tf.TensorSpec([None], tf.int32)]
+    )
+    def pair(self, a: Any, b: Any) -> Any:
+        """Takes and gives two tensors."""
         return {"sum": tf.reduce_sum(a, 1) + tf.cast(b, tf.float32), "twice": 2 * b}
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def text(self, s):
+    def text(self, s: Any) -> Any:
+        """Takes and gives strings."""
         return {"upper": tf.strings.upper(s)}
 
 
-x = np.random.default_rng(1).normal(size=[16, 8]).astype(np.float32)
-answers = {"x": x}
-for version in (1, 2):
-    model = Model(version)
-    signatures = {"serving_default": model.serve}
-    signatures |= {"slow": model.slow, "pair": model.pair, "text": model.text}
-    with tf.device("/GPU:0"):
-        tf.saved_model.save(model, f"{folder}/{version}", signatures=signatures)
-        loaded = tf.saved_model.load(f"{folder}/{version}")
-        answers[f"y{version}"] = loaded.signatures["serving_default"](x=tf.constant(x))["y"].numpy()
-np.savez(f"{folder}/answers.npz", **answers)
-"""
+def save_models(folder: str) -> None:
+    """Saves versions 1 and 2, and what they answer, called directly on one stream."""
+    x = np.random.default_rng(1).normal(size=[16, 8]).astype(np.float32)
+    answers = {"x": x}
+    for version in (1, 2):
+        model = Model(version)
+        names = ("serving_default", "slow", "pair", "text")
+        with tf.device("/GPU:0"):
+            signatures = {name: getattr(model, name) for name in names}
+            tf.saved_model.save(model, f"{folder}/{version}", signatures=signatures)
+            function = tf.saved_model.load(f"{folder}/{version}").signatures["serving_default"]
+            answers[f"y{version}"] = function(x=tf.constant(x))["y"].numpy()
+    np.savez(f"{folder}/answers.npz", **answers)
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -93,40 +99,92 @@ def environment(**more: str) -> dict[str, str]:
     return {**clean, **emulated, **more}
 
 
-def make_models(folder: pathlib.Path) -> dict[str, Any]:
-    """Saves the models in folder/1 and folder/2; says what they answer."""
-    subprocess.run(
-        [sys.executable, "-c", MAKE_MODELS, str(folder)],
-        env=environment(TF_GPU_STREAM_GROUP_COUNT="1"),
-        check=True,
-        timeout=_START_SECONDS,
-    )
-    return dict(np.load(folder / "answers.npz"))
+def run_here(code: str, timeout: float, **variables: str) -> Any:
+    """Runs code with this folder's modules in such an environment."""
+    paths = [str(FOLDER), str(pathlib.Path(kit.__file__).parents[2])]
+    code = f"import sys\nsys.path[:0] = {paths!r}\n{code}"
+    return kit.python(["-c", code], environment(**variables), timeout)
+
+
+class Saved(NamedTuple):
+    """The test's model: `folder` has versions 1 and 2, `answers` what they answer to `x`."""
+
+    folder: pathlib.Path
+    answers: dict[str, Any]
+
+    @property
+    def x(self) -> Any:
+        """The request."""
+        return self.answers["x"]
+
+    def right(self, version: int, answer: Any) -> bool:
+        """Whether an answer to `x` is that of a version, bit by bit."""
+        return bool(np.float32(answer).tobytes() == self.answers[f"y{version}"].tobytes())
+
+    def check(self, server: Server, version: int) -> None:
+        """A server answers `x` as a version does."""
+        assert self.right(version, server.predict(self.x)), server.text()[-2000:]
+
+    def copy(self, folder: pathlib.Path, *versions: int, first: int | None = None) -> pathlib.Path:
+        """Copies versions into a folder, as a deployment does: whole, by a move.
+
+        The first copy's number is `first`, if given.
+        """
+        folder.mkdir(exist_ok=True)
+        for version in versions:
+            part = folder / f"{version}.part"
+            shutil.copytree(self.folder / str(version), part)
+            part.rename(folder / str(first or version))
+        return folder
+
+
+def make_models(folder: pathlib.Path) -> Saved:
+    """Saves the models in a process of their own."""
+    code = f"import serving_kit\nserving_kit.save_models({str(folder)!r})"
+    done = run_here(code, _START_SECONDS, TF_GPU_STREAM_GROUP_COUNT="1")
+    assert done.returncode == 0, done.stderr
+    return Saved(folder, dict(np.load(folder / "answers.npz")))
 
 
 class Server:
-    """A model server in a process of its own, and clients of it."""
+    """A model server in a process of its own, and clients of it.
+
+    Args:
+      *options: of its command line.
+      log: the file of its output.
+      before: code that runs before the server.
+      **variables: of its environment.
+    """
 
     def __init__(
-        self,
-        *options: str,
-        log: pathlib.Path,
-        program: pathlib.Path = FOLDER / "model_server.py",
-        **variables: str,
+        self, *options: str, log: pathlib.Path, before: str = "", **variables: str
     ) -> None:
         self.log = log
         self.options = options
-        with log.open("w") as file:
-            self.process = subprocess.Popen(
-                [sys.executable, str(program), *options],
-                env=environment(TF_GPU_STREAM_GROUP_COUNT=str(GROUPS), **variables),
-                stdout=file,
-                stderr=subprocess.STDOUT,
-            )
+        log.touch()
+        started = log.with_suffix(".pid")
+        code = f"""
+import os, pathlib
+file = os.open({str(log)!r}, os.O_WRONLY | os.O_APPEND)
+os.dup2(file, 1), os.dup2(file, 2)
+pathlib.Path({str(started)!r}).write_text(f"{{os.getpid()}}.")
+sys.argv[1:] = {list(options)!r}
+import model_server
+{before}
+model_server.main()
+"""
+        count = str(GROUPS)
+        thread = concurrent.futures.ThreadPoolExecutor(1)
+        self._process = thread.submit(
+            run_here, code, 3600, TF_GPU_STREAM_GROUP_COUNT=count, **variables
+        )
+        thread.shutdown(wait=False)
+        until(lambda: started.exists() and "." in started.read_text(), _START_SECONDS)
+        self.pid = int(started.read_text()[:-1])
 
     def wait(self) -> Server:
         """Waits until it is ready."""
-        until(lambda: "ready: " in self.text() or self.process.poll() is not None, _START_SECONDS)
+        until(lambda: "ready: " in self.text() or self.has_ended(), _START_SECONDS)
         found = re.search(r"ready: gRPC on (\S+), REST on (\S+)", self.text())
         assert found, self.text()
         self.address, self.url = found[1], found[2]
@@ -136,6 +194,14 @@ class Server:
         self.models = model_service_pb2_grpc.ModelServiceStub(self.channel)
         self.health = health_pb2_grpc.HealthStub(self.channel)
         return self
+
+    def has_ended(self) -> bool:
+        """Whether its process has ended."""
+        return self._process.done()
+
+    def status(self) -> int:
+        """Its exit status, once it has ended."""
+        return int(self._process.result(60).returncode)
 
     def text(self) -> str:
         """What it has said."""
@@ -174,15 +240,25 @@ class Server:
             n for labels, n in figures if f'"{method}"' in labels and f'"{status}"' in labels
         )
 
+    def running(self) -> float:
+        """How many calls have a thread."""
+        return self.total("model_server_calls_running")
+
+    def idle(self) -> bool:
+        """Whether nothing runs, on the device neither."""
+        figures = ("calls_running", "calls_waiting", "calls_in_flight", "group_steps_running")
+        return not any(self.total(f"model_server_{name}") for name in figures)
+
     def stop(self) -> int:
         """Ends it by SIGTERM; its status."""
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        os.kill(self.pid, signal.SIGTERM)
+        return self.status()
 
     def kill(self) -> None:
         """Ends it as a crash does."""
-        self.process.kill()
-        self.process.wait(30)
+        if not self.has_ended():
+            os.kill(self.pid, signal.SIGKILL)
+        self.status()
 
 
 @contextlib.contextmanager
@@ -191,6 +267,7 @@ def serving(*options: str, log: pathlib.Path, **more: Any) -> Iterator[Server]:
     server = Server(*options, "--port=0", "--rest-port=0", log=log, **more)
     try:
         yield server.wait()
+        assert "Traceback" not in server.text()
     finally:
         server.kill()
 

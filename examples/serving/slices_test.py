@@ -85,6 +85,10 @@ def test_sliced_json_is_that_of_the_standard_library(
         right += expected is not None
     assert right > 90
     assert max(sizes) <= window + 2
+    blanks = b" " * 2 * window
+    for text in (b"[%b]", b"{%b}", b"[1,%b]", b'{"a":%b[%b1]%b}', b"%b[1, [2]%b]%b", b"[%b[]]"):
+        text = text.replace(b"%b", blanks)  # noqa: PLW2901
+        assert result(lambda text: sliced_json.loads(text, MOST), text) == result(json.loads, text)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])

@@ -1,7 +1,7 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tensors of requests and answers, from and to TensorFlow's TensorProto."""
+"""Tensors of requests, from TensorFlow's TensorProto."""
 
 from __future__ import annotations
 
@@ -21,19 +21,16 @@ _SLICE = 1 << 14
 
 
 def array_of(proto: tensor_pb2.TensorProto, name: str, most_bytes: int) -> Any:
-    """The array that a TensorProto stands for.
+    """The array that a client's TensorProto stands for; of objects of type bytes for strings.
 
     Args:
-      proto: what a client sent.
+      proto: the proto.
       name: of the input.
       most_bytes: the most that the array may take. A proto of a few bytes may stand for an array
         of any size, as a value that it leaves out is that of the element before.
 
-    Returns:
-      The array; of objects of type bytes for strings.
-
     Raises:
-      ServingError: it is not a tensor, or above the limit.
+      ServingError: the proto is not a tensor, or above the limit.
     """
     rank = len(proto.tensor_shape.dim)
     if rank > _MOST_DIMENSIONS:
@@ -89,8 +86,3 @@ def _array(proto: tensor_pb2.TensorProto, shape: list[int]) -> Any:
     if missing > 0:  # they are as the last one
         array = np.pad(array, (0, missing), "edge")
     return array.reshape(shape)
-
-
-def proto_of(array: Any) -> tensor_pb2.TensorProto:
-    """The TensorProto of an array of a model's results."""
-    return tf.make_tensor_proto(array)

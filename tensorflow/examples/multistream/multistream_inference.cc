@@ -10,8 +10,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <future>
+#include <limits>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,12 +27,21 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tensorflow/core/common_runtime/multistream/base/parse_text.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/register_types.h"
+#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor.pb.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/hash.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow/core/public/session_options.h"
-#include "tensorflow/examples/multistream/model.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -132,23 +144,139 @@ absl::StatusOr<CommandLine> ParseCommandLine(
   return line;
 }
 
+// Reads a file; `parse` says why its content is no `type`, or nothing.
+absl::Status ReadAs(absl::string_view argument, const std::string& path,
+                    absl::string_view type,
+                    std::function<std::string(const std::string&)> parse) {
+  std::string content;
+  absl::Status status = ReadFileToString(Env::Default(), path, &content);
+  if (!status.ok()) {
+    return absl::Status(status.code(),
+                        absl::StrCat(argument, " '", path,
+                                     "' cannot be read: ", status.message()));
+  }
+  const std::string reason = parse(content);
+  if (reason.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(argument, " '", path, "' is no ", type, ": ", reason));
+}
+
+using Generator = std::mt19937_64;
+
+// Not std::uniform_*_distribution: its values differ between libraries.
+template <typename T>
+void Fill(int64_t range, Generator* generator, Tensor* tensor) {
+  auto values = tensor->flat<T>();
+  for (int64_t i = 0; i < values.size(); ++i) {
+    const uint64_t drawn = (*generator)();
+    if constexpr (std::numeric_limits<T>::is_integer) {
+      const auto largest = static_cast<uint64_t>(std::numeric_limits<T>::max());
+      values(i) = static_cast<T>(
+          drawn % (std::min(static_cast<uint64_t>(range - 1), largest) + 1));
+    } else {
+      values(i) = static_cast<T>(static_cast<float>(drawn >> 40) / (1 << 24));
+    }
+  }
+}
+
+// Makes a tensor of random values for the placeholder `name`. An unknown first
+// dimension becomes `batch_size`. Integers are below the placeholder's
+// attribute
+// `_input_range`, or below 100.
+absl::Status MakeInput(const GraphDef& graph, const std::string& name,
+                       int64_t batch_size, Generator* generator,
+                       Tensor* tensor) {
+  const auto what = absl::StrCat("input_name '", name, "' ");
+  const auto invalid = [&what](const auto&... reason) {
+    return absl::InvalidArgumentError(absl::StrCat(what, reason...));
+  };
+  std::string placeholders;
+  const NodeDef* node = nullptr;
+  for (const NodeDef& other : graph.node()) {
+    if (!absl::StartsWith(other.op(), "Placeholder")) continue;
+    absl::StrAppend(&placeholders, " ", other.name());
+    if (name == other.name() || name == other.name() + ":0") node = &other;
+  }
+  if (node == nullptr) {
+    return invalid("is no placeholder of the graph; it has:", placeholders);
+  }
+  DataType dtype = DT_INVALID;
+  TensorShapeProto sizes;
+  int64_t range = 100;
+  for (const auto& [key, value] : node->attr()) {
+    if (key == "dtype") dtype = value.type();
+    if (key == "shape") sizes = value.shape();
+    if (key == "_input_range") range = value.i();
+  }
+  if (range < 1) {
+    return invalid("has _input_range ", range, "; allowed is 1 or more");
+  }
+  if (sizes.dim_size() > 0 && sizes.dim(0).size() < 0) {
+    sizes.mutable_dim(0)->set_size(batch_size);
+  }
+  TensorShape shape;
+  if (sizes.unknown_rank() ||
+      !TensorShape::BuildTensorShape(sizes, &shape).ok()) {
+    return invalid("is of shape ", PartialTensorShape(sizes).DebugString(),
+                   "; only its first dimension may be unknown");
+  }
+  *tensor = Tensor(dtype, shape);
+  switch (dtype) {
+#define FILL(T)                        \
+  case DataTypeToEnum<T>::value:       \
+    Fill<T>(range, generator, tensor); \
+    return absl::OkStatus();
+    TF_CALL_REAL_NUMBER_TYPES(FILL)
+    TF_CALL_bool(FILL)
+#undef FILL
+        default : return absl::UnimplementedError(absl::StrCat(
+                      what, "is of type ", DataTypeString(dtype),
+                      "; inputs can be made of real numbers and bool"));
+  }
+}
+
+// Reads a GraphDef: text if `path` ends in .pbtxt or .txt, else binary.
+absl::Status LoadModel(const std::string& path, GraphDef* graph) {
+  return ReadAs(
+      "model_path", path, "frozen GraphDef", [&](const auto& content) {
+        std::string reason;
+        if (absl::EndsWith(path, ".pbtxt") || absl::EndsWith(path, ".txt")) {
+          reason = ParseText(content, graph);
+        } else if (!graph->ParseFromString(content)) {
+          reason = "not in binary format; text ends in .pbtxt or .txt";
+        }
+        // Binary messages of other types parse too, into unknown fields.
+        if (reason.empty() && graph->node().empty()) reason = "it has no nodes";
+        return reason;
+      });
+}
+
+// What one query feeds to Session::Run.
+using Query = std::vector<std::pair<std::string, Tensor>>;
+
 class Server {
  public:
   absl::Status Start(const CommandLine& line) {
     GraphDef graph;
-    absl::Status status = LoadModel(line.model_path, &graph);
-    if (!status.ok()) return status;
+    TF_RETURN_IF_ERROR(LoadModel(line.model_path, &graph));
     SessionOptions options;
-    status = LoadConfig(line.config_path, &options.config);
-    if (!status.ok()) return status;
-    absl::StatusOr<std::vector<Query>> queries =
-        MakeQueries(graph, line.input_names, line.batch_size, kQueries);
-    if (!queries.ok()) return queries.status();
-    queries_ = *std::move(queries);
+    TF_RETURN_IF_ERROR(
+        ReadAs("config_path", line.config_path, "ConfigProto in text format",
+               [&options](const std::string& content) {
+                 return ParseConfigText(content, &options.config);
+               }));
+    Generator generator(1);  // the same queries in every process
+    for (Query& query : queries_) {
+      for (const std::string& name : line.input_names) {
+        Tensor tensor;
+        TF_RETURN_IF_ERROR(
+            MakeInput(graph, name, line.batch_size, &generator, &tensor));
+        query.emplace_back(name, tensor);
+      }
+    }
     output_names_ = line.output_names;
     Session* session = nullptr;
-    status = NewSession(options, &session);
-    if (!status.ok()) return status;
+    TF_RETURN_IF_ERROR(NewSession(options, &session));
     session_.reset(session);
     return session_->Create(graph);
   }
@@ -161,7 +289,7 @@ class Server {
 
  private:
   std::unique_ptr<Session> session_;
-  std::vector<Query> queries_;
+  std::vector<Query> queries_{kQueries};
   std::vector<std::string> output_names_;
 };
 
@@ -176,18 +304,6 @@ Result ResultOf(const std::vector<Tensor>& outputs) {
     absl::StrAppend(&result, proto.SerializeAsString());
   }
   return result;
-}
-
-// The result of each query, one after the other.
-absl::StatusOr<std::vector<Result>> RunEachOnce(Server* server) {
-  std::vector<Result> results;
-  std::vector<Tensor> outputs;
-  for (int i = 0; i < kQueries; ++i) {
-    absl::Status status = server->Run(i, &outputs);
-    if (!status.ok()) return status;
-    results.push_back(ResultOf(outputs));
-  }
-  return results;
 }
 
 struct Load {
@@ -284,31 +400,31 @@ void PrintGroups(const std::vector<StreamGroupStats>& before) {
   }
 }
 
-// Whether all results were right.
-absl::StatusOr<bool> Serve(const CommandLine& line) {
+// Sets `right` to whether all results were right.
+absl::Status Serve(const CommandLine& line, bool* right) {
   Server server;
-  absl::Status status = server.Start(line);
-  if (!status.ok()) return status;
-  std::vector<Result> expected;
-  if (line.verify) {
-    absl::StatusOr<std::vector<Result>> results = RunEachOnce(&server);
-    if (!results.ok()) return results.status();
-    expected = *std::move(results);
+  TF_RETURN_IF_ERROR(server.Start(line));
+  std::vector<Result> expected;  // of each query
+  for (int i = 0; line.verify && i < kQueries; ++i) {
+    std::vector<Tensor> outputs;
+    TF_RETURN_IF_ERROR(server.Run(i, &outputs));
+    expected.push_back(ResultOf(outputs));
   }
   const int64_t warm_up = std::min(kWarmUp, line.iters);
   const Load first =
       RunLoad(&server, line.number_of_threads, warm_up, expected);
-  if (!first.status.ok()) return first.status;
+  TF_RETURN_IF_ERROR(first.status);
   const std::vector<StreamGroupStats> before = StreamStats();
   const Load load =
       RunLoad(&server, line.number_of_threads, line.iters, expected);
-  if (!load.status.ok()) return load.status;
+  TF_RETURN_IF_ERROR(load.status);
   absl::PrintF(
       "%d threads x %d warm-up and %d measured queries, batch size %d\n",
       line.number_of_threads, warm_up, line.iters, line.batch_size);
   PrintTimes(load);
   PrintGroups(before);
-  if (!line.verify) return true;
+  *right = true;
+  if (!line.verify) return absl::OkStatus();
   uint64_t fingerprint = 0;
   for (const Result& result : expected) {
     fingerprint = Hash64(result.data(), result.size(), fingerprint);
@@ -317,7 +433,8 @@ absl::StatusOr<bool> Serve(const CommandLine& line) {
   const int64_t wrong = first.wrong + load.wrong;
   absl::PrintF("verified %d results, %d wrong\n",
                first.verified + load.verified, wrong);
-  return wrong == 0;
+  *right = wrong == 0;
+  return absl::OkStatus();
 }
 
 int Fail(absl::string_view message, int exit_status) {
@@ -336,9 +453,10 @@ int Main(const std::vector<std::string>& arguments) {
   if (const std::string wrong = CheckEnvironment(); !wrong.empty()) {
     return Fail(wrong, 1);
   }
-  const absl::StatusOr<bool> right = Serve(*line);
-  if (!right.ok()) return Fail(right.status().message(), 1);
-  return *right ? 0 : 1;
+  bool right = false;
+  absl::Status status = Serve(*line, &right);
+  if (!status.ok()) return Fail(status.message(), 1);
+  return right ? 0 : 1;
 }
 
 }  // namespace

@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/cc/framework/gradients.h"
 #include "tensorflow/cc/framework/scope.h"
@@ -35,6 +34,7 @@
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"
 #include "tensorflow/core/public/session.h"
@@ -121,7 +121,8 @@ void FollowInputs(Graph* graph, int first) {
 }
 
 // The model with its training step "train", "loss:0" and "init".
-absl::StatusOr<GraphDef> BuildModel(const Settings& settings, bool scopes) {
+absl::Status BuildModel(const Settings& settings, bool scopes,
+                        GraphDef* graph) {
   Scope root = Scope::NewRootScope().WithDevice("/device:GPU:0");
   auto x = ops::Placeholder(root.WithOpName("x"), DT_FLOAT);
   auto target = ops::Placeholder(root.WithOpName("target"), DT_FLOAT);
@@ -157,8 +158,7 @@ absl::StatusOr<GraphDef> BuildModel(const Settings& settings, bool scopes) {
   Output loss = ops::L2Loss(root.WithOpName("loss"), ops::AddN(root, ends));
   const int first_gradient = root.graph()->num_node_ids();
   std::vector<Output> gradients;
-  absl::Status status = AddSymbolicGradients(root, {loss}, weights, &gradients);
-  if (!status.ok()) return status;
+  TF_RETURN_IF_ERROR(AddSymbolicGradients(root, {loss}, weights, &gradients));
   if (scopes) FollowInputs(root.graph(), first_gradient);
   std::vector<Operation> updates;
   Output rate = ops::Const(root, kRate * 2 / (settings.batch * settings.width));
@@ -168,31 +168,25 @@ absl::StatusOr<GraphDef> BuildModel(const Settings& settings, bool scopes) {
   }
   ops::NoOp(root.WithOpName("train").WithControlDependencies(updates));
   ops::NoOp(root.WithOpName("init").WithControlDependencies(initial));
-  GraphDef graph;
-  status = root.ToGraphDef(&graph);
-  if (!status.ok()) return status;
-  return graph;
+  return root.ToGraphDef(graph);
 }
 
 // One of the two trainings.
 class Training {
  public:
   absl::Status Begin(const Settings& settings, bool scopes) {
-    absl::StatusOr<GraphDef> graph = BuildModel(settings, scopes);
-    if (!graph.ok()) return graph.status();
+    GraphDef graph;
+    TF_RETURN_IF_ERROR(BuildModel(settings, scopes, &graph));
     SessionOptions options;
     // The same kernels for both, whatever the optimizer makes of attributes.
     options.config.mutable_graph_options()
         ->mutable_rewrite_options()
         ->set_disable_meta_optimizer(true);
     Session* session = nullptr;
-    absl::Status status = NewSession(options, &session);
-    if (!status.ok()) return status;
+    TF_RETURN_IF_ERROR(NewSession(options, &session));
     session_.reset(session);
-    status = session_->Create(*graph);
-    if (!status.ok()) return status;
-    status = session_->Run({}, {}, {"init"}, nullptr);
-    if (!status.ok()) return status;
+    TF_RETURN_IF_ERROR(session_->Create(graph));
+    TF_RETURN_IF_ERROR(session_->Run({}, {}, {"init"}, nullptr));
     CallableOptions step;
     step.add_feed("x:0");
     step.add_feed("target:0");
@@ -207,9 +201,8 @@ class Training {
     for (int i = 0; i < steps; ++i) {
       std::vector<Tensor> fetched;
       const auto start = std::chrono::steady_clock::now();
-      absl::Status status =
-          session_->RunCallable(step_, {x_, target_}, &fetched, nullptr);
-      if (!status.ok()) return status;
+      TF_RETURN_IF_ERROR(
+          session_->RunCallable(step_, {x_, target_}, &fetched, nullptr));
       const std::chrono::duration<double, std::milli> took =
           std::chrono::steady_clock::now() - start;
       losses_.push_back(fetched[0].scalar<float>()() * 2 / x_.NumElements());
@@ -253,27 +246,27 @@ bool SameLosses(const std::vector<float>& a, const std::vector<float>& b) {
   return true;
 }
 
-// Whether both trainings give the same losses. Trains on one stream only if
-// there is no other.
-absl::StatusOr<bool> Train(const Settings& settings) {
+// Sets `same` to whether both trainings give the same losses. Trains on one
+// stream only if there is no other.
+absl::Status Train(const Settings& settings, bool* same) {
   const bool both = settings.groups > 1;
   Training one, grouped;
-  absl::Status status = one.Begin(settings, /*scopes=*/false);
-  if (both) status.Update(grouped.Begin(settings, /*scopes=*/true));
-  for (int block = -1; block < kBlocks && status.ok(); ++block) {
+  TF_RETURN_IF_ERROR(one.Begin(settings, /*scopes=*/false));
+  if (both) TF_RETURN_IF_ERROR(grouped.Begin(settings, /*scopes=*/true));
+  for (int block = -1; block < kBlocks; ++block) {
     const int steps = block < 0 ? kWarmUp
                                 : settings.steps * (block + 1) / kBlocks -
                                       settings.steps * block / kBlocks;
-    status.Update(one.Run(steps));
-    if (both) status.Update(grouped.Run(steps));
+    TF_RETURN_IF_ERROR(one.Run(steps));
+    if (both) TF_RETURN_IF_ERROR(grouped.Run(steps));
   }
-  if (!status.ok()) return status;
   std::printf(
       "%d branches of %d layers, width %d, batch %d, %d stream groups\n",
       settings.branches, settings.layers, settings.width, settings.batch,
       settings.groups);
   Print("one stream:   ", one);
-  if (!both) return true;
+  *same = true;
+  if (!both) return absl::OkStatus();
   Print("stream groups:", grouped);
   const char* emulated = std::getenv("TF_MULTI_STREAM_EMULATED_GPUS");
   if (emulated != nullptr && std::atoi(emulated) > 0) {
@@ -289,7 +282,8 @@ absl::StatusOr<bool> Train(const Settings& settings) {
   }
   std::printf("sanitizer reports: %lld\n",
               static_cast<long long>(SanitizerReports()));
-  return SameLosses(one.losses(), grouped.losses());
+  *same = SameLosses(one.losses(), grouped.losses());
+  return absl::OkStatus();
 }
 
 int Fail(const std::string& message) {
@@ -322,9 +316,10 @@ int Main(int argc, char** argv) {
         "There is one stream. For more: TF_GPU_STREAM_GROUP_COUNT=4 "
         "TF_NODE_LEVEL_MULTISTREAM=true\n");
   }
-  absl::StatusOr<bool> same = Train(settings);
-  if (!same.ok()) return Fail(same.status().ToString());
-  return *same ? 0 : 1;
+  bool same = false;
+  absl::Status status = Train(settings, &same);
+  if (!status.ok()) return Fail(status.ToString());
+  return same ? 0 : 1;
 }
 
 }  // namespace

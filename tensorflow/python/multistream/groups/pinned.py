@@ -4,7 +4,6 @@
 
 import contextlib
 import threading
-from types import TracebackType
 
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
@@ -55,7 +54,7 @@ def stream_group(i: int | None) -> "PinnedGroup":
       ValueError: there is no group `i`.
     """
     if i is not None:
-        streams.check_group(i, f"stream_group({i!r})", "i")
+        streams.check_group(i, f"tf.cuda.stream_group({i!r})", "i")
     return PinnedGroup(i)
 
 
@@ -77,12 +76,7 @@ class PinnedGroup(contextlib.ContextDecorator):
         _check_that_it_counts()
         _entered.before.append(loader.library.TFMS_PinThread(self._group))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         loader.library.TFMS_PinThread(_entered.before.pop())
 
 

@@ -91,37 +91,9 @@ class StreamGroupStats:
 
 class _CStats(ctypes.Structure):
     # multistream.h, StreamGroupStats
-    _fields_ = (
-        ("gpu", ctypes.c_int),
-        ("group", ctypes.c_int),
-        ("steps_started", ctypes.c_int64),
-        ("steps_running", ctypes.c_int64),
-        ("steps_failed", ctypes.c_int64),
-        ("bytes_in_use", ctypes.c_int64),
-        ("peak_bytes_in_use", ctypes.c_int64),
-        ("bytes_limit", ctypes.c_int64),
-        ("bytes_reserved", ctypes.c_int64),
-        ("host_bytes_in_use", ctypes.c_int64),
-        ("peak_host_bytes_in_use", ctypes.c_int64),
-        ("executor", ctypes.c_int64),
-        ("context", ctypes.c_int64),
-        ("priority", ctypes.c_int64),
-        ("waits", ctypes.c_int64),
-        ("events", ctypes.c_int64),
-        ("tensors_held", ctypes.c_int64),
-        ("bytes_held", ctypes.c_int64),
-        ("peak_bytes_held", ctypes.c_int64),
-        ("steps_waiting", ctypes.c_int64),
-        ("longest_launch_wait_micros", ctypes.c_int64),
-        ("steps_replayed", ctypes.c_int64),
-        ("replays_with_branches", ctypes.c_int64),
-        ("replays_polled", ctypes.c_int64),
-        ("replays_verified", ctypes.c_int64),
-        ("recordings_made", ctypes.c_int64),
-        ("recordings", ctypes.c_int64),
-        ("recording_bytes", ctypes.c_int64),
-        ("longest_recording_micros", ctypes.c_int64),
-        ("recording_workspace_bytes", ctypes.c_int64),
+    _fields_ = tuple(
+        (field.name, ctypes.c_int if field.name in ("gpu", "group") else ctypes.c_int64)
+        for field in dataclasses.fields(StreamGroupStats)
     )
 
 

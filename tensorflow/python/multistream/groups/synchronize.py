@@ -27,14 +27,10 @@ def synchronize() -> None:
 
 
 def wait_for(group: int, call: str) -> None:
-    """Waits until a group's streams, on all GPUs, have completed their work.
-
-    Args:
-      group: number of the group, already checked; -1 for all groups.
-      call: the caller's call, for errors.
+    """Waits until the streams of a group (-1: all groups), on all GPUs, have completed their work.
 
     Raises:
-      RuntimeError: as for `synchronize`.
+      RuntimeError: as for `synchronize`. The message names the caller's call.
     """
     _check_that_it_runs(call)
     if context.executing_eagerly() and context.is_async():

@@ -94,7 +94,7 @@ class AutoStream:
         scope_stack.enter(scope_stack.ANY_GRAPH, self._mark, include_grad=True, owner=self)
 
     def __exit__(self, *exception: object) -> None:
-        streams.leave(self)
+        scope_stack.leave(self)
 
     def _mark(self, op: Any) -> None:
         """Marks an op that is in no inner scope; outer scopes may still give the op a group."""

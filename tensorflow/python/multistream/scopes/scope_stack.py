@@ -32,19 +32,12 @@ Where = int | Callable[[Any], int | None]
 
 
 class Entry(NamedTuple):
-    """A scope that a thread has entered.
+    """A scope that a thread has entered."""
 
-    Attributes:
-      graph: the graph whose ops get the group; None for no ops at all, or ANY_GRAPH.
-      where: the ops' stream group.
-      flags: names of the attributes that the ops get besides the group.
-      owner: the object that entered the scope.
-    """
-
-    graph: Any
+    graph: Any  # whose ops get the group; None for no ops at all, or ANY_GRAPH
     where: Where
-    flags: tuple[str, ...]
-    owner: object
+    flags: tuple[str, ...]  # attributes that the ops get besides the group
+    owner: object  # that entered the scope
 
 
 class _Active(threading.local):
@@ -64,14 +57,14 @@ _any_entered = False
 def enter(
     graph: Any, where: Where, include_grad: bool, of_gradient: bool = False, owner: object = None
 ) -> None:
-    """Enters a scope in this thread.
+    """Enters a scope in this thread, which `leave` leaves by its owner; see `Entry`.
 
     Args:
       graph: the graph whose ops to group; None for no ops at all.
       where: the ops' stream group. A function that returns None defers to the enclosing scope.
       include_grad: whether gradients follow their ops.
       of_gradient: whether the ops are gradients that follow the ops of another scope.
-      owner: the object that is passed to `leave`.
+      owner: of the scope.
     """
     global _any_entered
     _any_entered = True
@@ -79,32 +72,24 @@ def enter(
     active.entries.append(Entry(graph, where, flags, owner))
 
 
-def leave(owner: object) -> bool:
+def leave(owner: object) -> None:
     """Leaves the innermost scope of this thread that `owner` entered.
 
-    Args:
-      owner: as given to `enter`.
-
-    Returns:
-      False if this thread is in no scope of this owner.
+    Raises:
+      RuntimeError: this thread is in no scope of this owner.
     """
     entries = active.entries
     for i in reversed(range(len(entries))):
         if entries[i].owner is owner:
             del entries[i]
-            return True
-    return False
+            return
+    raise RuntimeError(f"{owner!r} is left in a thread that has not entered it")
 
 
 def carry(function: Callable[..., Any]) -> Callable[..., Any]:
     """Makes a function run in the scopes that this thread is in now, whichever thread calls it.
 
-    Args:
-      function: any function.
-
-    Returns:
-      A function that runs `function` in these scopes only; the calling thread's own scopes do not
-      apply.
+    The calling thread's own scopes do not apply.
     """
     entries = tuple(active.entries)
     if not entries:
@@ -123,9 +108,7 @@ def carry(function: Callable[..., Any]) -> Callable[..., Any]:
 def mark(graph: Any, op: Any) -> None:
     """Gives a new op the group of the scope in which it is built (hook of ops.py).
 
-    Args:
-      graph: the op's graph.
-      op: the op. An op that has a group already, because it is copied or imported, keeps the group.
+    An op that has a group already, because it is copied or imported, keeps the group.
     """
     graphs = (graph, ANY_GRAPH)
     entries = [entry for entry in reversed(active.entries) if entry.graph in graphs]
@@ -154,25 +137,12 @@ def _ask(setter: Callable[[Any], int | None], op: Any) -> int | None:
 
 
 def set_group(op: Any, group: int) -> None:
-    """Sets an op's group, replacing an earlier one.
-
-    Args:
-      op: an op of a graph.
-      group: number of the stream group.
-    """
+    """Sets an op's group, replacing an earlier one."""
     op._set_attr(GROUP, attr_value_pb2.AttrValue(i=group))
 
 
 def attribute(op: Any, name: str) -> Any:
-    """Reads an attribute that an op may lack.
-
-    Args:
-      op: an op of a graph.
-      name: the attribute's name.
-
-    Returns:
-      The attribute's value, or None.
-    """
+    """Reads an attribute of an op; None if the op lacks it."""
     try:
         return op.get_attr(name)
     except ValueError:
@@ -184,13 +154,8 @@ def follow_op(
 ) -> Callable[..., contextlib.AbstractContextManager[None]]:
     """Wraps a context that builds an op's gradient: the gradient goes to the op's group.
 
-    Hook of gradients_util.py, around the work of `tf.gradients` for one op.
-
-    Args:
-      scope: makes the context; its first argument is the op.
-
-    Returns:
-      `scope`, with the group's scope entered as well.
+    Hook of gradients_util.py, around the work of `tf.gradients` for one op, which is the first
+    argument of `scope`.
     """
 
     @functools.wraps(scope)
@@ -205,14 +170,8 @@ def follow_op(
 def add_group(op_attributes: Any, outputs: Sequence[Any]) -> Any:
     """Adds the group to the attributes that a tape keeps of an op (hook of backprop.py).
 
-    A tape hands these attributes to the gradient function, and often neither inputs nor outputs.
-
-    Args:
-      op_attributes: names and values, alternating.
-      outputs: the op's tensors.
-
-    Returns:
-      The attributes, with the group at the end if the op's gradient is to follow the op.
+    A tape hands these attributes, names and values in turn, to the gradient function, and often
+    neither inputs nor outputs. The group is at the end if the op's gradient is to follow the op.
     """
     group = _taped_group(outputs)
     return op_attributes if group is None else (*(op_attributes or ()), GROUP, group)
@@ -222,12 +181,6 @@ def follow_taped_op(gradient_function: Callable[..., Any]) -> Callable[..., Any]
     """Wraps the function that tapes call for an op's gradient: the gradient gets the op's group.
 
     Hook of backprop.py; `add_group` has recorded the group.
-
-    Args:
-      gradient_function: takes the op's name, its attributes and more.
-
-    Returns:
-      `gradient_function`, run in the group's scope.
     """
 
     @functools.wraps(gradient_function)
@@ -243,14 +196,9 @@ def follow_taped_op(gradient_function: Callable[..., Any]) -> Callable[..., Any]
 def follow_call(
     backward_function: Callable[..., Any], outputs: Sequence[Any]
 ) -> Callable[..., Any]:
-    """Puts the gradient of a call that a tape records in the call's group (hook of record.py).
+    """Puts the gradient of a call that a tape records in the group of the call's `outputs`.
 
-    Args:
-      backward_function: the function that the tape calls for the gradient.
-      outputs: the call's tensors.
-
-    Returns:
-      `backward_function`, run in the call's group if the gradient is to follow the call.
+    Hook of record.py. If the gradient is not to follow the call, nothing changes.
     """
     group = _taped_group(outputs)
     if group is None:
@@ -269,12 +217,6 @@ def follow_summands(sum_gradients: Callable[..., Any]) -> Callable[..., Any]:
 
     Hook of backprop.py. A tape sums the gradients of a tensor that is used several times in one
     branch.
-
-    Args:
-      sum_gradients: takes a list of gradients.
-
-    Returns:
-      `sum_gradients`, run in the group's scope.
     """
 
     @functools.wraps(sum_gradients)
@@ -295,13 +237,12 @@ def follow_colocation(
 
     Hook of ops.py, around the public function only: ops that TensorFlow itself colocates, as
     optimizers do, stay in the user's scope.
-
-    Args:
-      colocate: takes an op, a tensor, a variable or None, and whether to ignore other colocations.
-
-    Returns:
-      `colocate`, with the scope of the op's group, if the op has one.
     """
+
+    @contextlib.contextmanager
+    def both(op: Any, ignore_existing: bool, group: int, include_grad: bool) -> Iterator[None]:
+        with colocate(op, ignore_existing), _scope(group, include_grad):
+            yield
 
     @functools.wraps(colocate)
     def in_group(op: Any, ignore_existing: bool = False) -> contextlib.AbstractContextManager[None]:
@@ -309,21 +250,9 @@ def follow_colocation(
         group = attribute(target, GROUP) if hasattr(target, "get_attr") else None
         if group is None:
             return colocate(op, ignore_existing)
-        return _both(colocate, op, ignore_existing, group, not attribute(target, NO_GRADIENT))
+        return both(op, ignore_existing, group, not attribute(target, NO_GRADIENT))
 
     return in_group
-
-
-@contextlib.contextmanager
-def _both(
-    colocate: Callable[..., contextlib.AbstractContextManager[None]],
-    op: Any,
-    ignore_existing: bool,
-    group: int,
-    include_grad: bool,
-) -> Iterator[None]:
-    with colocate(op, ignore_existing), _scope(group, include_grad):
-        yield
 
 
 def _default_graph() -> Any:
@@ -334,12 +263,9 @@ def _default_graph() -> Any:
 
 def _gradient_group(op: Any) -> int | None:
     """The group of an op whose gradient is to follow the op; None otherwise."""
-    if op is None:
+    if op is None or attribute(op, NO_GRADIENT):
         return None
-    group: int | None = attribute(op, GROUP)
-    if group is not None and attribute(op, NO_GRADIENT):
-        return None
-    return group
+    return attribute(op, GROUP)  # type: ignore[no-any-return]
 
 
 def _taped_group(outputs: Sequence[Any]) -> int | None:

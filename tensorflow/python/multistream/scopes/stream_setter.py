@@ -6,6 +6,7 @@ import dataclasses
 import math
 import numbers
 import threading
+import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -34,19 +35,12 @@ _BYTES_PER_NUMBER = 4
 
 @dataclasses.dataclass
 class _Placed:
-    """An op that a setter has placed.
+    """An op that a setter has placed."""
 
-    Attributes:
-      group: the op's group; None for a source that the enclosing scope places.
-      load: the op's share of the group's load.
-      is_source: whether the op only passes on an existing value.
-      is_free: whether the op is a source without a user yet; the first user moves the source.
-    """
-
-    group: int | None
-    load: float
-    is_source: bool
-    is_free: bool
+    group: int | None  # None for a source that the enclosing scope places
+    load: float  # the op's share of the group's load
+    is_source: bool  # the op only passes on an existing value
+    is_free: bool  # a source without a user yet; the first user moves the source
 
 
 class LeastLoadedStreamSetter(streams.StreamSetter):
@@ -199,16 +193,16 @@ def _free(op: Any, placed: Mapping[str, _Placed]) -> Iterator[tuple[Any, _Placed
 def _groups_of(given: Any) -> tuple[int, ...]:
     if given is None:
         return tuple(range(stats.stream_group_count()))
-    call = f"LeastLoadedStreamSetter(streams={given!r})"
+    call = f"tf.cuda.LeastLoadedStreamSetter(streams={given!r})"
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise TypeError(f"tf.cuda.{call}: streams must be a list of tf.cuda.Stream or of ints")
+        raise TypeError(f"{call}: streams must be a list of tf.cuda.Stream or of ints")
     groups = [stream.group if isinstance(stream, streams.Stream) else stream for stream in given]
     if not groups:
-        raise ValueError(f"tf.cuda.{call}: there must be a stream. None stands for all groups")
+        raise ValueError(f"{call}: there must be a stream. None stands for all groups")
     for i, group in enumerate(groups):
         streams.check_group(group, call, f"streams[{i}]")
         if group in groups[:i]:
-            raise ValueError(f"tf.cuda.{call}: streams names group {group} twice")
+            raise ValueError(f"{call}: streams names group {group} twice")
     return tuple(groups)
 
 
@@ -287,18 +281,10 @@ class _KnownDimensions:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._graph, name)
 
-    def get_tensor_by_name(self, name: str) -> "_KnownShape":
-        return _KnownShape(self._graph.get_tensor_by_name(name).shape)
-
-
-class _KnownShape:
-    """Stands for a tensor in TensorFlow's statistics, which ask only for its shape."""
-
-    def __init__(self, shape: Any) -> None:
-        self.shape = _with_known_dimensions(shape)
-
-    def get_shape(self) -> Any:
-        return self.shape
+    def get_tensor_by_name(self, name: str) -> Any:
+        shape = _with_known_dimensions(self._graph.get_tensor_by_name(name).shape)
+        # Stands for the tensor, of which the statistics ask only the shape.
+        return types.SimpleNamespace(shape=shape, get_shape=lambda: shape)
 
 
 _MEASURES: dict[str, Callable[[Any], float]] = {"bytes": _bytes, "cost": _cost}

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tensorflow.core.framework import node_def_pb2
+from tensorflow.core.framework import graph_pb2, node_def_pb2
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.framework import ops
@@ -73,13 +73,9 @@ class StreamGroups(Sequence[NodeStreamGroup]):
             calls = row.calls
             group = "-" if row.group is None else str(row.group)
             table.append(("  " * len(calls) + row.node, row.op, group, row.why))
-        widths = [max(len(line[i]) for line in table) for i in range(3)]
-        lines = [
-            "  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False))])
-            + f"  {line[3]}"
-            for line in table
-        ]
-        return "\n".join([self._summary(), "", *(line.rstrip() for line in lines)])
+        a, b, c = (max(len(line[i]) for line in table) for i in range(3))
+        lines = [f"{w:{a}}  {x:{b}}  {y:{c}}  {z}".rstrip() for w, x, y, z in table]
+        return "\n".join([self._summary(), "", *lines])
 
     def _summary(self) -> str:
         counts = collections.Counter(row.group for row in self._rows)
@@ -158,32 +154,6 @@ _BODIES = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class _Node:
-    """An op or a NodeDef, as the table needs it. `bodies`: pairs of label and function name."""
-
-    name: str
-    op: str
-    group: int | None
-    of_gradient: bool
-    bodies: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def of_operation(cls, op: Any) -> "_Node":
-        if op.type in _BODIES:
-            return cls.of_node_def(op.node_def)
-        group = scope_stack.attribute(op, scope_stack.GROUP)
-        of_gradient = group is not None and scope_stack.attribute(op, scope_stack.OF_GRADIENT)
-        return cls(op.name, op.type, group, bool(of_gradient), ())
-
-    @classmethod
-    def of_node_def(cls, node: node_def_pb2.NodeDef) -> "_Node":
-        attributes = node.attr
-        group = attributes[scope_stack.GROUP].i if scope_stack.GROUP in attributes else None
-        of_gradient = scope_stack.OF_GRADIENT in attributes
-        return cls(node.name, node.op, group, of_gradient, tuple(_bodies(node)))
-
-
 def _bodies(node: node_def_pb2.NodeDef) -> Iterator[tuple[str, str]]:
     names = _BODIES.get(node.op, ())
     for name in names:
@@ -200,13 +170,14 @@ _Plan = Callable[[str, int | None], Mapping[str, tuple[int, str]]]
 
 
 def _rows_of(graph: Any) -> Iterator[NodeStreamGroup]:
-    arguments = {id(tensor.op) for tensor in getattr(graph, "inputs", ())}
-    nodes = (_Node.of_operation(op) for op in graph.get_operations() if id(op) not in arguments)
-    return _rows(nodes, graph, None, (), (), _planner(graph))
+    definition = graph.as_graph_def()
+    arguments = {tensor.op.name for tensor in getattr(graph, "inputs", ())}
+    nodes = (node for node in definition.node if node.name not in arguments)
+    return _rows(nodes, graph, None, (), (), _planner(definition))
 
 
 def _rows(
-    nodes: Iterable[_Node],
+    nodes: Iterable[node_def_pb2.NodeDef],
     graph: Any,
     caller: NodeStreamGroup | None,
     calls: tuple[str, ...],
@@ -225,31 +196,25 @@ def _rows(
     """
     planned = plan(functions[-1] if functions else "", caller.group if caller else None)
     for node in nodes:
+        group: int | None
         if node.name in planned:
             group, why = planned[node.name]
-            row = NodeStreamGroup(node.name, node.op, group, why, calls)
-        elif node.group is not None:
-            why = "gradient" if node.of_gradient else "scope"
-            row = NodeStreamGroup(node.name, node.op, node.group, why, calls)
+        elif scope_stack.GROUP in node.attr:
+            group = node.attr[scope_stack.GROUP].i
+            why = "gradient" if scope_stack.OF_GRADIENT in node.attr else "scope"
         elif caller is not None and caller.group is not None:
-            why = caller.why
+            group, why = caller.group, caller.why
             if " (of call " not in why:
                 why += f" (of call {caller.node})"
-            row = NodeStreamGroup(node.name, node.op, caller.group, why, calls)
         else:
-            row = NodeStreamGroup(node.name, node.op, None, "default", calls)
+            group, why = None, "default"
+        row = NodeStreamGroup(node.name, node.op, group, why, calls)
         yield row
-        for label, function in node.bodies:
+        for label, function in _bodies(node):
             definition = None if function in functions else _definition(graph, function)
             if definition is not None:
-                yield from _rows(
-                    (_Node.of_node_def(inner) for inner in definition.node_def),
-                    graph,
-                    row,
-                    (*calls, label),
-                    (*functions, function),
-                    plan,
-                )
+                inner = (*calls, label), (*functions, function)
+                yield from _rows(definition.node_def, graph, row, *inner, plan)
 
 
 def _definition(graph: Any, name: str) -> Any:
@@ -263,11 +228,8 @@ def _definition(graph: Any, name: str) -> Any:
     return eager.get_function_def(name) if eager.has_function(name) else None
 
 
-def _planner(graph: Any) -> _Plan:
+def _planner(graph: graph_pb2.GraphDef) -> _Plan:
     """The runtime's plan of a graph and the functions it calls.
-
-    Args:
-      graph: a graph.
 
     Returns:
       A function of a function's name ("" for the graph itself) and its caller's group. The mapping
@@ -275,7 +237,7 @@ def _planner(graph: Any) -> _Plan:
     """
     if not loader.library.TFMS_IsEnabled():
         return lambda function, home: {}
-    serialized = graph.as_graph_def().SerializeToString()
+    serialized = graph.SerializeToString()
     plan = loader.library.TFMS_PlanTable
 
     def planned(function: str, home: int | None) -> Mapping[str, tuple[int, str]]:

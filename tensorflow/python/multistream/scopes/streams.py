@@ -48,13 +48,13 @@ class Stream:
     group: int
 
     def __enter__(self) -> "Stream":
-        check_group(self.group, repr(self), "group")
+        check_group(self.group, f"tf.cuda.{self!r}", "group")
         graph = graph_of_scope(f"tf.cuda.get_stream({self.group})")
         scope_stack.enter(graph, self.group, include_grad=True, owner=self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        leave(self)
+        scope_stack.leave(self)
 
     def run(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> _T:
         """Calls a function that builds ops on this stream, in one line.
@@ -102,9 +102,9 @@ class Stream:
             yet; or work on the streams has failed.
           ValueError: this process has no stream of this number (any more).
         """
-        call = f"get_stream({self.group}).synchronize()"
+        call = f"tf.cuda.get_stream({self.group}).synchronize()"
         check_group(self.group, call, "the stream's group")
-        synchronize.wait_for(self.group, f"tf.cuda.{call}")
+        synchronize.wait_for(self.group, call)
 
 
 class StreamSetter(abc.ABC):
@@ -151,7 +151,7 @@ def get_stream(i: int) -> Stream:
       TypeError: `i` is not an int.
       ValueError: this process has no group `i`.
     """
-    check_group(i, f"get_stream({i!r})", "i")
+    check_group(i, f"tf.cuda.get_stream({i!r})", "i")
     return Stream(i)
 
 
@@ -160,17 +160,13 @@ def check_group(group: object, call: str, name: str) -> None:
 
     Args:
       group: the number.
-      call: the caller's call as an error shows it, without `tf.cuda.`.
+      call: the caller's call as an error shows it.
       name: the argument's name.
 
     Raises:
       TypeError: `group` is not an int.
       ValueError: this process has no group of this number.
     """
-    _check(group, f"tf.cuda.{call}", name)
-
-
-def _check(group: object, call: str, name: str) -> None:
     if not isinstance(group, int) or isinstance(group, bool):
         raise TypeError(f"{call}: {name} must be an int, the number of a stream group")
     count = stats.stream_group_count()
@@ -222,10 +218,10 @@ def stream(
         returned the number of a group that this process does not have.
     """
     if isinstance(x, int) and not isinstance(x, bool):
-        _check(x, f"tf.stream({x!r})", "x")
+        check_group(x, f"tf.stream({x!r})", "x")
         return StreamScope(Stream(x), include_grad, "tf.stream")
     if isinstance(x, Stream):
-        _check(x.group, f"tf.stream({x!r})", "the stream's group")
+        check_group(x.group, f"tf.stream({x!r})", "the stream's group")
         return StreamScope(x, include_grad, "tf.stream")
     if callable(x) and not isinstance(x, type | StreamScope):
         return StreamScope(x, include_grad, "tf.stream")
@@ -296,7 +292,7 @@ def stream_scope(
             raise TypeError(
                 f"tf.cuda.stream_scope: stream={stream!r} is not a tf.cuda.Stream: {hint}"
             )
-        check_group(stream.group, f"stream_scope({stream!r})", "the stream's group")
+        check_group(stream.group, f"tf.cuda.stream_scope({stream!r})", "the stream's group")
     return StreamScope(stream, include_grad)
 
 
@@ -328,7 +324,7 @@ class StreamScope:
         return stream
 
     def __exit__(self, *exception: object) -> None:
-        leave(self)
+        scope_stack.leave(self)
 
     def _group_of(self, op: Any) -> int | None:
         """Asks the setter for an op's group, and checks the answer."""
@@ -343,17 +339,11 @@ class StreamScope:
                 f"{what}. It must say an int, the number of a stream group, or a tf.cuda.Stream, "
                 "or None for the scope around it"
             )
-        _check(group, what, "it")
+        check_group(group, what, "it")
         return group
 
     def __call__(self, function: _F) -> _F:
-        """Decorates a function: each call runs in the scope.
-
-        Args:
-          function: any function, method or `tf.function`.
-
-        Returns:
-          A function that runs `function` in the scope.
+        """Decorates a function, method or `tf.function`: each call runs in the scope.
 
         Raises:
           TypeError: `function` is not a function, or its body runs after its call has returned
@@ -370,16 +360,11 @@ class StreamScope:
 
 
 def check_decorated(function: object, name: str, hint: str) -> None:
-    """Checks that a decorated function runs inside the scope.
-
-    Args:
-      function: the decorated function.
-      name: the scope's name, for the error.
-      hint: what to do if `function` is not a function.
+    """Checks that a decorated function runs inside the scope of this name.
 
     Raises:
       TypeError: `function` is not a function, or its body runs after its call has returned (a
-        generator or coroutine).
+        generator or coroutine). The message has the name and, for no function, the hint.
     """
     if not callable(function) or inspect.isclass(function):
         raise TypeError(f"{name} decorates functions, which {function!r} is not. {hint}")
@@ -391,15 +376,7 @@ def check_decorated(function: object, name: str, hint: str) -> None:
 
 
 def in_scope(scope: contextlib.AbstractContextManager[Any], function: _F) -> _F:
-    """Makes each call of a function run in a scope.
-
-    Args:
-      scope: a scope that can be entered any number of times.
-      function: any function.
-
-    Returns:
-      A function that runs `function` in the scope.
-    """
+    """Makes each call of a function run in a scope, which can be entered any number of times."""
 
     @functools.wraps(function)
     def scoped(*args: Any, **kwargs: Any) -> Any:
@@ -410,10 +387,7 @@ def in_scope(scope: contextlib.AbstractContextManager[Any], function: _F) -> _F:
 
 
 def graph_of_scope(name: str) -> Any:
-    """The graph to which a scope entered now applies.
-
-    Args:
-      name: the scope's name, for the error.
+    """The graph to which a scope of this name applies that is entered now.
 
     Returns:
       The graph; None if functions run eagerly (`tf.config.run_functions_eagerly`).
@@ -426,19 +400,6 @@ def graph_of_scope(name: str) -> Any:
     if not eager_function_run.functions_run_eagerly():
         raise RuntimeError(_NOT_EAGER.format(name=name))
     return None
-
-
-def leave(owner: object) -> None:
-    """Leaves the innermost scope that `owner` has entered.
-
-    Args:
-      owner: as given to `scope_stack.enter`.
-
-    Raises:
-      RuntimeError: this thread is in no scope that `owner` entered.
-    """
-    if not scope_stack.leave(owner):
-        raise RuntimeError(f"{owner!r} is left in a thread that has not entered it")
 
 
 _NOT_EAGER = """\
@@ -479,14 +440,7 @@ def _next_group(graph: Any) -> int:
 
 
 def outermost_graph(graph: Any) -> Any:
-    """The outermost graph around a graph that is being built.
-
-    Args:
-      graph: graph of a function, or a `tf.compat.v1` graph.
-
-    Returns:
-      The v1 graph that is being built or, with eager execution, the outermost function's graph.
-    """
+    """The v1 graph around a graph or, with eager execution, the outermost function's graph."""
     while graph.building_function and graph.outer_graph is not None:
         outer = graph.outer_graph
         if not outer.building_function and ops.executing_eagerly_outside_functions():

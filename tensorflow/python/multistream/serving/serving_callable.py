@@ -44,13 +44,7 @@ class _Result(ctypes.Structure):
 
 
 class _Plan:
-    """Cached data for calls with the same argument shapes.
-
-    Args:
-      arguments: shapes of the arguments.
-      results: expected shapes of the results; None if unknown.
-      leaves: names, specs and dtypes of the results.
-    """
+    """Cached data for calls with the same argument shapes; the results' are None if unknown."""
 
     def __init__(
         self,
@@ -58,11 +52,9 @@ class _Plan:
         results: Sequence[Shape] | None,
         leaves: Sequence[serving_arrays.Leaf],
     ) -> None:
-        numbers = [number for shape in arguments for number in (len(shape), *shape)]
+        numbers = [number for x in (*arguments, *(results or ())) for number in (len(x), *x)]
         if results is None:
             numbers += [-1] * len(leaves)
-        else:
-            numbers += [number for shape in results for number in (len(shape), *shape)]
         self.shapes = (ctypes.c_int64 * len(numbers))(*numbers)
         self.results = [
             (shape, leaf.dtype) for shape, leaf in zip(results or (), leaves, strict=False)
@@ -271,25 +263,20 @@ class ServingCallable:
         return plan
 
     def _other_results(self, address: int, shapes: tuple[Shape, ...]) -> list[Any]:
-        """Reads an error, or results whose shapes differ from the plan's; then updates the plan.
+        """Reads a `CallResult` of C++ and deletes it: an error, or results of unplanned shapes.
 
-        Args:
-          address: a `CallResult` of C++, which this deletes.
-          shapes: shapes of the call's arguments.
+        These become the plan for arguments of `shapes`.
         """
         try:
             result = _Result.from_address(address)
             if result.code:
                 self._raise(result.code, (result.message or b"").decode(errors="replace"))
-            found, at = [], 0
-            for _ in self._results:
-                rank = result.shapes[at]
-                found.append(tuple(result.shapes[at + 1 : at + 1 + rank]))
-                at += 1 + rank
-            arrays = [
-                np.empty(shape, leaf.dtype)
-                for shape, leaf in zip(found, self._results, strict=True)
-            ]
+            found, arrays, at = [], [], 0
+            for leaf in self._results:
+                end = at + 1 + result.shapes[at]
+                found.append(tuple(result.shapes[at + 1 : end]))
+                arrays.append(np.empty(found[-1], leaf.dtype))
+                at = end
             self._library.TFMS_CopyServingResult(
                 address, self._result_pointers(*serving_arrays.pointers_in(arrays))
             )

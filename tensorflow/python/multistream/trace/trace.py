@@ -4,12 +4,13 @@
 
 import contextlib
 import ctypes
-import dataclasses
+import gzip
+import json
 import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import errors
 from tensorflow.python.multistream import loader
 from tensorflow.python.multistream.groups import stats
-from tensorflow.python.multistream.trace import chrome_trace, trace_events, trace_profile
-from tensorflow.python.multistream.trace.trace_events import Recording
+from tensorflow.python.multistream.trace import trace_events, trace_profile
+from tensorflow.python.multistream.trace.trace_events import Event
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.profiler import profiler_v2
 
@@ -94,17 +95,20 @@ def trace(
             try:
                 yield
             finally:
-                recording = _stop(begin)
+                events, dropped = _stop()
                 if profile is not None:
-                    recording = _with_profile(recording, profile.stop())
-                if recording.dropped:
+                    events += _events_since(begin, profile.stop())
+                if dropped:
                     tf_logging.warning(
                         "%s: %d events are left out, as there were more than most_events=%d",
                         call,
-                        recording.dropped,
+                        dropped,
                         most_events,
                     )
-                chrome_trace.write(file, recording)
+                text = json.dumps(_chrome_trace(begin, events, dropped), separators=(",", ":"))
+                data = text.encode()
+                is_gz = file.suffix == ".gz"
+                file.write_bytes(gzip.compress(data, compresslevel=6) if is_gz else data)
     finally:
         _one_at_a_time.release()
 
@@ -133,13 +137,12 @@ def _start(call: str, most_events: int) -> int:
     return begin
 
 
-def _stop(begin: int) -> Recording:
+def _stop() -> tuple[list[Event], int]:
     stop = loader.library.TFMS_TraceStop
     stop.restype = ctypes.c_void_p
     size = ctypes.c_int64()
     lines = ctypes.string_at(stop(ctypes.byref(size)), size.value)
-    events, dropped = trace_events.parse(lines.decode(errors="replace"))
-    return Recording(begin, events, dropped)
+    return trace_events.parse(lines.decode(errors="replace"))
 
 
 class _Profile:
@@ -190,8 +193,34 @@ class _Profile:
         return list(self._folder.glob("plugins/profile/*/*.xplane.pb"))
 
 
-def _with_profile(recording: Recording, space: Any) -> Recording:
-    """Adds the profiler's events, converted from the profiler's clock to the recording's."""
+def _events_since(begin: int, space: Any) -> list[Event]:
+    """The profiler's events, converted from the profiler's clock to the runtime's."""
     zero = time.time_ns() - time.monotonic_ns()
-    events = [e for e in trace_profile.events(space, zero) if e.begin >= recording.begin]
-    return dataclasses.replace(recording, events=[*recording.events, *events])
+    return [event for event in trace_profile.events(space, zero) if event.begin >= begin]
+
+
+def _chrome_trace(begin: int, events: Sequence[Event], dropped: int) -> dict[str, Any]:
+    """The trace in Chrome's format: each GPU is a "process", each row a "thread"."""
+    made: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "args": {"name": f"GPU {gpu}"}, "pid": gpu}
+        for gpu in sorted({event.gpu for event in events})
+    ]
+    for thread, (gpu, name, of_row) in enumerate(trace_events.rows(events)):
+        where = {"pid": gpu, "tid": thread}
+        made.append({"ph": "M", "name": "thread_name", "args": {"name": name}, **where})
+        sort = {"sort_index": thread}
+        made.append({"ph": "M", "name": "thread_sort_index", "args": sort, **where})
+        for event in of_row:
+            made.append(
+                {
+                    "ph": "X",
+                    "name": event.title,
+                    "cat": event.kind,
+                    "ts": (event.begin - begin) / 1000,  # microseconds
+                    "dur": (event.end - event.begin) / 1000,
+                    "args": event.details,
+                    **where,
+                }
+            )
+    other = {"dropped_events": dropped}
+    return {"traceEvents": made, "displayTimeUnit": "ns", "otherData": other}

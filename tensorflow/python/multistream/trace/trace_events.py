@@ -3,7 +3,7 @@
 """The events of `tf.cuda.trace`, from the runtime or a profiler, and their rows in the timeline."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 
 STEPS = "steps"
 HOLDS = "holds"
@@ -11,29 +11,17 @@ HOLDS = "holds"
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """An activity of a group's stream, or of the host on the group's behalf.
+    """An activity of a group's stream, or of the host on the group's behalf."""
 
-    Attributes:
-      kind: "step", "kernel", "copy", "wait", "callback", "replay" or "hold".
-      gpu: number of the GPU.
-      group: number of the group on its GPU; -1 for a stream of no group.
-      begin: start, in nanoseconds.
-      end: end, in nanoseconds; not before `begin`.
-      amount: of a copy or hold, bytes; of a wait, the other group; of a replay, its kernels.
-      type: of a kernel, its op's type, if known.
-      name: name of the op, the graph, or the activity.
-      stream: name of the stream, if not the group's compute stream.
-    """
-
-    kind: str
+    kind: str  # "step", "kernel", "copy", "wait", "callback", "replay" or "hold"
     gpu: int
-    group: int
-    begin: int
-    end: int
-    amount: int
-    type: str
-    name: str
-    stream: str = ""
+    group: int  # -1 for a stream of no group
+    begin: int  # nanoseconds
+    end: int  # nanoseconds; not before `begin`
+    amount: int  # of a copy or hold, bytes; of a wait, the other group; of a replay, its kernels
+    type: str  # of a kernel, its op's type, if known
+    name: str  # of the op, the graph, or the activity
+    stream: str = ""  # name of the stream, if not the group's compute stream
 
     @property
     def title(self) -> str:
@@ -72,61 +60,31 @@ class Event:
         return self.stream or f"group {self.group}"
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """A line of the timeline.
-
-    Attributes:
-      gpu: number of the GPU.
-      name: the row's label.
-      events: sorted by begin; except for waits, events do not overlap.
-    """
-
-    gpu: int
-    name: str
-    events: tuple[Event, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Recording:
-    """A whole trace.
-
-    Attributes:
-      begin: start of the trace, in nanoseconds.
-      events: the recorded events.
-      dropped: number of further events that were not kept.
-    """
-
-    begin: int
-    events: Sequence[Event]
-    dropped: int
-
-
 def parse(lines: str) -> tuple[list[Event], int]:
     """Parses the runtime's text (trace.h): the events, and the number of dropped events."""
     dropped, *rest = lines.split("\n")
     events = []
     for line in filter(None, rest):
-        kind, gpu, group, begin, end, amount, op, name = line.split("\t")
-        events.append(
-            Event(kind, int(gpu), int(group), int(begin), int(end), int(amount), op, name)
-        )
+        kind, *numbers, op, name = line.split("\t")
+        gpu, group, begin, end, amount = map(int, numbers)
+        events.append(Event(kind, gpu, group, begin, end, amount, op, name))
     return events, int(dropped)
 
 
-def rows(events: Iterable[Event]) -> list[Row]:
+def rows(events: Iterable[Event]) -> Iterator[tuple[int, str, list[Event]]]:
     """The timeline's rows: of each GPU its steps, the streams of its groups, and its holds.
 
     Events that overlap, such as steps and holds, are spread over several rows.
+
+    Yields:
+      The GPU, the row's label, and its events, sorted by begin.
     """
     by_row: dict[tuple[int, str], list[Event]] = {}
     for event in events:
         by_row.setdefault((event.gpu, event.row), []).append(event)
-    made = []
     for gpu, name in sorted(by_row, key=_order):
         for number, of_row in enumerate(_without_overlaps(by_row[gpu, name]), 1):
-            made.append(Row(gpu, name if number == 1 else f"{name} ({number})", tuple(of_row)))
-    return made
+            yield gpu, name if number == 1 else f"{name} ({number})", of_row
 
 
 def _order(key: tuple[int, str]) -> tuple[int, int, int, str]:

@@ -158,7 +158,7 @@ def test_rows_are_split_where_events_overlap() -> None:
             Event("kernel", 0, -1, 0, 1, 0, "", "x", "stream 7"),
         ]
     )
-    assert [(row.name, len(row.events)) for row in made] == [
+    assert [(name, len(events)) for _, name, events in made] == [
         ("steps", 2),
         ("steps (2)", 1),
         ("group 2", 1),
