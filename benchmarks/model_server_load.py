@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 from bench.workloads import SIZES, WORKLOADS
-from option_types import whole, wholes
+from programs import names_of, whole, wholes
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 SERVER = FOLDER.parent / "examples" / "serving" / "model_server.py"
@@ -52,22 +52,18 @@ COLUMNS = (
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--models", default="recommender", help=f"of {', '.join(MODELS)}")
-    parser.add_argument("--setups", default=",".join(SETUPS), help=f"of {', '.join(SETUPS)}")
-    parser.add_argument("--groups", type=whole(2, 64), default=8, help="stream groups [8]")
-    parser.add_argument("--servers", type=wholes(1, 64), default=[1], help="processes [1]")
-    parser.add_argument("--clients", type=whole(1, 1024), default=16, help="threads [16]")
-    parser.add_argument("--processes", type=whole(1, 64), default=4, help="that they are in [4]")
-    parser.add_argument("--seconds", type=whole(1, 600), default=5, help="of a run [5]")
-    parser.add_argument("--size", choices=SIZES, default="full", help="of the models [full]")
-    parser.add_argument("--save", nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--client", nargs=2, help=argparse.SUPPRESS)
+    add = parser.add_argument
+    add("--models", type=names_of(MODELS), default=["recommender"], help=f"of {', '.join(MODELS)}")
+    add("--setups", type=names_of(SETUPS), default=SETUPS, help=f"of {', '.join(SETUPS)}")
+    add("--groups", type=whole(2, 64), default=8, help="stream groups [8]")
+    add("--servers", type=wholes(1, 64), default=[1], help="processes [1]")
+    add("--clients", type=whole(1, 1024), default=16, help="threads [16]")
+    add("--processes", type=whole(1, 64), default=4, help="that they are in [4]")
+    add("--seconds", type=whole(1, 600), default=5, help="of a run [5]")
+    add("--size", choices=SIZES, default="full", help="of the models [full]")
+    add("--save", nargs=3, help=argparse.SUPPRESS)
+    add("--client", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    for name, known in (("models", MODELS), ("setups", SETUPS)):
-        given = getattr(options, name).split(",")
-        if unknown := set(given) - set(known):
-            parser.error(f"--{name}: unknown {', '.join(sorted(unknown))}; known: {known}")
-        setattr(options, name, given)
     if max(options.servers) > min(options.processes, options.clients):
         parser.error("--servers: more than --processes or --clients leave servers without a client")
     return options

@@ -55,8 +55,8 @@ def test_a_server_that_does_not_start_is_an_error(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--models", "gpt"], "--models: unknown gpt"),
-        (["--setups", "fast"], "--setups: unknown fast"),
+        (["--models", "gpt"], "--models: there is no 'gpt'"),
+        (["--setups", "fast"], "--setups: there is no 'fast'"),
         (["--clients", "0"], "--clients"),
         (["--servers", "1,none"], "--servers: 'none' is not a whole number from 1 to 64"),
         (["--servers", "5"], "--servers: more than --processes"),

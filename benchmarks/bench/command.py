@@ -28,11 +28,17 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
-from option_types import whole
+from programs import (
+    TIMES_MEAN_NOTHING,
+    above_zero,
+    gpus_are_emulated,
+    names_of,
+    whole,
+    wholes,
+)
 
 from . import gpu
 from .compare import compare
@@ -45,37 +51,6 @@ from .tables import best_table, wrong_table
 from .workloads import WORKLOADS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-
-
-def names_of(allowed: Sequence[str]) -> Callable[[str], list[str]]:
-    """Makes a parser of an option that takes some of these names."""
-
-    def parse(text: str) -> list[str]:
-        names = text.split(",")
-        if unknown := [name for name in names if name not in allowed]:
-            raise argparse.ArgumentTypeError(
-                f"there is no {unknown[0]!r}; there are {', '.join(allowed)}"
-            )
-        return names
-
-    return parse
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    """Parses an option that takes numbers such as 1,4,8."""
-    parse: Callable[[str], int] = whole(1, 64)
-    return tuple(parse(part) for part in text.split(","))
-
-
-def seconds(text: str) -> float:
-    """Parses an option that takes a time of more than 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return value
 
 
 def interpreter(text: str) -> tuple[str, str]:
@@ -104,18 +79,18 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--quick", action="store_true", help="small models, 1 round, few settings: a minute or two")
-    add("--only", type=names_of(list(WORKLOADS)), default=list(WORKLOADS), metavar="WORKLOADS",
+    add("--only", type=names_of(WORKLOADS), default=list(WORKLOADS), metavar="WORKLOADS",
         help=f"some of {', '.join(WORKLOADS)} [all]")  # fmt: skip
-    add("--peers", type=names_of(list(PEERS)), default=list(PEERS), metavar="PEERS",
+    add("--peers", type=names_of(PEERS), default=list(PEERS), metavar="PEERS",
         help=f"some of {', '.join(PEERS)} [all]")  # fmt: skip
-    add("--clients", type=numbers, help="threads that query [1,4,8,16]")
-    add("--groups", type=numbers, help="stream groups [1,4,8,16]")
-    add("--copies", type=numbers, help="virtual devices, and processes [4,8]")
+    add("--clients", type=wholes(1, 64), help="threads that query [1,4,8,16]")
+    add("--groups", type=wholes(1, 64), help="stream groups [1,4,8,16]")
+    add("--copies", type=wholes(1, 64), help="virtual devices, and processes [4,8]")
     add("--rounds", type=whole(1, 100), help="measurements of each configuration [3]")
-    add("--seconds", type=seconds, help="of each measurement [1]")
-    add("--warm", type=seconds, metavar="SECONDS",
+    add("--seconds", type=above_zero, help="of each measurement [1]")
+    add("--warm", type=above_zero, metavar="SECONDS",
         help="after which a configuration counts as warm, if it is not before [8]")  # fmt: skip
-    add("--minutes", type=seconds, default=600.0,
+    add("--minutes", type=above_zero, default=600.0,
         help="of all; what there is no time for is left out, and named [600]")  # fmt: skip
     add("--size", choices=("small", "full"), help="of the models [full]")
     add("--python", type=interpreter, action="append", default=[], metavar="PACKAGE=PYTHON",

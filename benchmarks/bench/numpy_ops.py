@@ -18,7 +18,12 @@ class NumpyOps:
     """The operations; each framework has a class with the same methods for its own tensors.
 
     Tensors also have `+`, `-`, `*` and `@` as NumPy's arrays have them. `tensor` is float32.
+
+    Attributes:
+        module: of the framework, where it has NumPy's functions by NumPy's names.
     """
+
+    module: Any = np
 
     def weight(self, value: np.ndarray) -> Any:
         """What a model uses for a weight."""
@@ -34,23 +39,23 @@ class NumpyOps:
 
     def concat(self, parts: Sequence[Any]) -> Any:
         """Tensors put together along the last dimension."""
-        return np.concatenate(parts, -1)
+        return self.module.concatenate(parts, -1)
 
-    def split(self, x: Any, parts: int) -> Sequence[Any]:
+    def split(self, x: Any, parts: int) -> Any:
         """The reverse of `concat`, for parts of equal size."""
-        return list(np.split(x, parts, -1))
+        return self.module.split(x, parts, -1)
 
     def stack(self, rows: Sequence[Any]) -> Any:
         """Tensors put together along a new second dimension."""
-        return np.stack(rows, 1)
+        return self.module.stack(rows, 1)
 
     def reshape(self, x: Any, shape: Sequence[int]) -> Any:
         """The same numbers in another shape, of which one dimension may be -1."""
-        return np.reshape(x, shape)
+        return self.module.reshape(x, shape)
 
     def transpose(self, x: Any, order: Sequence[int]) -> Any:
         """Dimensions in another order."""
-        return np.transpose(x, order)
+        return self.module.transpose(x, order)
 
     def dense(self, x: Any, kernel: Any, bias: Any) -> Any:
         """A dense layer: x [..., inputs], kernel [inputs, width], bias [width]."""
@@ -62,7 +67,7 @@ class NumpyOps:
 
     def tanh(self, x: Any) -> Any:
         """Hyperbolic tangent of each number."""
-        return np.tanh(x)
+        return self.module.tanh(x)
 
     def softsign(self, x: Any) -> Any:
         """Softsign of each number."""

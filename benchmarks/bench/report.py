@@ -8,7 +8,7 @@ import html
 import pathlib
 from collections.abc import Sequence
 
-from emulated import TIMES_MEAN_NOTHING
+from programs import TIMES_MEAN_NOTHING
 
 from .peers import PEERS
 from .pictures import DARK, LIGHT, Theme, pictures, svg, write

@@ -27,67 +27,18 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import ending  # noqa: F401 (defines kinds of work, as the other three do)
+import exact  # noqa: F401
 import numpy as np
+import serving  # noqa: F401
 import tensorflow as tf
-from captured_training import CapturedTraining
-from changing import Variables
-from compiled import Compiled
+import training  # noqa: F401
 from draw import KINDS
-from eager import EagerOps
-from ending import Cancellations, FullMemory, SessionsComeAndGo
-from evictions import Evictions, ModelsComeAndGo
-from feeds import Feeds
-from foreign import ForeignCalls
-from input_pipelines import KerasFit, Prefetched
-from mixed_precision import MixedPrecision
-from models import Place, Results, Work
-from nested import NestedCalls
-from recurrent import Recurrent
-from serving import (
-    AutoStream,
-    Function,
-    KerasPredict,
-    Pinned,
-    SavedModel,
-    ServingCallable,
-    Session,
-    SessionPolicy,
-)
-from strings import Strings
+from models import WORKS, Place, Results, Work
 from tally import Tally, flip_a_bit
 from tensorflow.python.multistream import loader
-from training import TrainFunction, TrainSession
 from watcher import Progress, Sample, Watcher, take_sample, write_stacks
 
-WORKS: dict[str, type[Work]] = {
-    "function": Function,
-    "session": Session,
-    "saved_model": SavedModel,
-    "serving_callable": ServingCallable,
-    "keras_predict": KerasPredict,
-    "auto_stream": AutoStream,
-    "session_policy": SessionPolicy,
-    "train_session": TrainSession,
-    "train_function": TrainFunction,
-    "variables": Variables,
-    "sessions_come_and_go": SessionsComeAndGo,
-    "cancellations": Cancellations,
-    "full_memory": FullMemory,
-    "pinned": Pinned,
-    "feeds": Feeds,
-    "eager_ops": EagerOps,
-    "compiled": Compiled,
-    "evictions": Evictions,
-    "models_come_and_go": ModelsComeAndGo,
-    "strings": Strings,
-    "recurrent": Recurrent,
-    "mixed_precision": MixedPrecision,
-    "prefetched": Prefetched,
-    "keras_fit": KerasFit,
-    "captured_training": CapturedTraining,
-    "foreign_calls": ForeignCalls,
-    "nested_calls": NestedCalls,
-}
 HANG_STATUS = 3
 # Faults that this process injects on purpose, to check that they are noticed.
 FAULTS = {"drop_wait": 0, "drop_hold": 1, "release_early": 2}

@@ -35,13 +35,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import verdict
-
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
-from option_types import whole
+from programs import end, verdict, whole
 
 HANG_SECONDS = 180
-ORDERED = 0.02  # steps done in order, as a fraction of a round's other steps
 # Switches of memory and threads; each is on in a fourth of the runs.
 SWITCHES = (
     "TF_GPU_STREAM_GROUP_SHARE_MEM_POOL",
@@ -50,7 +47,8 @@ SWITCHES = (
 )
 # Pause between two disturbing actions: often, so that hardly a step is replayed, or rarely.
 PACES = (0.002, 0.02, 0.05, 0.2)
-FEWEST_ORDERED, MOST_ORDERED = 50, 3000
+# Steps done in order, as a fraction of a round's other steps.
+ORDERED, FEWEST_ORDERED, MOST_ORDERED = 0.02, 50, 3000
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -79,24 +77,20 @@ def set_environment(options: argparse.Namespace) -> None:
         drawn["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
     else:
         drawn["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
-    for name in SWITCHES:
-        if draw.random() < 0.25:
-            drawn[name] = "true"
+    drawn.update({name: "true" for name in SWITCHES if draw.random() < 0.25})
     for name, value in drawn.items():
         os.environ.setdefault(name, value)
 
 
 class Rates:
-    """Steps per second, for each second; ends a process that does no steps."""
+    """Steps of each second of a round but for the first; ends a process that does no steps.
 
-    def __init__(self) -> None:
-        self.of_seconds: list[float] = []
-        self._last = 0
-        self._began = self._progress = time.monotonic()
-        self._first = True
+    Args:
+        of_seconds: gets the rates.
+    """
 
-    def begin(self) -> None:
-        """A round begins; its first second is not counted."""
+    def __init__(self, of_seconds: list[float]) -> None:
+        self._of_seconds = of_seconds
         self._last = 0
         self._began = self._progress = time.monotonic()
         self._first = True
@@ -116,15 +110,9 @@ class Rates:
         if now - self._began < 1.0:
             return
         if not self._first:
-            self.of_seconds.append((done - self._last) / (now - self._began))
+            self._of_seconds.append((done - self._last) / (now - self._began))
         self._first = False
         self._began, self._last = now, done
-
-    def summary(self) -> dict[str, float]:
-        """Slowest, median and quickest."""
-        rates = self.of_seconds or [0.0]
-        figures = {"min": min(rates), "median": statistics.median(rates), "max": max(rates)}
-        return {name: round(value, 1) for name, value in figures.items()}
 
 
 class Run:
@@ -154,21 +142,19 @@ class Run:
         # Dropping a function collects garbage; freeze keeps the collector off the objects of now.
         gc.collect()
         gc.freeze()
-        self.rates = Rates()
+        self._rates: list[float] = []
         self.counts: Counter[str] = Counter(lost=0, errors=0)
         self.problems: list[str] = []
 
     def run(self) -> None:
         """Runs rounds until all steps are done, or time is up, or something is wrong."""
-        number = 0
         while (
             self.counts["steps"] < self._options.steps
-            and (time.monotonic() < self._deadline or not number)
+            and (time.monotonic() < self._deadline or not self.counts["rounds"])
             and not self.problems
         ):
-            self._round(number)
-            number += 1
-        self.counts["rounds"] = number
+            self._round(self.counts["rounds"])
+            self.counts["rounds"] += 1
 
     def _round(self, number: int) -> None:
         import updates_in_order  # noqa: PLC0415
@@ -195,8 +181,8 @@ class Run:
         together = updating_threads.Together(
             self._captured, threads, functions, inputs, seed, self._failing, pace
         )
-        self.rates.begin()
-        together.run(steps, self._deadline, lambda: self.rates.watch(together.done))
+        rates = Rates(self._rates)
+        together.run(steps, self._deadline, lambda: rates.watch(together.done))
         self.counts.update(together.counts)
         self.counts["steps"] += int(together.calls.sum())
         problems = together.problems
@@ -213,23 +199,24 @@ class Run:
         import tensorflow as tf  # noqa: PLC0415
 
         stats = tf.cuda.stream_stats()
-        counts = self.counts
         replayed = sum(group.steps_replayed for group in stats)
         started = sum(group.steps_started for group in stats)
         made = sum(group.recordings_made for group in stats)
         settings = ("TF_GPU_STREAM_GROUP_COUNT", "TF_MULTI_STREAM_CAPTURE_MB", *SWITCHES)
         gpu = tf.config.list_physical_devices("GPU")[0]
+        rates = self._rates or [0.0]
+        figures = {"min": min(rates), "median": statistics.median(rates), "max": max(rates)}
         return {
             "seed": self._options.seed,
             "gpu": tf.config.experimental.get_device_details(gpu).get("device_name", "emulated"),
             "settings": {name: os.environ[name] for name in settings if name in os.environ},
-            **counts,
+            **self.counts,
             "replayed": replayed,
             "replayed_of_all_steps": round(replayed / max(1, started), 4),
-            "replayed_training_at_least": max(0, replayed - counts["captured_reads"]),
+            "replayed_training_at_least": max(0, replayed - self.counts["captured_reads"]),
             "recordings_made": made,
             "recordings_evicted": made - sum(group.recordings for group in stats),
-            "steps_per_second": self.rates.summary(),
+            "steps_per_second": {name: round(value, 1) for name, value in figures.items()},
         }
 
 
@@ -244,9 +231,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run.run()
         seconds = round(time.monotonic() - began, 1)
     print(json.dumps({"seconds": seconds, **run.report()}), flush=True)
-    status: int = verdict.status_of(run.problems)
-    return status
+    return int(verdict(run.problems))
 
 
 if __name__ == "__main__":
-    verdict.end(main())
+    end(main())

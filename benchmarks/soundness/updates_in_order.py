@@ -39,21 +39,18 @@ def draw_actions(
         inputs: numbers of the inputs to draw from.
     """
     draw = random.Random(seed)
+    arguments: dict[str, Callable[[], Action]] = {
+        "step": lambda: (draw.choice(functions), draw.choice(inputs), draw.random() < 0.3),
+        "assign": lambda: (draw.random(), draw.randint(-3, 3)),
+        "fail": lambda: (draw.choice(list(FAILING)),),
+        "read": lambda: (draw.random(),),
+        "restore": lambda: (),
+    }
     actions: list[Action] = []
     while steps:
         (kind,) = draw.choices(list(KINDS), list(KINDS.values()))
-        if kind == "step":
-            steps -= 1
-            called = draw.random() < 0.3
-            actions.append((kind, draw.choice(functions), draw.choice(inputs), called))
-        elif kind == "assign":
-            actions.append((kind, draw.random(), draw.randint(-3, 3)))
-        elif kind == "fail":
-            actions.append((kind, draw.choice(list(FAILING))))
-        elif kind == "read":
-            actions.append((kind, draw.random()))
-        else:
-            actions.append((kind,))
+        steps -= kind == "step"
+        actions.append((kind, *arguments[kind]()))
     return actions
 
 
@@ -66,6 +63,7 @@ class Side:
 
     def __init__(self, callables: Callables) -> None:
         self._callables = callables
+        self._variables = callables.variables
         self._kept: Any = None
         self.results: list[tuple[Action, Any]] = []
 
@@ -73,10 +71,6 @@ class Side:
         """Does the action, and notes its result."""
         kind, *rest = action
         self.results.append((action, getattr(self, f"_{kind}")(*rest)))
-
-    def values(self) -> list[np.ndarray]:
-        """All variables."""
-        return list(self._callables.variables.values())
 
     def _step(self, function: int, given: int, called: bool) -> Any:
         if called:
@@ -87,23 +81,22 @@ class Side:
 
     def _assign(self, which: float, scale: int) -> None:
         """Assigns the start times a number to one of the variables, also to a slot."""
-        variables = self._callables.variables
-        i = int(which * len(variables.all))
-        value = variables.start[i]
-        variables.all[i].assign(value * tf.cast(scale, value.dtype))
+        i = int(which * len(self._variables.all))
+        value = self._variables.start[i]
+        self._variables.all[i].assign(value * tf.cast(scale, value.dtype))
 
     def _fail(self, kind: str) -> bool:
         return bool(self._callables.fails(kind))
 
     def _read(self, which: float) -> bytes:
         """Reads a variable and keeps the value, which must be the same at the next read."""
-        variables = self._callables.variables.all
+        variables = self._variables.all
         last = self._kept.numpy().tobytes() if self._kept is not None else b""
         self._kept = variables[int(which * len(variables))].read_value()
         return last
 
     def _restore(self) -> None:
-        self._callables.variables.restart(restore=True)
+        self._variables.restart(restore=True)
 
 
 def in_turn(
@@ -121,22 +114,24 @@ def in_turn(
         The problems found.
     """
     draw = random.Random(seed)
-    turns: list[tuple[int, int]] = []  # the thread, and the first action that is no more in it
-    end = 0
-    while end < len(actions):
-        end = min(end + draw.randint(1, TURN), len(actions))
-        turns.append((draw.randrange(threads), end))
-    first = [0, *(end for _, end in turns)]
-    mine = [[i for i, (thread, _) in enumerate(turns) if thread == t] for t in range(threads)]
+    # Of each turn the thread and the actions.
+    turns: list[tuple[int, Sequence[Action]]] = []
+    done = 0
+    while done < len(actions):
+        count = draw.randint(1, TURN)
+        turns.append((draw.randrange(threads), actions[done : done + count]))
+        done += count
     begins = [threading.Event() for _ in [*turns, None]]
     errors: list[str] = []
 
     def works(number: int) -> None:
         with tf.device(GPU):
-            for turn in mine[number]:
+            for turn, (thread, mine) in enumerate(turns):
+                if thread != number:
+                    continue
                 begins[turn].wait()
                 try:
-                    for action in actions[first[turn] : turns[turn][1]] if not errors else ():
+                    for action in mine if not errors else ():
                         do(action)
                 except Exception:
                     errors.append(traceback.format_exc(limit=4))
@@ -169,30 +164,27 @@ def compare(
         seed: seed of the turns.
         problems: collects the differences.
     """
-    captured.variables.restart(restore=False)
-    plain.variables.restart(restore=False)
     sides = Side(captured), Side(plain)
+    for callables in (captured, plain):
+        callables.variables.restart(restore=False)
     if error := in_turn(actions, threads, seed, sides[0].do):
         problems.add(f"in order: {error}")
         return
     with tf.device(GPU):
         for action in actions:
             sides[1].do(action)
-    found, right = (side.results for side in sides)
-    for i, ((action, result), (_, expected)) in enumerate(zip(found, right, strict=True)):
-        if result != expected:
-            what = (
-                f"{action[0]} {captured.variables.function_names[action[1]]}"
-                if (action[0] == "step")
-                else str(action)
-            )
+    for i, ((action, found), (_, right)) in enumerate(
+        zip(sides[0].results, sides[1].results, strict=True)
+    ):
+        if found != right:
+            name = captured.variables.function_names[action[1]] if action[0] == "step" else ""
+            what = f"step {name}" if name else str(action)
             problems.add(f"in order: action {i} of {len(actions)}, {what}: another result")
             break
-    for variable, value, expected in zip(
-        captured.variables.all, *(side.values() for side in sides), strict=True
-    ):
-        if value.tobytes() != expected.tobytes():
+    values = (callables.variables.values() for callables in (captured, plain))
+    for variable, found, right in zip(captured.variables.all, *values, strict=True):
+        if found.tobytes() != right.tobytes():
             problems.add(
-                f"in order: after {len(actions)} actions {np.sum(value != expected)} of"
-                f" {value.size} elements of {variable.name} {list(value.shape)} differ"
+                f"in order: after {len(actions)} actions {np.sum(found != right)} of"
+                f" {found.size} elements of {variable.name} {list(found.shape)} differ"
             )

@@ -28,11 +28,11 @@ BLOCK = 32
 CALLED = 0.2
 GIVEN = 1000  # assigned values are multiples of this
 # Arguments of `fail`: good ones, matrices that do not fit, rows that are not there.
-GOOD_IDS, BAD_IDS = np.arange(3), np.arange(3) + TABLE_ROWS
+LEFT, RIGHT = np.ones([4, 3], np.float32), np.ones([3, 2], np.float32)
 FAILING = {
-    "good": (np.ones([4, 3], np.float32), np.ones([3, 2], np.float32), GOOD_IDS),
-    "matrices": (np.ones([4, 3], np.float32), np.ones([5, 2], np.float32), GOOD_IDS),
-    "rows": (np.ones([4, 3], np.float32), np.ones([3, 2], np.float32), BAD_IDS),
+    "good": (LEFT, RIGHT, np.arange(3)),
+    "matrices": (LEFT, np.ones([5, 2], np.float32), np.arange(3)),
+    "rows": (LEFT, RIGHT, np.arange(3) + TABLE_ROWS),
 }
 
 
@@ -124,9 +124,8 @@ class Together:
         self._seed = seed
         self._failing = failing
         self._pace = pace
-        shape = len(callables.serve), len(callables.inputs)
-        # A row for each training thread, and one for the disturbing thread.
-        self.calls = np.zeros([threads + 1, *shape], np.int64)
+        # Below, a row for each training thread, and one for the disturbing thread.
+        self.calls = np.zeros([threads + 1, len(callables.serve), len(callables.inputs)], np.int64)
         self._begun = [0] * (threads + 1)
         self._done = [0] * (threads + 1)
         self._ended = threading.Event()
@@ -147,68 +146,71 @@ class Together:
         """
         blocks = itertools.count()
 
-        def goes_on() -> bool:
-            return (
+        def trains(number: int, draw: random.Random) -> None:
+            while (
                 next(blocks) * BLOCK < steps
                 and time.monotonic() < deadline
                 and not self.problems.number
-            )
-
-        def trains(number: int) -> None:
-            draw = random.Random(f"{self._seed}:{number}")
-            while goes_on():
+            ):
                 self.train(number, draw)
 
-        training = [
-            threading.Thread(target=self._guarded, args=(trains, number), daemon=True)
-            for number in range(self._threads)
-        ]
-        beside = [
-            threading.Thread(target=self._guarded, args=(function, self._threads), daemon=True)
-            for function in (self._reads, self._disturbs)
-        ]
-        for thread in training + beside:
-            thread.start()
-        for thread in training:
-            while thread.is_alive():
-                thread.join(0.05)
-                watch()
-        self._ended.set()
-        for thread in beside:
-            while thread.is_alive():
-                thread.join(0.05)
-                watch()
-        self.check_end()
+        def again(action: Callable[[random.Random], None]) -> Callable[..., None]:
+            def beside(_: object, draw: random.Random) -> None:
+                while not self._ended.wait(self._pace):
+                    action(draw)
 
-    def _guarded(self, function: Callable[[int], None], number: int) -> None:
-        try:
-            with tf.device(GPU):
-                function(number)
-        except Exception:
-            self.problems.add(traceback.format_exc(limit=4))
+            return beside
+
+        def start(function: Callable[..., None], name: object) -> threading.Thread:
+            def guarded() -> None:
+                try:
+                    with tf.device(GPU):
+                        function(name, random.Random(f"{self._seed}:{name}"))
+                except Exception:
+                    self.problems.add(traceback.format_exc(limit=4))
+
+            thread = threading.Thread(target=guarded, daemon=True)
+            thread.start()
+            return thread
+
+        def wait(threads: Sequence[threading.Thread]) -> None:
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(0.05)
+                    watch()
+
+        training = [start(trains, number) for number in range(self._threads)]
+        others = [start(again(self.read), "reads"), start(again(self.disturb), "disturbs")]
+        wait(training)
+        self._ended.set()
+        wait(others)
+        self.check_end()
 
     def train(self, number: int, draw: random.Random) -> None:
         """A block of steps."""
-        callables, calls = self._callables, self.calls[number]
-        begun, done = self._begun, self._done
+        callables = self._callables
         for _ in range(BLOCK):
             function, given = draw.choice(self._functions), draw.choice(self._inputs)
             if draw.random() < CALLED:
-                begun[number] += 1
+                self._begun[number] += 1
                 callables.call[function](*callables.on_gpu[given])
+                self._count(number, function, given)
             else:
-                least = sum(done)
-                begun[number] += 1
-                each = callables.inputs[given]
-                result = callables.serve[function](each.x, each.ids)
-                self._check_step(result, least + 1)
-            calls[function, given] += 1
-            done[number] += 1
+                self._serve(callables.serve[function], number, function, given)
 
-    def _check_step(self, result: np.ndarray, least: int) -> None:
+    def _serve(self, serve: Callable[..., Any], number: int, function: int, given: int) -> None:
+        """A step that returns its count, which is checked."""
+        least, each = sum(self._done) + 1, self._callables.inputs[given]
+        self._begun[number] += 1
+        result = serve(each.x, each.ids)
         self._check("a step's count", result[:COPIES], least)
         if not np.isfinite(result[COPIES]):
             self.problems.add(f"a step gives {result[COPIES]}")
+        self._count(number, function, given)
+
+    def _count(self, number: int, function: int, given: int) -> None:
+        self.calls[number, function, given] += 1
+        self._done[number] += 1
 
     def _check(self, what: str, values: np.ndarray, least: float | None = None) -> None:
         """Checks that all numbers are the same one, and where it may be."""
@@ -219,16 +221,6 @@ class Together:
             self.problems.add(f"{what} is {values[0]}, and has to be from {least} to {most}")
         elif values[0] != np.floor(values[0]):
             self.problems.add(f"{what} is {values[0]}, which is no whole number")
-
-    def _reads(self, _: int) -> None:
-        draw = random.Random(f"{self._seed}:reads")
-        while not self._ended.wait(self._pace):
-            self.read(draw)
-
-    def _disturbs(self, _: int) -> None:
-        draw = random.Random(f"{self._seed}:disturbs")
-        while not self._ended.wait(self._pace):
-            self.disturb(draw)
 
     def read(self, draw: random.Random) -> None:
         """Reads by a function, or a variable alone; one thread may call it at a time."""
@@ -276,7 +268,13 @@ class Together:
             # Tracing the other functions takes long.
             name = draw.choice(("sgd", "rows", "momentum"))
             function = variables.function_names.index(name)
-            self._call_new(number, function, draw.choice(self._inputs))
+            serve = tf.cuda.serving_callable(variables.new_function(function))
+            given = draw.choice(self._inputs)
+            for _ in range(5):
+                self._serve(serve, number, function, given)
+            del serve
+            gc.collect()
+            self.counts["functions_dropped"] += 1
 
     def _fail(self, kind: str) -> None:
         fails = self._callables.fails(kind)
@@ -286,20 +284,6 @@ class Together:
         if fails != (kind in self._failing):
             says = "fails, and does not" if fails else "does not fail, and does"
             self.problems.add(f"a step with {kind} {says} without capture")
-
-    def _call_new(self, number: int, function: int, given: int) -> None:
-        """Calls a new function, which is then dropped."""
-        variables, each = self._callables.variables, self._callables.inputs[given]
-        serve = tf.cuda.serving_callable(variables.new_function(function))
-        for _ in range(5):
-            least = sum(self._done)
-            self._begun[number] += 1
-            self._check_step(serve(each.x, each.ids), least + 1)
-            self.calls[number, function, given] += 1
-            self._done[number] += 1
-        del serve
-        gc.collect()
-        self.counts["functions_dropped"] += 1
 
     def check_end(self) -> None:
         """Reads the variables once more, and compares them with their expected values.
@@ -311,11 +295,9 @@ class Together:
             self._look(sum(self._done))
         if self.problems.number:
             return  # failed steps may or may not have counted
-        variables = self._callables.variables
         calls = self.calls.sum(axis=0)
-        added = self.counts["assign_adds"]
-        for name, found, right in variables.exact(
-            calls, self._callables.inputs, tuple(self.failed_of), added
+        for name, found, right in self._callables.variables.exact(
+            calls, self._callables.inputs, self.failed_of, self.counts["assign_adds"]
         ):
             if not np.array_equal(found, right):
                 off = np.unique(found - right)
