@@ -43,6 +43,10 @@ SERVER = FOLDER.parent / "examples" / "serving" / "model_server.py"
 SETUPS = ("stock", "groups", "captured")
 MODELS = tuple(name for name, workload in WORKLOADS.items() if not workload.training)
 START_SECONDS = 180
+GPU_BUSY = (
+    *("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"),
+    *("--id=0", "--loop=1"),
+)
 COLUMNS = (
     "model,setup,servers,groups,clients,queries_per_second,p50_ms,p99_ms,longest_ms,cpu_us,"
     "cores_busy,gpu_busy_percent,wrong"
@@ -137,119 +141,81 @@ def core_seconds() -> float:
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
-class GpuBusy:
-    """How much of the time kernels run on the first GPU, asked once a second."""
-
-    def __init__(self) -> None:
-        command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
-        self._process = None
-        with contextlib.suppress(OSError):
-            self._process = subprocess.Popen(
-                [*command, "--id=0", "--loop=1"],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-            )
-
-    def percent(self) -> str:
-        """Ends; returns the mean, or nothing where there is no GPU."""
-        if self._process is None:
-            return ""
-        self._process.terminate()
-        samples = [int(word) for word in self._process.communicate()[0].split() if word.isdigit()]
-        return f"{np.mean(samples):.0f}" if samples else ""
-
-
 @contextlib.contextmanager
-def client_processes(
-    options: argparse.Namespace, addresses: Sequence[str], folder: str
-) -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that will query the servers, each one of them; they end with the context."""
+def running(command: Sequence[str], **more: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process that ends with the context."""
+    process = subprocess.Popen(command, text=True, **more)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def start_clients(
+    stack: contextlib.ExitStack, options: argparse.Namespace, addresses: Sequence[str], folder: str
+) -> list[subprocess.Popen[str]]:
+    """Starts processes that will query the servers, each one of them."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
     environment |= {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
     processes = min(options.processes, options.clients)
     command = [sys.executable, __file__, "--seconds", str(options.seconds)]
     command += ["--clients", str(max(1, options.clients // processes)), "--client"]
-    clients = [
-        subprocess.Popen(
-            [*command, addresses[i % len(addresses)], folder],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return [
+        stack.enter_context(
+            running([*command, addresses[i % len(addresses)], folder], env=environment, **pipes)
         )
         for i in range(processes)
     ]
-    try:
-        yield clients
-    finally:
-        for client in clients:
-            client.kill()
-            client.wait()
 
 
-def run_clients(
-    options: argparse.Namespace, servers: Sequence[int], addresses: Sequence[str], folder: str
+def load_servers(
+    clients: Sequence[subprocess.Popen[str]], servers: Sequence[int], folder: str, seconds: int
 ) -> str:
-    """Loads servers from processes; returns the figures of its row."""
-    with client_processes(options, addresses, folder) as clients:
-        for client in clients:
-            assert client.stdout is not None
-            if client.stdout.readline() != "ready\n":
-                raise RuntimeError("a client failed; it says why above")
-        cpu, cores, start = sum(map(cpu_seconds, servers)), core_seconds(), time.monotonic()
-        gpu = GpuBusy()
+    """Loads servers from client processes; returns the figures of the row."""
+    for client in clients:
+        assert client.stdout is not None
+        if client.stdout.readline() != "ready\n":
+            raise RuntimeError("a client failed; it says why above")
+    cpu, cores, start = sum(map(cpu_seconds, servers)), core_seconds(), time.monotonic()
+    with contextlib.ExitStack() as stack:
+        gpu = None
+        with contextlib.suppress(OSError):
+            gpu = stack.enter_context(
+                running(GPU_BUSY, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            )
         for client in clients:
             assert client.stdin is not None
             client.stdin.write("\n")
             client.stdin.flush()
-        done = [client.communicate(timeout=options.seconds + 120)[0].split() for client in clients]
+        done = [client.communicate(timeout=seconds + 120)[0].split() for client in clients]
         cpu = sum(map(cpu_seconds, servers)) - cpu
         cores = (core_seconds() - cores) / (time.monotonic() - start)
-        busy = gpu.percent()
+    samples: list[int] = []
+    if gpu is not None:
+        samples = [int(word) for word in gpu.communicate()[0].split() if word.isdigit()]
     if any(len(words) != 3 for words in done):
         raise RuntimeError("a client failed; it says why above")
     files = list(pathlib.Path(folder).glob("times*.npy"))
     times = np.concatenate([np.load(file) for file in files])
     for file in files:
         file.unlink()
-    seconds = max(float(words[1]) for words in done)
+    longest = max(float(words[1]) for words in done)
     p50, p99 = np.percentile(times, [50, 99])
     wrong = sum(int(words[2]) for words in done)
+    busy = f"{np.mean(samples):.0f}" if samples else ""
     return (
-        f"{len(times) / seconds:.0f},{p50:.3f},{p99:.3f},{times.max():.3f},"
+        f"{len(times) / longest:.0f},{p50:.3f},{p99:.3f},{times.max():.3f},"
         f"{cpu / len(times) * 1e6:.0f},{cores:.1f},{busy},{wrong}"
     )
 
 
-@contextlib.contextmanager
-def running_server(
-    options: argparse.Namespace, setup: str, folder: str, number: int
-) -> Iterator[tuple[subprocess.Popen[bytes], pathlib.Path]]:
-    """A server that starts, and what it prints; it ends with the context."""
-    log = pathlib.Path(folder) / f"server{number}.log"
-    command = [sys.executable, str(SERVER), "--port=0", "--rest-port=0"]
-    command += [f"--model=model={folder}/model", f"--threads={options.clients}"]
-    command += ["--lock-free"] if setup == "captured" else []
-    with log.open("w") as file:
-        server = subprocess.Popen(
-            command,
-            env=variables_of(setup, options.groups),
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        yield server, log
-    finally:
-        server.terminate()
-        try:
-            server.wait(60)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
-
-
-def address_of(server: subprocess.Popen[bytes], log: pathlib.Path) -> str:
+def address_of(server: subprocess.Popen[str], log: pathlib.Path) -> str:
     """Waits until a server serves.
 
     Raises:
@@ -269,13 +235,17 @@ def run_setup(options: argparse.Namespace, setup: str, servers: int, folder: str
     Raises:
         RuntimeError: a server or a client failed.
     """
+    command = [sys.executable, str(SERVER), "--port=0", "--rest-port=0"]
+    command += [f"--model=model={folder}/model", f"--threads={options.clients}"]
+    command += ["--lock-free"] if setup == "captured" else []
+    own = {"env": variables_of(setup, options.groups), "stderr": subprocess.STDOUT}
+    logs = [pathlib.Path(folder) / f"server{number}.log" for number in range(servers)]
     with contextlib.ExitStack() as stack:
-        started = [
-            stack.enter_context(running_server(options, setup, folder, number))
-            for number in range(servers)
-        ]
-        addresses = [address_of(*server) for server in started]
-        return run_clients(options, [server.pid for server, _ in started], addresses, folder)
+        files = [stack.enter_context(log.open("w")) for log in logs]
+        started = [stack.enter_context(running(command, stdout=file, **own)) for file in files]
+        addresses = [address_of(*server) for server in zip(started, logs, strict=True)]
+        clients = start_clients(stack, options, addresses, folder)
+        return load_servers(clients, [each.pid for each in started], folder, options.seconds)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -77,48 +77,44 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    add = parser.add_argument
-    add("--quick", action="store_true", help="small models, 1 round, few settings: a minute or two")
-    add("--only", type=names_of(WORKLOADS), default=list(WORKLOADS), metavar="WORKLOADS",
-        help=f"some of {', '.join(WORKLOADS)} [all]")  # fmt: skip
-    add("--peers", type=names_of(PEERS), default=list(PEERS), metavar="PEERS",
-        help=f"some of {', '.join(PEERS)} [all]")  # fmt: skip
-    add("--clients", type=wholes(1, 64), help="threads that query [1,4,8,16]")
-    add("--groups", type=wholes(1, 64), help="stream groups [1,4,8,16]")
-    add("--copies", type=wholes(1, 64), help="virtual devices, and processes [4,8]")
-    add("--rounds", type=whole(1, 100), help="measurements of each configuration [3]")
-    add("--seconds", type=above_zero, help="of each measurement [1]")
-    add("--warm", type=above_zero, metavar="SECONDS",
-        help="after which a configuration counts as warm, if it is not before [8]")  # fmt: skip
-    add("--minutes", type=above_zero, default=600.0,
-        help="of all; what there is no time for is left out, and named [600]")  # fmt: skip
-    add("--size", choices=("small", "full"), help="of the models [full]")
-    add("--python", type=interpreter, action="append", default=[], metavar="PACKAGE=PYTHON",
-        help="the interpreter that has a package, such as torch=~/torch/bin/python")  # fmt: skip
-    add("--set", type=variable, action="append", default=[], metavar="NAME=VALUE", dest="variables",
-        help="a variable of peers with stream groups, as TF_GPU_STREAM_MERGE=true")  # fmt: skip
-    add("--json", type=pathlib.Path, metavar="FILE", help="write all that was measured")
-    add("--load", type=pathlib.Path, nargs="+", metavar="FILE",
-        help="measure nothing: read such files, of runs that belong together")  # fmt: skip
-    add("--html", type=pathlib.Path, metavar="FILE", help="write a report, one page")
-    add(
-        "--pictures",
-        type=pathlib.Path,
-        metavar="FOLDER",
-        help="write its pictures: SVG, light and dark in one, and PNG",
-    )
-    add("--compare", type=pathlib.Path, metavar="OLD.json", help="say what is faster and slower")
+    numbers, file = wholes(1, 64), pathlib.Path
+
+    def add(name: str, kind: Any, about: str, **more: Any) -> None:
+        parser.add_argument(name, type=kind, help=about, **more)
+
+    quick = "small models, 1 round, few settings: a minute or two"
+    parser.add_argument("--quick", action="store_true", help=quick)
+    for name, known in (("--only", WORKLOADS), ("--peers", PEERS)):
+        add(name, names_of(known), f"some of {', '.join(known)} [all]", default=list(known))
+    add("--clients", numbers, "threads that query [1,4,8,16]")
+    add("--groups", numbers, "stream groups [1,4,8,16]")
+    add("--copies", numbers, "virtual devices, and processes [4,8]")
+    add("--rounds", whole(1, 100), "measurements of each configuration [3]")
+    add("--seconds", above_zero, "of each measurement [1]")
+    add("--warm", above_zero, "seconds after which a configuration counts as warm [8]")
+    add("--minutes", above_zero, "of all; what does not fit is left out, and named [600]",
+        default=600.0)  # fmt: skip
+    parser.add_argument("--size", choices=("small", "full"), help="of the models [full]")
+    add("--python", interpreter, "the interpreter of a package, as torch=~/torch/bin/python",
+        action="append", default=[], metavar="PACKAGE=PYTHON")  # fmt: skip
+    add("--set", variable, "a variable of peers with stream groups, as TF_GPU_STREAM_MERGE=true",
+        action="append", default=[], metavar="NAME=VALUE", dest="variables")  # fmt: skip
+    add("--json", file, "write all that was measured")
+    add("--load", file, "measure nothing: read such files, parts of one run", nargs="+")
+    add("--html", file, "write a report, one page")
+    add("--pictures", file, "write its pictures to a folder: SVG, light and dark in one, and PNG")
+    add("--compare", file, "an older file of --json: say what is faster and slower")
     options = parser.parse_args(arguments)
-    default = QUICK if options.quick else Sweep()
+    default, seconds, rounds, warm = (QUICK, 0.1, 1, 0.2) if options.quick else (Sweep(), 1, 3, 8)
     options.sweep = Sweep(
         clients=options.clients or default.clients,
         groups=options.groups or default.groups,
         copies=options.copies or default.copies,
     )
     options.effort = Effort(
-        seconds=options.seconds or (0.1 if options.quick else 1.0),
-        rounds=options.rounds or (1 if options.quick else 3),
-        warm_seconds=options.warm or (0.2 if options.quick else 8.0),
+        seconds=options.seconds or seconds,
+        rounds=options.rounds or rounds,
+        warm_seconds=options.warm or warm,
         minutes=options.minutes,
     )
     options.size = options.size or ("small" if options.quick else "full")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 
 from .results import Results, Row
 from .sweep import Configuration
@@ -54,25 +55,21 @@ class Comparison:
 
     def __str__(self) -> str:
         rows = [
-            [
-                str(change.configuration),
-                f"{change.ratio:.2f}",
-                f"{change.noise[0]:.2f} to {change.noise[1]:.2f}",
-                change.verdict,
-            ]
-            for change in self.changes
-            if change.verdict != NOISE
+            [str(c.configuration), f"{c.ratio:.2f}", "{:.2f} to {:.2f}".format(*c.noise), c.verdict]
+            for c in self.changes
+            if c.verdict != NOISE
         ]
-        count = {v: [c.verdict for c in self.changes].count(v) for v in (FASTER, SLOWER, NOISE)}
-        lines = [f"note: {note}" for note in self.notes]
-        if rows:
-            lines.append(markdown(["configuration", "ratio", "of rounds", "verdict"], rows))
-        lines.append(
-            f"{len(self.changes)} compared: {count[FASTER]} faster, {count[SLOWER]} slower,"
-            f" {count[NOISE]} within noise; {self.only_old} in the old run only,"
-            f" {self.only_new} in the new one only"
+        table = markdown(["configuration", "ratio", "of rounds", "verdict"], rows)
+        count = Counter(change.verdict for change in self.changes)
+        return "\n".join(
+            [
+                *(f"note: {note}" for note in self.notes),
+                *([table] if rows else []),
+                f"{len(self.changes)} compared: {count[FASTER]} faster, {count[SLOWER]} slower,"
+                f" {count[NOISE]} within noise; {self.only_old} in the old run only,"
+                f" {self.only_new} in the new one only",
+            ]
         )
-        return "\n".join(lines)
 
 
 def compare(old: Results, new: Results) -> Comparison:

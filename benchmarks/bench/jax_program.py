@@ -49,6 +49,7 @@ class JaxOps(NumpyOps):
 
 class JaxProgram(Program):
     """See Program."""
+
     def __init__(self, workload: Workload, spec: Spec) -> None:
         super().__init__(workload, spec)
         jax.config.update("jax_enable_x64", True)  # ids are int64

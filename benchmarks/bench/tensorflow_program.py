@@ -15,7 +15,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import tensorflow as tf
 
-from .convolutions import MODELS, on_group
+from .convolutions import MODELS, Layers, on_group
 from .numpy_ops import EPSILON, NumpyOps
 from .program import Program, Spec
 from .workloads import Workload
@@ -87,8 +87,9 @@ class _Copy:
         marks = bool(spec.options.get("marks"))
         with tf.device(device):
             if workload.convolutions:
-                self._keep = MODELS[workload.convolutions](workload.sizes[spec.size], marks)
-                self._model, variables = self._keep, self._keep.trainable_variables
+                layers, sizes = Layers(), workload.sizes[spec.size]
+                self._model = MODELS[workload.convolutions](layers, sizes, marks)
+                variables = layers.variables
             else:
                 ops = TensorFlowOps(marks, workload.training)
                 compute = workload.compute(spec.size)

@@ -19,11 +19,12 @@ class Limit:
     """The limit above which growth is a failure.
 
     Args:
+        what: of which there is more.
         per_minute: most growth in a minute.
-        in_all: total growth that is always allowed, such as one more block of an
-            allocator.
+        in_all: total growth that is always allowed, such as one more block of an allocator.
     """
 
+    what: str
     per_minute: float
     in_all: float
 
@@ -31,10 +32,10 @@ class Limit:
 # By field of watcher.Sample.
 LIMITS = {
     # A few feeds in flight more or fewer change the figure this much.
-    "heap_mib": Limit(per_minute=32, in_all=96),
-    "threads": Limit(per_minute=4, in_all=8),
-    "files": Limit(per_minute=4, in_all=8),
-    "group_mib": Limit(per_minute=32, in_all=96),
+    "heap_mib": Limit("MiB from malloc", per_minute=32, in_all=96),
+    "threads": Limit("threads", per_minute=4, in_all=8),
+    "files": Limit("open files", per_minute=4, in_all=8),
+    "group_mib": Limit("MiB in stream groups", per_minute=32, in_all=96),
 }
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import draw
@@ -20,44 +20,44 @@ USED = {
     "steps_of_groups": [5, 6, 7, 8],
     "peak_bytes_of_groups": [1 << 20] * 4,
 }
-LIMIT = growth.Limit(per_minute=30, in_all=40)
+LIMIT = growth.Limit("MiB", per_minute=30, in_all=40)
 
 
-def grown(values: Sequence[float]) -> growth.Growth:
-    found = growth.growth([float(i) for i in range(len(values))], values)
+@pytest.mark.parametrize(
+    ("leaks", "count", "value"),
+    [
+        (True, 120, lambda second: 1000 + 1.5 * second),
+        # A slow leak, over the noise of a long round.
+        (True, 300, lambda second: 1000 + second + (second % 7) * 3),
+        # Memory that is reached once.
+        (False, 120, lambda second: 1000 + 10 * min(second, 40)),
+        # Steps that take memory and give it back, and that take more and more at a time.
+        (False, 120, lambda second: 1000 + (second % 20) * 30),
+        (False, 120, lambda second: 1000 + (second % 20) * second),
+        # Minima that differ by chance: an H100's host had 1,200 to 3,000 MiB within ten seconds.
+        (False, 120, lambda second: 1000 + second % 20 * 50 + second // 24 * 90),
+        # One more block of an allocator, and less and less memory.
+        (False, 120, lambda second: 1000 if second < 80 else 1100),
+        (False, 120, lambda second: 1000 - second),
+    ],
+)
+def test_memory_that_leaks_is_seen_and_memory_that_is_reached_is_not(
+    leaks: bool, count: int, value: Callable[[float], float]
+) -> None:
+    seconds = [float(second) for second in range(count)]
+    found = growth.growth(seconds, [value(second) for second in seconds])
     assert found is not None
-    return found
+    assert found.exceeds(LIMIT) == leaks
 
 
-def test_memory_that_leaks_is_seen_and_memory_that_is_reached_is_not() -> None:
-    leaks = [1000 + 1.5 * second for second in range(120)]
-    assert grown(leaks).per_minute == pytest.approx(90)
-    assert grown(leaks).exceeds(LIMIT)
-    warms_up = [1000 + 10 * min(second, 40) for second in range(120)]
-    assert not grown(warms_up).exceeds(LIMIT)
-    # Steps that take memory and give it back.
-    waves = [1000 + (second % 20) * 30 for second in range(120)]
-    assert not grown(waves).exceeds(LIMIT)
-    # And take more and more at a time.
-    higher_waves = [1000.0 + (second % 20) * second for second in range(120)]
-    assert not grown(higher_waves).exceeds(LIMIT)
-    # Whose least ones differ by chance: an H100's host had 1,200 to 3,000 MiB within ten seconds.
-    swings = [1000 + second % 20 * 50 + second // 24 * 90 for second in range(120)]
-    assert not grown(swings).exceeds(LIMIT)
-    one_more_block = [1000.0] * 80 + [1100.0] * 40
-    assert not grown(one_more_block).exceeds(LIMIT)
-    assert not grown([1000 - second for second in range(120)]).exceeds(LIMIT)
-
-
-def test_slow_leak_is_seen_over_the_noise_of_a_long_round() -> None:
-    leaks = [1000 + second + (second % 7) * 3 for second in range(300)]
-    assert grown(leaks).exceeds(LIMIT)
-
-
-def test_short_rounds_say_nothing() -> None:
+def test_growth_is_a_minutes() -> None:
+    seconds = [float(second) for second in range(120)]
+    found = growth.growth(seconds, [1.5 * second for second in seconds])
+    assert found is not None
+    assert found.per_minute == pytest.approx(90)
+    # Short rounds say nothing.
+    assert growth.growth(seconds[:60], [100 * second for second in seconds[:60]]) is None
     assert growth.growth([], []) is None
-    short = [float(second) for second in range(60)]
-    assert growth.growth(short, [100 * second for second in short]) is None
 
 
 def test_workers_that_have_ended_do_not_hide_growth() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pathlib
 import sys
 import threading
-import time
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -26,25 +26,37 @@ def test_one_flipped_bit_is_wrong() -> None:
     assert "result 2: 1 of 1000 elements differ, first element 500" in example
 
 
-def test_difference_sees_bits_shape_and_type_and_nothing_else() -> None:
-    zero = np.zeros(3, np.float32)
-    assert tally.difference(zero, np.zeros(3, np.float32)) == ""
-    assert "3 of 3 elements differ" in tally.difference(-zero, zero)
-    nan = np.full(2, np.nan, np.float32)
-    assert tally.difference(nan.copy(), nan) == ""
-    assert "float64[3]" in tally.difference(np.zeros(3), zero)
-    assert "float32[3, 1]" in tally.difference(zero[:, None], zero)
-    swapped = np.array([[1, 2], [3, 4]], np.int32)
-    assert "2 of 4 elements differ" in tally.difference(swapped.T, swapped)
+ZERO, NAN = np.zeros(3, np.float32), np.full(2, np.nan, np.float32)
+SQUARE = np.array([[1, 2], [3, 4]], np.int32)
+NEAR = np.array([1, -100, 0], np.float32)
 
 
-def test_distance_is_a_part_of_the_largest_number() -> None:
-    expected = np.array([1, -100, 0], np.float32)
-    assert tally.distance(expected + 1, expected, 0.02) == ""
-    assert tally.distance(expected + 3, expected, 0.02) == "3.0 off, of 100.0 at most"
-    assert "not finite" in tally.distance(np.full(3, np.inf, np.float32), expected, 0.02)
-    assert "float64" in tally.distance(expected.astype(np.float64), expected, 0.02)
-    assert "[1]" in tally.distance(expected[:1], expected, 0.02)
+@pytest.mark.parametrize(
+    ("found", "expected", "tolerance", "says"),
+    [
+        (ZERO.copy(), ZERO, None, ""),
+        (NAN.copy(), NAN, None, ""),
+        (-ZERO, ZERO, None, "3 of 3 elements differ"),
+        (np.zeros(3), ZERO, None, "float64[3]"),
+        (ZERO[:, None], ZERO, None, "float32[3, 1]"),
+        (SQUARE.T, SQUARE, None, "2 of 4 elements differ"),
+        (NEAR + 1, NEAR, 0.02, ""),  # a part of the largest number
+        (NEAR + 3, NEAR, 0.02, "3.0 off, of 100.0 at most"),
+        (np.full(3, np.inf, np.float32), NEAR, 0.02, "not finite"),
+        (NEAR.astype(np.float64), NEAR, 0.02, "float64"),
+        (NEAR[:1], NEAR, 0.02, "[1]"),
+    ],
+)
+def test_a_difference_of_bits_shape_or_type_or_beyond_the_tolerance_is_said(
+    found: np.ndarray, expected: np.ndarray, tolerance: float | None, says: str
+) -> None:
+    said = (
+        tally.difference(found, expected)
+        if tolerance is None
+        else tally.distance(found, expected, tolerance)
+    )
+    assert says in said
+    assert bool(says) == bool(said)
 
 
 def test_errors_and_gaps_are_counted() -> None:
@@ -93,7 +105,6 @@ def test_heap_is_what_malloc_has_handed_out() -> None:
 
 def test_hang_is_seen_and_names_the_worker() -> None:
     now = [0.0]
-    progress = watcher.Progress(clock=lambda: now[0])
     hung: list[str] = []
     seen = threading.Event()
 
@@ -101,13 +112,12 @@ def test_hang_is_seen_and_names_the_worker() -> None:
         hung.extend(workers)
         seen.set()
 
-    watching = watcher.Watcher(progress, 90, sample, on_hang, every=0.01)
+    watching = watcher.Watcher(90, sample, on_hang, every=0.01, clock=lambda: now[0])
     for worker in ("function 0", "feeds 1", "session 0"):
-        progress.note(worker)
-    watching.start()
+        watching.note(worker)
     now[0] = 89.0
-    progress.note("function 0")
-    progress.ended("session 0")  # it has nothing more to do
+    watching.note("function 0")
+    watching.ended("session 0")  # it has nothing more to do
     assert not seen.wait(0.2)
     now[0] = 100.0
     assert seen.wait(30)
@@ -135,35 +145,29 @@ def test_stacks_show_where_a_thread_stands(
     assert "a group" in path.read_text()
 
 
-def one_round(monkeypatch: pytest.MonkeyPatch, folder: pathlib.Path, program: str) -> str:
-    """Runs a program in place of a round; returns what is wrong with it."""
-    (folder / "one_round.py").write_text(program)
-    monkeypatch.setattr(soak, "HERE", folder)
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        (
+            "import os, sys; sys.stderr.write('Check failed: x'); sys.stderr.flush(); os.abort()",
+            ("it was ended by SIGABRT", "Check failed: x", "round-0.log"),
+        ),
+        (
+            "import faulthandler, time; faulthandler.enable(); time.sleep(600)",
+            ("it said nothing for 1 s, and was ended", "line 1 in <module>"),
+        ),
+    ],
+)
+def test_process_that_crashes_or_says_nothing_fails_with_the_end_of_its_log(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, program: str, says: Sequence[str]
+) -> None:
+    (tmp_path / "one_round.py").write_text(program)
+    monkeypatch.setattr(soak, "HERE", tmp_path)
+    monkeypatch.setattr(soak, "START_SECONDS", 1 if "sleep" in program else 60)
     options = soak.parse_arguments(["--seed", "1"])
-    outcome = soak.Soak(options, folder).run_round(soak.Round(0, 1, 1, {}, {"function": 1}))
-    return "; ".join(outcome.failures())
-
-
-def test_process_that_crashes_fails_with_the_end_of_its_log(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
-    program = "import os, sys; sys.stderr.write('Check failed: x'); sys.stderr.flush(); os.abort()"
-    found = one_round(monkeypatch, tmp_path, program)
-    assert "it was ended by SIGABRT" in found
-    assert "Check failed: x" in found
-    assert "round-0.log" in found
-
-
-def test_process_that_says_nothing_is_ended_and_shows_its_stacks(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
-    monkeypatch.setattr(soak, "START_SECONDS", 1)
-    began = time.monotonic()
-    program = "import faulthandler, time; faulthandler.enable(); time.sleep(600)"
-    found = one_round(monkeypatch, tmp_path, program)
-    assert "it said nothing for 1 s, and was ended" in found
-    assert "line 1 in <module>" in found
-    assert time.monotonic() - began < 60
+    outcome = soak.Soak(options, tmp_path).run_round(soak.Round(0, 1, 1, {}, {"function": 1}))
+    for text in says:
+        assert text in "; ".join(outcome.failures())
 
 
 if __name__ == "__main__":

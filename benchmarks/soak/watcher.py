@@ -54,11 +54,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 def heap_in_use() -> int:
-    """The memory that malloc has handed out, from the C library.
-
-    Returns:
-        Bytes that malloc has handed out and not got back, in all threads' arenas and in mappings.
-    """
+    """Bytes that malloc has handed out and not got back, in all arenas and in mappings."""
     mallinfo2 = ctypes.CDLL(None).mallinfo2
     mallinfo2.restype = _Mallinfo2
     info = mallinfo2()
@@ -78,74 +74,47 @@ def take_sample(stats: Callable[[], list[Any]]) -> Sample:
     )
 
 
-class Progress:
-    """When each worker last had a result.
-
-    Args:
-        clock: seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._last: dict[str, float] = {}
-
-    def note(self, worker: str) -> None:
-        """Notes that a worker starts, or has a result."""
-        with self._lock:
-            self._last[worker] = self._clock()
-
-    def ended(self, worker: str) -> None:
-        """Notes that a worker has ended, so no more results are expected."""
-        with self._lock:
-            self._last.pop(worker, None)
-
-    def hanging(self, seconds: float) -> list[str]:
-        """The workers without a result for the given time, and their seconds without one."""
-        now = self._clock()
-        with self._lock:
-            waited = {worker: now - last for worker, last in self._last.items()}
-        return [
-            f"{worker}: no result for {time_:.0f} s"
-            for worker, time_ in waited.items()
-            if time_ > seconds
-        ]
-
-
 class Watcher:
-    """A thread that takes samples and looks for hangs.
+    """A thread that takes samples, and looks for workers that have had no result for long.
 
     Args:
-        progress: when each worker last had a result.
         hang_seconds: a worker without a result for so long hangs.
         sample: takes a sample.
-        on_hang: called once, with the workers that hang.
+        on_hang: called once, with the workers that hang and their seconds without a result.
         on_sample: called with each sample.
         every: seconds between two samples.
+        clock: seconds.
     """
 
     def __init__(
         self,
-        progress: Progress,
         hang_seconds: float,
         sample: Callable[[], Sample],
         on_hang: Callable[[list[str]], None],
         on_sample: Callable[[Sample], None] = lambda sample: None,
         every: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.samples: list[Sample] = []
-        self._progress = progress
+        # When each worker last had a result; one that has ended is not in it.
+        self._last: dict[str, float] = {}
         self._hang_seconds = hang_seconds
         self._sample = sample
         self._on_hang = on_hang
         self._on_sample = on_sample
         self._every = every
+        self._clock = clock
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watcher", daemon=True)
-
-    def start(self) -> None:
-        """Starts the thread."""
         self._thread.start()
+
+    def note(self, worker: str) -> None:
+        """Notes that a worker starts, or has a result."""
+        self._last[worker] = self._clock()
+
+    def ended(self, worker: str) -> None:
+        """Notes that a worker has ended, so no more results are expected."""
+        self._last.pop(worker, None)
 
     def stop(self) -> None:
         """Ends the thread."""
@@ -157,8 +126,12 @@ class Watcher:
             sample = self._sample()
             self.samples.append(sample)
             self._on_sample(sample)
-            hanging = self._progress.hanging(self._hang_seconds)
-            if hanging:
+            waited = {worker: self._clock() - last for worker, last in self._last.copy().items()}
+            if hanging := [
+                f"{worker}: no result for {seconds:.0f} s"
+                for worker, seconds in waited.items()
+                if seconds > self._hang_seconds
+            ]:
                 self._on_hang(hanging)
                 return
 
@@ -170,33 +143,34 @@ def write_stacks(out: IO[str], stats: Callable[[], list[Any]]) -> None:
         out: a file with a descriptor.
         stats: tf.cuda.stream_stats.
     """
-    out.write("--- stacks of Python threads\n")
-    out.flush()
+
+    def head(text: str) -> None:
+        out.write(f"--- {text}\n")
+        out.flush()  # others write to its descriptor, and the statistics may hang as well
+
+    head("stacks of Python threads")
     faulthandler.dump_traceback(file=out, all_threads=True)
-    out.write("--- threads, as the system sees them: name, state, what it waits in, CPU ticks\n")
+    head("threads, as the system sees them: name, state, what it waits in, CPU ticks")
     for task in sorted(pathlib.Path("/proc/self/task").iterdir(), key=lambda path: int(path.name)):
         try:
             fields = (task / "stat").read_text().rsplit(")", 1)[1].split()
-            name = (task / "comm").read_text().strip()
-            waits = (task / "wchan").read_text().strip()
+            name, waits = ((task / file).read_text().strip() for file in ("comm", "wchan"))
         except OSError:
             continue
         out.write(f"{task.name} {name}: {fields[0]} {waits or '-'} {fields[11]}+{fields[12]}\n")
-    out.write("--- stacks of native threads\n")
-    out.flush()
+    head("stacks of native threads")
     debugger = shutil.which("gdb") or shutil.which("eu-stack")
     if debugger is None:
         out.write("neither gdb nor eu-stack is here\n")
     else:
-        arguments = ["-p", str(os.getpid())]
+        arguments = [debugger, "-p", str(os.getpid())]
         if debugger.endswith("gdb"):
             arguments += ["-batch", "-ex", "thread apply all backtrace 24"]
         try:
-            subprocess.run([debugger, *arguments], stdout=out, stderr=out, timeout=120, check=False)
+            subprocess.run(arguments, stdout=out, stderr=out, timeout=120, check=False)
         except subprocess.TimeoutExpired:
             out.write(f"{debugger} took too long\n")
-    out.write("--- stream groups\n")
-    out.flush()  # the statistics below may hang as well
+    head("stream groups")
     for group in stats():
         out.write(f"{group}\n")
     out.flush()

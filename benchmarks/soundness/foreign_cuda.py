@@ -89,21 +89,9 @@ class ForeignCuda:
     def kinds(self) -> dict[str, Callable[[], None]]:
         """Returns functions that make the calls of each kind once, by the kind's name."""
         kinds: dict[str, Callable[[], None]] = {
-            "device synchronize": self._synchronize,
-            "copies": self._copies,
-            "memory": self._memory,
-            "host memory": self._host_memory,
-            "modules": self._modules,
-            "events": self._events,
-            "streams": self._streams,
-            "legacy stream": self._legacy_stream,
-            "profiler": self._profiler,
-            "limits": self._limits,
-            "pools": self._pools,
-            "contexts": self._contexts,
-            "cublas handles": self._cublas,
-            "cudnn handles": self._cudnn,
-            "nccl": self._nccl,
+            name.removeprefix("_make_").replace("_", " "): getattr(self, name)
+            for name in vars(ForeignCuda)
+            if name.startswith("_make_")
         }
         for name, mode in _CAPTURE_MODES.items():
             kinds[f"captures, {name}"] = lambda mode=mode: self._capture(mode)  # type: ignore[misc]
@@ -128,11 +116,11 @@ class ForeignCuda:
     def _wait(self) -> None:
         self._call("cudaStreamSynchronize", self._stream)
 
-    def _synchronize(self) -> None:
+    def _make_device_synchronize(self) -> None:
         self._call("cudaDeviceSynchronize")
         self._call("cuCtxSynchronize")
 
-    def _copies(self) -> None:
+    def _make_copies(self) -> None:
         part = ctypes.c_void_p((self._device.value or 0) + 4096)
         for to, source, size, way in (
             (self._device, self._host, _MIB, _HOST_TO_DEVICE),
@@ -142,33 +130,33 @@ class ForeignCuda:
             self._call("cudaMemcpy", to, source, c_size_t(size), way)
         self._call("cudaMemset", self._device, 0, c_size_t(_MIB))
 
-    def _memory(self) -> None:
+    def _make_memory(self) -> None:
         size = c_size_t(16 * _MIB)
         self._call("cudaFree", self._new("cudaMalloc", size))
         self._call("cudaFree", self._new("cudaMallocManaged", size, 1))
 
-    def _host_memory(self) -> None:
+    def _make_host_memory(self) -> None:
         size = c_size_t(4096)
         self._call("cudaFreeHost", self._new("cudaHostAlloc", size, 0))
         self._call("cudaHostRegister", self._host, size, 0)
         self._call("cudaHostUnregister", self._host)
 
-    def _modules(self) -> None:
+    def _make_modules(self) -> None:
         self._call("cuModuleUnload", self._new("cuModuleLoadData", _KERNEL))
 
-    def _events(self) -> None:
+    def _make_events(self) -> None:
         event = self._new("cudaEventCreate")
         self._call("cudaEventRecord", event, self._stream)
         for call in ("cudaEventQuery", "cudaEventSynchronize", "cudaEventDestroy"):
             self._call(call, event)
 
-    def _streams(self) -> None:
+    def _make_streams(self) -> None:
         stream = self._new("cudaStreamCreate")
         self._launch(stream)
         for call in ("cudaStreamQuery", "cudaStreamSynchronize", "cudaStreamDestroy"):
             self._call(call, stream)
 
-    def _legacy_stream(self) -> None:
+    def _make_legacy_stream(self) -> None:
         self._launch(_LEGACY_STREAM)
         self._launch(self._blocking)
         self._call("cudaStreamQuery", _LEGACY_STREAM)
@@ -188,17 +176,17 @@ class ForeignCuda:
         self._call("cudaGraphExecDestroy", executable)
         self._call("cudaGraphDestroy", graph)
 
-    def _profiler(self) -> None:
+    def _make_profiler(self) -> None:
         self._call("cudaProfilerStart")
         self._call("cudaProfilerStop")
 
-    def _limits(self) -> None:
+    def _make_limits(self) -> None:
         for limit in (_PRINTF_FIFO, _STACK, _HEAP):
             value = c_size_t()
             self._call("cudaDeviceGetLimit", byref(value), limit)
             self._call("cudaDeviceSetLimit", limit, value)
 
-    def _pools(self) -> None:
+    def _make_pools(self) -> None:
         memory = self._new("cudaMallocAsync", c_size_t(4096), self._stream)
         self._call("cudaFreeAsync", memory, self._stream)
         self._wait()
@@ -206,7 +194,7 @@ class ForeignCuda:
         pool = self._new("cudaDeviceGetDefaultMemPool", 0)
         self._call("cudaMemPoolTrimTo", pool, c_size_t(0))
 
-    def _contexts(self) -> None:
+    def _make_contexts(self) -> None:
         self._new("cuDevicePrimaryCtxRetain", 0)
         self._call("cuDevicePrimaryCtxRelease_v2", 0)
         context = self._new("cuCtxCreate_v2", 0, 0)
@@ -214,7 +202,7 @@ class ForeignCuda:
         self._call("cuCtxDestroy_v2", context)
         self.bind()
 
-    def _cublas(self) -> None:
+    def _make_cublas_handles(self) -> None:
         handle = self._new("cublasCreate_v2")
         self._call("cublasSetStream_v2", handle, self._stream)
         one, operand = ctypes.c_float(1), (self._device, 64)
@@ -224,12 +212,12 @@ class ForeignCuda:
         self._wait()
         self._call("cublasDestroy_v2", handle)
 
-    def _cudnn(self) -> None:
+    def _make_cudnn_handles(self) -> None:
         handle = self._new("cudnnCreate")
         self._call("cudnnSetStream", handle, self._stream)
         self._call("cudnnDestroy", handle)
 
-    def _nccl(self) -> None:
+    def _make_nccl(self) -> None:
         of_all = _NcclId()
         self._call("ncclGetUniqueId", byref(of_all))
         communicator = self._new("ncclCommInitRank", 1, of_all, 0)
