@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import pathlib
-import sys
 
 import model_server_load
 import pytest
@@ -69,7 +68,3 @@ def test_bad_arguments_are_named(
         model_server_load.main(arguments)
     assert error.value.code == 2
     assert message in capsys.readouterr().err
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -242,6 +243,7 @@ def environment_of(
     return {**environment, **own, **(variables if GROUPS in own else {})}
 
 
+@dataclasses.dataclass
 class Fleet:
     """All workers of a workload.
 
@@ -252,22 +254,15 @@ class Fleet:
         folder: for files.
     """
 
-    def __init__(
-        self,
-        size: str,
-        pythons: Mapping[str, str],
-        variables: Mapping[str, str],
-        folder: pathlib.Path,
-    ) -> None:
-        self._size = size
-        self._pythons = pythons
-        self._variables = variables
-        self._folder = folder
+    size: str
+    pythons: Mapping[str, str]
+    variables: Mapping[str, str]
+    folder: pathlib.Path
+
+    def __enter__(self) -> Fleet:
         self._workers: dict[Team, Workers] = {}
         self._stack = contextlib.ExitStack()
         self._mps: dict[str, str] = {}
-
-    def __enter__(self) -> Fleet:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -299,17 +294,17 @@ class Fleet:
         peer = PEERS[team.peer]
         environment = clean_environment(os.environ)
         if peer.mps:
-            self._mps = self._mps or self._stack.enter_context(_mps(self._folder / "mps"))
+            self._mps = self._mps or self._stack.enter_context(_mps(self.folder / "mps"))
             environment.update(self._mps)
-        spec = Spec(peer.program[0], team.workload, self._size, team.parallel, dict(peer.options))
-        python = self._pythons.get(peer.program[1], sys.executable)
+        spec = Spec(peer.program[0], team.workload, self.size, team.parallel, dict(peer.options))
+        python = self.pythons.get(peer.program[1], sys.executable)
         command = [python, "-m", "bench.worker", json.dumps(dataclasses.asdict(spec))]
-        own = environment_of(team, environment, self._variables)
+        own = environment_of(team, environment, self.variables)
         processes = [
-            WorkerProcess(command, own, self._folder / f"{team.slug}-{i}.log")
+            WorkerProcess(command, own, self.folder / f"{team.slug}-{i}.log")
             for i in range(team.parallel if peer.processes else 1)
         ]
-        self._workers[team] = Workers(team, processes, self._folder)
+        self._workers[team] = Workers(team, processes, self.folder)
         self._stack.callback(self._workers[team].stop)
 
     def __getitem__(self, team: Team) -> Workers:
@@ -330,14 +325,15 @@ def _mps(folder: pathlib.Path) -> Iterator[dict[str, str]]:
         subprocess.run([MPS_CONTROL], env=environment, input=b"quit\n", check=False)
 
 
-def missing(needs_gpu: str, package: str, mps: bool, pythons: Mapping[str, str]) -> str:
+@functools.cache
+def missing(needs_gpu: str, package: str, mps: bool, python: str) -> str:
     """Says what a peer lacks here.
 
     Args:
         needs_gpu: why it needs a real GPU; empty if it does not.
         package: that it imports.
         mps: whether it needs MPS.
-        pythons: as of Fleet.
+        python: the interpreter.
 
     Returns:
         A sentence; empty if it lacks nothing.
@@ -346,7 +342,6 @@ def missing(needs_gpu: str, package: str, mps: bool, pythons: Mapping[str, str])
         return f"there is no GPU: {needs_gpu}"
     if mps and shutil.which(MPS_CONTROL) is None:
         return f"{MPS_CONTROL} is not installed"
-    python = pythons.get(package, sys.executable)
     code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({package!r}) is None)"
     try:
         found = subprocess.run([python, "-c", code], capture_output=True, check=False)

@@ -11,13 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .numpy_ops import EPSILON, NumpyOps
-from .program import Program, Spec
+from .program import EPSILON, NumpyOps, Program, Spec
 from .workloads import Workload
 
 
 class JaxOps(NumpyOps):
-    """The operations of numpy_ops.py with JAX's."""
+    """The operations of program.py with JAX's."""
 
     module = jnp
     sigmoid = staticmethod(jax.nn.sigmoid)

@@ -14,8 +14,7 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-from .numpy_ops import EPSILON, NumpyOps
-from .program import Program, Spec
+from .program import EPSILON, NumpyOps, Program, Spec
 from .workloads import Workload
 
 OPSET = 20  # has Gelu
@@ -45,7 +44,7 @@ class Value:
 
 
 class OnnxOps(NumpyOps):
-    """The operations of numpy_ops.py write nodes; a loop is unrolled.
+    """The operations of program.py write nodes; a loop is unrolled.
 
     Args:
         head_width: of attention's queries.

@@ -74,7 +74,7 @@ class Peer:
         return right_kind and has_it
 
     def tolerance(self, workload: Workload) -> float:
-        """The tolerance of its results, see judge.py; 0: the same bits."""
+        """The tolerance of its results, as Judge takes it; 0: the same bits."""
         return 0.0 if self.tensorflow_kernels and workload.same_bits else TOLERANCE
 
 

@@ -195,12 +195,6 @@ def merge(runs: Sequence[Results]) -> Results:
     )
 
 
-def best(rows: Sequence[Row]) -> Row | None:
-    """The row of the most queries a second; None if no row has figures."""
-    measured = [row for row in rows if row.rounds]
-    return max(measured, key=lambda row: row.median("queries_per_second"), default=None)
-
-
 # What a field of that annotation may be in JSON; of others anything.
 _ALLOWED: dict[str, tuple[type, ...]] = {
     "int": (int,),

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of results.py, compare.py and tables.py."""
+"""Tests of results.py and tables.py."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from .compare import FASTER, NOISE, SLOWER, compare
 from .made_up import all_kinds, configuration, results, row
-from .results import ResultsError, best, load, merge
-from .tables import best_rows, setting, wrong_table
+from .results import ResultsError, load, merge
+from .tables import FASTER, NOISE, SLOWER, best_rows, compare, setting, wrong_table
 
 
 def test_a_file_gives_what_was_saved(tmp_path: pathlib.Path) -> None:
@@ -58,8 +57,6 @@ def test_an_error_names_the_field(
 def test_the_best_setting_is_the_one_of_the_most_queries() -> None:
     slow, fast = (row(configuration(parallel=n), [rate, rate]) for n, rate in ((4, 10), (2, 20)))
     failed = row(configuration(parallel=8), [])
-    assert best([slow, fast, failed]) is fast
-    assert best([failed]) is None
     other = row(configuration(clients=1), [5.0])
     assert best_rows(results(slow, fast, failed, other)) == [other, fast]
     assert setting(fast) == "2 groups, function"

@@ -16,8 +16,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import tensorflow as tf
 
 from .convolutions import MODELS, Layers, on_group
-from .numpy_ops import EPSILON, NumpyOps
-from .program import Program, Spec
+from .program import EPSILON, NumpyOps, Program, Spec
 from .workloads import Workload
 
 # Smaller weights are constants of the graph, as in a frozen one; larger ones are variables.
@@ -28,7 +27,7 @@ RATE = 0.01
 
 
 class TensorFlowOps(NumpyOps):
-    """The operations of numpy_ops.py with TensorFlow's."""
+    """The operations of program.py with TensorFlow's."""
 
     module = tf
     gather = staticmethod(tf.gather)

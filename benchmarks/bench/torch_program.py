@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .numpy_ops import EPSILON, NumpyOps
-from .program import Program, Spec
+from .program import EPSILON, NumpyOps, Program, Spec
 from .workloads import Workload
 
 # Runs before a client's graph is recorded, so that all libraries have their memory.
@@ -21,7 +20,7 @@ RUNS_BEFORE = 3
 
 
 class TorchOps(NumpyOps):
-    """The operations of numpy_ops.py with PyTorch's."""
+    """The operations of program.py with PyTorch's."""
 
     module = torch
     sigmoid = staticmethod(torch.sigmoid)

@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import pathlib
 import random
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -35,6 +37,9 @@ from models import (
 )
 from tally import Tally
 from tensorflow.python.eager import cancellation, context, execute
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "soundness"))
+from served import save_layers
 
 Tried = type[Exception] | tuple[type[Exception], ...]
 
@@ -81,17 +86,8 @@ class ModelsComeAndGo(Work):
     def make(self) -> None:
         draw = random_of(self.place, self.name)
         self.x = draw.normal(0, 1, (8, WIDTH)).astype(np.float32)
-        module = tf.Module()
-        module.weights = [tf.Variable(matrix(draw, WIDTH, WIDTH)) for _ in range(3)]
-
-        @tf.function(input_signature=[rows()])
-        def serve(x: tf.Tensor) -> dict[str, tf.Tensor]:
-            for w in module.weights:
-                x = tf.tanh(tf.matmul(x, w))
-            return {"y": x}
-
         self.folder = os.path.join(self.place.folder, self.name)
-        tf.saved_model.save(module, self.folder, signatures={"serving_default": serve})
+        save_layers(self.folder, [matrix(draw, WIDTH, WIDTH) for _ in range(3)])
 
     def outputs(self, calls: int) -> list[np.ndarray]:
         """The results of the model, loaded for these calls only."""

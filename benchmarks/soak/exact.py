@@ -121,36 +121,11 @@ class Feeds(Work):
         self.session.close()
 
 
-class History:
-    """The versions that one writer gives a variable; all elements of a version are one number.
-
-    Attributes:
-        versions: all that the writer has begun to write.
-        done: the number of the last version that has been written.
-    """
-
-    def __init__(self) -> None:
-        self.versions = [0.0]
-        self.done = 0
-
-    def problem(self, values: np.ndarray, done_before: int) -> str:
-        """Says what is wrong with a read; empty if it is a version that the variable may have had.
-
-        Args:
-            values: numbers read, the least and the largest among them.
-            done_before: `done` before the read.
-        """
-        possible = self.versions[done_before:]
-        least, most = values.min(), values.max()
-        if least != most:
-            return f"torn: numbers from {least} to {most}; versions written: {possible[:5]}"
-        if least not in possible:
-            return f"{least}, which is none of {len(possible)} versions: {possible[:5]}"
-        return ""
-
-
 class Variables(Work):
-    """Worker 0 writes variables, all others read them: each read is one whole version."""
+    """Worker 0 writes two variables, all others read them: each read is one whole version.
+
+    All elements of a version are one number.
+    """
 
     name = "variables"
     shape = (256, 64)
@@ -164,7 +139,9 @@ class Variables(Work):
         with tf.device(GPU):
             self.dense = tf.Variable(tf.zeros([self.size]))
             self.table = tf.Variable(tf.zeros(self.shape))
-        self.histories = [History(), History()]
+        # Of each variable, the versions that the writer has begun to write, and the number of the
+        # last one that has been written.
+        self.versions, self.done = [[0.0], [0.0]], [0, 0]
         self.files = []
         for version in self.saved:
             with tf.device(GPU):
@@ -202,6 +179,7 @@ class Variables(Work):
         self.read = read
         # Ways to write: which variable, how, and whether to give a version rather than to add 1.
         self.ways: list[tuple[int, Callable[..., None], bool]] = [
+            (0, self.restore, True),
             (0, lambda version: assign(tf.constant(version)), True),
             (0, increment, False),
             (0, assign_eagerly, True),
@@ -212,35 +190,49 @@ class Variables(Work):
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
         """Writes or reads."""
         tally.step()
-        done = [history.done for history in self.histories]
+        done = list(self.done)
         if worker == 0:
             self.write(draw)
             tally.check("", "write")
         elif draw.random() < 0.2:
-            problem = self.histories[0].problem(self.dense.numpy(), done[0])
+            problem = self.problem(0, self.dense.numpy(), done[0])
             tally.check(problem, "a variable, read whole")
         else:
-            for found, history, before in zip(self.read(), self.histories, done, strict=True):
-                problem = history.problem(found.numpy(), before)
+            for which, found in enumerate(self.read()):
+                problem = self.problem(which, found.numpy(), done[which])
                 tally.check(problem, "a variable, read by a function")
+
+    def problem(self, which: int, values: np.ndarray, done_before: int) -> str:
+        """Says what is wrong with a read; empty if it is a version that the variable may have had.
+
+        Args:
+            which: the variable.
+            values: numbers read, the least and the largest among them.
+            done_before: `done` before the read.
+        """
+        possible = self.versions[which][done_before:]
+        least, most = values.min(), values.max()
+        if least != most:
+            return f"torn: numbers from {least} to {most}; versions written: {possible[:5]}"
+        if least not in possible:
+            return f"{least}, which is none of {len(possible)} versions: {possible[:5]}"
+        return ""
 
     def write(self, draw: random.Random) -> None:
         """Writes one of the variables, in one of the ways."""
-        way = draw.randrange(-1, len(self.ways))
-        if way < 0:
-            saved = draw.randrange(len(self.saved))
-            self.histories[0].versions.append(self.saved[saved])
-            self.checkpoint.read(self.files[saved])
-            self.histories[0].done += 1
-            return
-        which, write, given = self.ways[way]
-        history = self.histories[which]
-        version = history.versions[-1] + 1
-        if given and abs(version) > self.largest:
+        which, write, given = draw.choice(self.ways)
+        version = self.versions[which][-1] + 1
+        if write == self.restore:
+            version = draw.choice(self.saved)
+        elif given and abs(version) > self.largest:
             version = 0.0
-        history.versions.append(version)
+        self.versions[which].append(version)
         write(*([version] if given else []))
-        history.done += 1
+        self.done[which] += 1
+
+    def restore(self, version: float) -> None:
+        """Writes a saved version."""
+        self.checkpoint.read(self.files[self.saved.index(version)])
 
 
 class ForeignCalls(Work):

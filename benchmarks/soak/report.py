@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from draw import BRANCHES, DEPTH, KINDS, Round
-from growth import LIMITS, Growth, growth
-from watcher import MEBI
+from watcher import LIMITS, MEBI, Growth, growth
 
 # Seconds at the start of a round that do not count for the slowest one.
 WARM_UP = 5
@@ -150,17 +149,13 @@ def report(outcomes: Sequence[Outcome], seconds: float) -> str:
         seconds: duration of the soak.
     """
     lines = [table(outcomes), ""]
-    sizes = {len(outcome.steps_of_groups) for outcome in outcomes} - {0}
-    for size in sorted(sizes):
-        of_size = [o.steps_of_groups for o in outcomes if len(o.steps_of_groups) == size]
-        steps = [sum(of_group) for of_group in zip(*of_size, strict=True)]
-        lines.append(f"steps of {size} stream groups: {', '.join(f'{n:,}' for n in steps)}")
-        for level, name in ((False, "graph"), (True, "node")):
-            peaks = [o.peak_bytes_of_groups for o in outcomes if o.round.node_level == level]
-            if any(peaks):
-                most = [max(of_group) / MEBI for of_group in zip(*filter(None, peaks), strict=True)]
-                text = ", ".join(f"{mebi:.1f}" for mebi in most)
-                lines.append(f"most MiB in use by each at {name} level: {text}")
+    if ran := [outcome for outcome in outcomes if outcome.steps_of_groups]:
+        steps = [sum(of_group) for of_group in zip(*(o.steps_of_groups for o in ran), strict=True)]
+        lines.append(f"steps of {len(steps)} stream groups: {', '.join(f'{n:,}' for n in steps)}")
+    for level, name in ((False, "graph"), (True, "node")):
+        if peaks := [o.peak_bytes_of_groups for o in ran if o.round.node_level == level]:
+            most = [f"{max(of_group) / MEBI:.1f}" for of_group in zip(*peaks, strict=True)]
+            lines.append(f"most MiB in use by each at {name} level: {', '.join(most)}")
     lines += growth_lines(outcomes)
     failed = [outcome for outcome in outcomes if outcome.failures()]
     for outcome in failed:

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Watches a process at work: takes a sample each second, and detects hangs."""
+"""Watches a process at work: takes a sample each second, detects hangs, and says what grows."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import faulthandler
 import os
 import pathlib
 import shutil
+import statistics
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 MEBI = 1024.0 * 1024.0
@@ -74,6 +75,83 @@ def take_sample(stats: Callable[[], list[Any]]) -> Sample:
     )
 
 
+# The part of a round's samples that is warm-up.
+WARM_UP = 0.4
+# With fewer seconds after warm-up, samples say nothing.
+LEAST_SECONDS = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """The limit above which growth is a failure.
+
+    Args:
+        what: of which there is more.
+        per_minute: most growth in a minute.
+        in_all: total growth that is always allowed, such as one more block of an allocator.
+    """
+
+    what: str
+    per_minute: float
+    in_all: float
+
+
+# By field of watcher.Sample.
+LIMITS = {
+    # A few feeds in flight more or fewer change the figure this much.
+    "heap_mib": Limit("MiB from malloc", per_minute=32, in_all=96),
+    "threads": Limit("threads", per_minute=4, in_all=8),
+    "files": Limit("open files", per_minute=4, in_all=8),
+    "group_mib": Limit("MiB in stream groups", per_minute=32, in_all=96),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Growth:
+    """How much something has grown.
+
+    The minimum of each third of the samples after warm-up counts: memory that steps take and free
+    comes and goes, memory that they leak stays. If much comes and goes, minima differ by chance;
+    growth is steady only if it leaves the range of the first third.
+
+    Args:
+        per_minute: growth from the first third to the last, per minute.
+        in_all: growth from the first third to the last.
+        steady: whether the second third is above the first, and the last above the second and above
+            the first one's median.
+    """
+
+    per_minute: float
+    in_all: float
+    steady: bool
+
+    def exceeds(self, limit: Limit) -> bool:
+        """Whether the growth is steady, and above both figures of the limit."""
+        return self.steady and self.per_minute > limit.per_minute and self.in_all > limit.in_all
+
+
+def growth(seconds: Sequence[float], values: Sequence[float]) -> Growth | None:
+    """Finds how much something has grown.
+
+    Args:
+        seconds: when the samples were taken.
+        values: the samples.
+
+    Returns:
+        The growth; None if the samples span too short a time.
+    """
+    warm = int(len(values) * WARM_UP)
+    seconds, values = seconds[warm:], values[warm:]
+    if len(values) < 3 or seconds[-1] - seconds[0] < LEAST_SECONDS:
+        return None
+    third = len(values) // 3
+    first, second, last = (min(v) for v in (values[:third], values[third:-third], values[-third:]))
+    minutes = (statistics.median(seconds[-third:]) - statistics.median(seconds[:third])) / 60
+    steady = first < second < last and last > statistics.median(values[:third])
+    return Growth((last - first) / minutes, last - first, steady)
+
+
+@dataclasses.dataclass
 class Watcher:
     """A thread that takes samples, and looks for workers that have had no result for long.
 
@@ -86,53 +164,47 @@ class Watcher:
         clock: seconds.
     """
 
-    def __init__(
-        self,
-        hang_seconds: float,
-        sample: Callable[[], Sample],
-        on_hang: Callable[[list[str]], None],
-        on_sample: Callable[[Sample], None] = lambda sample: None,
-        every: float = 1.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    hang_seconds: float
+    sample: Callable[[], Sample]
+    on_hang: Callable[[list[str]], None]
+    on_sample: Callable[[Sample], None] = lambda sample: None
+    every: float = 1.0
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self.samples: list[Sample] = []
         # When each worker last had a result; one that has ended is not in it.
         self._last: dict[str, float] = {}
-        self._hang_seconds = hang_seconds
-        self._sample = sample
-        self._on_hang = on_hang
-        self._on_sample = on_sample
-        self._every = every
-        self._clock = clock
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watcher", daemon=True)
         self._thread.start()
 
     def note(self, worker: str) -> None:
         """Notes that a worker starts, or has a result."""
-        self._last[worker] = self._clock()
+        self._last[worker] = self.clock()
 
     def ended(self, worker: str) -> None:
         """Notes that a worker has ended, so no more results are expected."""
         self._last.pop(worker, None)
 
     def stop(self) -> None:
-        """Ends the thread."""
+        """Ends the thread, and takes a last sample."""
         self._stop.set()
         self._thread.join()
+        self.samples.append(self.sample())
 
     def _watch(self) -> None:
-        while not self._stop.wait(self._every):
-            sample = self._sample()
+        while not self._stop.wait(self.every):
+            sample = self.sample()
             self.samples.append(sample)
-            self._on_sample(sample)
-            waited = {worker: self._clock() - last for worker, last in self._last.copy().items()}
+            self.on_sample(sample)
+            waited = {worker: self.clock() - last for worker, last in self._last.copy().items()}
             if hanging := [
                 f"{worker}: no result for {seconds:.0f} s"
                 for worker, seconds in waited.items()
-                if seconds > self._hang_seconds
+                if seconds > self.hang_seconds
             ]:
-                self._on_hang(hanging)
+                self.on_hang(hanging)
                 return
 
 

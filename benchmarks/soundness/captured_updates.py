@@ -32,13 +32,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from programs import end, verdict, whole
 
 HANG_SECONDS = 180
+EXAMPLES = 10  # of what is wrong, of a round
 # Switches of memory and threads; each is on in a fourth of the runs.
 SWITCHES = (
     "TF_GPU_STREAM_GROUP_SHARE_MEM_POOL",
@@ -82,37 +83,31 @@ def set_environment(options: argparse.Namespace) -> None:
         os.environ.setdefault(name, value)
 
 
-class Rates:
-    """Steps of each second of a round but for the first; ends a process that does no steps.
+def rates_of(of_seconds: list[float]) -> Callable[[int], None]:
+    """Makes what is told how many steps of a round have been done.
 
-    Args:
-        of_seconds: gets the rates.
+    It notes the steps of each second but for the first. A process that hangs is ended, after it
+    has written where its threads are.
     """
+    began = progress = time.monotonic()
+    counted = seen = 0
+    first = True
 
-    def __init__(self, of_seconds: list[float]) -> None:
-        self._of_seconds = of_seconds
-        self._last = 0
-        self._began = self._progress = time.monotonic()
-        self._first = True
-
-    def watch(self, done: int) -> None:
-        """Notes how many steps of the round have been done.
-
-        A process that hangs is ended, after it has written where its threads are.
-        """
+    def watch(done: int) -> None:
+        nonlocal began, progress, counted, seen, first
         now = time.monotonic()
-        if done != self._last:
-            self._progress = now
-        elif now - self._progress > HANG_SECONDS:
+        if done != seen:
+            progress, seen = now, done
+        elif now - progress > HANG_SECONDS:
             print(f"no step has ended for {HANG_SECONDS} s", file=sys.stderr, flush=True)
             faulthandler.dump_traceback()
             os._exit(1)
-        if now - self._began < 1.0:
-            return
-        if not self._first:
-            self._of_seconds.append((done - self._last) / (now - self._began))
-        self._first = False
-        self._began, self._last = now, done
+        if now - began >= 1.0:
+            if not first:
+                of_seconds.append((done - counted) / (now - began))
+            began, counted, first = now, done, False
+
+    return watch
 
 
 class Run:
@@ -157,7 +152,6 @@ class Run:
             self.counts["rounds"] += 1
 
     def _round(self, number: int) -> None:
-        import updates_in_order  # noqa: PLC0415
         import updating_threads  # noqa: PLC0415
 
         seed = f"{self._options.seed}:{number}"
@@ -181,27 +175,27 @@ class Run:
         together = updating_threads.Together(
             self._captured, threads, functions, inputs, seed, self._failing, pace
         )
-        rates = Rates(self._rates)
-        together.run(steps, self._deadline, lambda: rates.watch(together.done))
+        watch = rates_of(self._rates)
+        together.run(steps, self._deadline, lambda: watch(together.done))
         self.counts.update(together.counts)
         self.counts["steps"] += int(together.calls.sum())
         problems = together.problems
-        if not problems.number:
+        if not problems:
             ordered = max(FEWEST_ORDERED, min(MOST_ORDERED, int(ORDERED * together.done)))
-            actions = updates_in_order.draw_actions(seed, ordered, functions, inputs)
-            updates_in_order.compare(self._captured, self._plain, actions, threads, seed, problems)
+            actions = updating_threads.draw_actions(seed, ordered, functions, inputs)
+            updating_threads.compare(self._captured, self._plain, actions, threads, seed, problems)
             self.counts["steps_in_order"] += ordered
-        self.counts["wrong"] += problems.number
-        self.problems += [f"seed {seed}: {example}" for example in problems.examples]
+        self.counts["wrong"] += len(problems)
+        self.problems += [f"seed {seed}: {problem}" for problem in problems[:EXAMPLES]]
 
     def report(self) -> dict[str, Any]:
         """What is printed."""
         import tensorflow as tf  # noqa: PLC0415
 
-        stats = tf.cuda.stream_stats()
-        replayed = sum(group.steps_replayed for group in stats)
-        started = sum(group.steps_started for group in stats)
-        made = sum(group.recordings_made for group in stats)
+        def total(field: str) -> int:
+            return sum(getattr(group, field) for group in tf.cuda.stream_stats())
+
+        replayed, made = total("steps_replayed"), total("recordings_made")
         settings = ("TF_GPU_STREAM_GROUP_COUNT", "TF_MULTI_STREAM_CAPTURE_MB", *SWITCHES)
         gpu = tf.config.list_physical_devices("GPU")[0]
         rates = self._rates or [0.0]
@@ -212,10 +206,10 @@ class Run:
             "settings": {name: os.environ[name] for name in settings if name in os.environ},
             **self.counts,
             "replayed": replayed,
-            "replayed_of_all_steps": round(replayed / max(1, started), 4),
+            "replayed_of_all_steps": round(replayed / max(1, total("steps_started")), 4),
             "replayed_training_at_least": max(0, replayed - self.counts["captured_reads"]),
             "recordings_made": made,
-            "recordings_evicted": made - sum(group.recordings for group in stats),
+            "recordings_evicted": made - total("recordings"),
             "steps_per_second": {name: round(value, 1) for name, value in figures.items()},
         }
 

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from served import GPU, WIDTH, Memory, layers, total
+from served import GPU, WIDTH, layers, memory_report, save_layers, total, watch_memory
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from client_threads import Load, run_clients
@@ -54,22 +54,6 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--threads", type=whole(2, 256), default=8, help="clients, half of each model's [8]")
     add("--most", type=float, default=2.0, help="times the 99th percentile without reloads [2]")
     return parser.parse_args(arguments)
-
-
-def save(folder: str, seed: int) -> str:
-    """Saves a model of small layers; returns its folder."""
-    module = tf.Module()
-    module.weights = [tf.Variable(w) for w in layers(seed, LAYERS)]
-
-    @tf.function(input_signature=[tf.TensorSpec([None, WIDTH], name="x")])
-    def serve(x: tf.Tensor) -> dict[str, tf.Tensor]:
-        for w in module.weights:
-            x = tf.tanh(tf.matmul(x, w))
-        return {"y": x}
-
-    path = os.path.join(folder, str(seed))
-    tf.saved_model.save(module, path, signatures={"serving_default": serve})
-    return path
 
 
 def load(path: str) -> Any:
@@ -142,8 +126,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     seconds: list[float] = []
     ended = threading.Event()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as executor:
-        steady = Served([save(folder, 0)], inputs)
-        reloaded = Served([save(folder, 1 + i) for i in range(VERSIONS)], inputs)
+        paths = [os.path.join(folder, str(seed)) for seed in range(1 + VERSIONS)]
+        for seed, path in enumerate(paths):
+            save_layers(path, layers(seed, LAYERS))
+        steady, reloaded = Served(paths[:1], inputs), Served(paths[1:], inputs)
 
         def clients(until: float | threading.Event) -> list[Load]:
             """Runs the clients of both models; returns their measurements."""
@@ -164,11 +150,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
         clients(min(2.0, options.quiet))  # kernels, and recordings
         quiet = clients(options.quiet)
-        with Memory() as memory:
-            reloading = executor.submit(reloads)
-            reloading.add_done_callback(lambda _: ended.set())
-            during = clients(ended)
-            reloading.result()
+        watcher = watch_memory()
+        reloading = executor.submit(reloads)
+        reloading.add_done_callback(lambda _: ended.set())
+        during = clients(ended)
+        reloading.result()
+        watcher.stop()
     return {
         "reloads": len(seconds),
         "longest_reload_seconds": round(max(seconds), 3),
@@ -181,7 +168,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "p99_ratio": round(during[0].percentiles[1] / quiet[0].percentiles[1], 3),
         "replayed": total("steps_replayed"),
         "recordings_made": total("recordings_made"),
-        **memory.report(),
+        **memory_report(watcher.samples),
     }
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import pathlib
 import statistics
 import sys
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,8 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "soak"))
-from growth import growth
-from watcher import Sample, take_sample
+from watcher import Sample, Watcher, growth, take_sample
 
 GPU = "/GPU:0"
 WIDTH = 64
@@ -31,6 +29,20 @@ def layers(seed: int, count: int) -> np.ndarray:
     return (draw / 8).astype(np.float32)
 
 
+def save_layers(path: str, weights: Sequence[np.ndarray]) -> None:
+    """Saves a model of dense layers, whose signature has an argument `x` and a result `y`."""
+    module = tf.Module()
+    module.weights = [tf.Variable(w) for w in weights]
+
+    @tf.function(input_signature=[tf.TensorSpec([None, len(weights[0])], name="x")])
+    def serve(x: tf.Tensor) -> dict[str, tf.Tensor]:
+        for w in module.weights:
+            x = tf.tanh(tf.matmul(x, w))
+        return {"y": x}
+
+    tf.saved_model.save(module, path, signatures={"serving_default": serve})
+
+
 def total(field: str) -> int:
     """A figure of tf.cuda.stream_stats, of all stream groups together."""
     return sum(getattr(group, field) for group in tf.cuda.stream_stats())
@@ -42,37 +54,21 @@ def least_median_most(values: Sequence[float], digits: int = 1) -> dict[str, flo
     return {name: round(float(value), digits) for name, value in three.items()}
 
 
-class Memory:
-    """Samples of this process's memory, taken each second while the context is entered."""
+def watch_memory() -> Watcher:
+    """Takes a sample of this process's memory each second, until it is stopped."""
+    return Watcher(float("inf"), lambda: take_sample(tf.cuda.stream_stats), print)
 
-    def __init__(self) -> None:
-        self.samples: list[Sample] = []
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
 
-    def _watch(self) -> None:
-        while not self._ended.wait(1.0):
-            self.samples.append(take_sample(tf.cuda.stream_stats))
-
-    def __enter__(self) -> Memory:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-        self.samples.append(take_sample(tf.cuda.stream_stats))
-
-    def report(self) -> dict[str, Any]:
-        """The least, median and most MiB, and what has grown of malloc and the stream groups."""
-        values = {name: [getattr(sample, name) for sample in self.samples] for name in FIGURES}
-        grown = []
-        for name in FIGURES[:2]:
-            found = growth([sample.seconds for sample in self.samples], values[name])
-            most = max(MOST_MIB, MOST_GROWTH * min(values[name]))
-            if found is not None and found.steady and found.in_all > most:
-                grown.append(f"{name} grew by {found.in_all:.0f}")
-        return {
-            "memory": {name: least_median_most(of_name) for name, of_name in values.items()},
-            "grown": "; ".join(grown),
-        }
+def memory_report(samples: Sequence[Sample]) -> dict[str, Any]:
+    """The least, median and most MiB, and what has grown of malloc and the stream groups."""
+    values = {name: [getattr(sample, name) for sample in samples] for name in FIGURES}
+    grown = []
+    for name in FIGURES[:2]:
+        found = growth([sample.seconds for sample in samples], values[name])
+        most = max(MOST_MIB, MOST_GROWTH * min(values[name]))
+        if found is not None and found.steady and found.in_all > most:
+            grown.append(f"{name} grew by {found.in_all:.0f}")
+    return {
+        "memory": {name: least_median_most(of_name) for name, of_name in values.items()},
+        "grown": "; ".join(grown),
+    }

@@ -29,7 +29,15 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from served import GPU, WIDTH, Memory, layers, least_median_most, total
+from served import (
+    GPU,
+    WIDTH,
+    layers,
+    least_median_most,
+    memory_report,
+    total,
+    watch_memory,
+)
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from client_threads import run_checked
@@ -94,23 +102,24 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     calls = {CAPTURED: 0, PLAIN: 0}
     wrong, order = 0, [PLAIN, CAPTURED]
     until = time.monotonic() + 60 * options.minutes
-    with Memory() as memory:
-        while time.monotonic() < until or not rates[CAPTURED]:
-            for mode in order:
-                first = draw.integers(len(lengths))  # so that slices have different lengths
-                turned = lengths[first:] + lengths[:first]
-                load, bad = run_checked(
-                    call[mode],
-                    [of_length[n] for n in turned],
-                    [bits[n] for n in turned],
-                    options.threads,
-                    options.slice_seconds,
-                    lambda _: tf.device(GPU),
-                )
-                rates[mode].append(load.calls_per_second)
-                calls[mode] += load.calls
-                wrong += bad
-            order.reverse()
+    watcher = watch_memory()
+    while time.monotonic() < until or not rates[CAPTURED]:
+        for mode in order:
+            first = draw.integers(len(lengths))  # so that slices have different lengths
+            turned = lengths[first:] + lengths[:first]
+            load, bad = run_checked(
+                call[mode],
+                [of_length[n] for n in turned],
+                [bits[n] for n in turned],
+                options.threads,
+                options.slice_seconds,
+                lambda _: tf.device(GPU),
+            )
+            rates[mode].append(load.calls_per_second)
+            calls[mode] += load.calls
+            wrong += bad
+        order.reverse()
+    watcher.stop()
     pairs = [a / b for a, b in zip(rates[CAPTURED], rates[PLAIN], strict=True)]
     return {
         "lengths": options.lengths,
@@ -126,7 +135,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "recordings_made": total("recordings_made"),
         "recordings": total("recordings"),
         "recording_mib": round(total("recording_bytes") / 2**20, 1),
-        **memory.report(),
+        **memory_report(watcher.samples),
     }
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import pathlib
 import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -27,14 +26,8 @@ SMALL = {
     "foreign_calls": ["--seconds", "1", "--threads", "2"],
     "model_reloads": ["--reloads", "3", "--pause", "0.1", "--quiet", "0.3", "--threads", "4"],
     "shape_storm": [
-        "--minutes",
-        "0.02",
-        "--slice-seconds",
-        "0.5",
-        "--lengths",
-        "12",
-        "--threads",
-        "3",
+        *("--minutes", "0.02", "--slice-seconds", "0.5"),
+        *("--lengths", "4", "--threads", "3"),
     ],
 }
 
@@ -119,13 +112,13 @@ def torn(self):
 updated_variables.Variables._look = torn
 """
 DOES_A_STEP_TWICE = """
-in_turn = updates_in_order.in_turn
+in_turn = updating_threads.in_turn
 def twice(actions, *rest):
     step = next(i for i, action in enumerate(actions) if action[0] == "step")
     rest[-1](actions[step])
     rest[-1].__self__.results.clear()
     return in_turn(actions, *rest)
-updates_in_order.in_turn = twice
+updating_threads.in_turn = twice
 """
 GIVES_OTHER_RESULTS = """
 foreign_calls.ROWS = 4
@@ -159,7 +152,7 @@ shape_storm.run_checked = lambda call, *rest: draw(lambda x: -call(x), *rest)
     ],
 )
 def test_what_is_wrong_is_found(program: str, spoil: str, message: str) -> None:
-    training = ", updated_variables, updates_in_order" if program == "captured_updates" else ""
+    training = ", updated_variables, updating_threads" if program == "captured_updates" else ""
     code = f"import sys, {program}\nimport tensorflow as tf{training}\n{spoil}"
     code += f"sys.exit({program}.main({SMALL[program]}))"
     done = run("-c", code, **sanitized(program))
@@ -171,9 +164,8 @@ JUDGED = """
 import foreign_calls, programs, served
 from watcher import Sample
 for value in (lambda i: 1000.0 + 5 * i, lambda i: 10.0 * min(i, 40), lambda i: 1000.0 + i % 20):
-    memory = served.Memory()
-    memory.samples = [Sample(float(i), value(i), value(i), 1, 1, 1.0) for i in range(120)]
-    print(memory.report()["grown"])
+    samples = [Sample(float(i), value(i), value(i), 1, 1, 1.0) for i in range(120)]
+    print(served.memory_report(samples)["grown"])
 foreign_calls.gpus_are_emulated = programs.gpus_are_emulated = lambda: False
 found = {"kind": "copies", "wrong": 0, "lost": 0, "errors": []}
 for codes, recorded in (({"cudaMemcpy: 0": 3}, 1), ({"cudaMemcpy: 900": 3}, 1), ({}, 0)):
@@ -210,7 +202,3 @@ def test_bad_arguments_are_named(program: str, arguments: list[str], named: str)
     done = run(f"{program}.py", *arguments)
     assert done.returncode == 2, done.stderr[-3000:]
     assert named in done.stderr
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

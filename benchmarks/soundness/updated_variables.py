@@ -101,8 +101,13 @@ class Variables:
         self._given_path = self._given.write(os.path.join(folder, f"given_{mode}"))
         self._updates: dict[str, Callable[[Any, Any], Any]] = {
             "sgd": lambda x, _: self._sgd(x),
-            "momentum": lambda x, _: self._momentum(x),
-            "adagrad": lambda x, _: self._adagrad(x),
+            # With a momentum of 1 the slot is a sum; Adagrad's is a sum of squares.
+            "momentum": lambda x, _: self._raw(
+                "ResourceApplyMomentum", x, self.moved, self.momentum, momentum=1.0
+            ),
+            "adagrad": lambda x, _: self._raw(
+                "ResourceApplyAdagradV2", x, self.divided, self.squares, epsilon=1e-7
+            ),
             "adam": lambda x, _: self._adam(x),
             "keras_momentum": lambda x, _: self._apply(self.keras[0], x),
             "keras_adam": lambda x, _: self._apply(self.keras[1], x),
@@ -181,29 +186,16 @@ class Variables:
         self.sums.assign_sub(gradient)
         return gradient[0, 0]
 
-    def _momentum(self, x: Any) -> Any:
-        """TensorFlow's own op; with a momentum of 1 its slot is a sum."""
-        gradient = self._whole_gradient(x, self.moved)
-        tf.raw_ops.ResourceApplyMomentum(
-            var=self.moved.handle,
-            accum=self.momentum.handle,
+    def _raw(self, op: str, x: Any, variable: Any, slot: Any, **more: float) -> Any:
+        """One of TensorFlow's own ops, whose slot is a sum of whole numbers."""
+        gradient = self._whole_gradient(x, variable)
+        getattr(tf.raw_ops, op)(
+            var=variable.handle,
+            accum=slot.handle,
             lr=RATE,
             grad=gradient,
-            momentum=1.0,
             use_locking=True,
-        )
-        return gradient[0, 0]
-
-    def _adagrad(self, x: Any) -> Any:
-        """Adagrad, whose slot is a sum of squares."""
-        gradient = self._whole_gradient(x, self.divided)
-        tf.raw_ops.ResourceApplyAdagradV2(
-            var=self.divided.handle,
-            accum=self.squares.handle,
-            lr=RATE,
-            epsilon=1e-7,
-            grad=gradient,
-            use_locking=True,
+            **more,
         )
         return gradient[0, 0]
 
