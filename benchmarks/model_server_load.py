@@ -36,13 +36,17 @@ from typing import Any
 
 import numpy as np
 from bench.workloads import SIZES, WORKLOADS
-from option_types import whole, wholes
+from programs import names_of, whole, wholes
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 SERVER = FOLDER.parent / "examples" / "serving" / "model_server.py"
 SETUPS = ("stock", "groups", "captured")
 MODELS = tuple(name for name, workload in WORKLOADS.items() if not workload.training)
 START_SECONDS = 180
+GPU_BUSY = (
+    *("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"),
+    *("--id=0", "--loop=1"),
+)
 COLUMNS = (
     "model,setup,servers,groups,clients,queries_per_second,p50_ms,p99_ms,longest_ms,cpu_us,"
     "cores_busy,gpu_busy_percent,wrong"
@@ -52,22 +56,18 @@ COLUMNS = (
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--models", default="recommender", help=f"of {', '.join(MODELS)}")
-    parser.add_argument("--setups", default=",".join(SETUPS), help=f"of {', '.join(SETUPS)}")
-    parser.add_argument("--groups", type=whole(2, 64), default=8, help="stream groups [8]")
-    parser.add_argument("--servers", type=wholes(1, 64), default=[1], help="processes [1]")
-    parser.add_argument("--clients", type=whole(1, 1024), default=16, help="threads [16]")
-    parser.add_argument("--processes", type=whole(1, 64), default=4, help="that they are in [4]")
-    parser.add_argument("--seconds", type=whole(1, 600), default=5, help="of a run [5]")
-    parser.add_argument("--size", choices=SIZES, default="full", help="of the models [full]")
-    parser.add_argument("--save", nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--client", nargs=2, help=argparse.SUPPRESS)
+    add = parser.add_argument
+    add("--models", type=names_of(MODELS), default=["recommender"], help=f"of {', '.join(MODELS)}")
+    add("--setups", type=names_of(SETUPS), default=SETUPS, help=f"of {', '.join(SETUPS)}")
+    add("--groups", type=whole(2, 64), default=8, help="stream groups [8]")
+    add("--servers", type=wholes(1, 64), default=[1], help="processes [1]")
+    add("--clients", type=whole(1, 1024), default=16, help="threads [16]")
+    add("--processes", type=whole(1, 64), default=4, help="that they are in [4]")
+    add("--seconds", type=whole(1, 600), default=5, help="of a run [5]")
+    add("--size", choices=SIZES, default="full", help="of the models [full]")
+    add("--save", nargs=3, help=argparse.SUPPRESS)
+    add("--client", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    for name, known in (("models", MODELS), ("setups", SETUPS)):
-        given = getattr(options, name).split(",")
-        if unknown := set(given) - set(known):
-            parser.error(f"--{name}: unknown {', '.join(sorted(unknown))}; known: {known}")
-        setattr(options, name, given)
     if max(options.servers) > min(options.processes, options.clients):
         parser.error("--servers: more than --processes or --clients leave servers without a client")
     return options
@@ -141,119 +141,81 @@ def core_seconds() -> float:
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
-class GpuBusy:
-    """How much of the time kernels run on the first GPU, asked once a second."""
-
-    def __init__(self) -> None:
-        command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
-        self._process = None
-        with contextlib.suppress(OSError):
-            self._process = subprocess.Popen(
-                [*command, "--id=0", "--loop=1"],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-            )
-
-    def percent(self) -> str:
-        """Ends; returns the mean, or nothing where there is no GPU."""
-        if self._process is None:
-            return ""
-        self._process.terminate()
-        samples = [int(word) for word in self._process.communicate()[0].split() if word.isdigit()]
-        return f"{np.mean(samples):.0f}" if samples else ""
-
-
 @contextlib.contextmanager
-def client_processes(
-    options: argparse.Namespace, addresses: Sequence[str], folder: str
-) -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that will query the servers, each one of them; they end with the context."""
+def running(command: Sequence[str], **more: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process that ends with the context."""
+    process = subprocess.Popen(command, text=True, **more)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def start_clients(
+    stack: contextlib.ExitStack, options: argparse.Namespace, addresses: Sequence[str], folder: str
+) -> list[subprocess.Popen[str]]:
+    """Starts processes that will query the servers, each one of them."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
     environment |= {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
     processes = min(options.processes, options.clients)
     command = [sys.executable, __file__, "--seconds", str(options.seconds)]
     command += ["--clients", str(max(1, options.clients // processes)), "--client"]
-    clients = [
-        subprocess.Popen(
-            [*command, addresses[i % len(addresses)], folder],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return [
+        stack.enter_context(
+            running([*command, addresses[i % len(addresses)], folder], env=environment, **pipes)
         )
         for i in range(processes)
     ]
-    try:
-        yield clients
-    finally:
-        for client in clients:
-            client.kill()
-            client.wait()
 
 
-def run_clients(
-    options: argparse.Namespace, servers: Sequence[int], addresses: Sequence[str], folder: str
+def load_servers(
+    clients: Sequence[subprocess.Popen[str]], servers: Sequence[int], folder: str, seconds: int
 ) -> str:
-    """Loads servers from processes; returns the figures of its row."""
-    with client_processes(options, addresses, folder) as clients:
-        for client in clients:
-            assert client.stdout is not None
-            if client.stdout.readline() != "ready\n":
-                raise RuntimeError("a client failed; it says why above")
-        cpu, cores, start = sum(map(cpu_seconds, servers)), core_seconds(), time.monotonic()
-        gpu = GpuBusy()
+    """Loads servers from client processes; returns the figures of the row."""
+    for client in clients:
+        assert client.stdout is not None
+        if client.stdout.readline() != "ready\n":
+            raise RuntimeError("a client failed; it says why above")
+    cpu, cores, start = sum(map(cpu_seconds, servers)), core_seconds(), time.monotonic()
+    with contextlib.ExitStack() as stack:
+        gpu = None
+        with contextlib.suppress(OSError):
+            gpu = stack.enter_context(
+                running(GPU_BUSY, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            )
         for client in clients:
             assert client.stdin is not None
             client.stdin.write("\n")
             client.stdin.flush()
-        done = [client.communicate(timeout=options.seconds + 120)[0].split() for client in clients]
+        done = [client.communicate(timeout=seconds + 120)[0].split() for client in clients]
         cpu = sum(map(cpu_seconds, servers)) - cpu
         cores = (core_seconds() - cores) / (time.monotonic() - start)
-        busy = gpu.percent()
+    samples: list[int] = []
+    if gpu is not None:
+        samples = [int(word) for word in gpu.communicate()[0].split() if word.isdigit()]
     if any(len(words) != 3 for words in done):
         raise RuntimeError("a client failed; it says why above")
     files = list(pathlib.Path(folder).glob("times*.npy"))
     times = np.concatenate([np.load(file) for file in files])
     for file in files:
         file.unlink()
-    seconds = max(float(words[1]) for words in done)
+    longest = max(float(words[1]) for words in done)
     p50, p99 = np.percentile(times, [50, 99])
     wrong = sum(int(words[2]) for words in done)
+    busy = f"{np.mean(samples):.0f}" if samples else ""
     return (
-        f"{len(times) / seconds:.0f},{p50:.3f},{p99:.3f},{times.max():.3f},"
+        f"{len(times) / longest:.0f},{p50:.3f},{p99:.3f},{times.max():.3f},"
         f"{cpu / len(times) * 1e6:.0f},{cores:.1f},{busy},{wrong}"
     )
 
 
-@contextlib.contextmanager
-def running_server(
-    options: argparse.Namespace, setup: str, folder: str, number: int
-) -> Iterator[tuple[subprocess.Popen[bytes], pathlib.Path]]:
-    """A server that starts, and what it prints; it ends with the context."""
-    log = pathlib.Path(folder) / f"server{number}.log"
-    command = [sys.executable, str(SERVER), "--port=0", "--rest-port=0"]
-    command += [f"--model=model={folder}/model", f"--threads={options.clients}"]
-    command += ["--lock-free"] if setup == "captured" else []
-    with log.open("w") as file:
-        server = subprocess.Popen(
-            command,
-            env=variables_of(setup, options.groups),
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        yield server, log
-    finally:
-        server.terminate()
-        try:
-            server.wait(60)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
-
-
-def address_of(server: subprocess.Popen[bytes], log: pathlib.Path) -> str:
+def address_of(server: subprocess.Popen[str], log: pathlib.Path) -> str:
     """Waits until a server serves.
 
     Raises:
@@ -273,13 +235,17 @@ def run_setup(options: argparse.Namespace, setup: str, servers: int, folder: str
     Raises:
         RuntimeError: a server or a client failed.
     """
+    command = [sys.executable, str(SERVER), "--port=0", "--rest-port=0"]
+    command += [f"--model=model={folder}/model", f"--threads={options.clients}"]
+    command += ["--lock-free"] if setup == "captured" else []
+    own = {"env": variables_of(setup, options.groups), "stderr": subprocess.STDOUT}
+    logs = [pathlib.Path(folder) / f"server{number}.log" for number in range(servers)]
     with contextlib.ExitStack() as stack:
-        started = [
-            stack.enter_context(running_server(options, setup, folder, number))
-            for number in range(servers)
-        ]
-        addresses = [address_of(*server) for server in started]
-        return run_clients(options, [server.pid for server, _ in started], addresses, folder)
+        files = [stack.enter_context(log.open("w")) for log in logs]
+        started = [stack.enter_context(running(command, stdout=file, **own)) for file in files]
+        addresses = [address_of(*server) for server in zip(started, logs, strict=True)]
+        clients = start_clients(stack, options, addresses, folder)
+        return load_servers(clients, [each.pid for each in started], folder, options.seconds)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

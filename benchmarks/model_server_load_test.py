@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import pathlib
-import sys
 
 import model_server_load
 import pytest
@@ -55,8 +54,8 @@ def test_a_server_that_does_not_start_is_an_error(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--models", "gpt"], "--models: unknown gpt"),
-        (["--setups", "fast"], "--setups: unknown fast"),
+        (["--models", "gpt"], "--models: there is no 'gpt'"),
+        (["--setups", "fast"], "--setups: there is no 'fast'"),
         (["--clients", "0"], "--clients"),
         (["--servers", "1,none"], "--servers: 'none' is not a whole number from 1 to 64"),
         (["--servers", "5"], "--servers: more than --processes"),
@@ -69,7 +68,3 @@ def test_bad_arguments_are_named(
         model_server_load.main(arguments)
     assert error.value.code == 2
     assert message in capsys.readouterr().err
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

@@ -28,73 +28,41 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
-from option_types import whole
+from programs import (
+    TIMES_MEAN_NOTHING,
+    above_zero,
+    gpus_are_emulated,
+    names_of,
+    whole,
+    wholes,
+)
 
 from . import gpu
-from .compare import compare
 from .fleet import missing
 from .peers import PEERS, Peer
 from .results import Results, ResultsError, load, merge
 from .run import Effort, Run
 from .sweep import QUICK, Sweep
-from .tables import best_table, wrong_table
+from .tables import best_table, compare, wrong_table
 from .workloads import WORKLOADS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
-def names_of(allowed: Sequence[str]) -> Callable[[str], list[str]]:
-    """Makes a parser of an option that takes some of these names."""
+def pair_of(form: str, names: Collection[str] = ()) -> Callable[[str], tuple[str, str]]:
+    """Makes a parser of an option of this form, NAME=VALUE, with one of the names if there are."""
 
-    def parse(text: str) -> list[str]:
-        names = text.split(",")
-        if unknown := [name for name in names if name not in allowed]:
-            raise argparse.ArgumentTypeError(
-                f"there is no {unknown[0]!r}; there are {', '.join(allowed)}"
-            )
-        return names
+    def parse(text: str) -> tuple[str, str]:
+        name, found, value = text.partition("=")
+        if not name or not found or (names and (name not in names or not value)):
+            allowed = f" with one of {', '.join(sorted(names))}" if names else ""
+            raise argparse.ArgumentTypeError(f"{text!r} is not {form}{allowed}")
+        return name, value
 
     return parse
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    """Parses an option that takes numbers such as 1,4,8."""
-    parse: Callable[[str], int] = whole(1, 64)
-    return tuple(parse(part) for part in text.split(","))
-
-
-def seconds(text: str) -> float:
-    """Parses an option that takes a time of more than 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return value
-
-
-def interpreter(text: str) -> tuple[str, str]:
-    """Parses PACKAGE=PYTHON."""
-    package, _, python = text.partition("=")
-    packages = sorted({peer.program[1] for peer in PEERS.values()})
-    if package not in packages or not python:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not PACKAGE=PYTHON with a package of {', '.join(packages)}"
-        )
-    return package, python
-
-
-def variable(text: str) -> tuple[str, str]:
-    """Parses NAME=VALUE."""
-    name, found, value = text.partition("=")
-    if not name or not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name, value
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -102,48 +70,52 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    add = parser.add_argument
-    add("--quick", action="store_true", help="small models, 1 round, few settings: a minute or two")
-    add("--only", type=names_of(list(WORKLOADS)), default=list(WORKLOADS), metavar="WORKLOADS",
-        help=f"some of {', '.join(WORKLOADS)} [all]")  # fmt: skip
-    add("--peers", type=names_of(list(PEERS)), default=list(PEERS), metavar="PEERS",
-        help=f"some of {', '.join(PEERS)} [all]")  # fmt: skip
-    add("--clients", type=numbers, help="threads that query [1,4,8,16]")
-    add("--groups", type=numbers, help="stream groups [1,4,8,16]")
-    add("--copies", type=numbers, help="virtual devices, and processes [4,8]")
-    add("--rounds", type=whole(1, 100), help="measurements of each configuration [3]")
-    add("--seconds", type=seconds, help="of each measurement [1]")
-    add("--warm", type=seconds, metavar="SECONDS",
-        help="after which a configuration counts as warm, if it is not before [8]")  # fmt: skip
-    add("--minutes", type=seconds, default=600.0,
-        help="of all; what there is no time for is left out, and named [600]")  # fmt: skip
-    add("--size", choices=("small", "full"), help="of the models [full]")
-    add("--python", type=interpreter, action="append", default=[], metavar="PACKAGE=PYTHON",
-        help="the interpreter that has a package, such as torch=~/torch/bin/python")  # fmt: skip
-    add("--set", type=variable, action="append", default=[], metavar="NAME=VALUE", dest="variables",
-        help="a variable of peers with stream groups, as TF_GPU_STREAM_MERGE=true")  # fmt: skip
-    add("--json", type=pathlib.Path, metavar="FILE", help="write all that was measured")
-    add("--load", type=pathlib.Path, nargs="+", metavar="FILE",
-        help="measure nothing: read such files, of runs that belong together")  # fmt: skip
-    add("--html", type=pathlib.Path, metavar="FILE", help="write a report, one page")
-    add(
-        "--pictures",
-        type=pathlib.Path,
-        metavar="FOLDER",
-        help="write its pictures: SVG, light and dark in one, and PNG",
-    )
-    add("--compare", type=pathlib.Path, metavar="OLD.json", help="say what is faster and slower")
+    numbers, file = wholes(1, 64), pathlib.Path
+
+    def add(name: str, kind: Any, about: str, **more: Any) -> None:
+        parser.add_argument(name, type=kind, help=about, **more)
+
+    quick = "small models, 1 round, few settings: a minute or two"
+    parser.add_argument("--quick", action="store_true", help=quick)
+    for name, of, known in (("--only", "WORKLOADS", WORKLOADS), ("--peers", "PEERS", PEERS)):
+        about = f"some of {', '.join(known)} [all]"
+        add(name, names_of(known), about, default=list(known), metavar=of)
+    add("--clients", numbers, "threads that query [1,4,8,16]")
+    add("--groups", numbers, "stream groups [1,4,8,16]")
+    add("--copies", numbers, "virtual devices, and processes [4,8]")
+    add("--rounds", whole(1, 100), "measurements of each configuration [3]")
+    add("--seconds", above_zero, "of each measurement [1]")
+    warm = "after which a configuration counts as warm, if it is not before [8]"
+    add("--warm", above_zero, warm, metavar="SECONDS")
+    left_out = "of all; what there is no time for is left out, and named [600]"
+    add("--minutes", above_zero, left_out, default=600.0)
+    parser.add_argument("--size", choices=("small", "full"), help="of the models [full]")
+    packages = {peer.program[1] for peer in PEERS.values()}
+    python, variable = pair_of("PACKAGE=PYTHON", packages), pair_of("NAME=VALUE")
+    add("--python", python, "the interpreter that has a package, as torch=~/torch/bin/python",
+        action="append", default=[], metavar="PACKAGE=PYTHON")  # fmt: skip
+    add("--set", variable, "a variable of peers with stream groups, as TF_GPU_STREAM_MERGE=true",
+        action="append", default=[], metavar="NAME=VALUE", dest="variables")  # fmt: skip
+    one_run = "measure nothing: read such files, of runs that belong together"
+    add("--json", file, "write all that was measured", metavar="FILE")
+    add("--load", file, one_run, nargs="+", metavar="FILE")
+    add("--html", file, "write a report, one page", metavar="FILE")
+    drawn = "write its pictures: SVG, light and dark in one, and PNG"
+    add("--pictures", file, drawn, metavar="FOLDER")
+    add("--compare", file, "say what is faster and slower", metavar="OLD.json")
     options = parser.parse_args(arguments)
-    default = QUICK if options.quick else Sweep()
+    default, seconds, rounds, warm_seconds = (
+        (QUICK, 0.1, 1, 0.2) if options.quick else (Sweep(), 1.0, 3, 8.0)
+    )
     options.sweep = Sweep(
         clients=options.clients or default.clients,
         groups=options.groups or default.groups,
         copies=options.copies or default.copies,
     )
     options.effort = Effort(
-        seconds=options.seconds or (0.1 if options.quick else 1.0),
-        rounds=options.rounds or (1 if options.quick else 3),
-        warm_seconds=options.warm or (0.2 if options.quick else 8.0),
+        seconds=options.seconds or seconds,
+        rounds=options.rounds or rounds,
+        warm_seconds=options.warm or warm_seconds,
         minutes=options.minutes,
     )
     options.size = options.size or ("small" if options.quick else "full")
@@ -152,15 +124,16 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def available_peers(options: argparse.Namespace, skipped: dict[str, str]) -> list[Peer]:
     """Finds the peers that can run here; those that cannot are put into `skipped`, with why."""
-    found: dict[tuple[Any, ...], str] = {}
-    for name in options.peers:
-        peer = PEERS[name]
-        needs = (peer.needs_gpu, peer.program[1], peer.mps)
-        if needs not in found:
-            found[needs] = missing(*needs, dict(options.python))
-        if found[needs]:
-            skipped[name] = found[needs]
-    return [PEERS[name] for name in options.peers if name not in skipped]
+    pythons = dict(options.python)
+    found = []
+    for peer in (PEERS[name] for name in options.peers):
+        package = peer.program[1]
+        python = pythons.get(package, sys.executable)
+        if why := missing(peer.needs_gpu, package, peer.mps, python):
+            skipped[peer.name] = why
+        else:
+            found.append(peer)
+    return found
 
 
 def _machine() -> dict[str, str]:

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import pathlib
+import select
 import shutil
 import subprocess
 import sys
@@ -23,69 +25,114 @@ from .peers import GROUPS, PEERS
 from .program import Spec
 from .results import Round
 from .sweep import Configuration, Team
-from .worker_process import WorkerError, WorkerProcess
 from .workloads import WORKLOADS
 
+BENCHMARKS = pathlib.Path(__file__).resolve().parent.parent
 EMULATION = "TF_MULTI_STREAM_EMULATED_GPUS"
 # Of frameworks; whatever the environment says of them is not what is compared.
 FRAMEWORK_VARIABLES = ("TF_", "XLA_", "JAX_", "ORT_", "CUDA_MPS_", "PYTORCH_")
+MPS_CONTROL = "nvidia-cuda-mps-control"
 # Of the clients' first queries before a measurement, which do not count.
 LEAD_SECONDS = 0.15
+# Beyond the time that a command is meant to take: imports, compilation, a busy machine.
+PATIENCE_SECONDS = 240
+
+
+class WorkerError(Exception):
+    """A worker failed; has its last words."""
+
+
+class WorkerProcess:
+    """One worker's process, which is told what to do and answers, in lines of JSON.
+
+    Args:
+        command: what runs, in the folder of the benchmarks.
+        environment: all of it.
+        log: the file for what it writes to standard error.
+    """
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], log: pathlib.Path
+    ) -> None:
+        self._log = log
+        with log.open("wb") as file:
+            self._process = subprocess.Popen(
+                command,
+                cwd=BENCHMARKS,
+                env=dict(environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+            )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._in, self._out = self._process.stdin, self._process.stdout
+
+    def tell(self, command: Mapping[str, Any]) -> None:
+        """Sends a command."""
+        with contextlib.suppress(BrokenPipeError):  # then there is no answer, either
+            self._in.write((json.dumps(command) + "\n").encode())
+            self._in.flush()
+
+    def answer(self, seconds: float = 0.0) -> dict[str, Any]:
+        """Waits for the answer to a command that takes so long.
+
+        Raises:
+            WorkerError: the command or the process failed, or there was no answer in time.
+        """
+        if not select.select([self._out], [], [], seconds + PATIENCE_SECONDS)[0]:
+            self.stop()
+            raise WorkerError(f"no answer within {seconds + PATIENCE_SECONDS:.0f} s")
+        line = self._out.readline()
+        if not line:
+            said = self._log.read_text(errors="replace").strip().splitlines() or ["nothing"]
+            status = self._process.wait()
+            raise WorkerError(f"exit status {status}; its last words: {said[-1]}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise WorkerError(answer["error"])
+        return answer
+
+    def stop(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._in, self._out):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
 
 
 class Workers:
     """The processes of a team. Clients are shared out among them.
 
+    All methods raise a WorkerError if one fails.
+
     Args:
         team: who.
-        size: of the models.
-        python: the interpreter.
-        environment: to start from.
-        variables: as of Fleet.
+        processes: theirs; all have been started.
         folder: for their files.
     """
 
     def __init__(
-        self,
-        team: Team,
-        size: str,
-        python: str,
-        environment: Mapping[str, str],
-        variables: Mapping[str, str],
-        folder: pathlib.Path,
+        self, team: Team, processes: Sequence[WorkerProcess], folder: pathlib.Path
     ) -> None:
-        peer = PEERS[team.peer]
-        self.team = team
         self.memory_mib = 0.0
-        self._folder = folder
-        self._name = f"{team.workload}-{team.peer}-{team.parallel}"
-        spec = Spec(peer.program[0], team.workload, size, team.parallel, dict(peer.options))
-        own = environment_of(team, environment, variables)
-        command = [python, "-m", "bench.worker", json.dumps(dataclasses.asdict(spec))]
-        self._processes = [
-            WorkerProcess(command, own, folder / f"{self._name}-{i}.log")
-            for i in range(team.parallel if peer.processes else 1)
-        ]
+        self._tolerance = PEERS[team.peer].tolerance(WORKLOADS[team.workload])
+        self._processes = processes
+        self._files = [folder / f"{team.slug}-{i}.npy" for i in range(len(processes))]
         self._warm: set[Configuration] = set()
 
     def wait(self) -> None:
-        """Waits until all have imported their framework.
-
-        Raises:
-            WorkerError: one failed; as of all methods here.
-        """
+        """Waits until all have imported their framework."""
         for process in self._processes:
             process.answer()
 
     def make(self) -> str:
         """Makes the models; returns the framework's version."""
-        with self._counting_memory():
-            return str(self._ask([{"do": "make"} for _ in self._processes])[0]["version"])
+        return str(self._ask([{"do": "make"} for _ in self._processes])[0]["version"])
 
     def reference(self, path: pathlib.Path) -> None:
         """Writes the expected results."""
-        with self._counting_memory():
-            self._ask([{"do": "reference", "path": str(path)}])
+        self._ask([{"do": "reference", "path": str(path)}])
 
     def warm(self, of: Configuration, seconds: float) -> None:
         """Warms up a configuration of this team, if that has not been done.
@@ -94,13 +141,9 @@ class Workers:
             of: which.
             seconds: after which it counts as warm.
         """
-        if of in self._warm:
-            return
-        common = {"do": "warm", "batch": of.batch, "call": of.call, "at_most": seconds}
-        shares = _shares(of.clients, len(self._processes))
-        with self._counting_memory():
-            self._ask([{**common, "clients": share} for share in shares], seconds)
-        self._warm.add(of)
+        if of not in self._warm:
+            self._ask(self._shared("warm", of, at_most=seconds), seconds)
+            self._warm.add(of)
 
     def measure(self, of: Configuration, expected: pathlib.Path, seconds: float) -> Round:
         """Measures once.
@@ -113,71 +156,58 @@ class Workers:
         Returns:
             What it gave.
         """
-        shares = _shares(of.clients, len(self._processes))
-        with self._counting_memory():
-            tolerance = PEERS[of.team.peer].tolerance(WORKLOADS[of.team.workload])
-            files = [self._folder / f"{self._name}-{i}.npy" for i in range(len(shares))]
-            commands = [
-                {
-                    "do": "measure",
-                    "clients": share,
-                    "expected": str(expected),
-                    "tolerance": tolerance,
-                    "at": time.monotonic() + LEAD_SECONDS,
-                    "seconds": seconds,
-                    "latencies": str(file),
-                    "batch": of.batch,
-                    "call": of.call,
-                }
-                for share, file in zip(shares, files, strict=True)
-            ]
-            answers = self._ask(commands, seconds)
+        commands = self._shared(
+            "measure",
+            of,
+            expected=str(expected),
+            tolerance=self._tolerance,
+            at=time.monotonic() + LEAD_SECONDS,
+            seconds=seconds,
+        )
+        for command, file in zip(commands, self._files, strict=True):
+            command["latencies"] = str(file)
+        answers = self._ask(commands, seconds)
         if not gpu.is_there():
             peaks = [answer["peak_mib"] for answer in answers]
             self.memory_mib = sum(peaks) if None not in peaks else 0.0
-        return _round(answers, np.concatenate([np.load(file) for file in files]))
+        milliseconds = np.concatenate([np.load(file) for file in self._files])
+        queries = len(milliseconds)
+        p50, p95, p99 = (float(value) for value in np.percentile(milliseconds, [50, 95, 99]))
+        return Round(
+            queries=queries,
+            wrong=sum(answer["wrong"] for answer in answers),
+            queries_per_second=sum(answer["queries"] / answer["seconds"] for answer in answers),
+            p50_ms=p50,
+            p95_ms=p95,
+            p99_ms=p99,
+            max_ms=float(milliseconds.max()),
+            cpu_us=sum(answer["cpu_seconds"] for answer in answers) / queries * 1e6,
+            replays=int(sum(answer["replays"] for answer in answers)),
+        )
 
     def stop(self) -> None:
         """Ends the processes."""
         for process in self._processes:
             process.stop()
 
-    def _ask(self, commands: Sequence[dict[str, Any]], seconds: float = 0.0) -> list[Any]:
-        asked = self._processes[: len(commands)]
-        for process, command in zip(asked, commands, strict=True):
-            process.tell(**command)
-        return [process.answer(seconds) for process in asked]
+    def _shared(self, do: str, of: Configuration, **more: Any) -> list[dict[str, Any]]:
+        """A command for each process, whose numbers of clients are as equal as can be."""
+        each, left = divmod(of.clients, len(self._processes))
+        return [
+            {"do": do, "batch": of.batch, "call": of.call, "clients": each + (i < left), **more}
+            for i in range(len(self._processes))
+        ]
 
-    @contextlib.contextmanager
-    def _counting_memory(self) -> Iterator[None]:
-        """What the GPU has less meanwhile, these processes have taken: no others work."""
+    def _ask(self, commands: Sequence[Mapping[str, Any]], seconds: float = 0.0) -> list[Any]:
+        asked = self._processes[: len(commands)]
         before = gpu.used_mib()
         try:
-            yield
+            for process, command in zip(asked, commands, strict=True):
+                process.tell(command)
+            return [process.answer(seconds) for process in asked]
         finally:
+            # What the GPU has less by now, these processes have taken: no others work.
             self.memory_mib += max(0.0, gpu.used_mib() - before)
-
-
-def _shares(clients: int, processes: int) -> list[int]:
-    """Shares out clients: as equal as can be."""
-    return [clients // processes + (i < clients % processes) for i in range(processes)]
-
-
-def _round(answers: Sequence[dict[str, Any]], milliseconds: np.ndarray) -> Round:
-    """Adds up what the processes of a team gave."""
-    queries = len(milliseconds)
-    p50, p95, p99 = (float(value) for value in np.percentile(milliseconds, [50, 95, 99]))
-    return Round(
-        queries=queries,
-        wrong=sum(answer["wrong"] for answer in answers),
-        queries_per_second=sum(answer["queries"] / answer["seconds"] for answer in answers),
-        p50_ms=p50,
-        p95_ms=p95,
-        p99_ms=p99,
-        max_ms=float(milliseconds.max()),
-        cpu_us=sum(answer["cpu_seconds"] for answer in answers) / queries * 1e6,
-        replays=int(sum(answer["replays"] for answer in answers)),
-    )
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -213,6 +243,7 @@ def environment_of(
     return {**environment, **own, **(variables if GROUPS in own else {})}
 
 
+@dataclasses.dataclass
 class Fleet:
     """All workers of a workload.
 
@@ -223,22 +254,15 @@ class Fleet:
         folder: for files.
     """
 
-    def __init__(
-        self,
-        size: str,
-        pythons: Mapping[str, str],
-        variables: Mapping[str, str],
-        folder: pathlib.Path,
-    ) -> None:
-        self._size = size
-        self._pythons = pythons
-        self._variables = variables
-        self._folder = folder
+    size: str
+    pythons: Mapping[str, str]
+    variables: Mapping[str, str]
+    folder: pathlib.Path
+
+    def __enter__(self) -> Fleet:
         self._workers: dict[Team, Workers] = {}
         self._stack = contextlib.ExitStack()
         self._mps: dict[str, str] = {}
-
-    def __enter__(self) -> Fleet:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -254,10 +278,9 @@ class Fleet:
             Why a team failed.
         """
         failed = {}
-        waiting = list(teams)
         at_a_time = max(1, len(os.sched_getaffinity(0)))
-        while waiting:
-            now, waiting = waiting[:at_a_time], waiting[at_a_time:]
+        for first in range(0, len(teams), at_a_time):
+            now = teams[first : first + at_a_time]
             for team in now:
                 self._start_one(team)
             for team in now:
@@ -271,18 +294,21 @@ class Fleet:
         peer = PEERS[team.peer]
         environment = clean_environment(os.environ)
         if peer.mps:
-            self._mps = self._mps or self._stack.enter_context(_mps(self._folder / "mps"))
+            self._mps = self._mps or self._stack.enter_context(_mps(self.folder / "mps"))
             environment.update(self._mps)
-        python = self._pythons.get(peer.program[1], sys.executable)
-        workers = Workers(team, self._size, python, environment, self._variables, self._folder)
-        self._workers[team] = workers
-        self._stack.callback(workers.stop)
+        spec = Spec(peer.program[0], team.workload, self.size, team.parallel, dict(peer.options))
+        python = self.pythons.get(peer.program[1], sys.executable)
+        command = [python, "-m", "bench.worker", json.dumps(dataclasses.asdict(spec))]
+        own = environment_of(team, environment, self.variables)
+        processes = [
+            WorkerProcess(command, own, self.folder / f"{team.slug}-{i}.log")
+            for i in range(team.parallel if peer.processes else 1)
+        ]
+        self._workers[team] = Workers(team, processes, self.folder)
+        self._stack.callback(self._workers[team].stop)
 
     def __getitem__(self, team: Team) -> Workers:
         return self._workers[team]
-
-
-MPS_CONTROL = "nvidia-cuda-mps-control"
 
 
 @contextlib.contextmanager
@@ -299,14 +325,15 @@ def _mps(folder: pathlib.Path) -> Iterator[dict[str, str]]:
         subprocess.run([MPS_CONTROL], env=environment, input=b"quit\n", check=False)
 
 
-def missing(needs_gpu: str, package: str, mps: bool, pythons: Mapping[str, str]) -> str:
+@functools.cache
+def missing(needs_gpu: str, package: str, mps: bool, python: str) -> str:
     """Says what a peer lacks here.
 
     Args:
         needs_gpu: why it needs a real GPU; empty if it does not.
         package: that it imports.
         mps: whether it needs MPS.
-        pythons: as of Fleet.
+        python: the interpreter.
 
     Returns:
         A sentence; empty if it lacks nothing.
@@ -315,7 +342,6 @@ def missing(needs_gpu: str, package: str, mps: bool, pythons: Mapping[str, str])
         return f"there is no GPU: {needs_gpu}"
     if mps and shutil.which(MPS_CONTROL) is None:
         return f"{MPS_CONTROL} is not installed"
-    python = pythons.get(package, sys.executable)
     code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({package!r}) is None)"
     try:
         found = subprocess.run([python, "-c", code], capture_output=True, check=False)

@@ -11,14 +11,6 @@ from typing import Any
 _NAME_BYTES = 96
 
 
-class _Memory(ctypes.Structure):
-    _fields_ = (
-        ("total", ctypes.c_ulonglong),
-        ("free", ctypes.c_ulonglong),
-        ("used", ctypes.c_ulonglong),
-    )
-
-
 @functools.cache
 def _first_gpu() -> tuple[Any, ctypes.c_void_p] | None:
     """The library and its first GPU; None if there is none."""
@@ -42,9 +34,9 @@ def used_mib() -> float:
     if (found := _first_gpu()) is None:
         return 0.0
     library, device = found
-    memory = _Memory()
-    library.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory))
-    return float(memory.used) / 2**20
+    memory = (ctypes.c_ulonglong * 3)()  # in all, free, used
+    library.nvmlDeviceGetMemoryInfo(device, memory)
+    return float(memory[2]) / 2**20
 
 
 def describe() -> dict[str, str]:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The models of the workloads: their weights, drawn with NumPy, and what they compute.
 
-A model is a function of a class of operations (`numpy_ops.NumpyOps`, or a framework's), the weights
+A model is a function of a class of operations (`program.NumpyOps`, or a framework's), the weights
 by name, and an input. So each is written once, and all frameworks run the same.
 """
 

@@ -9,9 +9,8 @@ import importlib
 import numpy as np
 import pytest
 
-from .numpy_ops import NumpyOps
 from .peers import PEERS
-from .program import Spec
+from .program import NumpyOps, Spec
 from .workloads import WORKLOADS
 
 WRITTEN_ONCE = [name for name, workload in WORKLOADS.items() if workload.model]

@@ -14,8 +14,7 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-from .numpy_ops import EPSILON
-from .program import Program, Spec
+from .program import EPSILON, NumpyOps, Program, Spec
 from .workloads import Workload
 
 OPSET = 20  # has Gelu
@@ -28,33 +27,30 @@ RUNS_THAT_CAPTURE = 3
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 
 
+def _node(op: str) -> Callable[..., Value]:
+    """A method that writes a node of this op, of what it is given."""
+    return lambda self, *inputs: self.ops.node(op, self, *inputs)
+
+
 class Value:
     """A tensor of the graph that is being written; the shape is for the model's own questions."""
+
+    __add__, __sub__, __mul__, __matmul__ = map(_node, ("Add", "Sub", "Mul", "MatMul"))
 
     def __init__(self, ops: OnnxOps, name: str, shape: Sequence[int] = ()) -> None:
         self.ops = ops
         self.name = name
         self.shape = tuple(shape)
 
-    def __add__(self, other: Value) -> Value:
-        return self.ops.node("Add", self, other)
 
-    def __sub__(self, other: Value) -> Value:
-        return self.ops.node("Sub", self, other)
-
-    def __mul__(self, other: Value) -> Value:
-        return self.ops.node("Mul", self, other)
-
-    def __matmul__(self, other: Value) -> Value:
-        return self.ops.node("MatMul", self, other)
-
-
-class OnnxOps:
-    """The operations of numpy_ops.py write nodes.
+class OnnxOps(NumpyOps):
+    """The operations of program.py write nodes; a loop is unrolled.
 
     Args:
         head_width: of attention's queries.
     """
+
+    sigmoid, tanh, relu, gelu = map(staticmethod, map(_node, ("Sigmoid", "Tanh", "Relu", "Gelu")))
 
     def __init__(self, head_width: int) -> None:
         self._head_width = head_width
@@ -62,12 +58,12 @@ class OnnxOps:
         self.weights: list[Any] = []
         self._names = (f"t{i}" for i in itertools.count())
 
-    def node(self, op: str, *inputs: Value, **attributes: Any) -> Value:
-        """Writes a node of one output."""
-        name = next(self._names)
-        names = [value.name for value in inputs]
-        self.nodes.append(helper.make_node(op, names, [name], **attributes))
-        return Value(self, name)
+    def node(self, op: str, *inputs: Value, outputs: int = 1, **attributes: Any) -> Any:
+        """Writes a node; returns its output, or a list of several."""
+        made = [Value(self, next(self._names)) for _ in range(outputs)]
+        names = [[value.name for value in values] for values in (inputs, made)]
+        self.nodes.append(helper.make_node(op, *names, **attributes))
+        return made if outputs > 1 else made[0]
 
     def weight(self, value: np.ndarray) -> Value:
         """As NumpyOps: an initializer."""
@@ -78,15 +74,13 @@ class OnnxOps:
     def _numbers(self, *values: int) -> Value:
         return self.weight(np.array(values, np.int64))
 
-    def gather(self, table: Value, ids: Value) -> Value:
-        """As NumpyOps."""
+    def gather(self, table: Value, ids: Value) -> Any:
         return self.node("Gather", table, ids, axis=0)
 
-    def at(self, x: Value, i: int) -> Value:
-        """As NumpyOps."""
+    def at(self, x: Value, i: int) -> Any:
         return self.node("Gather", x, self.weight(np.array(i, np.int64)), axis=1)
 
-    def concat(self, parts: Sequence[Value]) -> Value:
+    def concat(self, parts: Sequence[Value]) -> Any:
         """As NumpyOps; a CUDA graph takes it in pieces only."""
         while len(parts) > MOST_CONCATENATED:
             pieces = range(0, len(parts), MOST_CONCATENATED)
@@ -95,69 +89,34 @@ class OnnxOps:
             ]
         return self.node("Concat", *parts, axis=-1)
 
-    def split(self, x: Value, parts: int) -> list[Value]:
-        """As NumpyOps."""
-        names = [next(self._names) for _ in range(parts)]
-        self.nodes.append(helper.make_node("Split", [x.name], names, axis=-1, num_outputs=parts))
-        return [Value(self, name) for name in names]
+    def split(self, x: Value, parts: int) -> Any:
+        return self.node("Split", x, outputs=parts, axis=-1, num_outputs=parts)
 
-    def stack(self, rows: Sequence[Value]) -> Value:
-        """As NumpyOps."""
+    def stack(self, rows: Sequence[Value]) -> Any:
         axis = self._numbers(1)
         return self.node("Concat", *(self.node("Unsqueeze", row, axis) for row in rows), axis=1)
 
-    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
-        """As NumpyOps."""
+    def reshape(self, x: Value, shape: Sequence[int]) -> Any:
         return self.node("Reshape", x, self._numbers(*shape))
 
-    def transpose(self, x: Value, order: Sequence[int]) -> Value:
-        """As NumpyOps."""
+    def transpose(self, x: Value, order: Sequence[int]) -> Any:
         return self.node("Transpose", x, perm=list(order))
 
-    def dense(self, x: Value, kernel: Value, bias: Value) -> Value:
-        """As NumpyOps."""
-        return x @ kernel + bias
-
-    def sigmoid(self, x: Value) -> Value:
-        """As NumpyOps."""
-        return self.node("Sigmoid", x)
-
-    def tanh(self, x: Value) -> Value:
-        """As NumpyOps."""
-        return self.node("Tanh", x)
-
-    def softsign(self, x: Value) -> Value:
+    def softsign(self, x: Value) -> Any:
         """As NumpyOps, of two nodes that run on a GPU, which Softsign does not."""
         one = self.weight(np.array(1, np.float32))
         return self.node("Div", x, self.node("Abs", x) + one)
 
-    def relu(self, x: Value) -> Value:
-        """As NumpyOps."""
-        return self.node("Relu", x)
-
-    def gelu(self, x: Value) -> Value:
-        """As NumpyOps."""
-        return self.node("Gelu", x)
-
-    def layer_norm(self, x: Value, scale: Value, bias: Value) -> Value:
-        """As NumpyOps."""
+    def layer_norm(self, x: Value, scale: Value, bias: Value) -> Any:
         return self.node("LayerNormalization", x, scale, bias, axis=-1, epsilon=EPSILON)
 
-    def attention(self, query: Value, key: Value, value: Value) -> Value:
-        """As NumpyOps."""
+    def attention(self, query: Value, key: Value, value: Value) -> Any:
         scale = self.weight(np.array(self._head_width**-0.5, np.float32))
         products = query * scale @ self.transpose(key, (0, 1, 3, 2))
         return self.node("Softmax", products, axis=-1) @ value
 
-    def mean(self, x: Value) -> Value:
-        """As NumpyOps."""
+    def mean(self, x: Value) -> Any:
         return self.node("ReduceMean", x, self._numbers(1), keepdims=0)
-
-    def loop(self, count: int, body: Callable[[int, Any], Any], state: Any) -> Any:
-        """As NumpyOps, unrolled."""
-        for i in range(count):
-            state = body(i, state)
-        return state
 
 
 def graph(workload: Workload, size: str, example: np.ndarray) -> bytes:
@@ -199,8 +158,9 @@ class _Bound:
         self._session = session
         self._example = x
         self._threads: set[int] = set()
-        self._x = onnxruntime.OrtValue.ortvalue_from_numpy(x, device, 0)
-        self._y = onnxruntime.OrtValue.ortvalue_from_numpy(y, device, 0)
+        self._x, self._y = (
+            onnxruntime.OrtValue.ortvalue_from_numpy(value, device, 0) for value in (x, y)
+        )
         self._binding = session.io_binding()
         self._binding.bind_ortvalue_input("x", self._x)
         self._binding.bind_ortvalue_output("y", self._y)
@@ -230,7 +190,6 @@ class OnnxProgram(Program):
         self._cuda = CUDA in onnxruntime.get_available_providers()
 
     def prepare(self, inputs: Sequence[np.ndarray], clients: int, call: str) -> None:
-        """See Program."""
         made = self._made.setdefault((inputs[0].shape, call), [])
         wanted = clients if call == "session_a_client" else 1
         if len(made) < wanted:
@@ -254,20 +213,15 @@ class OnnxProgram(Program):
         return _Bound(made, "cuda" if self._cuda else "cpu", example, result)
 
     def prepare_thread(self, client: int) -> None:
-        """See Program."""
         call = self._calls[client % len(self._calls)]
         if isinstance(call, _Bound):
             call.record()
 
     def query(self, client: int, x: np.ndarray) -> np.ndarray:
-        """See Program."""
         return self._calls[client % len(self._calls)](x)
 
     def version(self) -> str:
-        """See Program."""
         return f"ONNX Runtime {onnxruntime.__version__}{'' if self._cuda else ' (CPU)'}"
 
 
-def make(workload: Workload, spec: Spec) -> Program:
-    """Makes the program; this is what every program's module has."""
-    return OnnxProgram(workload, spec)
+make = OnnxProgram  # which every program's module has

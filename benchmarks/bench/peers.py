@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from .workloads import TOLERANCE, Workload
@@ -20,19 +20,6 @@ CAPTURE = {"TF_MULTI_STREAM_CAPTURE": "auto"}
 TENSORFLOW = ("tensorflow_program", "tensorflow")
 
 
-def _nothing(parallel: int) -> dict[str, str]:
-    del parallel
-    return {}
-
-
-def _always(variables: Mapping[str, str]) -> Callable[[int], dict[str, str]]:
-    return lambda parallel: dict(variables)
-
-
-def _groups(variables: Mapping[str, str] | None = None) -> Callable[[int], dict[str, str]]:
-    return lambda parallel: {GROUPS: str(parallel), **(variables or {})}
-
-
 @dataclasses.dataclass(frozen=True)
 class Peer:
     """A way to run workloads.
@@ -41,7 +28,7 @@ class Peer:
         name: in command lines and results.
         title: in reports.
         program: module that runs it, and the package that this needs.
-        environment: of its processes, for a number of groups or copies.
+        variables: of its processes, beside the number of groups.
         parallel: what is swept beside clients: `groups`, `copies` or nothing (empty).
         least: the smallest number of groups or copies that is meant.
         calls: ways to call that are swept; a training is called the first way.
@@ -58,7 +45,7 @@ class Peer:
     name: str
     title: str
     program: tuple[str, str] = TENSORFLOW
-    environment: Callable[[int], dict[str, str]] = _nothing
+    variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     parallel: str = ""
     least: int = 1
     calls: tuple[str, ...] = ("function",)
@@ -76,6 +63,10 @@ class Peer:
         """Whether it uses stream groups."""
         return self.parallel == "groups"
 
+    def environment(self, parallel: int) -> dict[str, str]:
+        """The variables of its processes, for a number of groups or copies."""
+        return {**({GROUPS: str(parallel)} if self.ours else {}), **self.variables}
+
     def runs(self, workload: Workload) -> bool:
         """Tells whether it is meant for a workload."""
         right_kind = self.trains if workload.training else self.serves
@@ -83,134 +74,96 @@ class Peer:
         return right_kind and has_it
 
     def tolerance(self, workload: Workload) -> float:
-        """The tolerance of its results, see judge.py; 0: the same bits."""
+        """The tolerance of its results, as Judge takes it; 0: the same bits."""
         return 0.0 if self.tensorflow_kernels and workload.same_bits else TOLERANCE
 
 
-# Of models.py, without training.
-_WRITTEN_ONCE = ("recommender", "dlrm", "bert", "lstm", "mlp", "transformer")
 _NODE_LEVEL = {"TF_NODE_LEVEL_MULTISTREAM": "true"}
+_COPIES: Any = {"parallel": "copies", "least": 2}
+_GROUPS: Any = {"parallel": "groups"}
+_BRANCHES: Any = {"parallel": "groups", "least": 2, "serves": False, "trains": True}
+_XLA: Any = {"trains": True, "tensorflow_kernels": False}
+# Other frameworks have the models of models.py that are not trained.
+_ONCE = ("recommender", "dlrm", "bert", "lstm", "mlp", "transformer")
+_OTHER: Any = {"tensorflow_kernels": False, "models": _ONCE}
+_GRAPHS: Any = {"options": {"graphs": True}, "needs_gpu": "CUDA graphs are of real GPUs", **_OTHER}
+_TORCH = ("torch_program", "torch")
+_ONNX = ("onnx_program", "onnxruntime")
+_NO_XLA = "XLA compiles for no emulated GPU"
 
 _ALL = (
     Peer("stock", "TensorFlow, one stream", trains=True),
     Peer(
         "virtual",
         "TensorFlow, virtual devices",
-        parallel="copies",
-        least=2,
         options={"virtual": True},
         needs_gpu="an emulated GPU cannot be split into virtual devices",
+        **_COPIES,
     ),
-    Peer("processes", "TensorFlow, processes", parallel="copies", least=2, processes=True),
+    Peer("processes", "TensorFlow, processes", processes=True, **_COPIES),
     Peer(
         "mps",
         "TensorFlow, processes under MPS",
-        parallel="copies",
-        least=2,
         processes=True,
         mps=True,
         needs_gpu="MPS is of real GPUs",
+        **_COPIES,
     ),
-    Peer(
-        "xla_auto",
-        "TensorFlow, XLA auto-jit",
-        environment=_always({"TF_XLA_FLAGS": AUTO_JIT}),
-        trains=True,
-        tensorflow_kernels=False,
-    ),
+    Peer("xla_auto", "TensorFlow, XLA auto-jit", variables={"TF_XLA_FLAGS": AUTO_JIT}, **_XLA),
     Peer(
         "xla",
         "TensorFlow, XLA (jit_compile)",
         options={"compiled": True},
-        trains=True,
-        tensorflow_kernels=False,
-        needs_gpu="XLA compiles for no emulated GPU",
+        needs_gpu=_NO_XLA,
+        **_XLA,
     ),
-    Peer(
-        "groups",
-        "stream groups",
-        environment=_groups(),
-        parallel="groups",
-        least=2,
-        calls=("function", "serving"),
-    ),
+    Peer("groups", "stream groups", least=2, calls=("function", "serving"), **_GROUPS),
     Peer(
         "captured",
         "stream groups, captured",
-        environment=_groups(CAPTURE),
-        parallel="groups",
+        variables=CAPTURE,
         calls=("function", "serving"),
         trains=True,
+        **_GROUPS,
     ),
     Peer(
         "captured_xla",
         "stream groups, XLA captured",
-        environment=_groups({**CAPTURE, **CAPTURABLE_XLA}),
-        parallel="groups",
+        variables={**CAPTURE, **CAPTURABLE_XLA},
         calls=("serving",),
         tensorflow_kernels=False,
-        needs_gpu="XLA compiles for no emulated GPU",
+        needs_gpu=_NO_XLA,
+        **_GROUPS,
     ),
     Peer(
         "marks",
         "stream groups, branches marked",
-        environment=_groups(_NODE_LEVEL),
-        parallel="groups",
-        least=2,
+        variables=_NODE_LEVEL,
         options={"marks": True},
-        serves=False,
-        trains=True,
+        **_BRANCHES,
     ),
     Peer(
         "policy",
         "stream groups, policy cost",
-        environment=_groups({**_NODE_LEVEL, "TF_MULTI_STREAM_POLICY": "cost"}),
-        parallel="groups",
-        least=2,
-        serves=False,
-        trains=True,
+        variables={**_NODE_LEVEL, "TF_MULTI_STREAM_POLICY": "cost"},
+        **_BRANCHES,
     ),
-    Peer(
-        "pytorch",
-        "PyTorch, eager",
-        ("torch_program", "torch"),
-        tensorflow_kernels=False,
-        models=_WRITTEN_ONCE,
-    ),
-    Peer(
-        "pytorch_graphs",
-        "PyTorch, CUDA graphs",
-        ("torch_program", "torch"),
-        options={"graphs": True},
-        tensorflow_kernels=False,
-        needs_gpu="CUDA graphs are of real GPUs",
-        models=_WRITTEN_ONCE,
-    ),
-    Peer(
-        "onnxruntime",
-        "ONNX Runtime",
-        ("onnx_program", "onnxruntime"),
-        calls=("one_session", "session_a_client"),
-        tensorflow_kernels=False,
-        models=_WRITTEN_ONCE,
-    ),
+    Peer("pytorch", "PyTorch, eager", _TORCH, **_OTHER),
+    Peer("pytorch_graphs", "PyTorch, CUDA graphs", _TORCH, **_GRAPHS),
+    Peer("onnxruntime", "ONNX Runtime", _ONNX, calls=("one_session", "session_a_client"), **_OTHER),
     Peer(
         "onnxruntime_graphs",
         "ONNX Runtime, CUDA graphs",
-        ("onnx_program", "onnxruntime"),
+        _ONNX,
         calls=("session_a_client",),
-        options={"graphs": True},
-        tensorflow_kernels=False,
-        needs_gpu="CUDA graphs are of real GPUs",
-        models=_WRITTEN_ONCE,
+        **_GRAPHS,
     ),
     Peer(
         "jax",
         "JAX",
         ("jax_program", "jax"),
-        environment=_always({"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}),
-        tensorflow_kernels=False,
-        models=_WRITTEN_ONCE,
+        variables={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+        **_OTHER,
     ),
 )
 PEERS: dict[str, Peer] = {peer.name: peer for peer in _ALL}

@@ -12,7 +12,7 @@ import dataclasses
 import io
 import pathlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -123,107 +123,94 @@ class Picture:
 def pictures(results: Results, workload: Workload) -> list[Picture]:
     """Makes all pictures of a workload that the figures are enough for."""
     found = []
+    best = best_rows(results)
     for batch in workload.batches:
-        of = [
-            row
-            for row in results.measured
-            if row.configuration.team.workload == workload.name and row.configuration.batch == batch
-        ]
+        rows, of_best = (
+            [
+                row
+                for row in some
+                if row.configuration.team.workload == workload.name
+                and row.configuration.batch == batch
+            ]
+            for some in (results.measured, best)
+        )
         name = f"{workload.name}_batch_{batch}" if len(workload.batches) > 1 else workload.name
         title = name.replace("_", " ")
         if workload.training:
-            found.append(_training(name, title, of))
-        else:
-            found.append(_throughput(results, name, title, of))
-            found.append(_latency(results, name, title, of))
-            found.append(_memory(name, title, of))
+            lines = _lines(rows, _parallel, "p50_ms", spread=True, by_parallel=True)
+            found.append(
+                Picture(f"step_{name}", f"{title}: a step", "stream groups", "ms a step", lines)
+            )
+            continue
+        found += [
+            Picture(
+                f"throughput_{name}",
+                f"{title}: throughput",
+                "clients",
+                "queries a second",
+                _lines(of_best, _clients, "queries_per_second", spread=True),
+            ),
+            Picture(
+                f"latency_{name}",
+                f"{title}: latency",
+                "queries a second; a point for each number of clients",
+                "p99, ms",
+                _lines(of_best, lambda row: row.median("queries_per_second"), "p99_ms"),
+                log_x=True,
+                log_y=True,
+            ),
+            _memory(name, title, rows),
+        ]
     return [picture for picture in found if picture.lines]
 
 
-def _throughput(results: Results, name: str, title: str, rows: Sequence[Row]) -> Picture:
+def _clients(row: Row) -> int:
+    return row.configuration.clients
+
+
+def _parallel(row: Row) -> int:
+    return row.configuration.team.parallel
+
+
+def _lines(
+    rows: Iterable[Row],
+    x: Callable[[Row], float],
+    y: str,
+    spread: bool = False,
+    by_parallel: bool = False,
+) -> list[Line]:
+    """A line for each peer, of medians of a field; `spread` adds the range of the rounds."""
     lines = []
-    for peer, of in _by_peer(_best(results, rows)).items():
-        rates = [row.values("queries_per_second") for row in of]
+    for peer, of_peer in _by_peer(rows).items():
+        of = sorted(of_peer, key=_parallel) if by_parallel else of_peer
         lines.append(
             Line(
                 peer,
-                [row.configuration.clients for row in of],
-                [row.median("queries_per_second") for row in of],
-                [min(one) for one in rates],
-                [max(one) for one in rates],
+                [x(row) for row in of],
+                [row.median(y) for row in of],
+                [min(row.values(y)) for row in of] if spread else (),
+                [max(row.values(y)) for row in of] if spread else (),
+                level=by_parallel and not PEERS[peer].parallel,
             )
         )
-    return Picture(
-        f"throughput_{name}", f"{title}: throughput", "clients", "queries a second", lines
-    )
-
-
-def _latency(results: Results, name: str, title: str, rows: Sequence[Row]) -> Picture:
-    lines = [
-        Line(
-            peer,
-            [row.median("queries_per_second") for row in of],
-            [row.median("p99_ms") for row in of],
-        )
-        for peer, of in _by_peer(_best(results, rows)).items()
-    ]
-    return Picture(
-        f"latency_{name}",
-        f"{title}: latency",
-        "queries a second; a point for each number of clients",
-        "p99, ms",
-        lines,
-        log_x=True,
-        log_y=True,
-    )
+    return lines
 
 
 def _memory(name: str, title: str, rows: Sequence[Row]) -> Picture:
-    most = max((row.configuration.clients for row in rows), default=0)
-    counted = [
-        row for row in rows if row.configuration.clients == most and row.memory_mib is not None
-    ]
+    most = max(map(_clients, rows), default=0)
+    counted = [row for row in rows if _clients(row) == most and row.memory_mib is not None]
     lines = []
     for peer, of in _by_peer(counted).items():
-        sizes: dict[int, float] = {}
-        for row in of:
-            parallel = row.configuration.team.parallel
-            sizes[parallel] = max(sizes.get(parallel, 0.0), row.memory_mib or 0.0)
-        numbers = sorted(sizes)
-        values = [sizes[number] for number in numbers]
+        numbers = sorted({_parallel(row) for row in of})
+        values = [max(row.memory_mib or 0.0 for row in of if _parallel(row) == n) for n in numbers]
         lines.append(Line(peer, numbers, values, level=not PEERS[peer].parallel))
-    if all(line.level for line in lines):
-        lines = []
     return Picture(
         f"memory_{name}",
         f"{title}: memory, {most} clients",
         "stream groups, or copies of the model",
         "memory of the GPU, MiB",
-        lines,
+        [] if all(line.level for line in lines) else lines,
     )
-
-
-def _training(name: str, title: str, rows: Sequence[Row]) -> Picture:
-    lines = []
-    for peer, of_peer in _by_peer(rows).items():
-        of = sorted(of_peer, key=lambda row: row.configuration.team.parallel)
-        times = [row.values("p50_ms") for row in of]
-        lines.append(
-            Line(
-                peer,
-                [row.configuration.team.parallel for row in of],
-                [row.median("p50_ms") for row in of],
-                [min(one) for one in times],
-                [max(one) for one in times],
-                level=not PEERS[peer].parallel,
-            )
-        )
-    return Picture(f"step_{name}", f"{title}: a step", "stream groups", "ms a step", lines)
-
-
-def _best(results: Results, rows: Iterable[Row]) -> list[Row]:
-    wanted = {row.configuration for row in rows}
-    return [row for row in best_rows(results) if row.configuration in wanted]
 
 
 def _by_peer(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -301,8 +288,11 @@ def _set_axes(axes: Any, picture: Picture) -> None:
     axes.set_axisbelow(True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+    readable = FuncFormatter(lambda value, _: _number(value))
+    axes.yaxis.set_major_formatter(readable)
     if picture.log_x:
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(readable)
     else:
         axes.set_xscale("log", base=2)
         marks = sorted({x for line in picture.lines if not line.level for x in line.x} or {1})
@@ -312,31 +302,25 @@ def _set_axes(axes: Any, picture: Picture) -> None:
             axes.set_xlim(marks[0] / 1.5, marks[0] * 1.5)
     if picture.log_y:
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(readable)
     else:
         axes.set_ylim(bottom=0)
-    readable = FuncFormatter(lambda value, _: _number(value))
-    axes.yaxis.set_major_formatter(readable)
-    if picture.log_x:
-        axes.xaxis.set_major_formatter(readable)
     for axis, is_log in ((axes.xaxis, picture.log_x), (axes.yaxis, picture.log_y)):
         if is_log:  # less than two powers of ten would have one label, or none
             low, high = axis.get_view_interval()
-            few = high / low < 100
+            first_digits = "25" if high / low < 100 else ""
             axis.set_minor_formatter(
-                FuncFormatter(lambda value, _, few=few: _minor(value) if few else "")
+                FuncFormatter(
+                    lambda value, _, of=first_digits: (
+                        _number(value) if f"{value:e}"[0] in of else ""
+                    )
+                )
             )
             axis.set_tick_params(which="minor", labelsize=_POINTS - 1.5)
 
 
-def _minor(value: float) -> str:
-    first = f"{value:e}"[0]
-    return _number(value) if first in "25" else ""
-
-
 def _number(value: float) -> str:
-    if value >= 10_000:
-        return f"{value / 1000:,.3g}k"
-    return f"{value:,.4g}"
+    return f"{value / 1000:,.3g}k" if value >= 10_000 else f"{value:,.4g}"
 
 
 def svg(picture: Picture, note: str = "") -> str:
@@ -361,14 +345,12 @@ def _saved(picture: Picture, theme: Theme, kind: str, note: str = "") -> bytes:
     return file.getvalue()
 
 
-def svg_file(picture: Picture, note: str) -> str:
-    """Draws a picture for a file, which is light or dark as its reader prefers."""
+def style() -> str:
+    """The themes as a style sheet, which is light or dark as the reader prefers."""
     light, dark = (
         "".join(f"--{name}:{colour};" for name, colour in theme.items()) for theme in (LIGHT, DARK)
     )
-    style = f":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
-    head, end, rest = svg(picture, note).partition(">")
-    return f"{head}{end}<style>{style}</style>{rest}"
+    return f":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
 
 
 def write(found: Sequence[Picture], folder: pathlib.Path, note: str) -> None:
@@ -380,9 +362,10 @@ def write(found: Sequence[Picture], folder: pathlib.Path, note: str) -> None:
         note: a line below each: machine and date.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    themes: dict[str, Theme] = {"light": LIGHT, "dark": DARK}
     for picture in found:
-        (folder / f"{picture.name}.svg").write_text(svg_file(picture, note), encoding="utf-8")
-        for name, theme in themes.items():
+        head, end, rest = svg(picture, note).partition(">")
+        text = f"{head}{end}<style>{style()}</style>{rest}"
+        (folder / f"{picture.name}.svg").write_text(text, encoding="utf-8")
+        for name, theme in (("light", LIGHT), ("dark", DARK)):
             path = folder / f"{picture.name}-{name}.png"
             path.write_bytes(_saved(picture, theme, "png", note))

@@ -8,45 +8,39 @@ import html
 import pathlib
 from collections.abc import Sequence
 
-from emulated import TIMES_MEAN_NOTHING
+from programs import TIMES_MEAN_NOTHING
 
 from .peers import PEERS
-from .pictures import DARK, LIGHT, Theme, pictures, svg, write
+from .pictures import pictures, style, svg, write
 from .results import Results, Row
 from .tables import COLUMNS, best_rows, cells
 from .workloads import WORKLOADS
 
-
-def _variables(theme: Theme) -> str:
-    return " ".join(f"--{name}: {colour};" for name, colour in theme.items())
-
-
-_STYLE = f"""
-:root {{ color-scheme: light dark; {_variables(LIGHT)} }}
-@media (prefers-color-scheme: dark) {{ :root {{ {_variables(DARK)} }} }}
-* {{ box-sizing: border-box; }}
-body {{ margin: 0 auto; padding: 1rem; max-width: 90rem; background: var(--ground);
-  color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }}
-h1 {{ font-size: 1.5rem; line-height: 1.2; }}
-h2 {{ font-size: 1.2rem; margin: 2.5rem 0 0; padding-top: 1rem;
-  border-top: 1px solid var(--faint); }}
-a {{ color: var(--blue); }}
-nav a {{ display: inline-block; padding: 0.3rem 0.9rem 0.3rem 0; }}
-.pictures {{ display: grid; gap: 1rem 2rem;
-  grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); }}
-.pictures svg {{ display: block; width: 100%; height: auto; max-width: 34rem; }}
-figure {{ margin: 1rem 0 0; }}
-.wide {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; font-size: 0.875rem; font-variant-numeric: tabular-nums; }}
-th, td {{ padding: 0.25rem 0.45rem; text-align: right; white-space: nowrap;
-  border-bottom: 1px solid var(--faint); }}
-.text {{ text-align: left; }}
-.ours {{ font-weight: 600; }}
-.bad {{ color: var(--red); font-weight: 600; }}
-code {{ overflow-wrap: anywhere; }}
-summary {{ cursor: pointer; padding: 0.5rem 0; }}
-dl {{ display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 1rem; }}
-dd {{ margin: 0; overflow-wrap: anywhere; }}
+_STYLE = """
+:root { color-scheme: light dark; }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1rem; max-width: 90rem; background: var(--ground);
+  color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.5rem; line-height: 1.2; }
+h2 { font-size: 1.2rem; margin: 2.5rem 0 0; padding-top: 1rem;
+  border-top: 1px solid var(--faint); }
+a { color: var(--blue); }
+nav a { display: inline-block; padding: 0.3rem 0.9rem 0.3rem 0; }
+.pictures { display: grid; gap: 1rem 2rem;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); }
+.pictures svg { display: block; width: 100%; height: auto; max-width: 34rem; }
+figure { margin: 1rem 0 0; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 0.875rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.25rem 0.45rem; text-align: right; white-space: nowrap;
+  border-bottom: 1px solid var(--faint); }
+.text { text-align: left; }
+.ours { font-weight: 600; }
+.bad { color: var(--red); font-weight: 600; }
+code { overflow-wrap: anywhere; }
+summary { cursor: pointer; padding: 0.5rem 0; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 1rem; }
+dd { margin: 0; overflow-wrap: anywhere; }
 """
 # Columns of a workload's own table: without its name.
 _FIRST = 1
@@ -65,22 +59,20 @@ def _table(rows: Sequence[Row], setting: str) -> str:
     kinds = ["text" if name in _TEXT else "" for name in columns]
 
     def line(tag: str, values: Sequence[str], classes: str = "") -> str:
-        return (
-            f'<tr class="{classes}">'
-            + "".join(
-                f'<{tag} class="{kind}">{html.escape(value)}</{tag}>'
-                for kind, value in zip(kinds, values, strict=True)
-            )
-            + "</tr>"
+        cells_of_line = "".join(
+            f'<{tag} class="{kind}">{html.escape(value)}</{tag}>'
+            for kind, value in zip(kinds, values, strict=True)
         )
+        return f'<tr class="{classes}">{cells_of_line}</tr>'
 
-    body = []
-    for row in rows:
+    def classes(row: Row) -> str:
         ours = PEERS[row.configuration.team.peer].ours
-        body.append(line("td", cells(row)[_FIRST:], "bad" if row.wrong else "ours" if ours else ""))
+        return "bad" if row.wrong else "ours" if ours else ""
+
+    body = "".join(line("td", cells(row)[_FIRST:], classes(row)) for row in rows)
     return (
         f'<div class="wide"><table><thead>{line("th", columns)}</thead>'
-        f"<tbody>{''.join(body)}</tbody></table></div>"
+        f"<tbody>{body}</tbody></table></div>"
     )
 
 
@@ -118,22 +110,17 @@ def _facts(results: Results) -> str:
         "a measurement": f"{results.seconds:g} s; models of size {results.size}",
         "wrong results": str(sum(row.wrong for row in results.rows)),
     }
+    failures = [f"{row.configuration.team}: {row.failure}" for row in results.rows if row.failure]
     others = {
         "skipped": [f"{name}: {why}" for name, why in results.skipped.items()],
         "no time for": results.left_out,
-        "failed": list(
-            dict.fromkeys(
-                f"{row.configuration.team}: {row.failure}" for row in results.rows if row.failure
-            )
-        ),
+        "failed": list(dict.fromkeys(failures)),
     }
-    lines = [(name, f"<code>{html.escape(value)}</code>") for name, value in facts.items() if value]
-    lines += [
-        (name, "<br>".join(html.escape(one) for one in values))
-        for name, values in others.items()
-        if values
-    ]
-    return "<dl>" + "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in lines) + "</dl>"
+    lines = {name: f"<code>{html.escape(value)}</code>" for name, value in facts.items() if value}
+    lines |= {name: "<br>".join(map(html.escape, each)) for name, each in others.items() if each}
+    return (
+        f"<dl>{''.join(f'<dt>{name}</dt><dd>{value}</dd>' for name, value in lines.items())}</dl>"
+    )
 
 
 def page(results: Results) -> str:
@@ -149,7 +136,7 @@ def page(results: Results) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Stream groups and peers, {html.escape(results.date)}</title>"
-        f"<style>{_STYLE}</style></head><body>"
+        f"<style>{style()}{_STYLE}</style></head><body>"
         "<h1>TensorFlow with stream groups, and its peers</h1>"
         f"{warning}"
         "<p>Medians of the rounds; shades and ranges are the lowest and the highest round. Each"

@@ -8,7 +8,7 @@ import dataclasses
 import json
 import pathlib
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .sweep import Configuration, Team
@@ -149,8 +149,7 @@ def load(path: pathlib.Path) -> Results:
     if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
         raise ResultsError(f"{path}: 'schema' is not {SCHEMA}: it is no file of this benchmark's")
     try:
-        rows = [_row(row, f"rows[{i}]") for i, row in enumerate(data.pop("rows", []))]
-        results: Results = _make(Results, {**data, "rows": rows}, "")
+        results: Results = _make(Results, data, "")
     except ResultsError as error:
         raise ResultsError(f"{path}: {error}") from error
     return results
@@ -196,64 +195,43 @@ def merge(runs: Sequence[Results]) -> Results:
     )
 
 
-def best(rows: Sequence[Row]) -> Row | None:
-    """The row of the most queries a second; None if no row has figures."""
-    measured = [row for row in rows if row.rounds]
-    return max(measured, key=lambda row: row.median("queries_per_second"), default=None)
-
-
-def _row(data: Any, at: str) -> Row:
-    if not isinstance(data, dict):
-        raise ResultsError(f"'{at}' is no object")
-    configuration = data.get("configuration")
-    if not isinstance(configuration, dict):
-        raise ResultsError(f"'{at}.configuration' is no object")
-    team = _make(Team, configuration.get("team"), f"{at}.configuration.team")
-    rounds = data.get("rounds")
-    if not isinstance(rounds, list):
-        raise ResultsError(f"'{at}.rounds' is no list")
-    row: Row = _make(
-        Row,
-        {
-            **data,
-            "configuration": _make(
-                Configuration, {**configuration, "team": team}, f"{at}.configuration"
-            ),
-            "rounds": [_make(Round, one, f"{at}.rounds[{i}]") for i, one in enumerate(rounds)],
-        },
-        at,
-    )
-    return row
-
-
 # What a field of that annotation may be in JSON; of others anything.
-_ALLOWED: dict[str, Callable[[Any], bool]] = {
-    "int": lambda value: isinstance(value, int) and not isinstance(value, bool),
-    "float": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
-    "float | None": lambda value: value is None or isinstance(value, int | float),
-    "str": lambda value: isinstance(value, str),
-    "bool": lambda value: isinstance(value, bool),
-    "list[str]": lambda value: isinstance(value, list),
-    "dict[str, str]": lambda value: isinstance(value, dict),
+_ALLOWED: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "float | None": (int, float, type(None)),
+    "str": (str,),
+    "bool": (bool,),
+    "list[str]": (list,),
+    "list[Row]": (list,),
+    "list[Round]": (list,),
+    "dict[str, str]": (dict,),
 }
+# Fields that are dataclasses, or lists of them.
+_NESTED: dict[str, Any] = {"configuration": Configuration, "team": Team}
+_LISTS: dict[str, Any] = {"rows": Row, "rounds": Round}
 
 
 def _make(kind: Any, data: Any, at: str) -> Any:
     """Makes a dataclass of a JSON object; an error names the field."""
-    prefix = f"{at}." if at else ""
     if not isinstance(data, dict):
         raise ResultsError(f"'{at}' is no object")
+    prefix = f"{at}." if at else ""
     fields = {field.name: field for field in dataclasses.fields(kind)}
-    for name in data:
-        if name not in fields:
-            raise ResultsError(f"'{prefix}{name}' is unknown")
     for name, field in fields.items():
-        optional = field.default is not dataclasses.MISSING or (
-            field.default_factory is not dataclasses.MISSING
-        )
-        if name not in data:
-            if not optional:
-                raise ResultsError(f"'{prefix}{name}' is missing")
-        elif not _ALLOWED.get(str(field.type), lambda _: True)(data[name]):
-            raise ResultsError(f"'{prefix}{name}' is {data[name]!r}, and should be {field.type}")
-    return kind(**data)
+        optional = (field.default, field.default_factory) != (dataclasses.MISSING,) * 2
+        if name not in data and not optional:
+            raise ResultsError(f"'{prefix}{name}' is missing")
+    made: dict[str, Any] = {}
+    for name, value in data.items():
+        where = f"{prefix}{name}"
+        if name not in fields:
+            raise ResultsError(f"'{where}' is unknown")
+        allowed: Any = _ALLOWED.get(str(fields[name].type), (object,))
+        if not isinstance(value, allowed) or (isinstance(value, bool) and int in allowed):
+            raise ResultsError(f"'{where}' is {value!r}, and should be {fields[name].type}")
+        if name in _LISTS:
+            made[name] = [_make(_LISTS[name], one, f"{where}[{i}]") for i, one in enumerate(value)]
+        else:
+            made[name] = _make(_NESTED[name], value, where) if name in _NESTED else value
+    return kind(**made)

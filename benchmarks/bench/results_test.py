@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of results.py, compare.py and tables.py."""
+"""Tests of results.py and tables.py."""
 
 from __future__ import annotations
 
@@ -11,22 +11,15 @@ from typing import Any
 
 import pytest
 
-from .compare import FASTER, NOISE, SLOWER, compare
 from .made_up import all_kinds, configuration, results, row
-from .results import ResultsError, best, load, merge
-from .tables import best_rows, setting, wrong_table
+from .results import ResultsError, load, merge
+from .tables import FASTER, NOISE, SLOWER, best_rows, compare, setting, wrong_table
 
 
 def test_a_file_gives_what_was_saved(tmp_path: pathlib.Path) -> None:
     saved = all_kinds()
     saved.save(tmp_path / "a.json")
     assert load(tmp_path / "a.json") == saved
-
-
-def change(path: pathlib.Path, change: Callable[[dict[str, Any]], object]) -> None:
-    data = json.loads(path.read_text())
-    change(data)
-    path.write_text(json.dumps(data))
 
 
 @pytest.mark.parametrize(
@@ -51,24 +44,19 @@ def test_an_error_names_the_field(
 ) -> None:
     path = tmp_path / "a.json"
     all_kinds().save(path)
-    change(path, spoil)
+    data = json.loads(path.read_text())
+    spoil(data)
+    path.write_text(json.dumps(data))
     with pytest.raises(ResultsError, match=f"a.json.*{named}"):
         load(path)
-
-
-def test_what_is_no_file_or_no_json_is_said(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(ResultsError, match="No such file"):
-        load(tmp_path / "none.json")
-    (tmp_path / "a.json").write_text("{")
+    path.write_text("{")
     with pytest.raises(ResultsError, match="is no JSON"):
-        load(tmp_path / "a.json")
+        load(path)
 
 
 def test_the_best_setting_is_the_one_of_the_most_queries() -> None:
     slow, fast = (row(configuration(parallel=n), [rate, rate]) for n, rate in ((4, 10), (2, 20)))
     failed = row(configuration(parallel=8), [])
-    assert best([slow, fast, failed]) is fast
-    assert best([failed]) is None
     other = row(configuration(clients=1), [5.0])
     assert best_rows(results(slow, fast, failed, other)) == [other, fast]
     assert setting(fast) == "2 groups, function"

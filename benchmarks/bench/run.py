@@ -9,11 +9,10 @@ import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from .fleet import Fleet
+from .fleet import Fleet, WorkerError
 from .peers import REFERENCE, Peer
 from .results import Results, Row
 from .sweep import Configuration, Sweep, Team, configurations, order_of_round
-from .worker_process import WorkerError
 from .workloads import Workload
 
 
@@ -34,36 +33,7 @@ class Effort:
     minutes: float
 
 
-class Progress:
-    """Lines of progress: how many measurements are done, and how long the others will take.
-
-    Args:
-        total: measurements.
-        say: prints a line.
-    """
-
-    def __init__(self, total: int, say: Callable[[str], None]) -> None:
-        self._total = total
-        self._done = 0
-        self._began = time.monotonic()
-        self._say = say
-
-    def did(self, what: str) -> None:
-        """Counts a measurement."""
-        self._done += 1
-        each = (time.monotonic() - self._began) / self._done
-        left = each * (self._total - self._done)
-        self._say(f"[{self._done}/{self._total}, {_duration(left)} left] {what}")
-
-    def leave_out(self, measurements: int) -> None:
-        """Some will not be made."""
-        self._total -= measurements
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-
-
+@dataclasses.dataclass
 class Run:
     """A run of the benchmark.
 
@@ -79,63 +49,55 @@ class Run:
         save: writes the results so far.
     """
 
-    def __init__(
-        self,
-        results: Results,
-        peers: Sequence[Peer],
-        sweep: Sweep,
-        effort: Effort,
-        pythons: Mapping[str, str],
-        variables: Mapping[str, str],
-        folder: pathlib.Path,
-        say: Callable[[str], None],
-        save: Callable[[], None],
-    ) -> None:
-        self._results = results
-        self._peers = peers
-        self._sweep = sweep
-        self._effort = effort
-        self._pythons = pythons
-        self._variables = variables
-        self._folder = folder
-        self._say = say
-        self._save = save
+    results: Results
+    peers: Sequence[Peer]
+    sweep: Sweep
+    effort: Effort
+    pythons: Mapping[str, str]
+    variables: Mapping[str, str]
+    folder: pathlib.Path
+    say: Callable[[str], None]
+    save: Callable[[], None]
 
     def all(self, workloads: Sequence[Workload]) -> None:
         """Measures workloads, each for its share of the time that is left."""
-        end = time.monotonic() + 60 * self._effort.minutes
-        lists = {w.name: configurations(w, self._peers, self._sweep) for w in workloads}
-        total = self._effort.rounds * sum(len(one) for one in lists.values())
-        progress = Progress(total, self._say)
+        self._began = time.monotonic()
+        end = self._began + 60 * self.effort.minutes
+        lists = {w.name: configurations(w, self.peers, self.sweep) for w in workloads}
+        # Measurements, of which some may be left out.
+        self._total = self.effort.rounds * sum(len(one) for one in lists.values())
+        self._done = 0
         for i, workload in enumerate(workloads):
             share = (end - time.monotonic()) / (len(workloads) - i)
-            fleet_of = (self._results.size, self._pythons, self._variables, self._folder)
-            with Fleet(*fleet_of) as fleet:
+            with Fleet(self.results.size, self.pythons, self.variables, self.folder) as fleet:
                 rows = {one: Row(one) for one in lists[workload.name]}
-                self._results.rows += rows.values()
-                self._workload(workload, fleet, rows, time.monotonic() + share, progress)
-            self._save()
+                self.results.rows += rows.values()
+                self._workload(workload, fleet, rows, time.monotonic() + share)
+            self.save()
+
+    def _did(self, what: str) -> None:
+        """Counts a measurement, and says how long the others will take."""
+        self._done += 1
+        each = (time.monotonic() - self._began) / self._done
+        left = each * (self._total - self._done)
+        duration = f"{left:.0f} s" if left < 90 else f"{left / 60:.0f} min"
+        self.say(f"[{self._done}/{self._total}, {duration} left] {what}")
 
     def _workload(
-        self,
-        workload: Workload,
-        fleet: Fleet,
-        rows: Mapping[Configuration, Row],
-        end: float,
-        progress: Progress,
+        self, workload: Workload, fleet: Fleet, rows: Mapping[Configuration, Row], end: float
     ) -> None:
         """Measures a workload until `end`, of time.monotonic()."""
-        expected = self._folder / f"{workload.name}.npz"
+        expected = self.folder / f"{workload.name}.npz"
         failed = self._start(workload, fleet, [one.team for one in rows], expected)
         for one, row in rows.items():
             row.failure = failed.get(one.team, "")
-        for number in range(self._effort.rounds):
-            took = self._round(number, fleet, rows, expected, end, progress)
-            left = self._effort.rounds - number - 1
+        for number in range(self.effort.rounds):
+            took = self._round(number, fleet, rows, expected, end)
+            left = self.effort.rounds - number - 1
             if left and time.monotonic() + took > end:
-                progress.leave_out(left * len(rows))
-                self._results.left_out.append(
-                    f"{workload.name}: {number + 1} of {self._effort.rounds} rounds"
+                self._total -= left * len(rows)
+                self.results.left_out.append(
+                    f"{workload.name}: {number + 1} of {self.effort.rounds} rounds"
                 )
                 break
 
@@ -149,22 +111,22 @@ class Run:
         """
         reference = Team(workload.name, REFERENCE.name, 1)
         teams = list(dict.fromkeys([reference, *wanted]))
-        self._say(f"{workload.name} ({workload.title}): starting {len(teams)} kinds of processes")
+        self.say(f"{workload.name} ({workload.title}): starting {len(teams)} kinds of processes")
         failed = fleet.start(teams)
         for team in teams:
             if team not in failed:
                 try:
-                    self._results.versions[team.peer] = fleet[team].make()
+                    self.results.versions[team.peer] = fleet[team].make()
                     if team == reference:
                         fleet[team].reference(expected)
                 except WorkerError as error:
                     failed[team] = str(error)
         if reference in failed:
             why = f"there is nothing to compare with: {REFERENCE.name}: {failed[reference]}"
-            self._say(f"failed: {workload.name}: {why}")
+            self.say(f"failed: {workload.name}: {why}")
             return dict.fromkeys(teams, why)
         for team, why in failed.items():
-            self._say(f"failed: {team}: {why}")
+            self.say(f"failed: {team}: {why}")
         return failed
 
     def _round(
@@ -174,7 +136,6 @@ class Run:
         rows: Mapping[Configuration, Row],
         expected: pathlib.Path,
         end: float,
-        progress: Progress,
     ) -> float:
         """Measures each configuration once; names those that the first round has no time for.
 
@@ -184,29 +145,29 @@ class Run:
         took = 0.0
         for one in order_of_round(list(rows), number):
             row = rows[one]
-            if row.failure or (number > 0 and not row.rounds):
-                progress.leave_out(1)
-            elif number == 0 and time.monotonic() >= end:
-                progress.leave_out(1)
-                self._results.left_out.append(f"not measured: {one}")
+            no_time = number == 0 and time.monotonic() >= end
+            if row.failure or no_time or (number > 0 and not row.rounds):
+                self._total -= 1
+                if no_time and not row.failure:
+                    self.results.left_out.append(f"not measured: {one}")
             else:
-                took += self._measure(fleet, row, expected, progress)
+                took += self._measure(fleet, row, expected)
         return took
 
-    def _measure(self, fleet: Fleet, row: Row, expected: pathlib.Path, progress: Progress) -> float:
+    def _measure(self, fleet: Fleet, row: Row, expected: pathlib.Path) -> float:
         """Measures a configuration once; returns the seconds that took when it was warm."""
         one = row.configuration
         try:
             workers = fleet[one.team]
-            workers.warm(one, self._effort.warm_seconds)
+            workers.warm(one, self.effort.warm_seconds)
             began = time.monotonic()
-            done = workers.measure(one, expected, self._effort.seconds)
+            done = workers.measure(one, expected, self.effort.seconds)
         except WorkerError as error:
             row.failure = str(error)
-            progress.did(f"{one}: failed: {error}")
+            self._did(f"{one}: failed: {error}")
             return 0.0  # it is not measured again
         row.rounds.append(done)
         row.memory_mib = workers.memory_mib or None
         wrong = f", {done.wrong} WRONG" if done.wrong else ""
-        progress.did(f"{one}: {done.queries_per_second:,.0f}/s, p99 {done.p99_ms:.2f} ms{wrong}")
+        self._did(f"{one}: {done.queries_per_second:,.0f}/s, p99 {done.p99_ms:.2f} ms{wrong}")
         return time.monotonic() - began

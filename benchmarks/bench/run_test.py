@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import time
 from collections.abc import Sequence
@@ -12,17 +13,18 @@ from typing import Any
 import pytest
 
 from . import run
+from .fleet import WorkerError
 from .made_up import results, row
 from .peers import PEERS
 from .results import Results, Round
 from .sweep import Configuration, Sweep, Team
-from .worker_process import WorkerError
 from .workloads import WORKLOADS
 
 SWEEP = Sweep(clients=(1, 4), groups=(1, 2), copies=(2,))
 CAPTURED = Team("mlp", "captured", 2)
 
 
+@dataclasses.dataclass
 class Fake:
     """A fleet and its workers in one.
 
@@ -33,17 +35,12 @@ class Fake:
         warm_seconds: that warming up takes.
     """
 
-    def __init__(
-        self,
-        fails: Sequence[Team] = (),
-        breaks: Sequence[Configuration] = (),
-        seconds: float = 0.0,
-        warm_seconds: float = 0.0,
-    ) -> None:
-        self._fails, self._breaks, self._seconds = fails, breaks, seconds
-        self._warm_seconds = warm_seconds
-        self.memory_mib = 5.0
-        self.done: list[Configuration] = []
+    fails: Sequence[Team] = ()
+    breaks: Sequence[Configuration] = ()
+    seconds: float = 0.0
+    warm_seconds: float = 0.0
+    memory_mib: float = 5.0
+    done: list[Configuration] = dataclasses.field(default_factory=list)
 
     def __call__(self, *_: object) -> Fake:
         return self
@@ -55,7 +52,7 @@ class Fake:
         pass
 
     def start(self, teams: Sequence[Team]) -> dict[Team, str]:
-        return {team: "it did not start" for team in teams if team in self._fails}
+        return {team: "it did not start" for team in teams if team in self.fails}
 
     def __getitem__(self, team: Team) -> Fake:
         return self
@@ -68,12 +65,12 @@ class Fake:
 
     def warm(self, of: Configuration, seconds: float) -> None:
         if of not in self.done:
-            time.sleep(self._warm_seconds)
+            time.sleep(self.warm_seconds)
 
     def measure(self, of: Configuration, *_: object) -> Round:
-        if of in self._breaks:
+        if of in self.breaks:
             raise WorkerError("it broke")
-        time.sleep(self._seconds)
+        time.sleep(self.seconds)
         self.done.append(of)
         return row(of, [7.0]).rounds[0]
 

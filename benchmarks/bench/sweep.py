@@ -27,9 +27,18 @@ class Team:
     peer: str
     parallel: int
 
+    @property
+    def setting(self) -> str:
+        """The peer, and the number of groups or copies if there are several."""
+        return f"{self.peer} {self.parallel}" if self.parallel > 1 else self.peer
+
+    @property
+    def slug(self) -> str:
+        """Its name in names of files."""
+        return f"{self.workload}-{self.peer}-{self.parallel}"
+
     def __str__(self) -> str:
-        parallel = f" {self.parallel}" if self.parallel > 1 else ""
-        return f"{self.peer}{parallel}, {self.workload}"
+        return f"{self.setting}, {self.workload}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,14 +58,9 @@ class Configuration:
     call: str
 
     def __str__(self) -> str:
-        team = self.team
-        parallel = f" {team.parallel}" if team.parallel > 1 else ""
         call = f", {self.call}" if self.call != "function" else ""
-        plural = "s" if self.clients > 1 else ""
-        return (
-            f"{team.workload}, batch {self.batch}, {self.clients} client{plural}:"
-            f" {team.peer}{parallel}{call}"
-        )
+        clients = f"{self.clients} client{'s' if self.clients > 1 else ''}"
+        return f"{self.team.workload}, batch {self.batch}, {clients}: {self.team.setting}{call}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,22 +96,25 @@ def configurations(workload: Workload, peers: Sequence[Peer], sweep: Sweep) -> l
         The configurations: those of the most clients first, and of these one of each peer, then
         another one of each; so that if time is short, every peer has been measured.
     """
-    found = []
-    for clients in (1,) if workload.training else sorted(sweep.clients, reverse=True):
-        of_peers = [
-            _settings(workload, peer, sweep, clients) for peer in peers if peer.runs(workload)
-        ]
-        for in_turn in itertools.zip_longest(*of_peers):
-            found += [one for one in in_turn if one is not None]
-    return found
+    of_peers = [peer for peer in peers if peer.runs(workload)]
+    return [
+        one
+        for clients in ((1,) if workload.training else sorted(sweep.clients, reverse=True))
+        for in_turn in itertools.zip_longest(
+            *(_settings(workload, peer, sweep, clients) for peer in of_peers)
+        )
+        for one in in_turn
+        if one is not None
+    ]
 
 
 def _settings(
     workload: Workload, peer: Peer, sweep: Sweep, clients: int
 ) -> Iterator[Configuration]:
     """Those of one peer, each batch in turn, and the most groups or copies first."""
-    numbers = _parallel(peer, sweep)
-    for parallel in reversed(numbers):
+    swept = {"groups": sweep.groups, "copies": sweep.copies, "": (1,)}[peer.parallel]
+    numbers = sorted((number for number in swept if number >= peer.least), reverse=True)
+    for parallel in numbers:
         useful = workload.training or parallel <= clients
         fewest = peer.ours and parallel == min(numbers)
         if useful or fewest:
@@ -115,11 +122,6 @@ def _settings(
             for call in peer.calls[:1] if workload.training else peer.calls:
                 for batch in workload.batches:
                     yield Configuration(team, batch, clients, call)
-
-
-def _parallel(peer: Peer, sweep: Sweep) -> list[int]:
-    swept = {"groups": sweep.groups, "copies": sweep.copies, "": (1,)}[peer.parallel]
-    return sorted(number for number in swept if number >= peer.least)
 
 
 def order_of_round(found: Sequence[Configuration], number: int) -> list[Configuration]:

@@ -1,15 +1,21 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of what was measured, in Markdown and, of the same rows, in a report."""
+"""Tables of what was measured, in Markdown and in a report, and what is faster or slower now."""
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+from collections import Counter
 from collections.abc import Sequence
 
 from .peers import PEERS
-from .results import Results, Row, best
+from .results import Results, Row
+from .sweep import Configuration
 from .workloads import WORKLOADS
 
+# A change is beyond noise if it is more than what rounds of one run differ.
+FASTER, SLOWER, NOISE = "faster", "slower", "within noise"
 COLUMNS = (
     "workload",
     "batch",
@@ -29,23 +35,18 @@ COLUMNS = (
 
 
 def best_rows(results: Results) -> list[Row]:
-    """The best setting of each peer, for each workload, batch and number of clients."""
-    cases: dict[tuple[str, int, int, str], list[Row]] = {}
-    for row in results.measured:
+    """The setting of the most queries a second: of each workload, batch, clients and peer."""
+    workloads, peers = list(WORKLOADS), list(PEERS)
+
+    def case(row: Row) -> tuple[int, ...]:
         one = row.configuration
-        key = (one.team.workload, one.batch, one.clients, one.team.peer)
-        cases.setdefault(key, []).append(row)
-    order, peers = list(WORKLOADS), list(PEERS)
-    found = [first for rows in cases.values() if (first := best(rows)) is not None]
-    return sorted(
-        found,
-        key=lambda row: (
-            order.index(row.configuration.team.workload),
-            row.configuration.batch,
-            row.configuration.clients,
-            peers.index(row.configuration.team.peer),
-        ),
-    )
+        team = workloads.index(one.team.workload), peers.index(one.team.peer)
+        return team[0], one.batch, one.clients, team[1]
+
+    return [
+        max(rows, key=lambda row: row.median("queries_per_second"))
+        for _, rows in itertools.groupby(sorted(results.measured, key=case), case)
+    ]
 
 
 def setting(row: Row) -> str:
@@ -98,3 +99,103 @@ def wrong_table(results: Results) -> str:
         for row in results.bad
     ]
     return "\n".join(dict.fromkeys(lines))
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """What became of one configuration.
+
+    Args:
+        configuration: which.
+        ratio: of queries a second, new to old, medians of the rounds.
+        noise: the lowest and the highest ratio that a round of one to a round of the other has.
+        verdict: `FASTER` if all rounds are faster than all of the old ones, `SLOWER` if all are
+            slower, or else `NOISE`.
+    """
+
+    configuration: Configuration
+    ratio: float
+    noise: tuple[float, float]
+    verdict: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """All changes.
+
+    Args:
+        changes: of the configurations that both runs have.
+        only_old: configurations that the new run has not.
+        only_new: configurations that the old run had not.
+        notes: what else differs, so that the figures may not be comparable, a sentence each.
+    """
+
+    changes: list[Change]
+    only_old: int
+    only_new: int
+    notes: list[str]
+
+    @property
+    def slower(self) -> bool:
+        """Whether anything is slower beyond noise."""
+        return any(change.verdict == SLOWER for change in self.changes)
+
+    def __str__(self) -> str:
+        rows = [
+            [str(c.configuration), f"{c.ratio:.2f}", "{:.2f} to {:.2f}".format(*c.noise), c.verdict]
+            for c in self.changes
+            if c.verdict != NOISE
+        ]
+        table = markdown(["configuration", "ratio", "of rounds", "verdict"], rows)
+        count = Counter(change.verdict for change in self.changes)
+        return "\n".join(
+            [
+                *(f"note: {note}" for note in self.notes),
+                *([table] if rows else []),
+                f"{len(self.changes)} compared: {count[FASTER]} faster, {count[SLOWER]} slower,"
+                f" {count[NOISE]} within noise; {self.only_old} in the old run only,"
+                f" {self.only_new} in the new one only",
+            ]
+        )
+
+
+def compare(old: Results, new: Results) -> Comparison:
+    """Compares two runs.
+
+    Args:
+        old: the older one.
+        new: the newer one.
+
+    Returns:
+        What became of each configuration that both have measured.
+    """
+    before = {row.configuration: row for row in old.measured}
+    after = {row.configuration: row for row in new.measured}
+    notes = [
+        f"{what}: {was!r} then, {now!r} now"
+        for what, was, now in (
+            *((name, old.machine.get(name), new.machine.get(name)) for name in ("gpu", "cores")),
+            ("size", old.size, new.size),
+            ("seconds of a measurement", old.seconds, new.seconds),
+            ("emulated", old.emulated, new.emulated),
+        )
+        if was != now
+    ]
+    if min((len(row.rounds) for row in (*old.measured, *new.measured)), default=2) < 2:
+        notes.append("some configurations have one round only, which shows no noise")
+    return Comparison(
+        [_change(before[one], after[one]) for one in after if one in before],
+        len(before.keys() - after.keys()),
+        len(after.keys() - before.keys()),
+        notes,
+    )
+
+
+def _change(old: Row, new: Row) -> Change:
+    was, now = old.values("queries_per_second"), new.values("queries_per_second")
+    ratio = new.median("queries_per_second") / old.median("queries_per_second")
+    noise = (min(now) / max(was), max(now) / min(was))
+    verdict = NOISE
+    if min(len(was), len(now)) > 1:  # one round shows no noise
+        verdict = FASTER if noise[0] > 1 else SLOWER if noise[1] < 1 else NOISE
+    return Change(new.configuration, ratio, noise, verdict)

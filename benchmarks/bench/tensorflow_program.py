@@ -15,9 +15,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import tensorflow as tf
 
-from .convolutions import MODELS, on_group
-from .numpy_ops import EPSILON
-from .program import Program, Spec
+from .convolutions import MODELS, Layers, on_group
+from .program import EPSILON, NumpyOps, Program, Spec
 from .workloads import Workload
 
 # Smaller weights are constants of the graph, as in a frozen one; larger ones are variables.
@@ -27,14 +26,12 @@ VIRTUAL_DEVICE_MIB = 6144
 RATE = 0.01
 
 
-class TensorFlowOps:
-    """The operations of numpy_ops.py with TensorFlow's."""
+class TensorFlowOps(NumpyOps):
+    """The operations of program.py with TensorFlow's."""
 
+    module = tf
     gather = staticmethod(tf.gather)
-    reshape = staticmethod(tf.reshape)
-    transpose = staticmethod(tf.transpose)
     sigmoid = staticmethod(tf.sigmoid)
-    tanh = staticmethod(tf.tanh)
     softsign = staticmethod(tf.nn.softsign)
     relu = staticmethod(tf.nn.relu)
     gelu = staticmethod(tf.nn.gelu)
@@ -47,21 +44,8 @@ class TensorFlowOps:
         """A constant's array, or a variable."""
         return tf.Variable(value) if self._trained or value.nbytes > LARGEST_CONSTANT else value
 
-    def at(self, x: Any, i: Any) -> Any:
-        """As NumpyOps."""
-        return x[:, i]
-
     def concat(self, parts: Sequence[Any]) -> Any:
-        """As NumpyOps."""
         return tf.concat(parts, -1)
-
-    def split(self, x: Any, parts: int) -> Any:
-        """As NumpyOps."""
-        return tf.split(x, parts, -1)
-
-    def stack(self, rows: Sequence[Any]) -> Any:
-        """As NumpyOps."""
-        return tf.stack(rows, 1)
 
     def dense(self, x: Any, kernel: Any, bias: Any) -> Any:
         """As NumpyOps; more than two dimensions are rows of one product."""
@@ -72,17 +56,14 @@ class TensorFlowOps:
         return tf.reshape(self.dense(rows, kernel, bias), [-1, *x.shape[1:-1], kernel.shape[1]])
 
     def layer_norm(self, x: Any, scale: Any, bias: Any) -> Any:
-        """As NumpyOps."""
         mean, variance = tf.nn.moments(x, [-1], keepdims=True)
         return tf.nn.batch_normalization(x, mean, variance, bias, scale, EPSILON)
 
     def attention(self, query: Any, key: Any, value: Any) -> Any:
-        """As NumpyOps."""
         products = tf.matmul(query * query.shape[-1] ** -0.5, key, transpose_b=True)
         return tf.matmul(tf.nn.softmax(products), value)
 
     def mean(self, x: Any) -> Any:
-        """As NumpyOps."""
         return tf.reduce_mean(x, 1)
 
     def loop(self, count: int, body: Callable[[Any, Any], Any], state: Any) -> Any:
@@ -105,8 +86,9 @@ class _Copy:
         marks = bool(spec.options.get("marks"))
         with tf.device(device):
             if workload.convolutions:
-                self._keep = MODELS[workload.convolutions](workload.sizes[spec.size], marks)
-                self._model, variables = self._keep, self._keep.trainable_variables
+                layers, sizes = Layers(), workload.sizes[spec.size]
+                self._model = MODELS[workload.convolutions](layers, sizes, marks)
+                variables = layers.variables
             else:
                 ops = TensorFlowOps(marks, workload.training)
                 compute = workload.compute(spec.size)
@@ -172,30 +154,25 @@ class TensorFlowProgram(Program):
         self._made: dict[tuple[Any, ...], list[Callable[[np.ndarray], np.ndarray]]] = {}
 
     def prepare(self, inputs: Sequence[np.ndarray], clients: int, call: str) -> None:
-        """See Program."""
         key = (inputs[0].shape, call)
         if key not in self._made:
             self._made[key] = [copy.make_call(inputs[0], call) for copy in self._copies]
         self._calls = self._made[key]
 
     def query(self, client: int, x: np.ndarray) -> np.ndarray:
-        """See Program."""
         return self._calls[client % len(self._calls)](x)
 
     def around(self, client: int) -> contextlib.AbstractContextManager[object]:
-        """See Program."""
         device: contextlib.AbstractContextManager[object] = tf.device(
             self._copies[client % len(self._copies)].device
         )
         return device
 
     def rewind(self) -> None:
-        """See Program."""
         for copy in self._copies:
             copy.rewind()
 
     def counters(self) -> dict[str, float]:
-        """See Program."""
         if not hasattr(tf, "cuda") or self.spec.options.get("virtual"):
             return {}  # stream groups are not for virtual devices
         groups = tf.cuda.stream_stats()
@@ -206,7 +183,6 @@ class TensorFlowProgram(Program):
         }
 
     def version(self) -> str:
-        """See Program."""
         return f"TensorFlow {tf.__version__}"
 
 
@@ -230,6 +206,4 @@ def save(workload: Workload, size: str, folder: str) -> None:
     tf.saved_model.save(module, folder, signatures=serve)
 
 
-def make(workload: Workload, spec: Spec) -> Program:
-    """Makes the program; this is what every program's module has."""
-    return TensorFlowProgram(workload, spec)
+make = TensorFlowProgram  # which every program's module has

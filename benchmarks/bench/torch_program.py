@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .numpy_ops import EPSILON, NumpyOps
-from .program import Program, Spec
+from .program import EPSILON, NumpyOps, Program, Spec
 from .workloads import Workload
 
 # Runs before a client's graph is recorded, so that all libraries have their memory.
@@ -21,32 +20,26 @@ RUNS_BEFORE = 3
 
 
 class TorchOps(NumpyOps):
-    """The operations of numpy_ops.py with PyTorch's."""
+    """The operations of program.py with PyTorch's."""
+
+    module = torch
+    sigmoid = staticmethod(torch.sigmoid)
+    softsign = staticmethod(torch.nn.functional.softsign)
+    relu = staticmethod(torch.relu)
+    gelu = staticmethod(torch.nn.functional.gelu)
 
     def gather(self, table: Any, ids: Any) -> Any:
-        """As NumpyOps."""
         if ids.dim() == 1:
             return torch.index_select(table, 0, ids)
         return torch.nn.functional.embedding(ids, table)
 
     def concat(self, parts: Sequence[Any]) -> Any:
-        """As NumpyOps."""
         return torch.cat(list(parts), -1)
 
     def split(self, x: Any, parts: int) -> Any:
-        """As NumpyOps."""
         return torch.chunk(x, parts, -1)
 
-    def stack(self, rows: Sequence[Any]) -> Any:
-        """As NumpyOps."""
-        return torch.stack(list(rows), 1)
-
-    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
-        """As NumpyOps."""
-        return x.reshape(shape)
-
     def transpose(self, x: Any, order: Sequence[int]) -> Any:
-        """As NumpyOps."""
         return x.permute(*order)
 
     def dense(self, x: Any, kernel: Any, bias: Any) -> Any:
@@ -54,32 +47,10 @@ class TorchOps(NumpyOps):
         rows = x.reshape(-1, x.shape[-1])
         return torch.addmm(bias, rows, kernel).reshape(*x.shape[:-1], kernel.shape[1])
 
-    def sigmoid(self, x: Any) -> Any:
-        """As NumpyOps."""
-        return torch.sigmoid(x)
-
-    def tanh(self, x: Any) -> Any:
-        """As NumpyOps."""
-        return torch.tanh(x)
-
-    def softsign(self, x: Any) -> Any:
-        """As NumpyOps."""
-        return torch.nn.functional.softsign(x)
-
-    def relu(self, x: Any) -> Any:
-        """As NumpyOps."""
-        return torch.relu(x)
-
-    def gelu(self, x: Any) -> Any:
-        """As NumpyOps."""
-        return torch.nn.functional.gelu(x)
-
     def layer_norm(self, x: Any, scale: Any, bias: Any) -> Any:
-        """As NumpyOps."""
         return torch.nn.functional.layer_norm(x, x.shape[-1:], scale, bias, EPSILON)
 
     def attention(self, query: Any, key: Any, value: Any) -> Any:
-        """As NumpyOps."""
         scale = 1 / math.sqrt(query.shape[-1])
         return torch.nn.functional.scaled_dot_product_attention(query, key, value, scale=scale)
 
@@ -136,7 +107,6 @@ class TorchProgram(Program):
         self._clients: list[_Client] = []
 
     def prepare(self, inputs: Sequence[np.ndarray], clients: int, call: str) -> None:
-        """See Program."""
         if not self._cuda:
             return
         made = self._made.setdefault(inputs[0].shape, [])
@@ -146,7 +116,6 @@ class TorchProgram(Program):
         self._clients = made
 
     def query(self, client: int, x: np.ndarray) -> np.ndarray:
-        """See Program."""
         if self._cuda:
             return self._clients[client].query(x)
         result: np.ndarray = self._model(torch.from_numpy(x)).numpy()
@@ -154,7 +123,6 @@ class TorchProgram(Program):
 
     @contextlib.contextmanager
     def around(self, client: int) -> Iterator[None]:
-        """See Program."""
         on_stream: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
         if self._cuda:
             on_stream = torch.cuda.stream(self._clients[client].stream)
@@ -162,10 +130,7 @@ class TorchProgram(Program):
             yield
 
     def version(self) -> str:
-        """See Program."""
         return f"PyTorch {torch.__version__}"
 
 
-def make(workload: Workload, spec: Spec) -> Program:
-    """Makes the program; this is what every program's module has."""
-    return TorchProgram(workload, spec)
+make = TorchProgram  # which every program's module has

@@ -12,7 +12,6 @@ between commands, so that many workers can take turns.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import importlib
 import json
@@ -21,40 +20,54 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from client_threads import Load, run_clients
+from client_threads import run_clients
 
-from .judge import Judge
 from .program import Program, Spec
 from .workloads import INPUTS, WORKLOADS
 
 # The model is warm when, for so long, no query took more than so many times the median one.
-WARM_SECONDS = 0.25
-WARM_RATIO = 20.0
+WARM_SECONDS, WARM_RATIO = 0.25, 20.0
 # Queries of a client that warm it up at least: a step is recorded when it has come three times.
 WARM_QUERIES = 4 * INPUTS
 # Characters of an error's text that are kept.
 MOST_OF_ERROR = 300
+# Different right results of one input that are remembered; beyond them each is compared anew.
+REMEMBERED = 64
 
 
-@dataclasses.dataclass(frozen=True)
-class _Done:
-    """What came of some queries.
+class Judge:
+    """Compares results with the expected ones.
+
+    Most results have the bits of one that was compared before, so that a comparison takes a
+    microsecond of Python's lock: clients are measured, not this.
 
     Args:
-        load: their times.
-        wrong: results.
-        before: what the framework had counted before them.
-        after: and after them.
+        expected: the result of each input.
+        tolerance: largest difference, as a part of the largest expected number; 0: the same bits.
     """
 
-    load: Load
-    wrong: int
-    before: dict[str, float]
-    after: dict[str, float]
+    def __init__(self, expected: Sequence[np.ndarray], tolerance: float) -> None:
+        self._expected = expected
+        self._allowed = [tolerance * float(np.abs(e).max()) if tolerance else 0.0 for e in expected]
+        self._right = [{e.tobytes()} for e in expected]
+
+    def is_right(self, i: int, result: np.ndarray) -> bool:
+        """Tells whether this is a right result of input `i`."""
+        data = result.tobytes()
+        if result.shape != self._expected[i].shape:
+            return False
+        if data in self._right[i] or not self._allowed[i]:
+            return data in self._right[i]
+        # Not a number is above nothing and below nothing.
+        right = bool(np.abs(result - self._expected[i]).max() <= self._allowed[i])
+        if right and len(self._right[i]) < REMEMBERED:
+            self._right[i].add(data)
+        return right
 
 
 class Worker:
@@ -68,12 +81,12 @@ class Worker:
         self._spec = spec
         self._workload = WORKLOADS[spec.workload]
         self._module = importlib.import_module(f"{__package__}.{spec.program}")
-        self._made: Program | None = None
+        self._program: Program
         self._threads: list[ThreadPoolExecutor] = []  # each client has its own
 
     def make(self) -> dict[str, Any]:
-        """Makes the model; returns the framework's `version`."""
-        self._made = self._module.make(self._workload, self._spec)
+        """Makes the model, which is the first command; returns the framework's `version`."""
+        self._program = self._module.make(self._workload, self._spec)
         return {"version": self._program.version()}
 
     def reference(self, path: str) -> dict[str, Any]:
@@ -113,9 +126,9 @@ class Worker:
         inputs = self._prepare(batch, clients, call)
         queries = 0
         while time.monotonic() - began < at_most:
-            load = self._load(inputs, clients, min(WARM_SECONDS, at_most)).load
-            queries += load.calls
-            slow = load.milliseconds.max() > WARM_RATIO * np.median(load.milliseconds)
+            times = self._load(inputs, clients, min(WARM_SECONDS, at_most))["milliseconds"]
+            queries += len(times)
+            slow = times.max() > WARM_RATIO * np.median(times)
             if queries >= WARM_QUERIES * clients and not slow:
                 break
         return {"seconds": time.monotonic() - began}
@@ -147,22 +160,11 @@ class Worker:
             `queries`, `seconds`, `cpu_seconds`, `wrong`, and what the framework counted.
         """
         inputs = self._prepare(batch, clients, call)
-        done = self._load(inputs, clients, seconds, at, _judge(expected, batch, tolerance))
-        np.save(latencies, done.load.milliseconds)
-        return {
-            "queries": done.load.calls,
-            "seconds": done.load.seconds,
-            "cpu_seconds": done.load.cpu_seconds,
-            "wrong": done.wrong,
-            "replays": done.after.get("replays", 0) - done.before.get("replays", 0),
-            "peak_mib": done.after.get("peak_mib"),
-        }
-
-    @property
-    def _program(self) -> Program:
-        if self._made is None:
-            raise RuntimeError("the first command is 'make'")
-        return self._made
+        judge = _judge(expected, batch, tolerance)
+        done = self._load(inputs, clients, seconds, at, judge.is_right)
+        times = done.pop("milliseconds")
+        np.save(latencies, times)
+        return {"queries": len(times), **done}
 
     @functools.cache  # noqa: B019 (there is one worker, which lives as long as its process)
     def _inputs(self, batch: int) -> list[np.ndarray]:
@@ -184,19 +186,19 @@ class Worker:
         clients: int,
         seconds: float,
         at: float = 0.0,
-        judge: Judge | None = None,
-    ) -> _Done:
+        is_right: Callable[[int, np.ndarray], bool] = lambda i, result: True,
+    ) -> dict[str, Any]:
         """Runs clients, always in the same threads: some libraries warm up in each.
 
         Args:
             inputs: that they take in turn.
-            clients: threads.
-            seconds: for which queries count.
-            at: of time.monotonic(), from when on; if that is over, from now on.
-            judge: says whether results are right; None if nobody asks.
+            clients: how many.
+            seconds: after how long none begins another query.
+            at: of `time.monotonic()`, when queries begin to count.
+            is_right: tells whether a result of an input is right.
 
         Returns:
-            What came of queries that count.
+            What came of queries that count: `milliseconds`, an array, and the rest as `measure`.
         """
         program, training = self._program, self._workload.training
         at = max(at, time.monotonic())
@@ -217,19 +219,23 @@ class Worker:
             took = time.monotonic() - began
             if began >= at:
                 times[client].append(took)
-                if judge is not None:
-                    wrong[client] += not judge.is_right(i, result)
+                wrong[client] += not is_right(i, result)
 
-        seconds_from_now = at - time.monotonic() + seconds
-        run_clients(query, clients, seconds_from_now, program.around, self._threads)
+        until = at - time.monotonic() + seconds
+        run_clients(query, clients, until, program.around, self._threads)
         if not starts:  # a query takes longer than all of this: now the first ones count
-            return self._load(inputs, clients, seconds, 0.0, judge)
-        measured = np.concatenate([np.array(one) for one in times])
-        # A training's time is without rewinding.
-        took = float(measured.sum()) if training else time.monotonic() - at
-        cpu, before = starts[0]
-        load = Load(took, time.process_time() - cpu, 1e3 * measured)
-        return _Done(load, sum(wrong), before, program.counters())
+            return self._load(inputs, clients, seconds, 0.0, is_right)
+        measured = np.concatenate(times)
+        (cpu, before), after = starts[0], program.counters()
+        return {
+            "milliseconds": 1e3 * measured,
+            # A training's time is without rewinding.
+            "seconds": float(measured.sum()) if training else time.monotonic() - at,
+            "cpu_seconds": time.process_time() - cpu,
+            "wrong": sum(wrong),
+            "replays": after.get("replays", 0) - before.get("replays", 0),
+            "peak_mib": after.get("peak_mib"),
+        }
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,14 +96,18 @@ class Workload:
         ]
 
 
+def _sizes(names: str, small: Sequence[int], full: Sequence[int]) -> dict[str, dict[str, int]]:
+    return {
+        size: dict(zip(names.split(), numbers, strict=True))
+        for size, numbers in zip(SIZES, (small, full), strict=True)
+    }
+
+
 def _images(name: str, title: str, blocks: str, training: bool, full: int) -> Workload:
     return Workload(
         name,
         title,
-        {
-            "small": {"image": 8, "colours": 3, "channels": 4, blocks: 1},
-            "full": {"image": 32, "colours": 3, "channels": 32, blocks: full},
-        },
+        _sizes(f"image colours channels {blocks}", (8, 3, 4, 1), (32, 3, 32, full)),
         batches=(32,) if training else (1,),
         shape=("image", "image", "colours"),
         convolutions=name.removesuffix("_training"),
@@ -116,10 +120,7 @@ def _towers(towers: int) -> Workload:
     return Workload(
         f"wide_and_deep_{towers}",
         f"training of a wide part and {towers} deep towers, batch 128",
-        {
-            "small": {"towers": towers, "rows": 200, "width": 4, "layers": 2},
-            "full": {"towers": towers, "rows": 100_000, "width": 64, "layers": 12},
-        },
+        _sizes("towers rows width layers", (towers, 200, 4, 2), (towers, 100_000, 64, 12)),
         batches=(128,),
         draw=models.draw_wide_and_deep,
         model=models.wide_and_deep,
@@ -130,14 +131,12 @@ def _towers(towers: int) -> Workload:
     )
 
 
-def _transformer(
-    name: str, title: str, batches: tuple[int, ...], full: Mapping[str, int]
-) -> Workload:
-    small = {"layers": 1, "words": 50, "width": 8, "heads": 2, "outputs": 2, "tokens": 4}
+def _transformer(name: str, title: str, batches: tuple[int, ...], full: Sequence[int]) -> Workload:
+    names = "layers words width heads outputs tokens"
     return Workload(
         name,
         title,
-        {"small": small, "full": full},
+        _sizes(names, (1, 50, 8, 2, 2, 4), full),
         batches=batches,
         draw=models.draw_transformer,
         model=models.transformer,
@@ -151,10 +150,7 @@ _ALL = (
     Workload(
         "recommender",
         "24 lookups, their products, 3 dense layers: about 300 small kernels; batch 16",
-        {
-            "small": {"features": 4, "rows": 50, "width": 4, "hidden": 8},
-            "full": {"features": 24, "rows": 100, "width": 8, "hidden": 32},
-        },
+        _sizes("features rows width hidden", (4, 50, 4, 8), (24, 100, 8, 32)),
         batches=(16,),
         draw=models.draw_recommender,
         model=models.recommender,
@@ -164,10 +160,7 @@ _ALL = (
     Workload(
         "dlrm",
         "26 tables of 100,000 rows, the products of all pairs, 3 dense layers; batch 64",
-        {
-            "small": {"features": 4, "rows": 50, "width": 4, "hidden": 8},
-            "full": {"features": 26, "rows": 100_000, "width": 64, "hidden": 256},
-        },
+        _sizes("features rows width hidden", (4, 50, 4, 8), (26, 100_000, 64, 256)),
         batches=(64,),
         draw=models.draw_dlrm,
         model=models.dlrm,
@@ -178,15 +171,12 @@ _ALL = (
         "bert",
         "BERT-like: 4 layers of width 256, 64 tokens; batch 1 and 8",
         (1, 8),
-        {"layers": 4, "words": 1000, "width": 256, "heads": 4, "outputs": 2, "tokens": 64},
+        (4, 1000, 256, 4, 2, 64),
     ),
     Workload(
         "lstm",
         "an LSTM of width 128, 32 times, in a loop; batch 8",
-        {
-            "small": {"inputs": 3, "width": 4, "outputs": 2, "times": 3},
-            "full": {"inputs": 64, "width": 128, "outputs": 10, "times": 32},
-        },
+        _sizes("inputs width outputs times", (3, 4, 2, 3), (64, 128, 10, 32)),
         batches=(8,),
         draw=models.draw_lstm,
         model=models.lstm,
@@ -195,10 +185,7 @@ _ALL = (
     Workload(
         "mlp",
         "two dense layers, batch 16: bound by Python",
-        {
-            "small": {"inputs": 4, "hidden": 8, "outputs": 2},
-            "full": {"inputs": 64, "hidden": 128, "outputs": 10},
-        },
+        _sizes("inputs hidden outputs", (4, 8, 2), (64, 128, 10)),
         batches=(16,),
         draw=models.draw_mlp,
         model=models.mlp,
@@ -210,17 +197,14 @@ _ALL = (
         "transformer",
         "a Transformer block of width 2048, 512 tokens, batch 4: fills the GPU, should not gain",
         (4,),
-        {"layers": 1, "words": 1000, "width": 2048, "heads": 16, "outputs": 16, "tokens": 512},
+        (1, 1000, 2048, 16, 16, 512),
     ),
     _towers(4),
     _towers(8),
     Workload(
         "branches",
         "training of 4 branches of 24 dense layers, batch 32",
-        {
-            "small": {"branches": 4, "width": 4, "layers": 2},
-            "full": {"branches": 4, "width": 64, "layers": 24},
-        },
+        _sizes("branches width layers", (4, 4, 2), (4, 64, 24)),
         batches=(32,),
         draw=models.draw_branches,
         model=models.sum_of_branches,

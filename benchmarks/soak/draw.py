@@ -9,6 +9,7 @@ side by side.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 from collections.abc import Iterator
 
@@ -55,6 +56,8 @@ GRAPH_LEVEL_ONLY = {"pinned", "captured_training"}
 # These need CUDA.
 GPU_ONLY = {"foreign_calls"}
 LEAST_KINDS = 6
+# Faults that a round injects on purpose, to check that they are noticed.
+FAULTS = {"drop_wait": 0, "drop_hold": 1, "release_early": 2}
 
 POLICIES = ("user_defined", "embedding", "full_graph", "cost")
 SWITCHES = (
@@ -173,7 +176,4 @@ def draw_round(seed: int, number: int, groups: int, gpu: bool) -> Round:
 
 def draw_rounds(seed: int, groups: int, gpu: bool) -> Iterator[Round]:
     """Draws round after round, without end."""
-    number = 0
-    while True:
-        yield draw_round(seed, number, groups, gpu)
-        number += 1
+    return (draw_round(seed, number, groups, gpu) for number in itertools.count())

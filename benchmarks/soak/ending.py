@@ -1,15 +1,20 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of work that end early: sessions that close, calls that are cancelled, full memory.
+"""Kinds of work that end: sessions and models dropped, calls cancelled, full memory.
 
 Calls that have to fail must fail with the right error, and later calls must be right.
 """
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import os
+import pathlib
 import random
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,17 +23,25 @@ from models import (
     CASES,
     GPU,
     WIDTH,
-    Place,
     Results,
     Work,
     branch_weights,
     branches,
     cases_of,
-    session_config,
+    matrix,
+    new_session,
+    on_gpu,
+    random_of,
+    rows,
     tf1,
 )
 from tally import Tally
 from tensorflow.python.eager import cancellation, context, execute
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "soundness"))
+from served import save_layers
+
+Tried = type[Exception] | tuple[type[Exception], ...]
 
 
 class SessionsComeAndGo(Work):
@@ -36,26 +49,24 @@ class SessionsComeAndGo(Work):
 
     name = "sessions_come_and_go"
 
-    def __init__(self, place: Place, reference: Results) -> None:
-        super().__init__(place, reference)
-        self.cases = cases_of(place, self.name)
+    def make(self) -> None:
+        self.cases = cases_of(self.place, self.name)
         with tf.Graph().as_default() as self.graph, tf.device(GPU):
             layers = [
                 [tf1.Variable(w, use_resource=True) for w in row]
-                for row in branch_weights(place, self.name)
+                for row in branch_weights(self.place, self.name)
             ]
             self.x = tf1.placeholder(tf.float32, [None, WIDTH])
-            self.y = branches(place, self.x, layers, scoped=True)
+            self.y = branches(self.place, self.x, layers, scoped=True)
             self.initializer = tf1.global_variables_initializer()
 
     def outputs(self, cases: list[int]) -> list[np.ndarray]:
         """The outputs for some inputs, of a session of their own."""
-        with tf1.Session(graph=self.graph, config=session_config()) as session:
+        with new_session(self.graph) as session:
             session.run(self.initializer)
             return [session.run(self.y, {self.x: self.cases[case]}) for case in cases]
 
     def results(self) -> Results:
-        """The output for each input."""
         return {str(case): y for case, y in enumerate(self.outputs(list(range(CASES))))}
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
@@ -66,15 +77,44 @@ class SessionsComeAndGo(Work):
             tally.verify(y, self.reference[str(case)], f"a new session, input {case}")
 
 
+class ModelsComeAndGo(Work):
+    """A SavedModel is loaded, called until it is replayed, and dropped."""
+
+    name = "models_come_and_go"
+    calls = 4  # on each group, the most of a model that is loaded: one is recorded, one replayed
+
+    def make(self) -> None:
+        draw = random_of(self.place, self.name)
+        self.x = draw.normal(0, 1, (8, WIDTH)).astype(np.float32)
+        self.folder = os.path.join(self.place.folder, self.name)
+        save_layers(self.folder, [matrix(draw, WIDTH, WIDTH) for _ in range(3)])
+
+    def outputs(self, calls: int) -> list[np.ndarray]:
+        """The results of the model, loaded for these calls only."""
+        with tf.device(GPU):
+            loaded = tf.saved_model.load(self.folder)
+            call = tf.cuda.serving_callable(loaded.signatures["serving_default"])
+            return [call(x=self.x)["y"] for _ in range(calls)]
+
+    def results(self) -> Results:
+        return {"y": self.outputs(1)[0]}
+
+    def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
+        """Loads, calls and drops one model."""
+        tally.step()
+        for y in self.outputs(draw.randint(1, self.calls * self.place.groups)):
+            tally.verify(y, self.reference["y"], "a model that was just loaded")
+        gc.collect()
+
+
 class Cancellations(Work):
     """Steps that wait for a queue are cancelled: by a timeout, a closed session, a manager."""
 
     name = "cancellations"
 
-    def __init__(self, place: Place, reference: Results) -> None:
-        super().__init__(place, reference)
-        self.cases = cases_of(place, self.name)
-        layers = branch_weights(place, self.name)
+    def make(self) -> None:
+        self.cases = cases_of(self.place, self.name)
+        layers = branch_weights(self.place, self.name)
         with tf.Graph().as_default() as self.graph:
             with tf.device("/CPU:0"):
                 queue = tf1.FIFOQueue(100, tf.float32, shapes=[[]])
@@ -82,17 +122,16 @@ class Cancellations(Work):
                 self.enqueue = queue.enqueue(1.0)
             with tf.device(GPU):
                 self.x = tf1.placeholder(tf.float32, [None, WIDTH])
-                self.y = branches(place, self.x, layers, scoped=True) * one
-        self.session = tf1.Session(graph=self.graph, config=session_config())
+                self.y = branches(self.place, self.x, layers, scoped=True) * one
+        self.session = new_session(self.graph)
         with tf.device("/CPU:0"):
             self.queue = tf.queue.FIFOQueue(100, tf.float32, shapes=[[]])
 
-        @tf.function(input_signature=[tf.TensorSpec([None, WIDTH])])
+        @on_gpu(rows())
         def waits(x: Any) -> Any:
             with tf.device("/CPU:0"):
                 one = self.queue.dequeue()
-            with tf.device(GPU):
-                return branches(place, x, layers, scoped=True) * one
+            return branches(self.place, x, layers, scoped=True) * one
 
         self.function = waits.get_concrete_function()
 
@@ -121,26 +160,18 @@ class Cancellations(Work):
     def time_out(self, seconds: float, tally: Tally) -> None:
         """A session's step that takes too long."""
         options = tf1.RunOptions(timeout_in_ms=1 + int(1000 * seconds))
-        expect(
-            tally,
-            tf.errors.DeadlineExceededError,
-            "",
-            lambda: self.session.run(self.y, {self.x: self.cases[0]}, options=options),
-        )
+        with expected(tally, tf.errors.DeadlineExceededError):
+            self.session.run(self.y, {self.x: self.cases[0]}, options=options)
 
     def close_session(self, seconds: float, tally: Tally) -> None:
         """A session that is closed while a step runs."""
-        session = tf1.Session(graph=self.graph, config=session_config())
+        session = new_session(self.graph)
         tally.verify(self.served(session, 1), self.reference["1"], "before a session is closed")
         timer = threading.Timer(seconds, session.close)
         timer.start()
         # A step that starts after the close finds a closed session.
-        expect(
-            tally,
-            (tf.errors.CancelledError, RuntimeError),
-            "",
-            lambda: session.run(self.y, {self.x: self.cases[1]}),
-        )
+        with expected(tally, (tf.errors.CancelledError, RuntimeError)):
+            session.run(self.y, {self.x: self.cases[1]})
         timer.join()
 
     def cancel_function(self, seconds: float, tally: Tally) -> None:
@@ -149,14 +180,14 @@ class Cancellations(Work):
         timer = threading.Timer(seconds, manager.start_cancel)
         timer.start()
         x = tf.constant(self.cases[2])
-        expect(tally, tf.errors.CancelledError, "", lambda: call(self.function, x, manager))
+        with expected(tally, tf.errors.CancelledError):
+            call(self.function, x, manager)
         timer.join()
         self.queue.enqueue(1.0)
         found = self.function(x).numpy()
         tally.verify(found, self.reference["function"], "a function after one is cancelled")
 
     def close(self) -> None:
-        """Closes the session."""
         self.session.close()
 
 
@@ -165,15 +196,13 @@ class FullMemory(Work):
 
     name = "full_memory"
 
-    def __init__(self, place: Place, reference: Results) -> None:
-        super().__init__(place, reference)
+    def make(self) -> None:
         with tf.device(GPU):
             row = tf.constant(np.linspace(-1, 1, 1 << 18, dtype=np.float32)[None])  # 1 MiB
 
-        @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
+        @on_gpu(tf.TensorSpec([], tf.int32))
         def tiles(mebi: Any) -> Any:
-            with tf.device(GPU):
-                return tf.reduce_max(tf.tile(tf.tanh(row), tf.stack([mebi, 1])), axis=1)
+            return tf.reduce_max(tf.tile(tf.tanh(row), tf.stack([mebi, 1])), axis=1)
 
         self.tiles = tiles
 
@@ -188,12 +217,8 @@ class FullMemory(Work):
         if draw.random() < (0.02 if self.place.gpu else 0.2):
             most = max(group.bytes_limit for group in tf.cuda.stream_stats())
             mebi = tf.constant(most // (1 << 20) + draw.randint(1, 1000))
-            expect(
-                tally,
-                tf.errors.ResourceExhaustedError,
-                "Stream group",
-                lambda: self.tiles(mebi),
-            )
+            with expected(tally, tf.errors.ResourceExhaustedError, "Stream group"):
+                self.tiles(mebi)
         found = self.tiles(tf.constant(4)).numpy()
         tally.verify(found, self.reference["small"], "a step of 4 MiB")
 
@@ -217,18 +242,12 @@ def call(function: Any, x: Any, manager: Any) -> Any:
     )
 
 
-def expect(tally: Tally, kinds: Any, text: str, failing: Callable[[], Any]) -> None:
-    """Makes a call that has to fail.
-
-    Args:
-        tally: counts.
-        kinds: types of the errors that may come.
-        text: text that the error's message has to contain.
-        failing: the call.
-    """
+@contextlib.contextmanager
+def expected(tally: Tally, kinds: Tried, text: str = "") -> Iterator[None]:
+    """The block has to fail with one of these errors, whose message contains the text."""
     names = getattr(kinds, "__name__", str(kinds))
     try:
-        failing()
+        yield
     except kinds as error:
         if text in str(error):
             tally.expected_error()

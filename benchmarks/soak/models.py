@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import random
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,10 @@ class Place:
     memory_mib: int = 0
 
 
+# The kinds of work, by name: each class that has a name.
+WORKS: dict[str, type[Work]] = {}
+
+
 class Work:
     """A kind of work: a model, and a step that verifies the model's results.
 
@@ -58,9 +63,19 @@ class Work:
         reference: the `results` on one stream; empty in the process that makes them.
     """
 
+    name = ""
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            WORKS[cls.name] = cls
+
     def __init__(self, place: Place, reference: Results) -> None:
         self.place = place
         self.reference = reference
+        self.make()
+
+    def make(self) -> None:
+        """Makes the model."""
 
     def results(self) -> Results:
         """The results to compare, by name; computed before there is load."""
@@ -122,6 +137,47 @@ def branch_weights(place: Place, name: str) -> list[list[Any]]:
     return [[matrix(draw, WIDTH, WIDTH) for _ in range(DEPTH)] for _ in range(BRANCHES)]
 
 
-def session_config(**fields: Any) -> Any:
-    """A configuration for a session on a GPU, an emulated one too."""
-    return tf1.ConfigProto(allow_soft_placement=True, **fields)
+def branch_variables(place: Place, name: str) -> list[list[Any]]:
+    """Weights of `branches`, as variables on the current device."""
+    return [[tf.Variable(w) for w in row] for row in branch_weights(place, name)]
+
+
+def rows(name: str = "x", width: int = WIDTH) -> Any:
+    """The specification of a batch of rows."""
+    return tf.TensorSpec([None, width], name=name)
+
+
+def on_gpu(*specs: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Makes a `tf.function` of such arguments, which runs on the GPU."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        @tf.function(input_signature=specs, autograph=False)
+        def placed(*arguments: Any) -> Any:
+            with tf.device(GPU):
+                return function(*arguments)
+
+        return placed
+
+    return decorate
+
+
+def placed_model(method: str) -> Any:
+    """A class of Keras models whose method of a step runs on the GPU, an emulated one too."""
+
+    def step(self: Any, data: Any) -> Any:
+        with tf.device(GPU):
+            return getattr(tf.keras.Model, method)(self, data)
+
+    return type("Placed", (tf.keras.Model,), {method: step})
+
+
+def assign_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
+    """Assigns a value to each variable, op by op."""
+    with tf.device(GPU):
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+
+
+def new_session(graph: Any) -> Any:
+    """A session on a GPU, an emulated one too."""
+    return tf1.Session(graph=graph, config=tf1.ConfigProto(allow_soft_placement=True))

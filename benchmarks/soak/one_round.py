@@ -23,75 +23,22 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Iterable
 from typing import Any, NoReturn
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import ending  # noqa: F401 (defines kinds of work, as the other three do)
+import exact  # noqa: F401
 import numpy as np
+import serving  # noqa: F401
 import tensorflow as tf
-from captured_training import CapturedTraining
-from changing import Variables
-from compiled import Compiled
-from draw import KINDS
-from eager import EagerOps
-from ending import Cancellations, FullMemory, SessionsComeAndGo
-from evictions import Evictions, ModelsComeAndGo
-from feeds import Feeds
-from foreign import ForeignCalls
-from input_pipelines import KerasFit, Prefetched
-from mixed_precision import MixedPrecision
-from models import Place, Results, Work
-from nested import NestedCalls
-from recurrent import Recurrent
-from serving import (
-    AutoStream,
-    Function,
-    KerasPredict,
-    Pinned,
-    SavedModel,
-    ServingCallable,
-    Session,
-    SessionPolicy,
-)
-from strings import Strings
+import training  # noqa: F401
+from draw import FAULTS, KINDS
+from models import WORKS, Place, Work
 from tally import Tally, flip_a_bit
 from tensorflow.python.multistream import loader
-from training import TrainFunction, TrainSession
-from watcher import Progress, Sample, Watcher, take_sample, write_stacks
+from watcher import Sample, Watcher, take_sample, write_stacks
 
-WORKS: dict[str, type[Work]] = {
-    "function": Function,
-    "session": Session,
-    "saved_model": SavedModel,
-    "serving_callable": ServingCallable,
-    "keras_predict": KerasPredict,
-    "auto_stream": AutoStream,
-    "session_policy": SessionPolicy,
-    "train_session": TrainSession,
-    "train_function": TrainFunction,
-    "variables": Variables,
-    "sessions_come_and_go": SessionsComeAndGo,
-    "cancellations": Cancellations,
-    "full_memory": FullMemory,
-    "pinned": Pinned,
-    "feeds": Feeds,
-    "eager_ops": EagerOps,
-    "compiled": Compiled,
-    "evictions": Evictions,
-    "models_come_and_go": ModelsComeAndGo,
-    "strings": Strings,
-    "recurrent": Recurrent,
-    "mixed_precision": MixedPrecision,
-    "prefetched": Prefetched,
-    "keras_fit": KerasFit,
-    "captured_training": CapturedTraining,
-    "foreign_calls": ForeignCalls,
-    "nested_calls": NestedCalls,
-}
 HANG_STATUS = 3
-# Faults that this process injects on purpose, to check that they are noticed.
-FAULTS = {"drop_wait": 0, "drop_hold": 1, "release_early": 2}
-BREAKS = ("bit", "hang", *FAULTS)
 
 
 class Round:
@@ -103,8 +50,7 @@ class Round:
 
     def __init__(self, plan: dict[str, Any]) -> None:
         self.plan = plan
-        self.place = Place(folder=plan["folder"], **plan["place"])
-        self.progress = Progress()
+        self.place = Place(**plan["place"])
         self.stop = threading.Event()
         self.tallies: dict[str, Tally] = {}
         self.works: dict[str, Work] = {}
@@ -112,31 +58,26 @@ class Round:
 
     def prepare(self) -> None:
         """Makes the models, and compares each with one stream's before there is load."""
-        reference = self.load_reference()
+        with np.load(self.plan["reference"]) as file:
+            reference = {name: file[name] for name in file.files}
         for kind in self.plan["workers"]:
             spoils = self.plan["break"] == "bit" and not self.tallies
-            self.tallies[kind] = Tally(spoil=flip_a_bit(100) if spoils else None)
+            self.tallies[kind] = Tally(spoil=flip_a_bit(100) if spoils else np.asarray)
             of_kind = {
                 name.removeprefix(f"{kind}/"): value
                 for name, value in reference.items()
                 if name.startswith(f"{kind}/")
             }
-            work = WORKS[kind](self.place, of_kind)
-            for name, value in work.results().items():
+            self.works[kind] = WORKS[kind](self.place, of_kind)
+            for name, value in self.works[kind].results().items():
                 self.tallies[kind].verify(value, of_kind[name], f"{kind}, {name}, before load")
-            self.works[kind] = work
-
-    def load_reference(self) -> Results:
-        """The results of one stream."""
-        with np.load(self.plan["reference"]) as file:
-            return {name: file[name] for name in file.files}
 
     def work(self, kind: str, number: int) -> None:
         """What a worker's thread does."""
         worker, tally = f"{kind} {number}", self.tallies[kind]
         draw = random.Random(f"{self.plan['seed']}:{worker}")
         hangs = self.plan["break"] == "hang" and worker == f"{next(iter(self.tallies))} 0"
-        self.progress.note(worker)
+        self.watcher.note(worker)
         while not self.stop.is_set():
             try:
                 self.works[kind].step(number, draw, tally)
@@ -148,8 +89,8 @@ class Round:
                     time.sleep(0.1)
             if hangs:
                 threading.Event().wait()
-            self.progress.note(worker)
-        self.progress.ended(worker)
+            self.watcher.note(worker)
+        self.watcher.ended(worker)
 
     def hang(self, workers: list[str]) -> NoReturn:
         """Writes the stacks and statistics of a hang, and ends the process."""
@@ -164,20 +105,18 @@ class Round:
         # Dropping a model runs the garbage collector; freeze keeps it off the objects of now.
         gc.collect()
         gc.freeze()
-        watcher = Watcher(
-            self.progress,
-            self.plan["hang_seconds"],
-            lambda: take_sample(tf.cuda.stream_stats),
-            self.hang,
-            self.say,
-        )
         threads = [
             threading.Thread(target=self.work, args=(kind, i), name=f"{kind} {i}", daemon=True)
             for kind, count in self.plan["workers"].items()
             for i in range(count)
         ]
         self.began = time.monotonic()
-        watcher.start()
+        self.watcher = Watcher(
+            self.plan["hang_seconds"],
+            lambda: take_sample(tf.cuda.stream_stats),
+            self.hang,
+            self.say,
+        )
         for thread in threads:
             thread.start()
         if self.plan["break"] in FAULTS:
@@ -189,18 +128,16 @@ class Round:
         self.stop.set()
         for thread in threads:
             thread.join()
-        watcher.stop()
+        self.watcher.stop()
         for work in self.works.values():
             work.close()
-        self.write_outcome(watcher.samples, self.left_behind())
+        self.write_outcome(self.watcher.samples, self.left_behind())
 
     def say(self, sample: Sample) -> None:
         """Prints the round's progress, for soak.py."""
         counts = [tally.snapshot() for tally in self.tallies.values()]
         line = {
-            "results": sum(c.results for c in counts),
-            "wrong": sum(c.wrong for c in counts),
-            "unexpected": sum(c.unexpected for c in counts),
+            **{n: sum(getattr(c, n) for c in counts) for n in ("results", "wrong", "unexpected")},
             "resident_mib": sample.resident_mib,
             "threads": sample.threads,
         }
@@ -209,16 +146,14 @@ class Round:
     def left_behind(self) -> list[str]:
         """Reports steps and memory that should be gone when all work has ended."""
         deadline = time.monotonic() + self.plan["hang_seconds"]
-        while time.monotonic() < deadline:
-            stats = tf.cuda.stream_stats()
-            if not any(group.steps_running or group.tensors_held for group in stats):
-                break
+        while (
+            left := [g for g in tf.cuda.stream_stats() if g.steps_running or g.tensors_held]
+        ) and time.monotonic() < deadline:
             time.sleep(0.1)
         problems = [
             f"group {group.group} has {group.steps_running} steps running and holds"
             f" {group.tensors_held} tensors after all work has ended"
-            for group in stats
-            if group.steps_running or group.tensors_held
+            for group in left
         ]
         if not self.place.gpu and (freed := loader.library.TFMS_EmulatedMemoryViolations()):
             problems.append(f"memory was freed {freed} times while another group may use it")
@@ -240,28 +175,11 @@ class Round:
         pathlib.Path(self.plan["outcome"]).write_text(json.dumps(outcome))
 
 
-def limit_memory(mebibytes: int) -> None:
-    """Limits the GPU's memory for all groups, of sessions, too; 0 is no limit."""
-    if mebibytes:
-        tf.config.set_logical_device_configuration(
-            tf.config.list_physical_devices("GPU")[0],
-            [tf.config.LogicalDeviceConfiguration(memory_limit=mebibytes)],
-        )
-        # The devices are made now, with this limit; sessions then use them.
-        tf.config.list_logical_devices("GPU")
-
-
-def allow_blocked_threads(kinds: Iterable[str]) -> None:
-    """Gives TensorFlow a thread for each call that blocks one, and enough for the inner calls."""
-    if "nested_calls" in kinds:
-        tf.config.threading.set_inter_op_parallelism_threads(4 * KINDS["nested_calls"])
-
-
 def make_reference(plan: dict[str, Any]) -> None:
     """Writes the results of one stream, in a process that has no other."""
     if tf.cuda.stream_group_count() != 1:
         raise RuntimeError("the process that makes the reference has several stream groups")
-    place = Place(folder=plan["folder"], **plan["place"])
+    place = Place(**plan["place"])
     results = {}
     for kind in plan["workers"]:
         work = WORKS[kind](place, {})
@@ -277,8 +195,16 @@ def main() -> None:
     tf.get_logger().setLevel("ERROR")
     if not tf.config.list_physical_devices("GPU"):
         raise SystemExit("TensorFlow finds no GPU; leave --gpu out for an emulated one")
-    allow_blocked_threads(plan["workers"])
-    limit_memory(plan["place"]["memory_mib"])
+    if "nested_calls" in plan["workers"]:
+        # A thread for each call that blocks one, and enough for the inner calls.
+        tf.config.threading.set_inter_op_parallelism_threads(4 * KINDS["nested_calls"])
+    if limit := plan["place"]["memory_mib"]:
+        # The devices are made now, with this limit for all groups; sessions then use them.
+        tf.config.set_logical_device_configuration(
+            tf.config.list_physical_devices("GPU")[0],
+            [tf.config.LogicalDeviceConfiguration(memory_limit=limit)],
+        )
+        tf.config.list_logical_devices("GPU")
     if plan["make_reference"]:
         make_reference(plan)
     else:

@@ -10,19 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from draw import BRANCHES, DEPTH, KINDS, Round
-from growth import LIMITS, Growth, growth
-from watcher import MEBI
+from watcher import LIMITS, MEBI, Growth, growth
 
 # Seconds at the start of a round that do not count for the slowest one.
 WARM_UP = 5
 # Kinds of work that use all groups: whole steps or, at node level, branches with scopes.
 SPREAD = ("function", "session", "saved_model")
-UNITS = {
-    "heap_mib": "MiB from malloc",
-    "threads": "threads",
-    "files": "open files",
-    "group_mib": "MiB in stream groups",
-}
 
 
 @dataclasses.dataclass
@@ -68,7 +61,7 @@ class Outcome:
         for name, grown in self.growth().items():
             if grown.exceeds(LIMITS[name]):
                 failures.append(
-                    f"{grown.in_all:.0f} {UNITS[name]} more at the end,"
+                    f"{grown.in_all:.0f} {LIMITS[name].what} more at the end,"
                     f" {grown.per_minute:.1f} a minute; {LIMITS[name].per_minute:g} are allowed"
                 )
         if any(kind in SPREAD for kind in self.counts):
@@ -94,48 +87,39 @@ def rates(by_second: Mapping[str, int], load: tuple[float, float]) -> list[int]:
     return [by_second.get(str(second), 0) for second in range(first, end)]
 
 
+# Columns of the table that are sums, and what `Counts` calls them.
+SUMS = {
+    "steps": "steps",
+    "results": "results",
+    "wrong": "wrong",
+    "errors as expected": "expected_errors",
+    "unexpected": "unexpected",
+}
+
+
 def table(outcomes: Sequence[Outcome]) -> str:
     """The table of a soak, a line for each kind of work and one for all."""
-    head = [
-        "work",
-        "steps",
-        "results",
-        "wrong",
-        "errors as expected",
-        "unexpected",
-        "results/s: slowest second",
-        "median",
-        "longest gap s",
-        "rounds",
-    ]
+
+    def row(kind: str, counts: Sequence[Mapping[str, Any]], seconds: Sequence[int]) -> list[str]:
+        return [
+            kind,
+            *(f"{sum(c[name] for c in counts):,}" for name in SUMS.values()),
+            *((f"{min(seconds)}", f"{statistics.median(seconds):g}") if seconds else ("", "")),
+            f"{max((c['longest_gap'] for c in counts), default=0):.1f}",
+        ]
+
+    head = ["work", *SUMS, "results/s: slowest second", "median", "longest gap s", "rounds"]
     rows = []
     for kind in KINDS:
         having = [outcome for outcome in outcomes if kind in outcome.counts]
-        counts = [outcome.counts[kind] for outcome in having]
-        if counts:
+        if having:
+            counts = [outcome.counts[kind] for outcome in having]
             seconds = [n for o in having for n in rates(o.counts[kind]["by_second"], o.load)]
-            rows.append(row_of(kind, counts, seconds, len(having)))
+            rows.append([*row(kind, counts, seconds), f"{len(having)}"])
     everything = [c for outcome in outcomes for c in outcome.counts.values()]
-    rows.append(row_of("all", everything, [], len(outcomes)))
+    rows.append([*row("all", everything, []), f"{len(outcomes)}"])
     lines = [f"| {' | '.join(head)} |", "| --- |" + " ---: |" * (len(head) - 1)]
-    lines += [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join(lines)
-
-
-def row_of(kind: str, counts: list[dict[str, Any]], seconds: list[int], rounds: int) -> list[str]:
-    """A line of the table; `seconds` are the results of each whole second."""
-
-    def total(name: str) -> str:
-        return f"{sum(c[name] for c in counts):,}"
-
-    return [
-        kind,
-        *(total(n) for n in ("steps", "results", "wrong", "expected_errors", "unexpected")),
-        f"{min(seconds)}" if seconds else "",
-        f"{statistics.median(seconds):g}" if seconds else "",
-        f"{max((c['longest_gap'] for c in counts), default=0):.1f}",
-        f"{rounds}",
-    ]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def growth_lines(outcomes: Sequence[Outcome]) -> list[str]:
@@ -145,11 +129,11 @@ def growth_lines(outcomes: Sequence[Outcome]) -> list[str]:
         grown = [(o.growth()[name], o) for o in outcomes if name in o.growth()]
         values = [sample[name] for outcome in outcomes for sample in outcome.samples]
         if not grown:
-            lines.append(f"{UNITS[name]}: rounds were too short to say whether they grow")
+            lines.append(f"{limit.what}: rounds were too short to say whether they grow")
             continue
         most, where = max(grown, key=lambda pair: pair[0].per_minute)
         lines.append(
-            f"{UNITS[name]}: {statistics.median(g.per_minute for g, _ in grown):+.1f} a minute"
+            f"{limit.what}: {statistics.median(g.per_minute for g, _ in grown):+.1f} a minute"
             f" (median of {len(grown)} rounds), {most.per_minute:+.1f} at most (round"
             f" {where.round.number}, {most.in_all:+.1f} in all, {'' if most.steady else 'not '}"
             f"steady); {limit.per_minute:g} steady are allowed; most at once {max(values):.0f}"
@@ -165,17 +149,13 @@ def report(outcomes: Sequence[Outcome], seconds: float) -> str:
         seconds: duration of the soak.
     """
     lines = [table(outcomes), ""]
-    sizes = {len(outcome.steps_of_groups) for outcome in outcomes} - {0}
-    for size in sorted(sizes):
-        of_size = [o.steps_of_groups for o in outcomes if len(o.steps_of_groups) == size]
-        steps = [sum(of_group) for of_group in zip(*of_size, strict=True)]
-        lines.append(f"steps of {size} stream groups: {', '.join(f'{n:,}' for n in steps)}")
-        for level, name in ((False, "graph"), (True, "node")):
-            peaks = [o.peak_bytes_of_groups for o in outcomes if o.round.node_level == level]
-            if any(peaks):
-                most = [max(of_group) / MEBI for of_group in zip(*filter(None, peaks), strict=True)]
-                text = ", ".join(f"{mebi:.1f}" for mebi in most)
-                lines.append(f"most MiB in use by each at {name} level: {text}")
+    if ran := [outcome for outcome in outcomes if outcome.steps_of_groups]:
+        steps = [sum(of_group) for of_group in zip(*(o.steps_of_groups for o in ran), strict=True)]
+        lines.append(f"steps of {len(steps)} stream groups: {', '.join(f'{n:,}' for n in steps)}")
+    for level, name in ((False, "graph"), (True, "node")):
+        if peaks := [o.peak_bytes_of_groups for o in ran if o.round.node_level == level]:
+            most = [f"{max(of_group) / MEBI:.1f}" for of_group in zip(*peaks, strict=True)]
+            lines.append(f"most MiB in use by each at {name} level: {', '.join(most)}")
     lines += growth_lines(outcomes)
     failed = [outcome for outcome in outcomes if outcome.failures()]
     for outcome in failed:

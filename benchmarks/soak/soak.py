@@ -36,41 +36,21 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from draw import GPU_ONLY, KINDS, Round, draw_rounds
+from draw import FAULTS, GPU_ONLY, KINDS, Round, draw_rounds
 from report import Outcome, report
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+from programs import above_zero, whole
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Seconds without a result, after which a worker hangs; the sanitizer is slow.
-HANG_SECONDS = 90
-SANITIZED_HANG_SECONDS = 180
+HANG_SECONDS, SANITIZED_HANG_SECONDS = 90, 180
 # Until a process's first sample: TensorFlow's import, all models, and their first results.
 START_SECONDS = 300
 # A round that would be shorter is not begun.
 LEAST_SECONDS = 20
 # Between two lines of progress, where the line cannot be written over.
 PROGRESS_SECONDS = 10
-BREAKS = ("bit", "hang", "drop_wait", "drop_hold", "release_early")
-
-
-class Progress:
-    """One line on a terminal, or a line now and then."""
-
-    def __init__(self) -> None:
-        self._terminal = sys.stdout.isatty()
-        self._last = 0.0
-
-    def show(self, text: str) -> None:
-        """Shows how far it is."""
-        if self._terminal:
-            print(f"\r\033[K{text}", end="", flush=True)
-        elif time.monotonic() - self._last >= PROGRESS_SECONDS:
-            self._last = time.monotonic()
-            print(text, flush=True)
-
-    def end(self) -> None:
-        """What comes next is on a line of its own."""
-        if self._terminal:
-            print("\r\033[K", end="", flush=True)
 
 
 class Soak:
@@ -84,10 +64,9 @@ class Soak:
     def __init__(self, options: argparse.Namespace, folder: pathlib.Path) -> None:
         self._options = options
         self._folder = folder
-        self._reference = folder / "reference.npz"
         self._began = time.monotonic()
+        self._shown = 0.0
         self.loaded = 0  # seconds of load, of rounds that have ended
-        self._progress = Progress()
 
     @property
     def seconds(self) -> float:
@@ -105,8 +84,7 @@ class Soak:
             settings["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
         kinds = [k for k in KINDS if self._options.gpu or k not in GPU_ONLY]
         workers = dict.fromkeys(self._options.only or kinds, 1)
-        round_ = Round(-1, 0, 0, settings, workers)
-        return self._run(round_, "reference", make_reference=True)
+        return self._run(Round(-1, 0, 0, settings, workers), "reference", make_reference=True)
 
     def run_round(self, round_: Round) -> Outcome:
         """Runs a round in a process of its own."""
@@ -116,49 +94,52 @@ class Soak:
         self.loaded += round_.seconds
         path = self._folder / f"{name}.outcome.json"
         if path.exists():
-            for field, value in json.loads(path.read_text()).items():
-                setattr(outcome, field, value)
-        if problem:
-            outcome.problems.append(problem)
+            outcome = dataclasses.replace(outcome, **json.loads(path.read_text()))
+        outcome.problems += [problem] if problem else []
         return outcome
 
     def _run(self, round_: Round, name: str, make_reference: bool) -> str:
-        hang_seconds = SANITIZED_HANG_SECONDS if round_.sanitized else HANG_SECONDS
-        files = self._folder / name
+        options = self._options
+        files, log = self._folder / name, self._folder / f"{name}.log"
         files.mkdir()
+        hang_seconds = SANITIZED_HANG_SECONDS if round_.sanitized else HANG_SECONDS
         plan = {
             "seed": round_.seed,
             "seconds": round_.seconds,
             "workers": round_.workers,
-            "hang_seconds": self._options.hang_seconds or hang_seconds,
+            "hang_seconds": options.hang_seconds or hang_seconds,
             "make_reference": make_reference,
-            "reference": str(self._reference),
+            "reference": str(self._folder / "reference.npz"),
             "outcome": str(self._folder / f"{name}.outcome.json"),
-            "folder": str(files),
-            "break": None if make_reference else self._options.break_,
+            "break": None if make_reference else options.break_,
             "place": {
-                "gpu": self._options.gpu,
-                "groups": 1 if make_reference else self._options.groups,
+                "gpu": options.gpu,
+                "groups": 1 if make_reference else options.groups,
                 "node_level": round_.node_level,
                 "policy": round_.policy,
-                "seed": self._options.seed,
-                "memory_mib": self._options.memory_mib,
+                "seed": options.seed,
+                "folder": str(files),
+                "memory_mib": options.memory_mib,
             },
         }
         path = self._folder / f"{name}.plan.json"
         path.write_text(json.dumps(plan, indent=1))
-        log = self._folder / f"{name}.log"
         with log.open("w") as stderr:
             process = subprocess.Popen(
                 [sys.executable, str(HERE / "one_round.py"), str(path)],
-                env=environment(round_.settings, self._options.break_),
+                env=environment(round_.settings, options.break_),
                 stdout=subprocess.PIPE,
                 stderr=stderr,
             )
             silent = self._follow(process, name, plan["hang_seconds"])
-        if process.returncode == 0 and not silent:
+        if silent:
+            end = f"it said nothing for {silent:.0f} s, and was ended"
+        elif process.returncode < 0:
+            end = f"it was ended by {signal.Signals(-process.returncode).name}"
+        elif process.returncode:
+            end = f"it ended with status {process.returncode}"
+        else:
             return ""
-        end = describe_end(process.returncode, silent)
         lines = log.read_text(errors="replace").splitlines()
         return "\n    ".join([f"{end}; all it wrote is in {log}, whose end is:", *lines[-12:]])
 
@@ -181,39 +162,37 @@ class Soak:
             chunk = os.read(process.stdout.fileno(), 1 << 16)
             if not chunk:
                 process.wait()
-                self._progress.end()
+                if sys.stdout.isatty():
+                    print("\r\033[K", end="", flush=True)
                 return 0
             *lines, buffer = (buffer + chunk).split(b"\n")
             if lines:
                 # It writes stacks itself first, for some minutes if there is a debugger.
                 allowed = hang_seconds + 240
-                self._progress.show(self._line(name, json.loads(lines[-1])))
+                self._show(name, json.loads(lines[-1]))
 
-    def _line(self, name: str, said: dict[str, Any]) -> str:
-        return (
+    def _show(self, name: str, said: dict[str, Any]) -> None:
+        """Shows how far it is: one line on a terminal, or a line now and then."""
+        terminal = sys.stdout.isatty()
+        if not terminal and time.monotonic() - self._shown < PROGRESS_SECONDS:
+            return
+        self._shown = time.monotonic()
+        text = (
             f"[{self.seconds:5.0f} s] {name}:"
             f" {said['results']:,} results, {said['wrong']} wrong,"
             f" {said['unexpected']} unexpected errors, {said['resident_mib']:.0f} MiB,"
             f" {said['threads']} threads"
         )
+        print(f"\r\033[K{text}" if terminal else text, end="" if terminal else "\n", flush=True)
 
 
 def environment(settings: dict[str, str], broken: str | None) -> dict[str, str]:
     """The environment of a round: none of our variables but its own."""
     ours = ("TF_GPU_", "TF_MULTI_STREAM_", "TF_NODE_LEVEL_", "TF_PER_STREAM_", "TF_SEGMENT_OWN_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    if broken not in (None, "bit", "hang"):
+    if broken in FAULTS:
         kept["TF_MULTI_STREAM_TEST_FAULTS"] = "true"
     return {**kept, **settings}
-
-
-def describe_end(status: int, silent: float) -> str:
-    """Says how a process has ended."""
-    if silent:
-        return f"it said nothing for {silent:.0f} s, and was ended"
-    if status < 0:
-        return f"it was ended by {signal.Signals(-status).name}"
-    return f"it ended with status {status}"
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -221,40 +200,25 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--gpu", action="store_true", help="use the GPU, not an emulated one")
-    parser.add_argument("--minutes", type=float, default=5.0, help="of load, in all rounds [5]")
-    parser.add_argument("--seed", type=int, help="draws the rounds [drawn, and printed]")
-    parser.add_argument("--groups", type=int, default=4, help="stream groups [4]")
-    parser.add_argument("--out", type=pathlib.Path, help="new folder for logs [a temporary one]")
-    parser.add_argument("--only", nargs="+", choices=KINDS, help="only these kinds of work")
-    parser.add_argument("--workers", type=int, help="threads of each kind of work [drawn]")
-    parser.add_argument(
-        "--memory-mib",
-        type=int,
-        default=0,
-        help="of the GPU for all groups; steps then wait for memory, and may fail [all it has]",
-    )
-    parser.add_argument("--rounds", type=int, nargs="+", help="only the rounds of these numbers")
-    parser.add_argument("--hang-seconds", type=float, help="without a result [90; sanitizer 180]")
-    parser.add_argument(
-        "--break",
-        dest="break_",
-        choices=BREAKS,
-        help="make a mistake on purpose, which has to be noticed",
-    )
+    add = parser.add_argument
+    add("--gpu", action="store_true", help="use the GPU, not an emulated one")
+    add("--minutes", type=above_zero, default=5.0, help="of load, in all rounds [5]")
+    add("--seed", type=whole(0, 10**9), help="draws the rounds [drawn, and printed]")
+    add("--groups", type=whole(2, 64), default=4, help="stream groups [4]")
+    add("--out", type=pathlib.Path, help="new folder for logs [a temporary one]")
+    add("--only", nargs="+", choices=KINDS, help="only these kinds of work")
+    add("--workers", type=whole(2, 64), help="threads of each kind of work [drawn]")
+    memory = "of the GPU for all groups; steps then wait for memory, and may fail [all it has]"
+    add("--memory-mib", type=int, default=0, help=memory)
+    add("--rounds", type=int, nargs="+", help="only the rounds of these numbers")
+    add("--hang-seconds", type=float, help="without a result [90; sanitizer 180]")
+    mistake = "make a mistake on purpose, which has to be noticed"
+    add("--break", dest="break_", choices=("bit", "hang", *FAULTS), help=mistake)
     options = parser.parse_args(arguments)
-    if not 0 < options.minutes < float("inf"):
-        parser.error(f"--minutes {options.minutes} is not a number above 0")
-    if not 2 <= options.groups <= 64:
-        parser.error(f"--groups {options.groups} is not a number from 2 to 64")
-    if options.workers is not None and not 2 <= options.workers <= 64:
-        parser.error(f"--workers {options.workers} is not a number from 2 to 64")
     if options.memory_mib and options.memory_mib < 64 * options.groups:
         parser.error(f"--memory-mib {options.memory_mib} is less than 64 for each group")
     if options.seed is None:
         options.seed = random.SystemRandom().randrange(10**6)
-    if options.seed < 0:
-        parser.error(f"--seed {options.seed} is negative")
     return options
 
 
@@ -287,22 +251,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     where = "the GPU" if options.gpu else "an emulated GPU: rates and gaps mean nothing"
     print(
         f"{datetime.datetime.now():%Y-%m-%d %H:%M}, seed {options.seed}, {options.groups} stream"
-        f" groups of {where}\nlogs are in {folder}",
+        f" groups of {where}\nlogs are in {folder}\n"
+        "the results of one stream, in a process with one stream group",
         flush=True,
     )
     soak = Soak(options, folder)
-    print("the results of one stream, in a process with one stream group", flush=True)
     if problem := soak.make_reference():
         print(f"error: {problem}", file=sys.stderr)
         return 1
     outcomes: list[Outcome] = []
+    total = 60 * options.minutes
     for drawn in draw_rounds(options.seed, options.groups, options.gpu):
-        left = 60 * options.minutes - soak.loaded
+        left = total - soak.loaded
         if left < LEAST_SECONDS and outcomes:
             break
         if options.rounds and drawn.number > max(options.rounds):
             break
-        total = 60 * options.minutes
         round_ = restricted(drawn, options.only, options.workers, left, total)
         if (options.rounds and drawn.number not in options.rounds) or not round_.workers:
             continue
@@ -312,7 +276,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for failure in outcome.failures():
             print(f"  FAILED: {failure}", flush=True)
     print(f"\n{report(outcomes, soak.seconds)}", flush=True)
-    return 1 if any(outcome.failures() for outcome in outcomes) or not outcomes else 0
+    return int(not outcomes or any(outcome.failures() for outcome in outcomes))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 
 import pytest
 from multistream.testing import kit
@@ -21,7 +20,7 @@ from tally import Tally
 
 KINDS = {kinds}
 
-def steps(work, spoil=None):
+def steps(work, spoil=np.asarray):
     tally = Tally(spoil=spoil)
     draw = random.Random(1)
     for i in range(6):
@@ -41,7 +40,7 @@ def with_other_bits(values):
 
 def lose_an_update(work):
     with tf.device("/GPU:0"):
-        count = work.together._callables.variables.count
+        count = work.together.callables.variables.count
         count.assign_sub(tf.ones(count.shape))
 
 for kind in KINDS:
@@ -81,7 +80,3 @@ def test_kinds_find_a_bit_that_differs(kinds: tuple[str, ...]) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(kinds)
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import collections
+import copy
 import dataclasses
 import pathlib
 import threading
@@ -91,13 +91,12 @@ class Tally:
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
-        spoil: Callable[[np.ndarray], np.ndarray] | None = None,
+        spoil: Callable[[np.ndarray], np.ndarray] = np.asarray,
     ) -> None:
         self.counts = Counts()
         self._clock = clock
         self._spoil = spoil
         self._lock = threading.Lock()
-        self._seconds: collections.Counter[int] = collections.Counter()
         self._last: dict[int, float] = {}
 
     def step(self) -> None:
@@ -107,10 +106,7 @@ class Tally:
 
     def verify(self, found: Any, expected: Any, what: str) -> bool:
         """Compares a result bit by bit with what it has to be; returns whether it is."""
-        found = np.asarray(found)
-        if self._spoil is not None:
-            found = self._spoil(found)
-        return self.check(difference(found, expected), what)
+        return self.check(difference(self._spoil(np.asarray(found)), expected), what)
 
     def check(self, problem: str, what: str) -> bool:
         """Counts a result; it is wrong if `problem` says something."""
@@ -130,7 +126,14 @@ class Tally:
     def unexpected(self, problem: BaseException | str) -> None:
         """Counts an unexpected error, or an expected error that did not come."""
         if isinstance(problem, BaseException):
-            problem = described(problem)
+            here = str(pathlib.Path(__file__).parent)
+            places = [
+                f"{pathlib.Path(frame.filename).name}:{frame.lineno}"
+                for frame in traceback.extract_tb(problem.__traceback__)
+                if frame.filename.startswith(here)
+            ]
+            name = type(problem).__name__
+            problem = f"{name} at {', '.join(places)}: {str(problem)[:2000]}"
         with self._lock:
             self.counts.unexpected += 1
             self._keep(f"unexpected: {problem}")
@@ -138,33 +141,19 @@ class Tally:
     def snapshot(self) -> Counts:
         """The counts as they are now."""
         with self._lock:
-            return dataclasses.replace(
-                self.counts, by_second=dict(self._seconds), examples=list(self.counts.examples)
-            )
+            return copy.deepcopy(self.counts)
 
     def _count_result(self) -> None:
-        now = self._clock()
-        self.counts.results += 1
-        self._seconds[int(now)] += 1
-        worker = threading.get_ident()
-        before = self._last.get(worker, now)
-        self.counts.longest_gap = max(self.counts.longest_gap, now - before)
+        now, worker = self._clock(), threading.get_ident()
+        counts = self.counts
+        counts.results += 1
+        counts.by_second[int(now)] = counts.by_second.get(int(now), 0) + 1
+        counts.longest_gap = max(counts.longest_gap, now - self._last.get(worker, now))
         self._last[worker] = now
 
     def _keep(self, text: str) -> None:
         if len(self.counts.examples) < EXAMPLES:
             self.counts.examples.append(text)
-
-
-def described(error: BaseException) -> str:
-    """An error, and where in this folder it came from."""
-    here = str(pathlib.Path(__file__).parent)
-    places = [
-        f"{pathlib.Path(frame.filename).name}:{frame.lineno}"
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename.startswith(here)
-    ]
-    return f"{type(error).__name__} at {', '.join(places)}: {str(error)[:2000]}"
 
 
 def flip_a_bit(number: int) -> Callable[[np.ndarray], np.ndarray]:

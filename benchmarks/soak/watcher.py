@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Watches a process at work: takes a sample each second, and detects hangs."""
+"""Watches a process at work: takes a sample each second, detects hangs, and says what grows."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import faulthandler
 import os
 import pathlib
 import shutil
+import statistics
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 MEBI = 1024.0 * 1024.0
@@ -54,11 +55,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 def heap_in_use() -> int:
-    """The memory that malloc has handed out, from the C library.
-
-    Returns:
-        Bytes that malloc has handed out and not got back, in all threads' arenas and in mappings.
-    """
+    """Bytes that malloc has handed out and not got back, in all arenas and in mappings."""
     mallinfo2 = ctypes.CDLL(None).mallinfo2
     mallinfo2.restype = _Mallinfo2
     info = mallinfo2()
@@ -78,88 +75,136 @@ def take_sample(stats: Callable[[], list[Any]]) -> Sample:
     )
 
 
-class Progress:
-    """When each worker last had a result.
+# The part of a round's samples that is warm-up.
+WARM_UP = 0.4
+# With fewer seconds after warm-up, samples say nothing.
+LEAST_SECONDS = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """The limit above which growth is a failure.
 
     Args:
+        what: of which there is more.
+        per_minute: most growth in a minute.
+        in_all: total growth that is always allowed, such as one more block of an allocator.
+    """
+
+    what: str
+    per_minute: float
+    in_all: float
+
+
+# By field of watcher.Sample.
+LIMITS = {
+    # A few feeds in flight more or fewer change the figure this much.
+    "heap_mib": Limit("MiB from malloc", per_minute=32, in_all=96),
+    "threads": Limit("threads", per_minute=4, in_all=8),
+    "files": Limit("open files", per_minute=4, in_all=8),
+    "group_mib": Limit("MiB in stream groups", per_minute=32, in_all=96),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Growth:
+    """How much something has grown.
+
+    The minimum of each third of the samples after warm-up counts: memory that steps take and free
+    comes and goes, memory that they leak stays. If much comes and goes, minima differ by chance;
+    growth is steady only if it leaves the range of the first third.
+
+    Args:
+        per_minute: growth from the first third to the last, per minute.
+        in_all: growth from the first third to the last.
+        steady: whether the second third is above the first, and the last above the second and above
+            the first one's median.
+    """
+
+    per_minute: float
+    in_all: float
+    steady: bool
+
+    def exceeds(self, limit: Limit) -> bool:
+        """Whether the growth is steady, and above both figures of the limit."""
+        return self.steady and self.per_minute > limit.per_minute and self.in_all > limit.in_all
+
+
+def growth(seconds: Sequence[float], values: Sequence[float]) -> Growth | None:
+    """Finds how much something has grown.
+
+    Args:
+        seconds: when the samples were taken.
+        values: the samples.
+
+    Returns:
+        The growth; None if the samples span too short a time.
+    """
+    warm = int(len(values) * WARM_UP)
+    seconds, values = seconds[warm:], values[warm:]
+    if len(values) < 3 or seconds[-1] - seconds[0] < LEAST_SECONDS:
+        return None
+    third = len(values) // 3
+    first, second, last = (min(v) for v in (values[:third], values[third:-third], values[-third:]))
+    minutes = (statistics.median(seconds[-third:]) - statistics.median(seconds[:third])) / 60
+    steady = first < second < last and last > statistics.median(values[:third])
+    return Growth((last - first) / minutes, last - first, steady)
+
+
+@dataclasses.dataclass
+class Watcher:
+    """A thread that takes samples, and looks for workers that have had no result for long.
+
+    Args:
+        hang_seconds: a worker without a result for so long hangs.
+        sample: takes a sample.
+        on_hang: called once, with the workers that hang and their seconds without a result.
+        on_sample: called with each sample.
+        every: seconds between two samples.
         clock: seconds.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
+    hang_seconds: float
+    sample: Callable[[], Sample]
+    on_hang: Callable[[list[str]], None]
+    on_sample: Callable[[Sample], None] = lambda sample: None
+    every: float = 1.0
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self.samples: list[Sample] = []
+        # When each worker last had a result; one that has ended is not in it.
         self._last: dict[str, float] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="watcher", daemon=True)
+        self._thread.start()
 
     def note(self, worker: str) -> None:
         """Notes that a worker starts, or has a result."""
-        with self._lock:
-            self._last[worker] = self._clock()
+        self._last[worker] = self.clock()
 
     def ended(self, worker: str) -> None:
         """Notes that a worker has ended, so no more results are expected."""
-        with self._lock:
-            self._last.pop(worker, None)
-
-    def hanging(self, seconds: float) -> list[str]:
-        """The workers without a result for the given time, and their seconds without one."""
-        now = self._clock()
-        with self._lock:
-            waited = {worker: now - last for worker, last in self._last.items()}
-        return [
-            f"{worker}: no result for {time_:.0f} s"
-            for worker, time_ in waited.items()
-            if time_ > seconds
-        ]
-
-
-class Watcher:
-    """A thread that takes samples and looks for hangs.
-
-    Args:
-        progress: when each worker last had a result.
-        hang_seconds: a worker without a result for so long hangs.
-        sample: takes a sample.
-        on_hang: called once, with the workers that hang.
-        on_sample: called with each sample.
-        every: seconds between two samples.
-    """
-
-    def __init__(
-        self,
-        progress: Progress,
-        hang_seconds: float,
-        sample: Callable[[], Sample],
-        on_hang: Callable[[list[str]], None],
-        on_sample: Callable[[Sample], None] = lambda sample: None,
-        every: float = 1.0,
-    ) -> None:
-        self.samples: list[Sample] = []
-        self._progress = progress
-        self._hang_seconds = hang_seconds
-        self._sample = sample
-        self._on_hang = on_hang
-        self._on_sample = on_sample
-        self._every = every
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="watcher", daemon=True)
-
-    def start(self) -> None:
-        """Starts the thread."""
-        self._thread.start()
+        self._last.pop(worker, None)
 
     def stop(self) -> None:
-        """Ends the thread."""
+        """Ends the thread, and takes a last sample."""
         self._stop.set()
         self._thread.join()
+        self.samples.append(self.sample())
 
     def _watch(self) -> None:
-        while not self._stop.wait(self._every):
-            sample = self._sample()
+        while not self._stop.wait(self.every):
+            sample = self.sample()
             self.samples.append(sample)
-            self._on_sample(sample)
-            hanging = self._progress.hanging(self._hang_seconds)
-            if hanging:
-                self._on_hang(hanging)
+            self.on_sample(sample)
+            waited = {worker: self.clock() - last for worker, last in self._last.copy().items()}
+            if hanging := [
+                f"{worker}: no result for {seconds:.0f} s"
+                for worker, seconds in waited.items()
+                if seconds > self.hang_seconds
+            ]:
+                self.on_hang(hanging)
                 return
 
 
@@ -170,33 +215,34 @@ def write_stacks(out: IO[str], stats: Callable[[], list[Any]]) -> None:
         out: a file with a descriptor.
         stats: tf.cuda.stream_stats.
     """
-    out.write("--- stacks of Python threads\n")
-    out.flush()
+
+    def head(text: str) -> None:
+        out.write(f"--- {text}\n")
+        out.flush()  # others write to its descriptor, and the statistics may hang as well
+
+    head("stacks of Python threads")
     faulthandler.dump_traceback(file=out, all_threads=True)
-    out.write("--- threads, as the system sees them: name, state, what it waits in, CPU ticks\n")
+    head("threads, as the system sees them: name, state, what it waits in, CPU ticks")
     for task in sorted(pathlib.Path("/proc/self/task").iterdir(), key=lambda path: int(path.name)):
         try:
             fields = (task / "stat").read_text().rsplit(")", 1)[1].split()
-            name = (task / "comm").read_text().strip()
-            waits = (task / "wchan").read_text().strip()
+            name, waits = ((task / file).read_text().strip() for file in ("comm", "wchan"))
         except OSError:
             continue
         out.write(f"{task.name} {name}: {fields[0]} {waits or '-'} {fields[11]}+{fields[12]}\n")
-    out.write("--- stacks of native threads\n")
-    out.flush()
+    head("stacks of native threads")
     debugger = shutil.which("gdb") or shutil.which("eu-stack")
     if debugger is None:
         out.write("neither gdb nor eu-stack is here\n")
     else:
-        arguments = ["-p", str(os.getpid())]
+        arguments = [debugger, "-p", str(os.getpid())]
         if debugger.endswith("gdb"):
             arguments += ["-batch", "-ex", "thread apply all backtrace 24"]
         try:
-            subprocess.run([debugger, *arguments], stdout=out, stderr=out, timeout=120, check=False)
+            subprocess.run(arguments, stdout=out, stderr=out, timeout=120, check=False)
         except subprocess.TimeoutExpired:
             out.write(f"{debugger} took too long\n")
-    out.write("--- stream groups\n")
-    out.flush()  # the statistics below may hang as well
+    head("stream groups")
     for group in stats():
         out.write(f"{group}\n")
     out.flush()

@@ -32,16 +32,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import verdict
-
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
-from option_types import whole
+from programs import end, verdict, whole
 
 HANG_SECONDS = 180
-ORDERED = 0.02  # steps done in order, as a fraction of a round's other steps
+EXAMPLES = 10  # of what is wrong, of a round
 # Switches of memory and threads; each is on in a fourth of the runs.
 SWITCHES = (
     "TF_GPU_STREAM_GROUP_SHARE_MEM_POOL",
@@ -50,7 +48,8 @@ SWITCHES = (
 )
 # Pause between two disturbing actions: often, so that hardly a step is replayed, or rarely.
 PACES = (0.002, 0.02, 0.05, 0.2)
-FEWEST_ORDERED, MOST_ORDERED = 50, 3000
+# Steps done in order, as a fraction of a round's other steps.
+ORDERED, FEWEST_ORDERED, MOST_ORDERED = 0.02, 50, 3000
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -79,52 +78,36 @@ def set_environment(options: argparse.Namespace) -> None:
         drawn["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
     else:
         drawn["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
-    for name in SWITCHES:
-        if draw.random() < 0.25:
-            drawn[name] = "true"
+    drawn.update({name: "true" for name in SWITCHES if draw.random() < 0.25})
     for name, value in drawn.items():
         os.environ.setdefault(name, value)
 
 
-class Rates:
-    """Steps per second, for each second; ends a process that does no steps."""
+def rates_of(of_seconds: list[float]) -> Callable[[int], None]:
+    """Makes what is told how many steps of a round have been done.
 
-    def __init__(self) -> None:
-        self.of_seconds: list[float] = []
-        self._last = 0
-        self._began = self._progress = time.monotonic()
-        self._first = True
+    It notes the steps of each second but for the first. A process that hangs is ended, after it
+    has written where its threads are.
+    """
+    began = progress = time.monotonic()
+    counted = seen = 0
+    first = True
 
-    def begin(self) -> None:
-        """A round begins; its first second is not counted."""
-        self._last = 0
-        self._began = self._progress = time.monotonic()
-        self._first = True
-
-    def watch(self, done: int) -> None:
-        """Notes how many steps of the round have been done.
-
-        A process that hangs is ended, after it has written where its threads are.
-        """
+    def watch(done: int) -> None:
+        nonlocal began, progress, counted, seen, first
         now = time.monotonic()
-        if done != self._last:
-            self._progress = now
-        elif now - self._progress > HANG_SECONDS:
+        if done != seen:
+            progress, seen = now, done
+        elif now - progress > HANG_SECONDS:
             print(f"no step has ended for {HANG_SECONDS} s", file=sys.stderr, flush=True)
             faulthandler.dump_traceback()
             os._exit(1)
-        if now - self._began < 1.0:
-            return
-        if not self._first:
-            self.of_seconds.append((done - self._last) / (now - self._began))
-        self._first = False
-        self._began, self._last = now, done
+        if now - began >= 1.0:
+            if not first:
+                of_seconds.append((done - counted) / (now - began))
+            began, counted, first = now, done, False
 
-    def summary(self) -> dict[str, float]:
-        """Slowest, median and quickest."""
-        rates = self.of_seconds or [0.0]
-        figures = {"min": min(rates), "median": statistics.median(rates), "max": max(rates)}
-        return {name: round(value, 1) for name, value in figures.items()}
+    return watch
 
 
 class Run:
@@ -154,24 +137,21 @@ class Run:
         # Dropping a function collects garbage; freeze keeps the collector off the objects of now.
         gc.collect()
         gc.freeze()
-        self.rates = Rates()
+        self._rates: list[float] = []
         self.counts: Counter[str] = Counter(lost=0, errors=0)
         self.problems: list[str] = []
 
     def run(self) -> None:
         """Runs rounds until all steps are done, or time is up, or something is wrong."""
-        number = 0
         while (
             self.counts["steps"] < self._options.steps
-            and (time.monotonic() < self._deadline or not number)
+            and (time.monotonic() < self._deadline or not self.counts["rounds"])
             and not self.problems
         ):
-            self._round(number)
-            number += 1
-        self.counts["rounds"] = number
+            self._round(self.counts["rounds"])
+            self.counts["rounds"] += 1
 
     def _round(self, number: int) -> None:
-        import updates_in_order  # noqa: PLC0415
         import updating_threads  # noqa: PLC0415
 
         seed = f"{self._options.seed}:{number}"
@@ -195,41 +175,42 @@ class Run:
         together = updating_threads.Together(
             self._captured, threads, functions, inputs, seed, self._failing, pace
         )
-        self.rates.begin()
-        together.run(steps, self._deadline, lambda: self.rates.watch(together.done))
+        watch = rates_of(self._rates)
+        together.run(steps, self._deadline, lambda: watch(together.done))
         self.counts.update(together.counts)
         self.counts["steps"] += int(together.calls.sum())
         problems = together.problems
-        if not problems.number:
+        if not problems:
             ordered = max(FEWEST_ORDERED, min(MOST_ORDERED, int(ORDERED * together.done)))
-            actions = updates_in_order.draw_actions(seed, ordered, functions, inputs)
-            updates_in_order.compare(self._captured, self._plain, actions, threads, seed, problems)
+            actions = updating_threads.draw_actions(seed, ordered, functions, inputs)
+            updating_threads.compare(self._captured, self._plain, actions, threads, seed, problems)
             self.counts["steps_in_order"] += ordered
-        self.counts["wrong"] += problems.number
-        self.problems += [f"seed {seed}: {example}" for example in problems.examples]
+        self.counts["wrong"] += len(problems)
+        self.problems += [f"seed {seed}: {problem}" for problem in problems[:EXAMPLES]]
 
     def report(self) -> dict[str, Any]:
         """What is printed."""
         import tensorflow as tf  # noqa: PLC0415
 
-        stats = tf.cuda.stream_stats()
-        counts = self.counts
-        replayed = sum(group.steps_replayed for group in stats)
-        started = sum(group.steps_started for group in stats)
-        made = sum(group.recordings_made for group in stats)
+        def total(field: str) -> int:
+            return sum(getattr(group, field) for group in tf.cuda.stream_stats())
+
+        replayed, made = total("steps_replayed"), total("recordings_made")
         settings = ("TF_GPU_STREAM_GROUP_COUNT", "TF_MULTI_STREAM_CAPTURE_MB", *SWITCHES)
         gpu = tf.config.list_physical_devices("GPU")[0]
+        rates = self._rates or [0.0]
+        figures = {"min": min(rates), "median": statistics.median(rates), "max": max(rates)}
         return {
             "seed": self._options.seed,
             "gpu": tf.config.experimental.get_device_details(gpu).get("device_name", "emulated"),
             "settings": {name: os.environ[name] for name in settings if name in os.environ},
-            **counts,
+            **self.counts,
             "replayed": replayed,
-            "replayed_of_all_steps": round(replayed / max(1, started), 4),
-            "replayed_training_at_least": max(0, replayed - counts["captured_reads"]),
+            "replayed_of_all_steps": round(replayed / max(1, total("steps_started")), 4),
+            "replayed_training_at_least": max(0, replayed - self.counts["captured_reads"]),
             "recordings_made": made,
-            "recordings_evicted": made - sum(group.recordings for group in stats),
-            "steps_per_second": self.rates.summary(),
+            "recordings_evicted": made - total("recordings"),
+            "steps_per_second": {name: round(value, 1) for name, value in figures.items()},
         }
 
 
@@ -244,9 +225,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run.run()
         seconds = round(time.monotonic() - began, 1)
     print(json.dumps({"seconds": seconds, **run.report()}), flush=True)
-    status: int = verdict.status_of(run.problems)
-    return status
+    return int(verdict(run.problems))
 
 
 if __name__ == "__main__":
-    verdict.end(main())
+    end(main())

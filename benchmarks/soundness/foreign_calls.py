@@ -31,17 +31,15 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import verdict
 from foreign_cuda import GLOBAL_CAPTURES, ForeignCuda
+from served import GPU, WIDTH, layers, total
 from tensorflow.python.multistream import loader
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from client_threads import run_checked
-from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
-from option_types import whole
+from programs import TIMES_MEAN_NOTHING, above_zero, end, gpus_are_emulated, verdict, whole
 
-GPU = "/GPU:0"
-WIDTH, LAYERS = 64, 20
+LAYERS = 20
 ROWS = 256  # the most
 CALLS_OF_SIZE = 5  # of a group, one after another: from the third on there is a recording
 NO_CALLS = "none"
@@ -52,25 +50,19 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     add = parser.add_argument
-    add("--seconds", type=float, default=3.0, help="of each kind of call [3]")
+    add("--seconds", type=above_zero, default=3.0, help="of each kind of call [3]")
     add("--threads", type=whole(1, 256), default=4, help="clients [4]")
     add("--kinds", nargs="*", default=[], help="of calls [all]")
     add("--pass-gate", action="store_true", help="waits for the GPU end captures")
-    options = parser.parse_args(arguments)
-    if not 0 < options.seconds < float("inf"):
-        parser.error("--seconds is not a number above 0")
-    return options
+    return parser.parse_args(arguments)
 
 
 class Model:
     """Dense layers, and a counter that is trained."""
 
     def __init__(self) -> None:
-        draw = np.random.default_rng(1)
         with tf.device(GPU):
-            self._weights = [
-                tf.constant(draw.normal(size=[WIDTH, WIDTH]) / 8, tf.float32) for _ in range(LAYERS)
-            ]
+            self._weights = [tf.constant(w) for w in layers(1, LAYERS)]
             self._bias = tf.Variable(tf.zeros([WIDTH]))
             self.counter = tf.Variable(tf.zeros([]))
 
@@ -89,7 +81,7 @@ class Model:
         )
         return call
 
-    def training(self) -> Callable[[tf.Tensor], tf.Tensor]:
+    def training(self) -> Any:
         """Makes a function that adds one to the counter."""
 
         @tf.cuda.captured
@@ -99,8 +91,7 @@ class Model:
                 self.counter.assign_add(1.0)
                 return tf.reduce_sum(x)
 
-        trained: Callable[[tf.Tensor], tf.Tensor] = train
-        return trained
+        return train
 
 
 class Bench:
@@ -129,24 +120,26 @@ class Bench:
         """Runs the model beside `calls`, whose thread calls `bind` first; returns what to print."""
         ended = threading.Event()
         errors: list[str] = []
-        trained, made_calls = [0], [0]
+        trained = made_calls = 0
 
         def train() -> None:
+            nonlocal trained
             step = self._model.training()
             try:
                 while not ended.is_set():
-                    step(tf.constant(self._inputs[trained[0] % len(self._inputs)]))
-                    trained[0] += 1
+                    step(tf.constant(self._inputs[trained % len(self._inputs)]))
+                    trained += 1
             except tf.errors.OpError as error:
                 errors.append(f"{type(error).__name__}: {str(error)[:300]}")
 
         def call() -> None:
+            nonlocal made_calls
             bind()
             while not ended.is_set():
                 calls()
-                made_calls[0] += 1
+                made_calls += 1
 
-        before = tf.cuda.stream_stats()
+        recorded, replayed = total("recordings_made"), total("steps_replayed")
         count = float(self._model.counter.numpy())
         threads = [threading.Thread(target=each) for each in (train, call)]
         for thread in threads:
@@ -160,20 +153,16 @@ class Bench:
             ended.set()
             for thread in threads:
                 thread.join()
-        lost = trained[0] - (float(self._model.counter.numpy()) - count)
-        after = tf.cuda.stream_stats()
         return {
             "kind": kind,
-            "rounds_of_calls": made_calls[0],
+            "rounds_of_calls": made_calls,
             "inferences": load.calls,
             "wrong": wrong,
-            "trained": trained[0],
-            "lost": lost,
+            "trained": trained,
+            "lost": trained - (float(self._model.counter.numpy()) - count),
             "errors": errors,
-            "recordings_made": sum(g.recordings_made for g in after)
-            - sum(g.recordings_made for g in before),
-            "replayed": sum(g.steps_replayed for g in after)
-            - sum(g.steps_replayed for g in before),
+            "recordings_made": total("recordings_made") - recorded,
+            "replayed": total("steps_replayed") - replayed,
         }
 
 
@@ -217,9 +206,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = bench.run(kind, kinds[kind], bind)
         print(json.dumps(found | {"codes": dict(codes)}), flush=True)
         problems += problems_of(found, codes, options.pass_gate)
-    status: int = verdict.status_of(problems)
-    return status
+    return int(verdict(problems))
 
 
 if __name__ == "__main__":
-    verdict.end(main())
+    end(main())

@@ -8,11 +8,15 @@ import collections
 import ctypes
 import pathlib
 from collections.abc import Callable
+from ctypes import byref, c_size_t
+from typing import Any
 
 import tensorflow as tf
 
-# Allowed codes of a query: success, or that the work is not done.
-_IS_DONE_OR_NOT = (0, 600)
+# CUDA ends a capture in the global mode for certain calls of any other thread, such as TensorFlow's
+# for memory; and such calls fail meanwhile, which ends a process of stock TensorFlow.
+GLOBAL_CAPTURES = "captures, global"
+
 _MIB = 1 << 20
 _KERNEL = b"""
 .version 7.0
@@ -20,23 +24,21 @@ _KERNEL = b"""
 .address_size 64
 .visible .entry nothing() { ret; }
 """
+# Libraries beside TensorFlow, by the prefix of their functions, and the kind of call that needs
+# one; without the first there are no calls at all. The driver's functions begin with "cu" alone.
+_LIBRARIES = {
+    "cuda": ("cuda_runtime/lib/libcudart.so.*", ""),
+    "cublas": ("cublas/lib/libcublas.so.*", "cublas handles"),
+    "cudnn": ("cudnn/lib/libcudnn.so.*", "cudnn handles"),
+    "nccl": ("nccl/lib/libnccl.so.*", "nccl"),
+}
 _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 1, 2, 3
 _PRINTF_FIFO, _STACK, _HEAP = 1, 0, 2  # limits of a device
 _NON_BLOCKING = 1
+_NOT_READY = 600  # what a query returns while the work is not done
 _LEGACY_STREAM, _PER_THREAD_STREAM = None, ctypes.c_void_p(2)
 _BYTE_OF_NCCL, _SUM_OF_NCCL = 1, 0
 _CAPTURE_MODES = {"global": 0, "thread-local": 1, "relaxed": 2}
-# The library, besides CUDA's own two, that a kind of call needs.
-_NEEDS = {
-    "cublas handles": "cublas/lib/libcublas.so.*",
-    "cudnn handles": "cudnn/lib/libcudnn.so.*",
-    "nccl": "nccl/lib/libnccl.so.*",
-}
-
-
-# CUDA ends a capture in the global mode for certain calls of any other thread, such as TensorFlow's
-# for memory; and such calls fail meanwhile, which ends a process of stock TensorFlow.
-GLOBAL_CAPTURES = "captures, global"
 
 
 class _NcclId(ctypes.Structure):
@@ -62,188 +64,165 @@ class ForeignCuda:
     def __init__(self) -> None:
         self.codes: collections.Counter[str] = collections.Counter()
         self.left_out: dict[str, str] = {}
-        self._driver = ctypes.CDLL("libcuda.so.1")
-        self._runtime = _library("cuda_runtime/lib/libcudart.so.*")
-        self._more: dict[str, ctypes.CDLL] = {}
-        for kind, pattern in _NEEDS.items():
+        self._libraries = {"cu": ctypes.CDLL("libcuda.so.1")}
+        for prefix, (pattern, kind) in _LIBRARIES.items():
             try:
-                self._more[kind] = _library(pattern)
+                self._libraries[prefix] = _library(pattern)
             except OSError as error:
+                if not kind:
+                    raise
                 self.left_out[kind] = str(error)
         self.bind()
-        self._device = self._new(self._runtime.cudaMalloc, ctypes.c_size_t(_MIB))
+        self._device = self._new("cudaMalloc", c_size_t(_MIB))
         self._host = (ctypes.c_char * _MIB)()
-        self._stream = self._new(self._runtime.cudaStreamCreateWithFlags, _NON_BLOCKING)
-        self._blocking = self._new(self._runtime.cudaStreamCreate)
-        self._module = self._new(self._driver.cuModuleLoadData, _KERNEL)
-        self._kernel = self._new(self._driver.cuModuleGetFunction, self._module, b"nothing")
+        self._stream = self._new("cudaStreamCreateWithFlags", _NON_BLOCKING)
+        self._blocking = self._new("cudaStreamCreate")
+        self._module = self._new("cuModuleLoadData", _KERNEL)
+        self._kernel = self._new("cuModuleGetFunction", self._module, b"nothing")
         self.codes.clear()
 
     def bind(self) -> None:
         """Makes the first GPU the calling thread's."""
-        self._note("cudaSetDevice", self._runtime.cudaSetDevice(0))
-        self._note("cudaFree(NULL)", self._runtime.cudaFree(None))
+        self._call("cudaSetDevice", 0)
+        self._call("cudaFree", None)
 
     def kinds(self) -> dict[str, Callable[[], None]]:
         """Returns functions that make the calls of each kind once, by the kind's name."""
         kinds: dict[str, Callable[[], None]] = {
-            "device synchronize": self._synchronize,
-            "copies": self._copies,
-            "memory": self._memory,
-            "host memory": self._host_memory,
-            "modules": self._modules,
-            "events": self._events,
-            "streams": self._streams,
-            "legacy stream": self._legacy_stream,
-            "profiler": self._profiler,
-            "limits": self._limits,
-            "pools": self._pools,
-            "contexts": self._contexts,
-            "cublas handles": self._cublas,
-            "cudnn handles": self._cudnn,
-            "nccl": self._nccl,
+            name.removeprefix("_make_").replace("_", " "): getattr(self, name)
+            for name in vars(ForeignCuda)
+            if name.startswith("_make_")
         }
         for name, mode in _CAPTURE_MODES.items():
             kinds[f"captures, {name}"] = lambda mode=mode: self._capture(mode)  # type: ignore[misc]
         return {name: call for name, call in kinds.items() if name not in self.left_out}
 
-    def _note(self, call: str, code: int) -> None:
+    def _call(self, call: str, *arguments: Any) -> None:
+        prefix = max((p for p in self._libraries if call.startswith(p)), key=len)
+        code: int = self._libraries[prefix][call](*arguments)
+        if call.endswith("Query") and code == _NOT_READY:
+            code = 0
         self.codes[f"{call}: {code}"] += 1
 
-    def _call(self, library: ctypes.CDLL, call: str, *arguments: object) -> None:
-        self._note(call, library[call](*arguments))
-
-    def _ask(self, call: str, *arguments: object) -> None:
-        code = self._runtime[call](*arguments)
-        self._note(call, 0 if code in _IS_DONE_OR_NOT else code)
-
-    def _new(self, make: Callable[..., int], *arguments: object) -> ctypes.c_void_p:
+    def _new(self, call: str, *arguments: Any) -> ctypes.c_void_p:
         made = ctypes.c_void_p()
-        self._note(getattr(make, "__name__", "?"), make(ctypes.byref(made), *arguments))
+        self._call(call, byref(made), *arguments)
         return made
 
     def _launch(self, stream: ctypes.c_void_p | None) -> None:
         one_thread = (1, 1, 1, 1, 1, 1, 0)
-        self._call(self._driver, "cuLaunchKernel", self._kernel, *one_thread, stream, None, None)
+        self._call("cuLaunchKernel", self._kernel, *one_thread, stream, None, None)
 
     def _wait(self) -> None:
-        self._call(self._runtime, "cudaStreamSynchronize", self._stream)
+        self._call("cudaStreamSynchronize", self._stream)
 
-    def _synchronize(self) -> None:
-        self._call(self._runtime, "cudaDeviceSynchronize")
-        self._call(self._driver, "cuCtxSynchronize")
+    def _make_device_synchronize(self) -> None:
+        self._call("cudaDeviceSynchronize")
+        self._call("cuCtxSynchronize")
 
-    def _copies(self) -> None:
+    def _make_copies(self) -> None:
         part = ctypes.c_void_p((self._device.value or 0) + 4096)
         for to, source, size, way in (
             (self._device, self._host, _MIB, _HOST_TO_DEVICE),
             (self._host, self._device, 4096, _DEVICE_TO_HOST),
             (self._device, part, 4096, _DEVICE_TO_DEVICE),
         ):
-            self._call(self._runtime, "cudaMemcpy", to, source, ctypes.c_size_t(size), way)
-        self._call(self._runtime, "cudaMemset", self._device, 0, ctypes.c_size_t(_MIB))
+            self._call("cudaMemcpy", to, source, c_size_t(size), way)
+        self._call("cudaMemset", self._device, 0, c_size_t(_MIB))
 
-    def _memory(self) -> None:
-        size = ctypes.c_size_t(16 * _MIB)
-        for make in (self._runtime.cudaMalloc, self._runtime.cudaMallocManaged):
-            more = (1,) if make is self._runtime.cudaMallocManaged else ()
-            self._call(self._runtime, "cudaFree", self._new(make, size, *more))
+    def _make_memory(self) -> None:
+        size = c_size_t(16 * _MIB)
+        self._call("cudaFree", self._new("cudaMalloc", size))
+        self._call("cudaFree", self._new("cudaMallocManaged", size, 1))
 
-    def _host_memory(self) -> None:
-        size = ctypes.c_size_t(4096)
-        self._call(self._runtime, "cudaFreeHost", self._new(self._runtime.cudaHostAlloc, size, 0))
-        self._call(self._runtime, "cudaHostRegister", self._host, size, 0)
-        self._call(self._runtime, "cudaHostUnregister", self._host)
+    def _make_host_memory(self) -> None:
+        size = c_size_t(4096)
+        self._call("cudaFreeHost", self._new("cudaHostAlloc", size, 0))
+        self._call("cudaHostRegister", self._host, size, 0)
+        self._call("cudaHostUnregister", self._host)
 
-    def _modules(self) -> None:
-        module = self._new(self._driver.cuModuleLoadData, _KERNEL)
-        self._call(self._driver, "cuModuleUnload", module)
+    def _make_modules(self) -> None:
+        self._call("cuModuleUnload", self._new("cuModuleLoadData", _KERNEL))
 
-    def _events(self) -> None:
-        event = self._new(self._runtime.cudaEventCreate)
-        self._call(self._runtime, "cudaEventRecord", event, self._stream)
-        self._ask("cudaEventQuery", event)
-        self._call(self._runtime, "cudaEventSynchronize", event)
-        self._call(self._runtime, "cudaEventDestroy", event)
+    def _make_events(self) -> None:
+        event = self._new("cudaEventCreate")
+        self._call("cudaEventRecord", event, self._stream)
+        for call in ("cudaEventQuery", "cudaEventSynchronize", "cudaEventDestroy"):
+            self._call(call, event)
 
-    def _streams(self) -> None:
-        stream = self._new(self._runtime.cudaStreamCreate)
+    def _make_streams(self) -> None:
+        stream = self._new("cudaStreamCreate")
         self._launch(stream)
-        self._ask("cudaStreamQuery", stream)
-        self._call(self._runtime, "cudaStreamSynchronize", stream)
-        self._call(self._runtime, "cudaStreamDestroy", stream)
+        for call in ("cudaStreamQuery", "cudaStreamSynchronize", "cudaStreamDestroy"):
+            self._call(call, stream)
 
-    def _legacy_stream(self) -> None:
+    def _make_legacy_stream(self) -> None:
         self._launch(_LEGACY_STREAM)
         self._launch(self._blocking)
-        self._ask("cudaStreamQuery", _LEGACY_STREAM)
+        self._call("cudaStreamQuery", _LEGACY_STREAM)
         for stream in (_LEGACY_STREAM, _PER_THREAD_STREAM):
-            self._call(self._runtime, "cudaStreamSynchronize", stream)
+            self._call("cudaStreamSynchronize", stream)
 
     def _capture(self, mode: int) -> None:
-        self._call(self._runtime, "cudaStreamBeginCapture", self._stream, mode)
+        self._call("cudaStreamBeginCapture", self._stream, mode)
         self._launch(self._stream)
         graph = ctypes.c_void_p()
-        self._call(self._runtime, "cudaStreamEndCapture", self._stream, ctypes.byref(graph))
+        self._call("cudaStreamEndCapture", self._stream, byref(graph))
         if not graph.value:
             return
-        flags = ctypes.c_ulonglong(0)
-        executable = self._new(self._runtime.cudaGraphInstantiate, graph, flags)
-        self._call(self._runtime, "cudaGraphLaunch", executable, self._stream)
+        executable = self._new("cudaGraphInstantiate", graph, ctypes.c_ulonglong(0))
+        self._call("cudaGraphLaunch", executable, self._stream)
         self._wait()
-        self._call(self._runtime, "cudaGraphExecDestroy", executable)
-        self._call(self._runtime, "cudaGraphDestroy", graph)
+        self._call("cudaGraphExecDestroy", executable)
+        self._call("cudaGraphDestroy", graph)
 
-    def _profiler(self) -> None:
-        self._call(self._runtime, "cudaProfilerStart")
-        self._call(self._runtime, "cudaProfilerStop")
+    def _make_profiler(self) -> None:
+        self._call("cudaProfilerStart")
+        self._call("cudaProfilerStop")
 
-    def _limits(self) -> None:
+    def _make_limits(self) -> None:
         for limit in (_PRINTF_FIFO, _STACK, _HEAP):
-            value = ctypes.c_size_t()
-            self._call(self._runtime, "cudaDeviceGetLimit", ctypes.byref(value), limit)
-            self._call(self._runtime, "cudaDeviceSetLimit", limit, value)
+            value = c_size_t()
+            self._call("cudaDeviceGetLimit", byref(value), limit)
+            self._call("cudaDeviceSetLimit", limit, value)
 
-    def _pools(self) -> None:
-        memory = self._new(self._runtime.cudaMallocAsync, ctypes.c_size_t(4096), self._stream)
-        self._call(self._runtime, "cudaFreeAsync", memory, self._stream)
+    def _make_pools(self) -> None:
+        memory = self._new("cudaMallocAsync", c_size_t(4096), self._stream)
+        self._call("cudaFreeAsync", memory, self._stream)
         self._wait()
-        self._call(self._runtime, "cudaDeviceGraphMemTrim", 0)
-        pool = self._new(self._runtime.cudaDeviceGetDefaultMemPool, 0)
-        self._call(self._runtime, "cudaMemPoolTrimTo", pool, ctypes.c_size_t(0))
+        self._call("cudaDeviceGraphMemTrim", 0)
+        pool = self._new("cudaDeviceGetDefaultMemPool", 0)
+        self._call("cudaMemPoolTrimTo", pool, c_size_t(0))
 
-    def _contexts(self) -> None:
-        self._new(self._driver.cuDevicePrimaryCtxRetain, 0)
-        self._call(self._driver, "cuDevicePrimaryCtxRelease_v2", 0)
-        context = self._new(self._driver.cuCtxCreate_v2, 0, 0)
-        self._call(self._driver, "cuCtxSynchronize")
-        self._call(self._driver, "cuCtxDestroy_v2", context)
+    def _make_contexts(self) -> None:
+        self._new("cuDevicePrimaryCtxRetain", 0)
+        self._call("cuDevicePrimaryCtxRelease_v2", 0)
+        context = self._new("cuCtxCreate_v2", 0, 0)
+        self._call("cuCtxSynchronize")
+        self._call("cuCtxDestroy_v2", context)
         self.bind()
 
-    def _cublas(self) -> None:
-        cublas = self._more["cublas handles"]
-        handle = self._new(cublas.cublasCreate_v2)
-        self._call(cublas, "cublasSetStream_v2", handle, self._stream)
+    def _make_cublas_handles(self) -> None:
+        handle = self._new("cublasCreate_v2")
+        self._call("cublasSetStream_v2", handle, self._stream)
         one, operand = ctypes.c_float(1), (self._device, 64)
-        matrices = (*operand, *operand, ctypes.byref(one), *operand)
+        matrices = (*operand, *operand, byref(one), *operand)
         sizes = (0, 0, 64, 64, 64)
-        self._call(cublas, "cublasSgemm_v2", handle, *sizes, ctypes.byref(one), *matrices)
+        self._call("cublasSgemm_v2", handle, *sizes, byref(one), *matrices)
         self._wait()
-        self._call(cublas, "cublasDestroy_v2", handle)
+        self._call("cublasDestroy_v2", handle)
 
-    def _cudnn(self) -> None:
-        cudnn = self._more["cudnn handles"]
-        handle = self._new(cudnn.cudnnCreate)
-        self._call(cudnn, "cudnnSetStream", handle, self._stream)
-        self._call(cudnn, "cudnnDestroy", handle)
+    def _make_cudnn_handles(self) -> None:
+        handle = self._new("cudnnCreate")
+        self._call("cudnnSetStream", handle, self._stream)
+        self._call("cudnnDestroy", handle)
 
-    def _nccl(self) -> None:
-        nccl = self._more["nccl"]
+    def _make_nccl(self) -> None:
         of_all = _NcclId()
-        self._call(nccl, "ncclGetUniqueId", ctypes.byref(of_all))
-        communicator = self._new(nccl.ncclCommInitRank, 1, of_all, 0)
-        memory = (self._device, self._device, ctypes.c_size_t(64))
+        self._call("ncclGetUniqueId", byref(of_all))
+        communicator = self._new("ncclCommInitRank", 1, of_all, 0)
+        memory = (self._device, self._device, c_size_t(64))
         kind = (_BYTE_OF_NCCL, _SUM_OF_NCCL)
-        self._call(nccl, "ncclAllReduce", *memory, *kind, communicator, self._stream)
+        self._call("ncclAllReduce", *memory, *kind, communicator, self._stream)
         self._wait()
-        self._call(nccl, "ncclCommDestroy", communicator)
+        self._call("ncclCommDestroy", communicator)

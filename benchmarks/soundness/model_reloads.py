@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import pathlib
 import sys
@@ -29,20 +28,18 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import verdict
-from memory_over_time import Memory
+from served import GPU, WIDTH, layers, memory_report, save_layers, total, watch_memory
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from client_threads import Load, run_clients
-from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
-from option_types import whole
+from programs import above_zero, end, verdict_of, whole
 
-GPU = "/GPU:0"
-WIDTH, LAYERS, ROWS, INPUTS = 64, 24, 16, 8
+LAYERS, ROWS, INPUTS = 24, 16, 8
 VERSIONS = 2
 WARM_CALLS = 3  # on each stream group: two run as always, the third is recorded
 
@@ -52,33 +49,11 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     add = parser.add_argument
     add("--reloads", type=whole(1, 10**6), default=50, help="how many [50]")
-    add("--pause", type=float, default=2.0, help="seconds between two [2]")
-    add("--quiet", type=float, default=30.0, help="seconds before the first [30]")
+    add("--pause", type=above_zero, default=2.0, help="seconds between two [2]")
+    add("--quiet", type=above_zero, default=30.0, help="seconds before the first [30]")
     add("--threads", type=whole(2, 256), default=8, help="clients, half of each model's [8]")
     add("--most", type=float, default=2.0, help="times the 99th percentile without reloads [2]")
-    options = parser.parse_args(arguments)
-    for name in ("pause", "quiet"):
-        if not 0 < getattr(options, name) < float("inf"):
-            parser.error(f"--{name} {getattr(options, name)} is not a number of seconds above 0")
-    return options
-
-
-def save(folder: str, seed: int) -> str:
-    """Saves a model of small layers; returns its folder."""
-    draw = np.random.default_rng(seed)
-    module = tf.Module()
-    weights = (draw.normal(size=[LAYERS, WIDTH, WIDTH]) / 8).astype(np.float32)
-    module.weights = [tf.Variable(w) for w in weights]
-
-    @tf.function(input_signature=[tf.TensorSpec([None, WIDTH], name="x")])
-    def serve(x: tf.Tensor) -> dict[str, tf.Tensor]:
-        for w in module.weights:
-            x = tf.tanh(tf.matmul(x, w))
-        return {"y": x}
-
-    path = os.path.join(folder, str(seed))
-    tf.saved_model.save(module, path, signatures={"serving_default": serve})
-    return path
+    return parser.parse_args(arguments)
 
 
 def load(path: str) -> Any:
@@ -120,15 +95,24 @@ class Served:
         self._done = self._begun
         gc.collect()
 
-    def query(self, count: int) -> None:
+    def query(self, number: int, count: int) -> None:
         """Calls it, and compares."""
-        i = count % len(self._inputs)
+        i = (number + count) % len(self._inputs)
         least = self._done
         found = self._call(x=self._inputs[i])["y"].tobytes()
         most = self._begun
         possible = range(least, min(most, least + len(self._paths) - 1) + 1)
         if all(found != self._expected[version % len(self._paths)][i] for version in possible):
             self.wrong += 1
+
+
+def figures(of: Load) -> dict[str, float]:
+    """Throughput and latencies."""
+    times = {f"{n}_ms": t for n, t in zip(("p50", "p99", "longest"), of.percentiles, strict=True)}
+    return {
+        "calls_per_second": round(of.calls_per_second, 1),
+        **{name: round(value, 3) for name, value in times.items()},
+    }
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
@@ -139,39 +123,23 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     gc.freeze()
     draw = np.random.default_rng(1)
     inputs = list(draw.normal(size=[INPUTS, ROWS, WIDTH]).astype(np.float32))
-    memory = Memory(tf.cuda.stream_stats)
-    with tempfile.TemporaryDirectory() as folder:
-        steady = Served([save(folder, 0)], inputs)
-        reloaded = Served([save(folder, 1 + i) for i in range(VERSIONS)], inputs)
-        seconds: list[float] = []
+    seconds: list[float] = []
+    ended = threading.Event()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as executor:
+        paths = [os.path.join(folder, str(seed)) for seed in range(1 + VERSIONS)]
+        for seed, path in enumerate(paths):
+            save_layers(path, layers(seed, LAYERS))
+        steady, reloaded = Served(paths[:1], inputs), Served(paths[1:], inputs)
 
-        def clients(until: threading.Event) -> tuple[Load, Load]:
-            """Runs the clients of both models; returns their measurements by model."""
-            loads: dict[Served, Load] = {}
-
-            def of(model: Served) -> None:
-                loads[model] = run_clients(
-                    lambda number, count: model.query(number + count),
-                    options.threads // 2,
-                    until,
-                    lambda _: tf.device(GPU),
+        def clients(until: float | threading.Event) -> list[Load]:
+            """Runs the clients of both models; returns their measurements."""
+            running = [
+                executor.submit(
+                    run_clients, m.query, options.threads // 2, until, lambda _: tf.device(GPU)
                 )
-
-            threads = [threading.Thread(target=of, args=(m,)) for m in (steady, reloaded)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            return loads[steady], loads[reloaded]
-
-        def after(wait: float) -> threading.Event:
-            ended = threading.Event()
-            threading.Timer(wait, ended.set).start()
-            return ended
-
-        clients(after(min(2.0, options.quiet)))  # kernels, and recordings
-        quiet = clients(after(options.quiet))
-        ended = threading.Event()
+                for m in (steady, reloaded)
+            ]
+            return [each.result() for each in running]
 
         def reloads() -> None:
             for _ in range(options.reloads):
@@ -179,60 +147,38 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                 reloaded.reload()
                 seconds.append(time.perf_counter() - start)
                 time.sleep(options.pause)
-                memory.sample()
-            ended.set()
 
-        reloading = threading.Thread(target=reloads)
-        reloading.start()
+        clients(min(2.0, options.quiet))  # kernels, and recordings
+        quiet = clients(options.quiet)
+        watcher = watch_memory()
+        reloading = executor.submit(reloads)
+        reloading.add_done_callback(lambda _: ended.set())
         during = clients(ended)
-        reloading.join()
-    figures = {
-        name: {
-            "calls_per_second": round(each.calls_per_second, 1),
-            **{
-                f"{name}_ms": round(value, 3)
-                for name, value in zip(("p50", "p99", "longest"), each.percentiles, strict=True)
-            },
-        }
-        for name, each in (
-            ("other_without_reloads", quiet[0]),
-            ("other_during_reloads", during[0]),
-            ("reloaded_during_reloads", during[1]),
-        )
-    }
+        reloading.result()
+        watcher.stop()
     return {
         "reloads": len(seconds),
         "longest_reload_seconds": round(max(seconds), 3),
         "threads": options.threads,
         "calls": sum(each.calls for each in (*quiet, *during)),
         "wrong": steady.wrong + reloaded.wrong,
-        **figures,
+        "other_without_reloads": figures(quiet[0]),
+        "other_during_reloads": figures(during[0]),
+        "reloaded_during_reloads": figures(during[1]),
         "p99_ratio": round(during[0].percentiles[1] / quiet[0].percentiles[1], 3),
-        "replayed": sum(group.steps_replayed for group in tf.cuda.stream_stats()),
-        "recordings_made": sum(group.recordings_made for group in tf.cuda.stream_stats()),
-        "memory": memory.summary(),
-        "grown": memory.growth(),
+        "replayed": total("steps_replayed"),
+        "recordings_made": total("recordings_made"),
+        **memory_report(watcher.samples),
     }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit status."""
     options = parse_arguments(arguments)
-    if gpus_are_emulated():
-        print(TIMES_MEAN_NOTHING, file=sys.stderr)
     found = run(options)
-    print(json.dumps(found), flush=True)
-    problems = [f"{found['wrong']} results were wrong"] if found["wrong"] else []
-    if not gpus_are_emulated():
-        if found["p99_ratio"] > options.most:
-            problems.append(
-                f"the other model's 99th percentile is {found['p99_ratio']} times its own without"
-            )
-        if found["grown"]:
-            problems.append(found["grown"])
-    status: int = verdict.status_of(problems)
-    return status
+    slow = f"the other model's 99th percentile is {found['p99_ratio']} times its own without"
+    return int(verdict_of(found, slow if found["p99_ratio"] > options.most else ""))
 
 
 if __name__ == "__main__":
-    verdict.end(main())
+    end(main())

@@ -19,28 +19,30 @@ the others' throughput or memory grows; 2 if the command line is not understood.
 from __future__ import annotations
 
 import argparse
-import json
 import pathlib
 import random
 import statistics
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import verdict
-from memory_over_time import Memory
+from served import (
+    GPU,
+    WIDTH,
+    layers,
+    least_median_most,
+    memory_report,
+    total,
+    watch_memory,
+)
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from client_threads import run_checked
-from emulated import TIMES_MEAN_NOTHING, gpus_are_emulated
-from option_types import whole
+from programs import above_zero, end, verdict_of, whole
 
-GPU = "/GPU:0"
-WIDTH = 64
 LAYERS = 4
 DRAWN = 8192  # lengths that clients take in turn
 CAPTURED, PLAIN = "auto", "off"
@@ -50,18 +52,14 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     add = parser.add_argument
-    add("--minutes", type=float, default=10.0, help="of all slices together [10]")
-    add("--slice-seconds", type=float, default=5.0, help="of one slice [5]")
+    add("--minutes", type=above_zero, default=10.0, help="of all slices together [10]")
+    add("--slice-seconds", type=above_zero, default=5.0, help="of one slice [5]")
     add("--lengths", type=whole(2, 4096), default=512, help="how many there are [512]")
-    add("--exponent", type=float, default=1.1, help="of Zipf's law [1.1]")
+    add("--exponent", type=above_zero, default=1.1, help="of Zipf's law [1.1]")
     add("--threads", type=whole(1, 256), default=16, help="clients [16]")
     add("--seed", type=whole(0, 10**9), default=1, help="of lengths and inputs [1]")
     add("--least", type=float, default=0.95, help="of the throughput without capture [0.95]")
-    options = parser.parse_args(arguments)
-    for name in ("minutes", "slice_seconds", "exponent"):
-        if not 0 < getattr(options, name) < float("inf"):
-            parser.error(f"--{name.replace('_', '-')} is not a number above 0")
-    return options
+    return parser.parse_args(arguments)
 
 
 def draw_lengths(count: int, exponent: float, seed: int) -> list[int]:
@@ -73,62 +71,46 @@ def draw_lengths(count: int, exponent: float, seed: int) -> list[int]:
     return draw.choices(lengths, weights, k=DRAWN)
 
 
-class Models:
-    """One model as two functions: captured, and not.
+def make_callables(seed: int) -> dict[str, Any]:
+    """Makes one model as two functions: captured, and not."""
+    with tf.device(GPU):
+        weights = [tf.Variable(w) for w in layers(seed, LAYERS)]
 
-    Args:
-        seed: of its weights.
-    """
-
-    def __init__(self, seed: int) -> None:
-        draw = np.random.default_rng(seed)
-        weights = (draw.normal(size=[LAYERS, WIDTH, WIDTH]) / 8).astype(np.float32)
-        with tf.device(GPU):
-            self._weights = [tf.Variable(w) for w in weights]
-            self.call = {mode: self._callable(mode) for mode in (CAPTURED, PLAIN)}
-
-    def _callable(self, mode: str) -> Any:
+    def callable_of(mode: str) -> Any:
         @tf.function(input_signature=[tf.TensorSpec([None, WIDTH])])
         def model(x: tf.Tensor) -> tf.Tensor:
             with tf.device(GPU):
-                for w in self._weights:
+                for w in weights:
                     attention = tf.nn.softmax(tf.matmul(x, x, transpose_b=True))
                     x = tf.tanh(tf.matmul(tf.matmul(attention, x), w)) + x
                 return x[:1]
 
         return tf.cuda.serving_callable(tf.cuda.captured(mode=mode)(model))
 
+    return {mode: callable_of(mode) for mode in (CAPTURED, PLAIN)}
+
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Runs the slices; returns the line to print."""
-    models = Models(options.seed)
+    call = make_callables(options.seed)
     draw = np.random.default_rng(options.seed)
     lengths = draw_lengths(options.lengths, options.exponent, options.seed)
     of_length = {n: draw.normal(size=[n, WIDTH]).astype(np.float32) for n in sorted(set(lengths))}
     with tf.device(GPU):
-        bits = {n: models.call[PLAIN](x).tobytes() for n, x in of_length.items()}
-    inputs = [of_length[n] for n in lengths]
-    expected = [bits[n] for n in lengths]
-    memory, ended = Memory(tf.cuda.stream_stats), threading.Event()
-
-    def look() -> None:
-        memory.sample()
-        while not ended.wait(1.0):
-            memory.sample()
-
-    watcher = threading.Thread(target=look)
-    watcher.start()
+        bits = {n: call[PLAIN](x).tobytes() for n, x in of_length.items()}
     rates: dict[str, list[float]] = {CAPTURED: [], PLAIN: []}
     calls = {CAPTURED: 0, PLAIN: 0}
     wrong, order = 0, [PLAIN, CAPTURED]
-    end = time.monotonic() + 60 * options.minutes
-    while time.monotonic() < end or not rates[CAPTURED]:
+    until = time.monotonic() + 60 * options.minutes
+    watcher = watch_memory()
+    while time.monotonic() < until or not rates[CAPTURED]:
         for mode in order:
-            first = draw.integers(len(inputs))  # so that slices have different lengths
+            first = draw.integers(len(lengths))  # so that slices have different lengths
+            turned = lengths[first:] + lengths[:first]
             load, bad = run_checked(
-                models.call[mode],
-                inputs[first:] + inputs[:first],
-                expected[first:] + expected[:first],
+                call[mode],
+                [of_length[n] for n in turned],
+                [bits[n] for n in turned],
                 options.threads,
                 options.slice_seconds,
                 lambda _: tf.device(GPU),
@@ -137,10 +119,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             calls[mode] += load.calls
             wrong += bad
         order.reverse()
-    ended.set()
-    watcher.join()
-    memory.sample()
-    stats = tf.cuda.stream_stats()
+    watcher.stop()
     pairs = [a / b for a, b in zip(rates[CAPTURED], rates[PLAIN], strict=True)]
     return {
         "lengths": options.lengths,
@@ -149,41 +128,24 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "slices": len(pairs),
         "calls": calls,
         "wrong": wrong,
-        "calls_per_second": {
-            mode: {
-                "min": round(min(each), 1),
-                "median": round(statistics.median(each), 1),
-                "max": round(max(each), 1),
-            }
-            for mode, each in rates.items()
-        },
+        "calls_per_second": {mode: least_median_most(each) for mode, each in rates.items()},
         "ratio": round(statistics.median(rates[CAPTURED]) / statistics.median(rates[PLAIN]), 4),
         "ratio_of_slices": {"min": round(min(pairs), 4), "max": round(max(pairs), 4)},
-        "replayed": sum(group.steps_replayed for group in stats),
-        "recordings_made": sum(group.recordings_made for group in stats),
-        "recordings": sum(group.recordings for group in stats),
-        "recording_mib": round(sum(group.recording_bytes for group in stats) / 2**20, 1),
-        "memory": memory.summary(),
-        "grown": memory.growth(),
+        "replayed": total("steps_replayed"),
+        "recordings_made": total("recordings_made"),
+        "recordings": total("recordings"),
+        "recording_mib": round(total("recording_bytes") / 2**20, 1),
+        **memory_report(watcher.samples),
     }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit status."""
     options = parse_arguments(arguments)
-    if gpus_are_emulated():
-        print(TIMES_MEAN_NOTHING, file=sys.stderr)
     found = run(options)
-    print(json.dumps(found), flush=True)
-    problems = [f"{found['wrong']} results were wrong"] if found["wrong"] else []
-    if not gpus_are_emulated():
-        if found["ratio"] < options.least:
-            problems.append(f"captured calls reach {found['ratio']} of the others' throughput")
-        if found["grown"]:
-            problems.append(found["grown"])
-    status: int = verdict.status_of(problems)
-    return status
+    slow = f"captured calls reach {found['ratio']} of the others' throughput"
+    return int(verdict_of(found, slow if found["ratio"] < options.least else ""))
 
 
 if __name__ == "__main__":
-    verdict.end(main())
+    end(main())

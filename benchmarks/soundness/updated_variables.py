@@ -37,23 +37,20 @@ class Input:
     x: np.ndarray
     ids: np.ndarray
 
-    @property
-    def sums(self) -> np.ndarray:
-        """The sum of each column."""
-        return self.x.sum(axis=0).astype(np.int64)
-
 
 def make_inputs(seed: int) -> list[Input]:
     """Draws inputs, `INPUTS` of each of the `BATCHES`."""
     draw = np.random.default_rng(seed)
     inputs = []
-    for rows in BATCHES:
-        for _ in range(INPUTS):
-            x = draw.integers(-3, 4, [rows, WIDTH])
-            x[-1] += draw.integers(-2, 3, WIDTH) - x.sum(axis=0)
-            ids = draw.integers(0, TABLE_ROWS, rows)
-            inputs.append(Input(x.astype(np.float32), ids.astype(np.int64)))
+    for rows in np.repeat(BATCHES, INPUTS):
+        x = draw.integers(-3, 4, [rows, WIDTH])
+        x[-1] += draw.integers(-2, 3, WIDTH) - x.sum(axis=0)
+        inputs.append(Input(x.astype(np.float32), draw.integers(0, TABLE_ROWS, rows)))
     return inputs
+
+
+def _zeros(*shape: int, dtype: Any = tf.float32) -> Any:
+    return tf.Variable(tf.zeros(shape, dtype))
 
 
 class Variables:
@@ -69,48 +66,60 @@ class Variables:
         draw = np.random.default_rng(7)
         with tf.device(GPU):
             # Exact, each in the way of one function.
-            self.count = tf.Variable(tf.zeros([COPIES]))
-            self.count64 = tf.Variable(tf.zeros([4], tf.int64))
-            self.sums = tf.Variable(tf.zeros([WIDTH, 4]))
-            self.momentum = tf.Variable(tf.zeros([WIDTH, 4]))
-            self.squares = tf.Variable(tf.zeros([WIDTH, 4]))
-            self.table = tf.Variable(tf.zeros([TABLE_ROWS, 4]))
-            self.looped = tf.Variable(tf.zeros([WIDTH, 4]))
-            self.wide = tf.Variable(tf.zeros([WIDTH, WIDE]))
-            self.before, self.after = (tf.Variable(tf.zeros([COPIES])) for _ in range(2))
+            self.count, self.count64 = _zeros(COPIES), _zeros(4, dtype=tf.int64)
+            self.sums, self.momentum, self.squares, self.looped = (
+                _zeros(WIDTH, 4) for _ in range(4)
+            )
+            self.table, self.wide = _zeros(TABLE_ROWS, 4), _zeros(WIDTH, WIDE)
+            self.before, self.after = _zeros(COPIES), _zeros(COPIES)
             # Given other values all the time, each of which is all one number.
-            self.given = tf.Variable(tf.zeros([COPIES]))
+            self.given = _zeros(COPIES)
             # Of floats: one value for an order.
-            self.moved, self.divided = (tf.Variable(tf.zeros([WIDTH, 4])) for _ in range(2))
+            self.moved, self.divided = _zeros(WIDTH, 4), _zeros(WIDTH, 4)
             shapes = ([WIDTH, WIDTH], [WIDTH], [WIDTH, 4])
             self.layers = [
                 tf.Variable((draw.normal(size=shape) / 4).astype(np.float32)) for shape in shapes
             ]
-            self.first, self.second = (
-                [tf.Variable(tf.zeros(shape)) for shape in shapes] for _ in range(2)
-            )
-            self.average = tf.Variable(tf.zeros(shapes[0]))
+            self.first, self.second = ([_zeros(*shape) for shape in shapes] for _ in range(2))
+            self.average = _zeros(WIDTH, WIDTH)
             self.keras = [
                 tf.keras.optimizers.SGD(RATE, momentum=0.9),
                 tf.keras.optimizers.Adam(RATE),
             ]
             for optimizer in self.keras:
                 optimizer.build(self.layers)
-        self.all = [
-            *(self.count, self.count64, self.sums, self.momentum, self.squares, self.table),
-            *(self.looped, self.wide, self.before, self.after, self.given, self.moved),
-            *(self.divided, *self.layers, *self.first, *self.second, self.average),
-            *(getattr(v, "value", v) for optimizer in self.keras for v in optimizer.variables),
-        ]
-        with tf.device(GPU):
+            self.all = [
+                *(self.count, self.count64, self.sums, self.momentum, self.squares, self.table),
+                *(self.looped, self.wide, self.before, self.after, self.given, self.moved),
+                *(self.divided, *self.layers, *self.first, *self.second, self.average),
+                *(getattr(v, "value", v) for optimizer in self.keras for v in optimizer.variables),
+            ]
             self.start = [tf.identity(variable) for variable in self.all]
         self._checkpoint = tf.train.Checkpoint(variables=self.all)
         self._path = self._checkpoint.write(os.path.join(folder, f"start_{mode}"))
-        self.function_names = list(self._updates())
         self._given = tf.train.Checkpoint(given=self.given)
         self._given_path = self._given.write(os.path.join(folder, f"given_{mode}"))
+        self._updates: dict[str, Callable[[Any, Any], Any]] = {
+            "sgd": lambda x, _: self._sgd(x),
+            # With a momentum of 1 the slot is a sum; Adagrad's is a sum of squares.
+            "momentum": lambda x, _: self._raw(
+                "ResourceApplyMomentum", x, self.moved, self.momentum, momentum=1.0
+            ),
+            "adagrad": lambda x, _: self._raw(
+                "ResourceApplyAdagradV2", x, self.divided, self.squares, epsilon=1e-7
+            ),
+            "adam": lambda x, _: self._adam(x),
+            "keras_momentum": lambda x, _: self._apply(self.keras[0], x),
+            "keras_adam": lambda x, _: self._apply(self.keras[1], x),
+            "rows": self._rows,
+            "loop": lambda x, _: self._loop(x),
+            "wide": lambda x, _: self._wide(x),
+            "average": lambda x, _: self._average(x),
+        }
+        self.function_names = list(self._updates)
         self.functions = [self.new_function(i) for i in range(len(self.function_names))]
-        self.fail = self._make_fail()
+        matrix = tf.TensorSpec([None, None])
+        self.fail = self.marked(self._fail, [matrix, matrix, SPECS[1]])
         self.look = self.marked(self._look, [])
 
     def restart(self, restore: bool) -> None:
@@ -147,7 +156,7 @@ class Variables:
 
     def new_function(self, number: int) -> Any:
         """A step: an update, the counts, and the numbers that tell whether all was in order."""
-        update = self._updates()[self.function_names[number]]
+        update = self._updates[self.function_names[number]]
 
         def step(x: Any, ids: Any) -> Any:
             loss = update(x, ids)
@@ -158,20 +167,7 @@ class Variables:
 
         return self.marked(step)
 
-    def _updates(self) -> dict[str, Callable[[Any, Any], Any]]:
-        """How each function changes variables; gives a number that depends on their values."""
-        return {
-            "sgd": self._sgd,
-            "momentum": self._momentum,
-            "adagrad": self._adagrad,
-            "adam": self._adam,
-            "keras_momentum": lambda x, _: self._apply(self.keras[0], x),
-            "keras_adam": lambda x, _: self._apply(self.keras[1], x),
-            "rows": self._rows,
-            "loop": self._loop,
-            "wide": self._wide,
-            "average": self._average,
-        }
+    # Each function below changes variables, and gives a number that depends on their values.
 
     def _whole_gradient(self, x: Any, weights: Any) -> Any:
         """A gradient of whole numbers: the sums of the columns of `x`."""
@@ -185,43 +181,26 @@ class Variables:
             loss = 0.01 * tf.reduce_sum(tf.square(tf.tanh(0.1 * x @ w + b) @ v - 0.5))
         return loss, tape.gradient(loss, self.layers)
 
-    def _sgd(self, x: Any, ids: Any) -> Any:
-        del ids
+    def _sgd(self, x: Any) -> Any:
         gradient = self._whole_gradient(x, self.sums)
         self.sums.assign_sub(gradient)
         return gradient[0, 0]
 
-    def _momentum(self, x: Any, ids: Any) -> Any:
-        """TensorFlow's own op; with a momentum of 1 its slot is a sum."""
-        del ids
-        gradient = self._whole_gradient(x, self.moved)
-        tf.raw_ops.ResourceApplyMomentum(
-            var=self.moved.handle,
-            accum=self.momentum.handle,
+    def _raw(self, op: str, x: Any, variable: Any, slot: Any, **more: float) -> Any:
+        """One of TensorFlow's own ops, whose slot is a sum of whole numbers."""
+        gradient = self._whole_gradient(x, variable)
+        getattr(tf.raw_ops, op)(
+            var=variable.handle,
+            accum=slot.handle,
             lr=RATE,
             grad=gradient,
-            momentum=1.0,
             use_locking=True,
+            **more,
         )
         return gradient[0, 0]
 
-    def _adagrad(self, x: Any, ids: Any) -> Any:
-        """Adagrad, whose slot is a sum of squares."""
-        del ids
-        gradient = self._whole_gradient(x, self.divided)
-        tf.raw_ops.ResourceApplyAdagradV2(
-            var=self.divided.handle,
-            accum=self.squares.handle,
-            lr=RATE,
-            epsilon=1e-7,
-            grad=gradient,
-            use_locking=True,
-        )
-        return gradient[0, 0]
-
-    def _adam(self, x: Any, ids: Any) -> Any:
+    def _adam(self, x: Any) -> Any:
         """Adam, without its correction, of assignments."""
-        del ids
         loss, gradients = self._gradients(x)
         for w, g, m, v in zip(self.layers, gradients, self.first, self.second, strict=True):
             m.assign(0.9 * m + 0.1 * g)
@@ -238,9 +217,8 @@ class Variables:
         self.table.scatter_add(tf.IndexedSlices(tf.ones([tf.shape(ids)[0], 4]), ids))
         return tf.reduce_sum(x)
 
-    def _loop(self, x: Any, ids: Any) -> Any:
+    def _loop(self, x: Any) -> Any:
         """A loop whose number of iterations is constant."""
-        del ids
         first = self._whole_gradient(x, self.looped)
         _, total = tf.while_loop(
             lambda i, _: i < 3,
@@ -250,9 +228,8 @@ class Variables:
         self.looped.assign_sub(total)
         return total[0, 0]
 
-    def _wide(self, x: Any, ids: Any) -> Any:
+    def _wide(self, x: Any) -> Any:
         """A function with recordings so large that only a few are kept."""
-        del ids
         gradient = self._whole_gradient(x, self.wide)
         hidden = tf.tanh(x @ self.wide * 0.001)
         for _ in range(3):
@@ -260,28 +237,22 @@ class Variables:
         self.wide.assign_sub(gradient)
         return tf.reduce_mean(hidden)
 
-    def _average(self, x: Any, ids: Any) -> Any:
+    def _average(self, x: Any) -> Any:
         """Assigns what is made of the variable itself and of another one."""
-        del ids
         self.average.assign(0.75 * self.average + 0.25 * self.layers[0])
         return tf.reduce_mean(self.average) + tf.reduce_sum(x)
 
-    def _make_fail(self) -> Any:
+    def _fail(self, a: Any, b: Any, ids: Any) -> Any:
         """A step that changes a variable, fails if its arguments are bad, and changes another one.
 
         Matrices that do not fit are an error everywhere; a row that the table does not have is one
         on an emulated GPU alone.
         """
-
-        def fail(a: Any, b: Any, ids: Any) -> Any:
-            changed = self.before.assign_add(tf.ones([COPIES]))
-            with tf.control_dependencies([changed]):
-                product = tf.reduce_sum(tf.matmul(a, b)) + tf.reduce_sum(tf.gather(self.table, ids))
-            self.after.assign_add(tf.ones([COPIES]) + 0.0 * product)
-            return product
-
-        matrix = tf.TensorSpec([None, None])
-        return self.marked(fail, [matrix, matrix, SPECS[1]])
+        changed = self.before.assign_add(tf.ones([COPIES]))
+        with tf.control_dependencies([changed]):
+            product = tf.reduce_sum(tf.matmul(a, b)) + tf.reduce_sum(tf.gather(self.table, ids))
+        self.after.assign_add(tf.ones([COPIES]) + 0.0 * product)
+        return product
 
     def _look(self) -> Any:
         """Reads what every step counts; gives copies, which keep no variable's memory."""
@@ -292,11 +263,7 @@ class Variables:
         )
 
     def exact(
-        self,
-        calls: np.ndarray,
-        inputs: Sequence[Input],
-        failing: tuple[int, int],
-        added: int,
+        self, calls: np.ndarray, inputs: Sequence[Input], failing: Sequence[int], added: int
     ) -> list[tuple[str, np.ndarray, np.ndarray]]:
         """The values that variables have to have after a number of calls, in any order.
 
@@ -309,7 +276,7 @@ class Variables:
         Returns:
             For each of these variables its name, what it is and what it has to be.
         """
-        sums = np.stack([each.sums for each in inputs])
+        sums = np.stack([each.x.sum(axis=0).astype(np.int64) for each in inputs])
         rows = np.stack([np.bincount(each.ids, minlength=TABLE_ROWS) for each in inputs])
 
         def total(name: str, of_input: np.ndarray) -> Any:

@@ -1,13 +1,18 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that train the same variables at once, beside others that read, assign and fail.
+"""Threads that train the same variables, at once or in turn.
 
-A step's own count lies between the steps that had ended before it began and those that have begun
-when it ends: that is checked of each, and of all that others read.
+At once, beside others that read, assign and fail: a step's own count lies between the steps that
+had ended before it began and those that have begun when it ends, which is checked of each, and of
+all that others read.
+
+In turn there is one order of steps, whose every bit is known: the same steps are done by one thread
+with functions that are not captured, on variables of their own.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import itertools
 import random
@@ -28,33 +33,19 @@ BLOCK = 32
 CALLED = 0.2
 GIVEN = 1000  # assigned values are multiples of this
 # Arguments of `fail`: good ones, matrices that do not fit, rows that are not there.
-GOOD_IDS, BAD_IDS = np.arange(3), np.arange(3) + TABLE_ROWS
+LEFT, RIGHT = np.ones([4, 3], np.float32), np.ones([3, 2], np.float32)
 FAILING = {
-    "good": (np.ones([4, 3], np.float32), np.ones([3, 2], np.float32), GOOD_IDS),
-    "matrices": (np.ones([4, 3], np.float32), np.ones([5, 2], np.float32), GOOD_IDS),
-    "rows": (np.ones([4, 3], np.float32), np.ones([3, 2], np.float32), BAD_IDS),
+    "good": (LEFT, RIGHT, np.arange(3)),
+    "matrices": (LEFT, np.ones([5, 2], np.float32), np.arange(3)),
+    "rows": (LEFT, RIGHT, np.arange(3) + TABLE_ROWS),
 }
 
+# The most steps that a thread does in its turn.
+TURN = 12
+# Weights of the kinds of actions: mostly steps.
+KINDS = {"step": 94, "assign": 2, "fail": 2, "read": 1.5, "restore": 0.5}
 
-class Problems:
-    """What is wrong, of which a few are kept."""
-
-    def __init__(self) -> None:
-        self.number = 0
-        self.examples: list[str] = []
-        self._lock = threading.Lock()
-
-    def add(self, text: str) -> None:
-        """Counts one."""
-        with self._lock:
-            self.number += 1
-            if len(self.examples) < 10:
-                self.examples.append(text)
-
-    def take(self) -> str:
-        """Removes and returns the oldest problem that is kept; empty if there is none."""
-        with self._lock:
-            return self.examples.pop(0) if self.examples else ""
+Action = tuple[Any, ...]
 
 
 class Callables:
@@ -92,6 +83,7 @@ class Callables:
         return False
 
 
+@dataclasses.dataclass
 class Together:
     """Trains from several threads for a number of steps, and checks all that is read meanwhile.
 
@@ -103,32 +95,29 @@ class Together:
         seed: of what the threads draw.
         failing: the kinds of `FAILING` that fail without capture.
         pace: seconds between two reads, and between two disturbing actions.
+
+    Attributes:
+        problems: what is wrong.
+        counts: of what was done, by name.
     """
 
-    def __init__(
-        self,
-        callables: Callables,
-        threads: int,
-        functions: Sequence[int],
-        inputs: Sequence[int],
-        seed: str,
-        failing: set[str],
-        pace: float,
-    ) -> None:
-        self.problems = Problems()
+    callables: Callables
+    threads: int
+    functions: Sequence[int]
+    inputs: Sequence[int]
+    seed: str
+    failing: set[str]
+    pace: float
+
+    def __post_init__(self) -> None:
+        self.problems: list[str] = []
         self.counts: Counter[str] = Counter()
         self.failed_of = [0, 0]  # how often `fail` was called, and did not fail
-        self._callables = callables
-        self._threads = threads
-        self._functions, self._inputs = functions, inputs
-        self._seed = seed
-        self._failing = failing
-        self._pace = pace
-        shape = len(callables.serve), len(callables.inputs)
-        # A row for each training thread, and one for the disturbing thread.
-        self.calls = np.zeros([threads + 1, *shape], np.int64)
-        self._begun = [0] * (threads + 1)
-        self._done = [0] * (threads + 1)
+        # Below, a row for each training thread, and one for the disturbing thread.
+        rows = self.threads + 1
+        shape = len(self.callables.serve), len(self.callables.inputs)
+        self.calls = np.zeros([rows, *shape], np.int64)
+        self._begun, self._done = [0] * rows, [0] * rows
         self._ended = threading.Event()
         self._kept: tuple[Any, np.ndarray] | None = None
 
@@ -147,94 +136,85 @@ class Together:
         """
         blocks = itertools.count()
 
-        def goes_on() -> bool:
-            return (
-                next(blocks) * BLOCK < steps
-                and time.monotonic() < deadline
-                and not self.problems.number
-            )
-
-        def trains(number: int) -> None:
-            draw = random.Random(f"{self._seed}:{number}")
-            while goes_on():
+        def trains(number: int, draw: random.Random) -> None:
+            while (
+                next(blocks) * BLOCK < steps and time.monotonic() < deadline and not self.problems
+            ):
                 self.train(number, draw)
 
-        training = [
-            threading.Thread(target=self._guarded, args=(trains, number), daemon=True)
-            for number in range(self._threads)
-        ]
-        beside = [
-            threading.Thread(target=self._guarded, args=(function, self._threads), daemon=True)
-            for function in (self._reads, self._disturbs)
-        ]
-        for thread in training + beside:
-            thread.start()
-        for thread in training:
-            while thread.is_alive():
-                thread.join(0.05)
-                watch()
-        self._ended.set()
-        for thread in beside:
-            while thread.is_alive():
-                thread.join(0.05)
-                watch()
-        self.check_end()
+        def again(action: Callable[[random.Random], None]) -> Callable[..., None]:
+            def beside(_: object, draw: random.Random) -> None:
+                while not self._ended.wait(self.pace):
+                    action(draw)
 
-    def _guarded(self, function: Callable[[int], None], number: int) -> None:
-        try:
-            with tf.device(GPU):
-                function(number)
-        except Exception:
-            self.problems.add(traceback.format_exc(limit=4))
+            return beside
+
+        def start(function: Callable[..., None], name: object) -> threading.Thread:
+            def guarded() -> None:
+                try:
+                    with tf.device(GPU):
+                        function(name, random.Random(f"{self.seed}:{name}"))
+                except Exception:
+                    self.problems.append(traceback.format_exc(limit=4))
+
+            thread = threading.Thread(target=guarded, daemon=True)
+            thread.start()
+            return thread
+
+        def wait(threads: Sequence[threading.Thread]) -> None:
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(0.05)
+                    watch()
+
+        training = [start(trains, number) for number in range(self.threads)]
+        others = [start(again(self.read), "reads"), start(again(self.disturb), "disturbs")]
+        wait(training)
+        self._ended.set()
+        wait(others)
+        self.check_end()
 
     def train(self, number: int, draw: random.Random) -> None:
         """A block of steps."""
-        callables, calls = self._callables, self.calls[number]
-        begun, done = self._begun, self._done
+        callables = self.callables
         for _ in range(BLOCK):
-            function, given = draw.choice(self._functions), draw.choice(self._inputs)
+            function, given = draw.choice(self.functions), draw.choice(self.inputs)
             if draw.random() < CALLED:
-                begun[number] += 1
+                self._begun[number] += 1
                 callables.call[function](*callables.on_gpu[given])
+                self._count(number, function, given)
             else:
-                least = sum(done)
-                begun[number] += 1
-                each = callables.inputs[given]
-                result = callables.serve[function](each.x, each.ids)
-                self._check_step(result, least + 1)
-            calls[function, given] += 1
-            done[number] += 1
+                self._serve(callables.serve[function], number, function, given)
 
-    def _check_step(self, result: np.ndarray, least: int) -> None:
+    def _serve(self, serve: Callable[..., Any], number: int, function: int, given: int) -> None:
+        """A step that returns its count, which is checked."""
+        least, each = sum(self._done) + 1, self.callables.inputs[given]
+        self._begun[number] += 1
+        result = serve(each.x, each.ids)
         self._check("a step's count", result[:COPIES], least)
         if not np.isfinite(result[COPIES]):
-            self.problems.add(f"a step gives {result[COPIES]}")
+            self.problems.append(f"a step gives {result[COPIES]}")
+        self._count(number, function, given)
+
+    def _count(self, number: int, function: int, given: int) -> None:
+        self.calls[number, function, given] += 1
+        self._done[number] += 1
 
     def _check(self, what: str, values: np.ndarray, least: float | None = None) -> None:
         """Checks that all numbers are the same one, and where it may be."""
         most = sum(self._begun)
         if values.tobytes() != values[:1].tobytes() * len(values):
-            self.problems.add(f"{what} is torn: {values.tolist()}")
+            self.problems.append(f"{what} is torn: {values.tolist()}")
         elif least is not None and not least <= values[0] <= most:
-            self.problems.add(f"{what} is {values[0]}, and has to be from {least} to {most}")
+            self.problems.append(f"{what} is {values[0]}, and has to be from {least} to {most}")
         elif values[0] != np.floor(values[0]):
-            self.problems.add(f"{what} is {values[0]}, which is no whole number")
-
-    def _reads(self, _: int) -> None:
-        draw = random.Random(f"{self._seed}:reads")
-        while not self._ended.wait(self._pace):
-            self.read(draw)
-
-    def _disturbs(self, _: int) -> None:
-        draw = random.Random(f"{self._seed}:disturbs")
-        while not self._ended.wait(self._pace):
-            self.disturb(draw)
+            self.problems.append(f"{what} is {values[0]}, which is no whole number")
 
     def read(self, draw: random.Random) -> None:
         """Reads by a function, or a variable alone; one thread may call it at a time."""
-        variables = self._callables.variables
+        variables = self.callables.variables
         if self._kept is not None and np.any(self._kept[0].numpy() != self._kept[1]):
-            self.problems.add(f"a value that was {self._kept[1]} is {self._kept[0].numpy()}")
+            self.problems.append(f"a value that was {self._kept[1]} is {self._kept[0].numpy()}")
         self._kept = None
         least = sum(self._done)
         if draw.random() < 0.8:
@@ -248,7 +228,7 @@ class Together:
         self.counts["reads"] += 1
 
     def _look(self, least: int) -> None:
-        found, count64 = self._callables.look()
+        found, count64 = self.callables.look()
         self.counts["captured_reads"] += 1
         self._check("the count that is read", found[:COPIES], least)
         self._check("the 64-bit count that is read", count64, least)
@@ -256,7 +236,7 @@ class Together:
 
     def disturb(self, draw: random.Random) -> None:
         """Assigns, restores, fails or calls a new function; one thread may call it at a time."""
-        variables, number = self._callables.variables, self._threads
+        variables, number = self.callables.variables, self.threads
         kind = draw.random()
         if kind < 0.4:
             variables.given.assign(tf.fill([COPIES], float(GIVEN * draw.randint(-999, 999))))
@@ -276,30 +256,22 @@ class Together:
             # Tracing the other functions takes long.
             name = draw.choice(("sgd", "rows", "momentum"))
             function = variables.function_names.index(name)
-            self._call_new(number, function, draw.choice(self._inputs))
+            serve = tf.cuda.serving_callable(variables.new_function(function))
+            given = draw.choice(self.inputs)
+            for _ in range(5):
+                self._serve(serve, number, function, given)
+            del serve
+            gc.collect()
+            self.counts["functions_dropped"] += 1
 
     def _fail(self, kind: str) -> None:
-        fails = self._callables.fails(kind)
+        fails = self.callables.fails(kind)
         self.failed_of[0] += 1
         self.failed_of[1] += not fails
         self.counts["errors"] += fails
-        if fails != (kind in self._failing):
+        if fails != (kind in self.failing):
             says = "fails, and does not" if fails else "does not fail, and does"
-            self.problems.add(f"a step with {kind} {says} without capture")
-
-    def _call_new(self, number: int, function: int, given: int) -> None:
-        """Calls a new function, which is then dropped."""
-        variables, each = self._callables.variables, self._callables.inputs[given]
-        serve = tf.cuda.serving_callable(variables.new_function(function))
-        for _ in range(5):
-            least = sum(self._done)
-            self._begun[number] += 1
-            self._check_step(serve(each.x, each.ids), least + 1)
-            self.calls[number, function, given] += 1
-            self._done[number] += 1
-        del serve
-        gc.collect()
-        self.counts["functions_dropped"] += 1
+            self.problems.append(f"a step with {kind} {says} without capture")
 
     def check_end(self) -> None:
         """Reads the variables once more, and compares them with their expected values.
@@ -309,16 +281,179 @@ class Together:
         """
         with tf.device(GPU):
             self._look(sum(self._done))
-        if self.problems.number:
+        if self.problems:
             return  # failed steps may or may not have counted
-        variables = self._callables.variables
         calls = self.calls.sum(axis=0)
-        added = self.counts["assign_adds"]
-        for name, found, right in variables.exact(
-            calls, self._callables.inputs, tuple(self.failed_of), added
+        for name, found, right in self.callables.variables.exact(
+            calls, self.callables.inputs, self.failed_of, self.counts["assign_adds"]
         ):
             if not np.array_equal(found, right):
                 off = np.unique(found - right)
-                self.problems.add(f"{name} is off by {off[:5].tolist()} after {calls.sum()} steps")
+                self.problems.append(
+                    f"{name} is off by {off[:5].tolist()} after {calls.sum()} steps"
+                )
             if name == "count":
                 self.counts["lost"] += int(np.abs(right - found).max())
+
+
+def draw_actions(
+    seed: str, steps: int, functions: Sequence[int], inputs: Sequence[int]
+) -> list[Action]:
+    """Draws what is done, in order.
+
+    Args:
+        seed: the same draws the same.
+        steps: how many of the actions are steps of training.
+        functions: numbers of the functions to draw from.
+        inputs: numbers of the inputs to draw from.
+    """
+    draw = random.Random(seed)
+    arguments: dict[str, Callable[[], Action]] = {
+        "step": lambda: (draw.choice(functions), draw.choice(inputs), draw.random() < 0.3),
+        "assign": lambda: (draw.random(), draw.randint(-3, 3)),
+        "fail": lambda: (draw.choice(list(FAILING)),),
+        "read": lambda: (draw.random(),),
+        "restore": lambda: (),
+    }
+    actions: list[Action] = []
+    while steps:
+        (kind,) = draw.choices(list(KINDS), list(KINDS.values()))
+        steps -= kind == "step"
+        actions.append((kind, *arguments[kind]()))
+    return actions
+
+
+class Side:
+    """Variables, and the values that were read from them.
+
+    Args:
+        callables: what is called.
+    """
+
+    def __init__(self, callables: Callables) -> None:
+        self._callables = callables
+        self._variables = callables.variables
+        self._kept: Any = None
+        self.results: list[tuple[Action, Any]] = []
+
+    def do(self, action: Action) -> None:
+        """Does the action, and notes its result."""
+        kind, *rest = action
+        self.results.append((action, getattr(self, f"_{kind}")(*rest)))
+
+    def _step(self, function: int, given: int, called: bool) -> Any:
+        if called:
+            result = self._callables.call[function](*self._callables.on_gpu[given])
+            return result.numpy().tobytes()
+        each = self._callables.inputs[given]
+        return self._callables.serve[function](each.x, each.ids).tobytes()
+
+    def _assign(self, which: float, scale: int) -> None:
+        """Assigns the start times a number to one of the variables, also to a slot."""
+        i = int(which * len(self._variables.all))
+        value = self._variables.start[i]
+        self._variables.all[i].assign(value * tf.cast(scale, value.dtype))
+
+    def _fail(self, kind: str) -> bool:
+        return bool(self._callables.fails(kind))
+
+    def _read(self, which: float) -> bytes:
+        """Reads a variable and keeps the value, which must be the same at the next read."""
+        variables = self._variables.all
+        last = self._kept.numpy().tobytes() if self._kept is not None else b""
+        self._kept = variables[int(which * len(variables))].read_value()
+        return last
+
+    def _restore(self) -> None:
+        self._variables.restart(restore=True)
+
+
+def in_turn(
+    actions: Sequence[Action], threads: int, seed: str, do: Callable[[Action], None]
+) -> str:
+    """Does all of the actions, in order, each thread some of them in its turn.
+
+    Args:
+        actions: what to do.
+        threads: how many threads; whose turn it is, is drawn at random.
+        seed: seed of the turns.
+        do: does one.
+
+    Returns:
+        The problems found.
+    """
+    draw = random.Random(seed)
+    # Of each turn the thread and the actions.
+    turns: list[tuple[int, Sequence[Action]]] = []
+    done = 0
+    while done < len(actions):
+        count = draw.randint(1, TURN)
+        turns.append((draw.randrange(threads), actions[done : done + count]))
+        done += count
+    begins = [threading.Event() for _ in [*turns, None]]
+    errors: list[str] = []
+
+    def works(number: int) -> None:
+        with tf.device(GPU):
+            for turn, (thread, mine) in enumerate(turns):
+                if thread != number:
+                    continue
+                begins[turn].wait()
+                try:
+                    for action in mine if not errors else ():
+                        do(action)
+                except Exception:
+                    errors.append(traceback.format_exc(limit=4))
+                begins[turn + 1].set()
+
+    workers = [threading.Thread(target=works, args=(i,), daemon=True) for i in range(threads)]
+    for worker in workers:
+        worker.start()
+    begins[0].set()
+    for worker in workers:
+        worker.join()
+    return errors[0] if errors else ""
+
+
+def compare(
+    captured: Callables,
+    plain: Callables,
+    actions: Sequence[Action],
+    threads: int,
+    seed: str,
+    problems: list[str],
+) -> None:
+    """Does the actions on both, from the start, and compares each result and all variables.
+
+    Args:
+        captured: done by threads in turn.
+        plain: done by this thread.
+        actions: what to do.
+        threads: how many.
+        seed: seed of the turns.
+        problems: collects the differences.
+    """
+    sides = Side(captured), Side(plain)
+    for callables in (captured, plain):
+        callables.variables.restart(restore=False)
+    if error := in_turn(actions, threads, seed, sides[0].do):
+        problems.append(f"in order: {error}")
+        return
+    with tf.device(GPU):
+        for action in actions:
+            sides[1].do(action)
+    for i, ((action, found), (_, right)) in enumerate(
+        zip(sides[0].results, sides[1].results, strict=True)
+    ):
+        if found != right:
+            name = captured.variables.function_names[action[1]] if action[0] == "step" else ""
+            what = f"step {name}" if name else str(action)
+            problems.append(f"in order: action {i} of {len(actions)}, {what}: another result")
+            break
+    values = (callables.variables.values() for callables in (captured, plain))
+    for variable, found, right in zip(captured.variables.all, *values, strict=True):
+        if found.tobytes() != right.tobytes():
+            problems.append(
+                f"in order: after {len(actions)} actions {np.sum(found != right)} of"
+                f" {found.size} elements of {variable.name} {list(found.shape)} differ"
+            )
