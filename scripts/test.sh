@@ -129,9 +129,6 @@ scripts/build_wheel.sh --python "${python}"
 wheel=("${ROOT}"/dist/tensorflow-*-"${python}"-*.whl)
 install_wheel_for_tests "${wheel[0]}"
 
-stage "what the runtime needs of TensorFlow" "The error above says what is not in patches/*/abi.txt."
-scripts/patches.py --python "${python}" abi
-
 # Its libraries take the place of those of the wheel.
 stage "interleavings of threads, searched" \
   "The test's log has the interleaving: docs/sanitizers.md says how to run it again."
