@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Sequence
+import pathlib
+from collections.abc import Mapping, Sequence
 
-from patch_series import FilePatch, Hunk, apply_file_patch, places
+from patch_series import FilePatch, Hunk, Read, apply_file_patch, places
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,16 +48,7 @@ class Problem:
 
 
 def unified(path: str, before: str, after: str) -> str:
-    """Writes what a patch does to one file.
-
-    Args:
-      path: of the file.
-      before: its text.
-      after: its text with the change.
-
-    Returns:
-      A unified diff with one line of context; empty if both are the same.
-    """
+    """Returns a unified diff of a file, with one line of context; empty if nothing differs."""
     return "".join(
         difflib.unified_diff(
             before.splitlines(keepends=True),
@@ -80,7 +72,7 @@ def move(file_patch: FilePatch, old: str, text: str) -> tuple[str, list[Problem]
       The file with the hunks that could be applied, and a problem for each other one.
     """
     if text == old:
-        return apply_file_patch(file_patch, text), []
+        return apply_file_patch(file_patch, text, may_move=True), []
     lines, old_lines = text.splitlines(keepends=True), old.splitlines(keepends=True)
     problems: list[Problem] = []
     changes: list[tuple[int, Hunk]] = []
@@ -105,28 +97,25 @@ def move(file_patch: FilePatch, old: str, text: str) -> tuple[str, list[Problem]
     return "".join(lines), problems
 
 
-Read = Callable[[str], str | None]
-
-
 def move_series(
-    patches: Sequence[tuple[str, str, Sequence[FilePatch]]], read_old: Read, read: Read
+    patches: Mapping[str, tuple[str, Sequence[FilePatch]]], read_old: Read, read: Read
 ) -> tuple[dict[str, str], list[Problem]]:
     """Moves a series of patches, each on top of those before.
 
     Args:
-      patches: name, description and changes of each, in order.
-      read_old: gives a file of the release that they were made for by its path.
-      read: gives a file of the new release, or None if it has none.
+      patches: description and changes of each by its name in the series, in order.
+      read_old: gives a file of the release that they were made for.
+      read: gives a file of the new release.
 
     Returns:
-      The text of each patch for the new release, by its name, without what could not be moved; and
-      what could not. A patch of which nothing could be moved is not there.
+      The text of each patch for the new release, by its file's name, without what could not be
+      moved; and what could not. A patch of which nothing could be moved is not there.
     """
     old_texts: dict[str, str] = {}
     texts: dict[str, str] = {}
     moved: dict[str, str] = {}
     problems: list[Problem] = []
-    for name, description, changes in patches:
+    for name, (description, changes) in patches.items():
         changed = ""
         for change in changes:
             old = old_texts[change.path] if change.path in old_texts else read_old(change.path)
@@ -141,9 +130,9 @@ def move_series(
             problems += more
             changed += unified(change.path, before, after)
             texts[change.path] = after
-            old_texts[change.path] = apply_file_patch(change, old)
+            old_texts[change.path] = apply_file_patch(change, old, may_move=True)
         if changed:
-            moved[name] = description + changed
+            moved[pathlib.PurePath(name).name] = description + changed
     return moved, problems
 
 

@@ -90,7 +90,7 @@ def test_shows_nothing_where_nothing_is_like_them() -> None:
 def test_later_patches_are_moved_on_top_of_earlier_ones() -> None:
     second = changes("--- a/file.py\n+++ b/file.py\n@@ -11,1 +11,2 @@\n first\n+more\n")
     moved, problems = patch_porting.move_series(
-        [("1.patch", "One.\n\n", [changes()]), ("2.patch", "Two.\n\n", [second])],
+        {"1.patch": ("One.\n\n", [changes()]), "2.patch": ("Two.\n\n", [second])},
         lambda path: OLD if path == "file.py" else None,
         lambda path: "new\n" + OLD if path == "file.py" else None,
     )
@@ -101,7 +101,7 @@ def test_later_patches_are_moved_on_top_of_earlier_ones() -> None:
 
 def test_a_file_that_is_gone_is_a_problem_for_each_hunk() -> None:
     moved, problems = patch_porting.move_series(
-        [("1.patch", "One.\n", [changes()])], lambda _: OLD, lambda _: None
+        {"1.patch": ("One.\n", [changes()])}, lambda _: OLD, lambda _: None
     )
     assert not moved
     assert ["no such file" in str(problem) for problem in problems] == [True, True]

@@ -86,6 +86,21 @@ def test_does_not_apply_a_hunk_elsewhere_but_tells_where(
         apply(patches, wheel)
 
 
+def test_patch_of_another_release_applies_where_its_lines_are_if_that_is_one_place(
+    patches: pathlib.Path, wheel: pathlib.Path
+) -> None:
+    expected = apply(patches, wheel)
+    other = patches.parent / "other"
+    other.mkdir()
+    (other / "series").write_text("../patches/0001-load.patch\n")
+    moved = GOOD.replace("-3,2 +3,3", "-2,2 +2,3")
+    (patches / "0001-load.patch").write_text(moved)
+    assert apply(other, wheel) == expected
+    (patches / "0001-load.patch").write_text(moved.replace("Do not remove", "Remove"))
+    with pytest.raises(BuildError, match=r"0001-load.patch does not apply"):
+        apply(other, wheel)
+
+
 def test_file_that_is_not_in_the_wheel(patches: pathlib.Path, wheel: pathlib.Path) -> None:
     (patches / "0001-load.patch").write_text(GOOD.replace("__init__", "missing"))
     with pytest.raises(BuildError, match=r"0001-load.patch changes tensorflow/missing.py"):

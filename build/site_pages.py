@@ -12,16 +12,15 @@ what a page of the site would load from another host.
 
 from __future__ import annotations
 
-import ast
 import pathlib
 import re
 import shutil
 
+import source_tree
 import static_checks
 from build_error import BuildError, command_line, run_main
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
-_EXPORTS = pathlib.PurePath("tensorflow/_api/v2/cuda/__init__.py")
 _PACKAGE = pathlib.PurePath("tensorflow/python/multistream")
 _API = pathlib.PurePath("docs/api.md")
 _MODULE = _PACKAGE.as_posix().replace("/", ".")
@@ -41,20 +40,10 @@ _LOADED = {
 }
 
 
-def exported_names(root: pathlib.Path) -> dict[str, str]:
-    """Reads which names the API has.
-
-    Args:
-      root: the repository.
-
-    Returns:
-      For each public name, such as tf.cuda.Stream, where it is defined.
-    """
-    names = {}
-    for statement in ast.parse((root / _EXPORTS).read_text()).body:
-        if isinstance(statement, ast.ImportFrom):
-            for name in statement.names:
-                names[f"tf.cuda.{name.asname or name.name}"] = f"{statement.module}.{name.name}"
+def public_names(root: pathlib.Path) -> dict[str, str]:
+    """Says for each name of the API, such as tf.cuda.Stream, where it is defined."""
+    exported = source_tree.exported_names(root).items()
+    names = {f"tf.cuda.{name}": where for name, where in exported}
     return dict(sorted({**names, **_OTHER_NAMES}.items()))
 
 
@@ -75,7 +64,7 @@ def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
         (out / folder / "__init__.py").touch()
     with (out / _API).open("a") as page:
         page.write("\n## Reference\n\n")
-        for name, where in exported_names(root).items():
+        for name, where in public_names(root).items():
             page.write(
                 f"::: {where}\n    options:\n      heading: {name}\n      toc_label: {name}\n\n"
             )

@@ -30,9 +30,10 @@ def _tensorflow_repository_impl(repository_ctx):
     series = repository_ctx.path(patches)
     tools = {tool: repository_ctx.path(Label("//build:" + tool)) for tool in _TOOLS}
     for line in repository_ctx.read(series).splitlines():
-        name = line.split("#")[0].strip()
-        if name and series.dirname.get_child(name).exists:
-            repository_ctx.path(patches.relative(":" + name))
+        folder, _, name = line.split("#")[0].strip().rpartition("/")
+        owner = folder[len("../"):] or release  # A patch of another release is ../2.21.0/NAME.
+        if name and series.dirname.dirname.get_child(owner).get_child(name).exists:
+            repository_ctx.path(Label("//patches/%s:%s" % (owner, name)))
 
     python = repository_ctx.which("python3")
     if not python:
