@@ -2,8 +2,8 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
 # Runs every check and test: what build/static_checks.py lists (style, types,
-# patches, links), C++ tests, Python tests with the wheel installed in .venv, the
-# documentation's site; then a quarter of a minute of the soak.
+# patches, the documentation's site), C++ tests, Python tests with the wheel
+# installed in .venv; then a quarter of a minute of the soak.
 #
 #   scripts/test.sh [--python TAG]
 #   scripts/test.sh --changed [BASE]
@@ -96,7 +96,7 @@ if [[ -n "${changed}" ]]; then
   exit
 fi
 
-stage "style, types, patches, links" "The message above says what to do."
+stage "style, types, patches, site of the documentation" "The message above says what to do."
 "${VENV}/bin/python" build/static_checks.py --python "${python}"
 
 stage "C++ tests" "Run one test by itself: bazel test //package:name."
@@ -140,9 +140,6 @@ wait "${apart}"
 # As many at a time as there are cores: a test starts processes of its own, which share nothing.
 TFMS_WHEEL="${wheel[0]}" "${VENV}/bin/python" -m pytest -n "$(nproc)" --dist worksteal \
   --durations=20 --durations-min=8
-
-stage "site of the documentation" "The error above names the page."
-scripts/docs.sh
 
 stage "soak: all kinds of work side by side on an emulated GPU, every result verified" \
   "The table above says what failed; run it again with the seed above: scripts/soak.sh --seed SEED."
