@@ -35,13 +35,7 @@ _NOTICE = "# Changed by the Multi-Stream TensorFlow Authors: see MODIFICATIONS i
 
 @dataclasses.dataclass(frozen=True)
 class StockName:
-    """What a stock wheel's file name says.
-
-    Args:
-      version: such as "2.21.0".
-      python: such as "cp312".
-      abi: such as "cp312".
-    """
+    """What a stock wheel's file name says, such as version "2.21.0", python and abi "cp312"."""
 
     version: str
     python: str
@@ -50,12 +44,6 @@ class StockName:
     @classmethod
     def parse(cls, name: str) -> StockName:
         """Reads a wheel's file name.
-
-        Args:
-          name: such as "tensorflow-2.21.0-cp312-cp312-manylinux_2_27_x86_64.whl".
-
-        Returns:
-          Its parts.
 
         Raises:
           BuildError: it is not the name of a TensorFlow wheel.
@@ -89,7 +77,7 @@ def assemble(
     license_text: bytes,
     out: pathlib.Path,
 ) -> pathlib.Path:
-    """Writes the wheel.
+    """Writes the wheel and returns its path.
 
     Args:
       stock: the stock wheel.
@@ -98,9 +86,6 @@ def assemble(
       added: content of the new files, by path in the wheel.
       license_text: the licence of the added files.
       out: folder to write to.
-
-    Returns:
-      The wheel's path.
 
     Raises:
       BuildError: a changed file is not in the stock wheel, an added one is, or the runtime needs
@@ -149,15 +134,9 @@ def assemble(
 def copy_member(
     source: zipfile.ZipFile, member: zipfile.ZipInfo, target: zipfile.ZipFile, name: str
 ) -> None:
-    """Adds a member of another archive with its compressed bytes.
+    """Adds a member of another archive, under a name, with its compressed bytes.
 
     zipfile itself would compress all of TensorFlow again, which takes minutes.
-
-    Args:
-      source: the other archive.
-      member: the member.
-      target: the archive that gets it.
-      name: its name there.
 
     Raises:
       zipfile.BadZipFile: the other archive is cut off.

@@ -82,14 +82,7 @@ def _users(path: str, imported: Mapping[str, set[str]]) -> set[str]:
 
 
 def bazel_targets(changed: Sequence[str]) -> list[str]:
-    """Finds what Bazel knows of changed files.
-
-    Args:
-      changed: files, relative to the repository's root.
-
-    Returns:
-      Those that C++ tests may be made of; of a BUILD file all that it has.
-    """
+    """Finds what C++ tests may be made of among changed files; of a BUILD file, all that it has."""
     return [
         f"//{'' if folder == '.' else folder}:all" if path.endswith("BUILD.bazel") else path
         for path in changed
@@ -117,14 +110,7 @@ def nearest_tests(targets: Sequence[str], query: Callable[[str], list[str]]) -> 
 
 
 def changed_files(base: str, root: pathlib.Path) -> list[str]:
-    """Lists what differs from a commit, changes that are not committed included.
-
-    Args:
-      base: the commit.
-      root: the repository.
-
-    Returns:
-      Paths relative to it; deleted files too.
+    """Lists the files that differ from the commit `base`, uncommitted and deleted files included.
 
     Raises:
       BuildError: Git does not know the commit.

@@ -65,11 +65,7 @@ def assembly(symbols: Iterable[list[str]]) -> tuple[str, str]:
 
 
 def make(library: pathlib.Path, out: pathlib.Path) -> None:
-    """Makes the library to link against.
-
-    Args:
-      library: the one that programs run with; its name is what they ask for.
-      out: the file to make.
+    """Makes the file `out` to link against instead of `library`, which programs run with.
 
     Raises:
       BuildError: see elf.readelf; or the compiler's message.

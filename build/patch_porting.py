@@ -21,7 +21,7 @@ from patch_series import FilePatch, Hunk, Read, apply_file_patch, places
 class Problem:
     """A hunk that was not moved.
 
-    Args:
+    Attributes:
       file_patch: the changes that it is one of.
       hunk: the one that was not moved.
       why: in words.
@@ -61,12 +61,7 @@ def unified(path: str, before: str, after: str) -> str:
 
 
 def move(file_patch: FilePatch, old: str, text: str) -> tuple[str, list[Problem]]:
-    """Applies the hunks of a patch to a file of another release.
-
-    Args:
-      file_patch: the changes.
-      old: the file that they were made for.
-      text: the file of the other release.
+    """Applies the hunks of a patch, made for the text `old` of a file, to its text elsewhere.
 
     Returns:
       The file with the hunks that could be applied, and a problem for each other one.

@@ -48,11 +48,9 @@ def public_names(root: pathlib.Path) -> dict[str, str]:
 
 
 def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
-    """Copies the repository's files, and adds to the page of the API what mkdocstrings replaces.
+    """Copies the repository's files into `out`, which is emptied first.
 
-    Args:
-      root: the repository.
-      out: the folder that gets them; it is emptied first.
+    The page of the API gets what mkdocstrings replaces.
     """
     shutil.rmtree(out, ignore_errors=True)
     for file in static_checks.repository_files(root):
@@ -71,10 +69,7 @@ def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
 
 
 def loaded_from_elsewhere(site: pathlib.Path) -> list[str]:
-    """Looks for what needs the network when a page is viewed.
-
-    Args:
-      site: the folder that has the site.
+    """Looks for what needs the network when a page of the site is viewed.
 
     Returns:
       For each script, style, image or font of another host, its file and address.

@@ -57,7 +57,9 @@ def test_a_downloaded_wheel_with_the_wrong_hash_stays_out_of_the_cache(
 ) -> None:
     monkeypatch.setitem(RELEASES[BASE].sha256, "cp312", "1" * 64)
     monkeypatch.setattr(
-        stock_wheel, "_download", lambda tag, release, folder: fakes.make_wheel(folder)
+        stock_wheel,
+        "download",
+        lambda _tag, _release, _platforms, folder, _: fakes.make_wheel(folder),
     )
     with pytest.raises(BuildError, match="SHA-256"):
         stock_wheel.fetch("cp312", cache)
