@@ -13,10 +13,10 @@ from __future__ import annotations
 import base64
 import copy
 import csv
-import dataclasses
 import hashlib
 import io
 import pathlib
+import re
 import struct
 import zipfile
 
@@ -26,47 +26,31 @@ from build_error import BuildError, command_line, run_main
 # The part of the version after the +. Raise it with each release on one TensorFlow version.
 LOCAL_VERSION = "multistream.1"
 
-RUNTIME_FOLDER = "tensorflow/"
-
 _DateTime = tuple[int, int, int, int, int, int]
 
 _NOTICE = "# Changed by the Multi-Stream TensorFlow Authors: see MODIFICATIONS in {dist_info}.\n"
 
 
-@dataclasses.dataclass(frozen=True)
-class StockName:
-    """What a stock wheel's file name says, such as version "2.21.0", python and abi "cp312"."""
+class Names:
+    """What a stock wheel's file name says, and the names that follow from it.
 
-    version: str
-    python: str
-    abi: str
+    Attributes:
+      version: such as "2.21.0"; new_version is that of the wheel to make.
+      python: tags of the Python, such as "cp312-cp312".
+      stock_dist_info: folder of the stock wheel's metadata; dist_info is that of the wheel to make.
 
-    @classmethod
-    def parse(cls, name: str) -> StockName:
-        """Reads a wheel's file name.
+    Raises:
+      BuildError: it is not the name of a TensorFlow wheel.
+    """
 
-        Raises:
-          BuildError: it is not the name of a TensorFlow wheel.
-        """
-        parts = name.removesuffix(".whl").split("-")
-        if len(parts) != 5 or parts[0] != "tensorflow" or not name.endswith(".whl"):
-            raise BuildError(f"{name} is not the name of a TensorFlow wheel.")
-        return cls(version=parts[1], python=parts[2], abi=parts[3])
-
-    @property
-    def stock_dist_info(self) -> str:
-        """Folder of the stock wheel's metadata."""
-        return f"tensorflow-{self.version}.dist-info"
-
-    @property
-    def new_version(self) -> str:
-        """Version of the wheel to make."""
-        return f"{self.version}+{LOCAL_VERSION}"
-
-    @property
-    def dist_info(self) -> str:
-        """Folder of the metadata of the wheel to make."""
-        return f"tensorflow-{self.new_version}.dist-info"
+    def __init__(self, stock: str) -> None:
+        name = re.fullmatch(r"tensorflow-([^-]+)-([^-]+-[^-]+)-[^-]+\.whl", stock)
+        if name is None:
+            raise BuildError(f"{stock} is not the name of a TensorFlow wheel.")
+        self.version, self.python = name.groups()
+        self.new_version = f"{self.version}+{LOCAL_VERSION}"
+        self.stock_dist_info = f"tensorflow-{self.version}.dist-info"
+        self.dist_info = f"tensorflow-{self.new_version}.dist-info"
 
 
 def assemble(
@@ -91,11 +75,11 @@ def assemble(
       BuildError: a changed file is not in the stock wheel, an added one is, or the runtime needs
         what a wheel cannot count on.
     """
-    name = StockName.parse(stock.name)
+    name = Names(stock.name)
     with zipfile.ZipFile(stock) as archive:
         members = archive.infolist()
         stock_paths = {member.filename for member in members}
-        runtime_path = RUNTIME_FOLDER + runtime.name
+        runtime_path = f"tensorflow/{runtime.name}"
         notice = _NOTICE.format(dist_info=name.dist_info).encode()
         changed = {path: notice + content for path, content in sorted(changed.items())}
         added = dict(sorted({**added, runtime_path: runtime.read_bytes()}.items()))
@@ -103,7 +87,7 @@ def assemble(
         platform = platform_tag.platform_tag(
             runtime, bundled=frozenset(path.rsplit("/", 1)[-1] for path in stock_paths)
         )
-        tag = f"{name.python}-{name.abi}-{platform}"
+        tag = f"{name.python}-{platform}"
 
         stock_metadata = {
             file: archive.read(f"{name.stock_dist_info}/{file}").decode()
@@ -184,13 +168,13 @@ def _check_paths(
             )
 
 
-def _new_path(path: str, name: StockName) -> str:
+def _new_path(path: str, name: Names) -> str:
     if path.startswith(name.stock_dist_info + "/"):
         return name.dist_info + path[len(name.stock_dist_info) :]
     return path
 
 
-def _metadata(stock: str, name: StockName) -> bytes:
+def _metadata(stock: str, name: Names) -> bytes:
     headers, separator, description = stock.partition("\n\n")
     version_line = f"Version: {name.version}"
     if headers.splitlines().count(version_line) != 1:
@@ -222,7 +206,7 @@ def _wheel_file(stock: str, tag: str) -> bytes:
     return "\n".join([*kept, "Generator: multi-stream-tensorflow", f"Tag: {tag}", ""]).encode()
 
 
-def _modifications(name: StockName, changed: dict[str, bytes], added: dict[str, bytes]) -> bytes:
+def _modifications(name: Names, changed: dict[str, bytes], added: dict[str, bytes]) -> bytes:
     lines = [
         f"This package is TensorFlow {name.version} as modified by the Multi-Stream TensorFlow",
         "Authors. TensorFlow and the modifications are licensed under the Apache License,",
@@ -238,9 +222,7 @@ def _modifications(name: StockName, changed: dict[str, bytes], added: dict[str, 
     return "\n".join(lines).encode()
 
 
-def _record(
-    stock: str, name: StockName, replaced: dict[str, bytes], added: dict[str, bytes]
-) -> bytes:
+def _record(stock: str, name: Names, replaced: dict[str, bytes], added: dict[str, bytes]) -> bytes:
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     for stock_path, digest, size in csv.reader(io.StringIO(stock)):

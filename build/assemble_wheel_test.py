@@ -163,4 +163,4 @@ def test_only_files_of_the_stock_wheel_change_and_only_others_are_added(
 
 def test_stock_wheel_must_be_named_as_one() -> None:
     with pytest.raises(BuildError, match=r"numpy-1.0.whl is not the name"):
-        assemble_wheel.StockName.parse("numpy-1.0.whl")
+        assemble_wheel.Names("numpy-1.0.whl")

@@ -134,15 +134,12 @@ def move_series(
 def _most_like(lines: Sequence[str], hunk: Hunk) -> tuple[int, tuple[str, ...]]:
     """The number, from 1, and the lines of the part of a file that is most like a hunk's."""
     count = len(hunk.old)
-    old = "".join(hunk.old)
-    best, where = 0.0, -1
-    for at in range(max(1, len(lines) - count + 1)):
-        matcher = difflib.SequenceMatcher(None, "".join(lines[at : at + count]), old, False)
-        if matcher.real_quick_ratio() <= best or matcher.quick_ratio() <= best:
-            continue
-        ratio = matcher.ratio()
-        if ratio > best:
-            best, where = ratio, at
-    if best < 0.5:
+
+    def likeness(at: int) -> float:
+        texts = "".join(lines[at : at + count]), "".join(hunk.old)
+        return difflib.SequenceMatcher(None, *texts, autojunk=False).ratio()
+
+    where = max(range(max(1, len(lines) - count + 1)), key=likeness)
+    if likeness(where) < 0.5:
         return 0, ()
     return where + 1, tuple(lines[where : where + count])

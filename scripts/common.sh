@@ -77,6 +77,16 @@ needs_value() {
   if (($# < 2)); then wrong_argument "$1 needs a value"; fi
 }
 
+# one_of OPTION VALUE ALLOWED...: ends the script if the value is none of these.
+one_of() {
+  local allowed
+  for allowed in "${@:3}"; do
+    if [[ "$2" == "${allowed}" ]]; then return; fi
+  done
+  allowed="$(printf ', %s' "${@:3}")"
+  wrong_argument "$1 '$2'" "Allowed: ${allowed#, }."
+}
+
 report_exit() {
   local status=$?
   if ((status != 0)); then
@@ -120,6 +130,9 @@ missing_python() {
   if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then echo python3-venv; fi
 }
 
+# has_header PATH: whether the compiler finds it.
+has_header() { [[ -e "/usr/include/$1" || -e "/usr/local/include/$1" ]]; }
+
 # install_system_packages [--test]: installs the Debian packages that this
 # machine lacks; with --test also those that only the tests need.
 install_system_packages() {
@@ -128,14 +141,10 @@ install_system_packages() {
   if ! command -v bazel bazelisk >/dev/null; then missing+=(bazel-bootstrap); fi
   if ! command -v clang >/dev/null; then missing+=(clang); fi
   if ! command -v g++ >/dev/null; then missing+=(g++); fi
-  if [[ "${1:-}" == --test ]] && ! command -v git >/dev/null; then missing+=(git); fi
-  if [[ "${1:-}" == --test && ! -e /usr/include/gtest/gtest.h &&
-    ! -e /usr/local/include/gtest/gtest.h ]]; then
-    missing+=(libgtest-dev)
-  fi
-  if [[ "${1:-}" == --test && ! -e /usr/include/benchmark/benchmark.h &&
-    ! -e /usr/local/include/benchmark/benchmark.h ]]; then
-    missing+=(libbenchmark-dev)
+  if [[ "${1:-}" == --test ]]; then
+    if ! command -v git >/dev/null; then missing+=(git); fi
+    if ! has_header gtest/gtest.h; then missing+=(libgtest-dev); fi
+    if ! has_header benchmark/benchmark.h; then missing+=(libbenchmark-dev); fi
   fi
   if ((${#missing[@]} == 0)); then return; fi
 

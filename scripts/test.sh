@@ -33,9 +33,7 @@ while (($#)); do
       shift $(($# > 1 ? 2 : 1))
       ;;
     --config)
-      case "${2:-}" in asan | ubsan | tsan) ;; *)
-        wrong_argument "--config '${2:-}'" "Allowed: asan, ubsan, tsan." ;;
-      esac
+      one_of --config "${2:-}" asan ubsan tsan
       stage "C++ tests, $2" "Run one test by itself: bazel test --config=$2 //package:name."
       run_bazel test --curses=no --show_progress_rate_limit=15 --config="$2" \
         --repo_env="TFMS_PYTHON=$(python_tag)" //...
