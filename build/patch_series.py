@@ -27,13 +27,13 @@ Read = Callable[[str], str | None]
 
 @dataclasses.dataclass(frozen=True)
 class Hunk:
-    """One change of a patch.
+    """One change of a patch, with the line ends of its lines.
 
     Attributes:
       header: its `@@` line, for messages.
       first_line: number, from 1, of the first old line.
-      old: context and removed lines, line ends included.
-      new: context and added lines, line ends included.
+      old: context and removed lines.
+      new: context and added lines.
     """
 
     header: str
@@ -97,10 +97,7 @@ def read_series(folder: pathlib.Path) -> list[str]:
 
 
 def parse_patch(name: str, text: str) -> list[FilePatch]:
-    """Reads a unified diff; lines before the first `---` line describe it and are skipped.
-
-    Returns:
-      One entry for each file that the patch changes.
+    """Reads what a unified diff does to each file; lines before the first `---` line describe it.
 
     Raises:
       BuildError: it is not a unified diff of existing files.
@@ -209,10 +206,7 @@ def text_in(wheel: zipfile.ZipFile) -> Read:
 
 
 def apply_series(folder: pathlib.Path, stock: zipfile.ZipFile) -> dict[str, str]:
-    """Applies a whole series to a stock wheel's files.
-
-    Returns:
-      The changed files' text, by path in the wheel.
+    """Applies a whole series to a stock wheel's files; returns their text by path in the wheel.
 
     Raises:
       BuildError: see apply_patches; or a patch names a file that the wheel does not have.

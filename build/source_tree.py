@@ -251,7 +251,7 @@ def lay_out(tree: pathlib.Path, release: str) -> patch_series.Applied:
     ours = ROOT / "build" / "source"
     for path, text in {
         **applied.changed,
-        "build/BUILD.bazel": (ours / "build.BUILD").read_text(),
+        "build/BUILD.bazel": 'exports_files(["tensorflow.bzl", "xla.bzl"])\n',
         "build/tensorflow.bzl": (ours / "tensorflow.bzl").read_text(),
         "build/xla.bzl": f'"""Which repository third_party/xla is."""\n\nXLA = "@{xla[1]}"\n',
         f"{_PYTHON}/BUILD": (ours / "python.BUILD").read_text(),

@@ -81,21 +81,6 @@ def sha256_of(path: pathlib.Path) -> str:
     return digest.hexdigest()
 
 
-def verify_hash(wheel: pathlib.Path, expected: str) -> None:
-    """Checks that a wheel's content has a SHA-256.
-
-    Raises:
-      BuildError: it has another one.
-    """
-    found = sha256_of(wheel)
-    if found != expected:
-        raise BuildError(
-            f"{wheel} has SHA-256 {found}, but {expected} is pinned.\n"
-            "The file is damaged, or is not the wheel that TensorFlow released. Delete it and try "
-            "again; if that does not help, find out where pip gets it from (pip config list)."
-        )
-
-
 def fetch(tag: str, cache: pathlib.Path, release: str = BASE) -> pathlib.Path:
     """Makes sure that the cache folder has a verified stock wheel, and returns its path there.
 
@@ -111,7 +96,13 @@ def fetch(tag: str, cache: pathlib.Path, release: str = BASE) -> pathlib.Path:
         platforms = release_named(release).platform.split(".")
         otherwise = f"put {wheel.name} into {wheel.parent}"
         downloaded = download(tag, release, platforms, pathlib.Path(folder), otherwise)
-        verify_hash(downloaded, expected)
+        if (found := sha256_of(downloaded)) != expected:
+            raise BuildError(
+                f"{downloaded} has SHA-256 {found}, but {expected} is pinned.\n"
+                "The file is damaged, or is not the wheel that TensorFlow released. Delete it and "
+                "try again; if that does not help, find out where pip gets it from (pip config "
+                "list)."
+            )
         downloaded.replace(wheel)
     return wheel
 

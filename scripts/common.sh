@@ -39,6 +39,16 @@ fail() {
   exit 1
 }
 
+# program_help PYTHON PROGRAM ARGUMENT...: where --help is among the arguments that a script passes to
+# a program, shows the script's help and the program's, and ends the script.
+program_help() {
+  if [[ " ${*:3} " != *" -h "* && " ${*:3} " != *" --help "* ]]; then return; fi
+  trap - EXIT
+  print_help
+  "$1" "$2" --help 2>/dev/null | sed -n '/^options:/,$p' || true  # without the wheel
+  exit
+}
+
 # print_help: the script's first comment; its lines of usage come first.
 print_help() {
   local text
@@ -171,9 +181,9 @@ run_bazel() {
     "$(bazel_command)" ${TFMS_OUTPUT_BASE:+--output_base="${TFMS_OUTPUT_BASE}"} "$@")
 }
 
-# python_tag: such as cp311, of the python3 on the PATH.
+# python_tag [PYTHON]: such as cp311, of the python3 on the PATH or of another Python.
 python_tag() {
-  python3 -c 'import sys; print("cp%d%d" % sys.version_info[:2])'
+  "${1:-python3}" -c 'import sys; print("cp%d%d" % sys.version_info[:2])'
 }
 
 # python_of_tag TAG: the command of that Python, such as python3.12 for cp312.
@@ -191,10 +201,7 @@ python_of_tag() {
 make_venv() {
   local python
   python="$(python_of_tag "$1")"
-  if [[ "$("${VENV}/bin/python" -c \
-    'import sys; print("cp%d%d" % sys.version_info[:2])' 2>/dev/null)" == "$1" ]]; then
-    return
-  fi
+  if [[ "$(python_tag "${VENV}/bin/python" 2>/dev/null)" == "$1" ]]; then return; fi
   rm -rf "${VENV}"
   "${python}" -m venv "${VENV}"
 }
