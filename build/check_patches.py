@@ -39,13 +39,7 @@ def check(wheel: zipfile.ZipFile, patches: pathlib.Path) -> list[str]:
 def check_source(wheel: zipfile.ZipFile, series: pathlib.Path, name: str) -> patch_series.Applied:
     """Applies a series of source patches to those of the files that a wheel has, in memory.
 
-    Args:
-      wheel: the stock wheel, open.
-      series: folder of the series.
-      name: the wheel's, for errors.
-
-    Returns:
-      What changes; `absent` are the files that the wheel does not have.
+    `name` is the wheel's, for errors; what is `absent` then is what the wheel does not have.
 
     Raises:
       BuildError: a patch is wrong, or was made of another text than the wheel's.
@@ -82,11 +76,7 @@ def describe_source(applied: patch_series.Applied, what: str) -> str:
 
 
 def check_releases(tag: str, release: str = "") -> None:
-    """Checks the patches of one release, or of all, and prints a line for each.
-
-    Args:
-      tag: the Python of the wheels, such as "cp312".
-      release: such as "2.20.0"; "" for all.
+    """Checks the patches of one release, or of all if "", and prints a line for each.
 
     Raises:
       BuildError: see check, and remote_wheel.opened.

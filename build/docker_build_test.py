@@ -34,11 +34,7 @@ def bin_folder(tmp_path: pathlib.Path) -> pathlib.Path:
 def add_engine(folder: pathlib.Path, name: str, *, daemon: str = "", status: int = 0) -> None:
     """Puts a stand-in for an engine on the PATH, which keeps the arguments of builds.
 
-    Args:
-      folder: is on the PATH.
-      name: of the engine.
-      daemon: why its daemon does not answer; empty if it does.
-      status: of its builds.
+    `daemon` says why its daemon does not answer, if it does not; `status` is that of its builds.
     """
     answer = f"echo {daemon!r} >&2; exit 1" if daemon else "echo 28.2.2"
     engine = folder / name

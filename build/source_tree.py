@@ -153,11 +153,11 @@ def apply_to(tree: pathlib.Path, release: str) -> patch_series.Applied:
 
 
 def fetch(release: str, cache: pathlib.Path, sha256: str = "") -> pathlib.Path:
-    """Downloads a release's archive, or finds it in the cache.
+    """Downloads a release's archive, or finds it in a cache's folder.
 
     Args:
       release: such as "2.21.0".
-      cache: a folder, which is made.
+      cache: the folder.
       sha256: of the archive, if it is not the known one.
 
     Raises:

@@ -146,11 +146,7 @@ def commands(
 def repository_files(root: pathlib.Path) -> list[str]:
     """Lists the files that are in the repository, or are new and not ignored.
 
-    Args:
-      root: the repository, or a copy of it without Git's folder, as in an image.
-
-    Returns:
-      Their paths, relative to it.
+    The root may be that of a copy of the repository without Git's folder, as in an image.
     """
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
