@@ -179,17 +179,13 @@ def _metadata(stock: str, name: Names) -> bytes:
     version_line = f"Version: {name.version}"
     if headers.splitlines().count(version_line) != 1:
         raise BuildError(f"The stock wheel's METADATA has no line '{version_line}'.")
-    summary = f"Summary: TensorFlow {name.version}, modified: several GPU streams at a time."
-    lines = []
-    for line in headers.splitlines():
-        if line == version_line:
-            lines.append(f"Version: {name.new_version}")
-        elif line.startswith("Summary: "):
-            lines.append(summary)
-        elif line.startswith("License: "):
-            lines += [line, "License-File: LICENSE"]
-        else:
-            lines.append(line)
+    summary = f"TensorFlow {name.version}, modified: several GPU streams at a time."
+    for old, new in (
+        (f"^{version_line}$", f"Version: {name.new_version}"),
+        ("^Summary: .*", f"Summary: {summary}"),
+        ("^License: .*", r"\g<0>\nLicense-File: LICENSE"),
+    ):
+        headers = re.sub(old, new, headers, flags=re.MULTILINE)
     statement = (
         f"**This is a modified TensorFlow {name.version}**, and not a release of the TensorFlow\n"
         "authors. The Multi-Stream TensorFlow Authors added a runtime library and Python modules\n"
@@ -197,7 +193,7 @@ def _metadata(stock: str, name: Names) -> bytes:
         f"`MODIFICATIONS` in `{name.dist_info}` lists every file added or changed.\n"
         "What follows is TensorFlow's own description.\n\n"
     )
-    return ("\n".join(lines) + separator + statement + description.lstrip("\n")).encode()
+    return (headers + separator + statement + description.lstrip("\n")).encode()
 
 
 def _wheel_file(stock: str, tag: str) -> bytes:
@@ -207,19 +203,14 @@ def _wheel_file(stock: str, tag: str) -> bytes:
 
 
 def _modifications(name: Names, changed: dict[str, bytes], added: dict[str, bytes]) -> bytes:
-    lines = [
-        f"This package is TensorFlow {name.version} as modified by the Multi-Stream TensorFlow",
-        "Authors. TensorFlow and the modifications are licensed under the Apache License,",
-        "Version 2.0; see licenses/LICENSE.",
-        "",
-        "Files changed:",
-        *(f"  {path}" for path in changed),
-        "",
-        "Files added:",
-        *(f"  {path}" for path in added),
-        "",
-    ]
-    return "\n".join(lines).encode()
+    text = (
+        f"This package is TensorFlow {name.version} as modified by the Multi-Stream TensorFlow\n"
+        "Authors. TensorFlow and the modifications are licensed under the Apache License,\n"
+        "Version 2.0; see licenses/LICENSE.\n"
+    )
+    for what, files in (("changed", changed), ("added", added)):
+        text += "".join([f"\nFiles {what}:\n", *(f"  {path}\n" for path in files)])
+    return text.encode()
 
 
 def _record(stock: str, name: Names, replaced: dict[str, bytes], added: dict[str, bytes]) -> bytes:
@@ -227,11 +218,9 @@ def _record(stock: str, name: Names, replaced: dict[str, bytes], added: dict[str
     writer = csv.writer(sink, lineterminator="\n")
     for stock_path, digest, size in csv.reader(io.StringIO(stock)):
         path = _new_path(stock_path, name)
-        if path in replaced:
-            writer.writerow((path, _digest(replaced[path]), len(replaced[path])))
-        else:
+        if path not in replaced:
             writer.writerow((path, digest, size))
-    for path, content in added.items():
+    for path, content in {**replaced, **added}.items():
         writer.writerow((path, _digest(content), len(content)))
     return sink.getvalue().encode()
 
@@ -242,11 +231,8 @@ def _digest(content: bytes) -> str:
 
 
 def _files(pairs: list[str]) -> dict[str, bytes]:
-    files = {}
-    for pair in pairs:
-        path, _, file = pair.partition("=")
-        files[path] = pathlib.Path(file).read_bytes()
-    return files
+    split = (pair.partition("=") for pair in pairs)
+    return {path: pathlib.Path(file).read_bytes() for path, _, file in split}
 
 
 def main() -> None:
