@@ -29,8 +29,16 @@ POLICIES = {
     "manylinux_2_41_x86_64": ("2.41", "3.4.33", "1.3.15", "14.0.0"),
 }
 _ON_EVERY_SYSTEM = frozenset(
-    "ld-linux-x86-64.so.2 libc.so.6 libdl.so.2 libgcc_s.so.1 libm.so.6 libpthread.so.0 librt.so.1"
-    " libstdc++.so.6".split()
+    (
+        "ld-linux-x86-64.so.2",
+        "libc.so.6",
+        "libdl.so.2",
+        "libgcc_s.so.1",
+        "libm.so.6",
+        "libpthread.so.0",
+        "librt.so.1",
+        "libstdc++.so.6",
+    )
 )
 
 
