@@ -34,11 +34,7 @@ _PUBLIC = re.compile(r"^(?:def|class) ([^\W_]\w*)", re.MULTILINE)
 
 
 def python_tests(changed: Sequence[str], sources: Mapping[str, str]) -> list[str]:
-    """Finds the Python tests that changed files can break.
-
-    Args:
-      changed: files, relative to the repository's root.
-      sources: the text of each Python file of the repository, by path.
+    """Finds the Python tests that changed files can break; `sources` are the repository's by path.
 
     Returns:
       The tests' files: those that import a changed module, directly or through others, that name
@@ -92,11 +88,7 @@ def bazel_targets(changed: Sequence[str]) -> list[str]:
 
 
 def nearest_tests(targets: Sequence[str], query: Callable[[str], list[str]]) -> list[str]:
-    """Finds the C++ tests that depend on targets with the fewest libraries between.
-
-    Args:
-      targets: as bazel_targets returns them.
-      query: asks Bazel.
+    """Asks Bazel for the C++ tests that depend on targets with the fewest libraries between.
 
     Returns:
       Labels: a dozen and those that are as near, or all if there are fewer.

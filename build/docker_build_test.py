@@ -162,10 +162,6 @@ def test_files_of_the_download_step_are_all_that_it_needs(tmp_path: pathlib.Path
     (files,) = re.findall(r"^COPY (build/.*) build/$", DOCKERFILE.read_text(), re.MULTILINE)
     for file in files.split():
         shutil.copy(ROOT / file, tmp_path)
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "stock_wheel.py"), "--help"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, str(tmp_path / "stock_wheel.py"), "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

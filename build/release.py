@@ -79,12 +79,8 @@ def check(wheel: pathlib.Path) -> None:
         libraries than its name says.
     """
     for command in (("twine", "check", "--strict"), ("auditwheel", "show")):
-        done = subprocess.run(
-            [sys.executable, "-m", *command, str(wheel)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        line = [sys.executable, "-m", *command, str(wheel)]
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
         said = " ".join((done.stdout + done.stderr).split())
         if done.returncode:
             raise BuildError(f"{command[0]} refuses {wheel.name}: {said}")
@@ -185,9 +181,8 @@ def git(*arguments: str) -> str:
     Raises:
       BuildError: it fails; says why.
     """
-    done = subprocess.run(
-        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    command = ["git", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BuildError(f"git {arguments[0]}: {done.stderr.strip()}")
     return done.stdout.strip()

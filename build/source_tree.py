@@ -199,12 +199,14 @@ def unpack(archive: pathlib.Path, out: pathlib.Path) -> None:
       BuildError: it is no such archive.
     """
     out.mkdir(parents=True, exist_ok=True)
-    result = subprocess.run(
-        ["tar", "--extract", f"--file={archive}", "--strip-components=1", f"--directory={out}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [
+        "tar",
+        "--extract",
+        f"--file={archive}",
+        "--strip-components=1",
+        f"--directory={out}",
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise BuildError(f"{archive} cannot be unpacked: {result.stderr.strip()}")
 
@@ -277,13 +279,8 @@ def main() -> None:
     if options.source is not None:
         check_release(options.source, BASE)
         apply_to(options.source, BASE)  # before the copy, which takes long
-        shutil.copytree(
-            options.source,
-            out,
-            symlinks=True,
-            ignore=shutil.ignore_patterns(".git"),
-            dirs_exist_ok=True,
-        )
+        ignore = shutil.ignore_patterns(".git")
+        shutil.copytree(options.source, out, symlinks=True, ignore=ignore, dirs_exist_ok=True)
     else:
         unpack(fetch(BASE, stock_wheel.cache_folder(), options.sha256), out)
         check_release(out, BASE)

@@ -148,13 +148,8 @@ def repository_files(root: pathlib.Path) -> list[str]:
 
     The root may be that of a copy of the repository without Git's folder, as in an image.
     """
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     names = set(listed.stdout.split("\0"))
     if listed.returncode:
         names = {

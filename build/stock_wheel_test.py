@@ -62,13 +62,8 @@ def test_no_network_is_one_error_that_says_what_to_do(tmp_path: pathlib.Path) ->
     environment = dict(os.environ, TFMS_CACHE=str(tmp_path), PIP_NO_INDEX="1")
     environment.pop("PIP_FIND_LINKS", None)
     environment["PIP_CONFIG_FILE"] = os.devnull
-    result = subprocess.run(
-        [sys.executable, SCRIPT, "fetch", "--python", "cp312"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, str(SCRIPT), "fetch", "--python", "cp312"]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert result.stderr.startswith("error: pip could not download tensorflow==2.21.0 for cp312:")
     assert "Check the network" in result.stderr
