@@ -13,10 +13,10 @@ from __future__ import annotations
 import base64
 import copy
 import csv
-import dataclasses
 import hashlib
 import io
 import pathlib
+import re
 import struct
 import zipfile
 
@@ -26,59 +26,31 @@ from build_error import BuildError, command_line, run_main
 # The part of the version after the +. Raise it with each release on one TensorFlow version.
 LOCAL_VERSION = "multistream.1"
 
-RUNTIME_FOLDER = "tensorflow/"
-
 _DateTime = tuple[int, int, int, int, int, int]
 
 _NOTICE = "# Changed by the Multi-Stream TensorFlow Authors: see MODIFICATIONS in {dist_info}.\n"
 
 
-@dataclasses.dataclass(frozen=True)
-class StockName:
-    """What a stock wheel's file name says.
+class Names:
+    """What a stock wheel's file name says, and the names that follow from it.
 
-    Args:
-      version: such as "2.21.0".
-      python: such as "cp312".
-      abi: such as "cp312".
+    Attributes:
+      version: such as "2.21.0"; new_version is that of the wheel to make.
+      python: tags of the Python, such as "cp312-cp312".
+      stock_dist_info: folder of the stock wheel's metadata; dist_info is that of the wheel to make.
+
+    Raises:
+      BuildError: it is not the name of a TensorFlow wheel.
     """
 
-    version: str
-    python: str
-    abi: str
-
-    @classmethod
-    def parse(cls, name: str) -> StockName:
-        """Reads a wheel's file name.
-
-        Args:
-          name: such as "tensorflow-2.21.0-cp312-cp312-manylinux_2_27_x86_64.whl".
-
-        Returns:
-          Its parts.
-
-        Raises:
-          BuildError: it is not the name of a TensorFlow wheel.
-        """
-        parts = name.removesuffix(".whl").split("-")
-        if len(parts) != 5 or parts[0] != "tensorflow" or not name.endswith(".whl"):
-            raise BuildError(f"{name} is not the name of a TensorFlow wheel.")
-        return cls(version=parts[1], python=parts[2], abi=parts[3])
-
-    @property
-    def stock_dist_info(self) -> str:
-        """Folder of the stock wheel's metadata."""
-        return f"tensorflow-{self.version}.dist-info"
-
-    @property
-    def new_version(self) -> str:
-        """Version of the wheel to make."""
-        return f"{self.version}+{LOCAL_VERSION}"
-
-    @property
-    def dist_info(self) -> str:
-        """Folder of the metadata of the wheel to make."""
-        return f"tensorflow-{self.new_version}.dist-info"
+    def __init__(self, stock: str) -> None:
+        name = re.fullmatch(r"tensorflow-([^-]+)-([^-]+-[^-]+)-[^-]+\.whl", stock)
+        if name is None:
+            raise BuildError(f"{stock} is not the name of a TensorFlow wheel.")
+        self.version, self.python = name.groups()
+        self.new_version = f"{self.version}+{LOCAL_VERSION}"
+        self.stock_dist_info = f"tensorflow-{self.version}.dist-info"
+        self.dist_info = f"tensorflow-{self.new_version}.dist-info"
 
 
 def assemble(
@@ -89,7 +61,7 @@ def assemble(
     license_text: bytes,
     out: pathlib.Path,
 ) -> pathlib.Path:
-    """Writes the wheel.
+    """Writes the wheel and returns its path.
 
     Args:
       stock: the stock wheel.
@@ -99,18 +71,15 @@ def assemble(
       license_text: the licence of the added files.
       out: folder to write to.
 
-    Returns:
-      The wheel's path.
-
     Raises:
       BuildError: a changed file is not in the stock wheel, an added one is, or the runtime needs
         what a wheel cannot count on.
     """
-    name = StockName.parse(stock.name)
+    name = Names(stock.name)
     with zipfile.ZipFile(stock) as archive:
         members = archive.infolist()
         stock_paths = {member.filename for member in members}
-        runtime_path = RUNTIME_FOLDER + runtime.name
+        runtime_path = f"tensorflow/{runtime.name}"
         notice = _NOTICE.format(dist_info=name.dist_info).encode()
         changed = {path: notice + content for path, content in sorted(changed.items())}
         added = dict(sorted({**added, runtime_path: runtime.read_bytes()}.items()))
@@ -118,7 +87,7 @@ def assemble(
         platform = platform_tag.platform_tag(
             runtime, bundled=frozenset(path.rsplit("/", 1)[-1] for path in stock_paths)
         )
-        tag = f"{name.python}-{name.abi}-{platform}"
+        tag = f"{name.python}-{platform}"
 
         stock_metadata = {
             file: archive.read(f"{name.stock_dist_info}/{file}").decode()
@@ -149,15 +118,9 @@ def assemble(
 def copy_member(
     source: zipfile.ZipFile, member: zipfile.ZipInfo, target: zipfile.ZipFile, name: str
 ) -> None:
-    """Adds a member of another archive with its compressed bytes.
+    """Adds a member of another archive, under a name, with its compressed bytes.
 
     zipfile itself would compress all of TensorFlow again, which takes minutes.
-
-    Args:
-      source: the other archive.
-      member: the member.
-      target: the archive that gets it.
-      name: its name there.
 
     Raises:
       zipfile.BadZipFile: the other archive is cut off.
@@ -205,28 +168,24 @@ def _check_paths(
             )
 
 
-def _new_path(path: str, name: StockName) -> str:
+def _new_path(path: str, name: Names) -> str:
     if path.startswith(name.stock_dist_info + "/"):
         return name.dist_info + path[len(name.stock_dist_info) :]
     return path
 
 
-def _metadata(stock: str, name: StockName) -> bytes:
+def _metadata(stock: str, name: Names) -> bytes:
     headers, separator, description = stock.partition("\n\n")
     version_line = f"Version: {name.version}"
     if headers.splitlines().count(version_line) != 1:
         raise BuildError(f"The stock wheel's METADATA has no line '{version_line}'.")
-    summary = f"Summary: TensorFlow {name.version}, modified: several GPU streams at a time."
-    lines = []
-    for line in headers.splitlines():
-        if line == version_line:
-            lines.append(f"Version: {name.new_version}")
-        elif line.startswith("Summary: "):
-            lines.append(summary)
-        elif line.startswith("License: "):
-            lines += [line, "License-File: LICENSE"]
-        else:
-            lines.append(line)
+    summary = f"TensorFlow {name.version}, modified: several GPU streams at a time."
+    for old, new in (
+        (f"^{version_line}$", f"Version: {name.new_version}"),
+        ("^Summary: .*", f"Summary: {summary}"),
+        ("^License: .*", r"\g<0>\nLicense-File: LICENSE"),
+    ):
+        headers = re.sub(old, new, headers, flags=re.MULTILINE)
     statement = (
         f"**This is a modified TensorFlow {name.version}**, and not a release of the TensorFlow\n"
         "authors. The Multi-Stream TensorFlow Authors added a runtime library and Python modules\n"
@@ -234,7 +193,7 @@ def _metadata(stock: str, name: StockName) -> bytes:
         f"`MODIFICATIONS` in `{name.dist_info}` lists every file added or changed.\n"
         "What follows is TensorFlow's own description.\n\n"
     )
-    return ("\n".join(lines) + separator + statement + description.lstrip("\n")).encode()
+    return (headers + separator + statement + description.lstrip("\n")).encode()
 
 
 def _wheel_file(stock: str, tag: str) -> bytes:
@@ -243,34 +202,25 @@ def _wheel_file(stock: str, tag: str) -> bytes:
     return "\n".join([*kept, "Generator: multi-stream-tensorflow", f"Tag: {tag}", ""]).encode()
 
 
-def _modifications(name: StockName, changed: dict[str, bytes], added: dict[str, bytes]) -> bytes:
-    lines = [
-        f"This package is TensorFlow {name.version} as modified by the Multi-Stream TensorFlow",
-        "Authors. TensorFlow and the modifications are licensed under the Apache License,",
-        "Version 2.0; see licenses/LICENSE.",
-        "",
-        "Files changed:",
-        *(f"  {path}" for path in changed),
-        "",
-        "Files added:",
-        *(f"  {path}" for path in added),
-        "",
-    ]
-    return "\n".join(lines).encode()
+def _modifications(name: Names, changed: dict[str, bytes], added: dict[str, bytes]) -> bytes:
+    text = (
+        f"This package is TensorFlow {name.version} as modified by the Multi-Stream TensorFlow\n"
+        "Authors. TensorFlow and the modifications are licensed under the Apache License,\n"
+        "Version 2.0; see licenses/LICENSE.\n"
+    )
+    for what, files in (("changed", changed), ("added", added)):
+        text += "".join([f"\nFiles {what}:\n", *(f"  {path}\n" for path in files)])
+    return text.encode()
 
 
-def _record(
-    stock: str, name: StockName, replaced: dict[str, bytes], added: dict[str, bytes]
-) -> bytes:
+def _record(stock: str, name: Names, replaced: dict[str, bytes], added: dict[str, bytes]) -> bytes:
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     for stock_path, digest, size in csv.reader(io.StringIO(stock)):
         path = _new_path(stock_path, name)
-        if path in replaced:
-            writer.writerow((path, _digest(replaced[path]), len(replaced[path])))
-        else:
+        if path not in replaced:
             writer.writerow((path, digest, size))
-    for path, content in added.items():
+    for path, content in {**replaced, **added}.items():
         writer.writerow((path, _digest(content), len(content)))
     return sink.getvalue().encode()
 
@@ -281,11 +231,8 @@ def _digest(content: bytes) -> str:
 
 
 def _files(pairs: list[str]) -> dict[str, bytes]:
-    files = {}
-    for pair in pairs:
-        path, _, file = pair.partition("=")
-        files[path] = pathlib.Path(file).read_bytes()
-    return files
+    split = (pair.partition("=") for pair in pairs)
+    return {path: pathlib.Path(file).read_bytes() for path, _, file in split}
 
 
 def main() -> None:

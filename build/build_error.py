@@ -15,15 +15,7 @@ class BuildError(Exception):
 
 
 def command_line(docstring: str | None, **options: Any) -> argparse.ArgumentParser:
-    """Makes the parser of a program that run_main runs.
-
-    Args:
-      docstring: the program's, all of which is shown by --help.
-      **options: as for ArgumentParser.
-
-    Returns:
-      A parser without arguments, but --help.
-    """
+    """Makes the parser of a program that run_main runs; --help shows all of its docstring."""
     return argparse.ArgumentParser(
         description=docstring,
         epilog="Exit status: 0; 1 if it failed, and a message says why; 2 for a wrong argument.",
@@ -33,14 +25,7 @@ def command_line(docstring: str | None, **options: Any) -> argparse.ArgumentPars
 
 
 def run_main(main: Callable[[], None]) -> None:
-    """Runs a program and turns a BuildError into one message and exit status 1.
-
-    Args:
-      main: the program.
-
-    Raises:
-      SystemExit: with status 1, if `main` raised a BuildError.
-    """
+    """Runs a program and turns a BuildError into one message and exit status 1."""
     try:
         main()
     except BuildError as error:

@@ -34,11 +34,7 @@ _PUBLIC = re.compile(r"^(?:def|class) ([^\W_]\w*)", re.MULTILINE)
 
 
 def python_tests(changed: Sequence[str], sources: Mapping[str, str]) -> list[str]:
-    """Finds the Python tests that changed files can break.
-
-    Args:
-      changed: files, relative to the repository's root.
-      sources: the text of each Python file of the repository, by path.
+    """Finds the Python tests that changed files can break; `sources` are the repository's by path.
 
     Returns:
       The tests' files: those that import a changed module, directly or through others, that name
@@ -82,14 +78,7 @@ def _users(path: str, imported: Mapping[str, set[str]]) -> set[str]:
 
 
 def bazel_targets(changed: Sequence[str]) -> list[str]:
-    """Finds what Bazel knows of changed files.
-
-    Args:
-      changed: files, relative to the repository's root.
-
-    Returns:
-      Those that C++ tests may be made of; of a BUILD file all that it has.
-    """
+    """Finds what C++ tests may be made of among changed files; of a BUILD file, all that it has."""
     return [
         f"//{'' if folder == '.' else folder}:all" if path.endswith("BUILD.bazel") else path
         for path in changed
@@ -99,11 +88,7 @@ def bazel_targets(changed: Sequence[str]) -> list[str]:
 
 
 def nearest_tests(targets: Sequence[str], query: Callable[[str], list[str]]) -> list[str]:
-    """Finds the C++ tests that depend on targets with the fewest libraries between.
-
-    Args:
-      targets: as bazel_targets returns them.
-      query: asks Bazel.
+    """Asks Bazel for the C++ tests that depend on targets with the fewest libraries between.
 
     Returns:
       Labels: a dozen and those that are as near, or all if there are fewer.
@@ -117,14 +102,7 @@ def nearest_tests(targets: Sequence[str], query: Callable[[str], list[str]]) -> 
 
 
 def changed_files(base: str, root: pathlib.Path) -> list[str]:
-    """Lists what differs from a commit, changes that are not committed included.
-
-    Args:
-      base: the commit.
-      root: the repository.
-
-    Returns:
-      Paths relative to it; deleted files too.
+    """Lists the files that differ from the commit `base`, uncommitted and deleted files included.
 
     Raises:
       BuildError: Git does not know the commit.

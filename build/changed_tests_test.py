@@ -34,48 +34,33 @@ SOURCES = {
 }
 
 
-def broken_by(*changed: str) -> list[str]:
-    return changed_tests.python_tests(changed, SOURCES)
+MULTISTREAM = "tensorflow/python/multistream"
 
 
-def test_changed_test_runs() -> None:
-    assert broken_by("build/other_test.py") == ["build/other_test.py"]
-
-
-def test_users_of_a_module_run_directly_or_through_others() -> None:
-    assert broken_by("build/archive.py") == ["build/archive_test.py", "build/wheel_test.py"]
-    assert broken_by("build/wheel.py") == ["build/wheel_test.py"]
-
-
-def test_module_of_the_wheel_is_known_by_its_full_name() -> None:
-    assert broken_by("tensorflow/python/multistream/groups/pinned.py") == [
-        "tensorflow/python/multistream/groups/pinned_test.py"
-    ]
-
-
-def test_test_that_calls_what_a_module_of_the_wheel_defines_runs() -> None:
-    policy_test = ["tensorflow/python/multistream/policies/policy_test.py"]
-    assert broken_by("tensorflow/python/multistream/policies/plan_file.py") == policy_test
-    assert broken_by("tensorflow/python/multistream/stack.py") == policy_test
-
-
-def test_what_names_a_program_runs_and_not_what_names_a_longer_one() -> None:
-    assert broken_by("examples/serve.py") == ["examples/serve_test.py"]
-
-
-def test_conftest_is_used_by_all_tests_in_its_folder_and_below() -> None:
-    assert broken_by("tensorflow/python/multistream/conftest.py") == [
-        "tensorflow/python/multistream/groups/pinned_test.py",
-        "tensorflow/python/multistream/policies/policy_test.py",
-    ]
-
-
-def test_page_runs_the_programs_of_pages() -> None:
-    assert broken_by("docs/memory.md") == ["examples/docs_test.py"]
-
-
-def test_file_that_is_gone_breaks_no_mapping() -> None:
-    assert broken_by("build/gone.py") == []
+@pytest.mark.parametrize(
+    ("changed", "tests"),
+    [
+        # A test, and what imports a module directly or through others.
+        ("build/other_test.py", ["build/other_test.py"]),
+        ("build/archive.py", ["build/archive_test.py", "build/wheel_test.py"]),
+        ("build/wheel.py", ["build/wheel_test.py"]),
+        (f"{MULTISTREAM}/groups/pinned.py", [f"{MULTISTREAM}/groups/pinned_test.py"]),
+        # What calls what a module of the wheel, or a user of the module, defines.
+        (f"{MULTISTREAM}/policies/plan_file.py", [f"{MULTISTREAM}/policies/policy_test.py"]),
+        (f"{MULTISTREAM}/stack.py", [f"{MULTISTREAM}/policies/policy_test.py"]),
+        # What names a program, and not what names a longer one.
+        ("examples/serve.py", ["examples/serve_test.py"]),
+        # All tests in the folder of a conftest, and below.
+        (
+            f"{MULTISTREAM}/conftest.py",
+            [f"{MULTISTREAM}/groups/pinned_test.py", f"{MULTISTREAM}/policies/policy_test.py"],
+        ),
+        ("docs/memory.md", ["examples/docs_test.py"]),
+        ("build/gone.py", []),
+    ],
+)
+def test_change_runs_the_tests_that_it_can_break(changed: str, tests: list[str]) -> None:
+    assert changed_tests.python_tests([changed], SOURCES) == tests
 
 
 def test_bazel_is_asked_for_sources_data_and_all_of_a_build_file() -> None:
@@ -117,27 +102,22 @@ def test_wheel_is_made_only_where_it_has_the_change(changed: str, tests: str, ne
     assert changed_tests.needs_wheel([changed], [tests]) == needed
 
 
-def git(root: pathlib.Path, *arguments: str) -> None:
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
-    subprocess.run(["git", *identity, *arguments], cwd=root, check=True, capture_output=True)
-
-
 def test_changed_are_committed_uncommitted_new_and_deleted_files(tmp_path: pathlib.Path) -> None:
-    git(tmp_path, "init")
+    def git(*arguments: str) -> None:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+        subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True)
+
+    git("init", "--quiet")
     for name in ("committed", "uncommitted", "deleted", "same"):
         (tmp_path / name).touch()
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-m", "a")
+    git("add", ".")
+    git("commit", "-qm", "a")
     (tmp_path / "committed").write_text("a")
-    git(tmp_path, "commit", "-a", "-m", "b")
+    git("commit", "-aqm", "b")
     (tmp_path / "uncommitted").write_text("a")
     (tmp_path / "deleted").unlink()
     (tmp_path / "new").touch()
     found = changed_tests.changed_files("HEAD~1", tmp_path)
     assert found == ["committed", "deleted", "new", "uncommitted"]
-
-
-def test_unknown_commit_is_named(tmp_path: pathlib.Path) -> None:
-    git(tmp_path, "init")
     with pytest.raises(BuildError, match="nosuch"):
         changed_tests.changed_files("nosuch", tmp_path)

@@ -26,14 +26,7 @@ PATCHES = pathlib.Path(__file__).resolve().parent.parent / "patches"
 
 
 def check(wheel: zipfile.ZipFile, patches: pathlib.Path) -> list[str]:
-    """Applies a series to a wheel's files, in memory.
-
-    Args:
-      wheel: the stock wheel, open.
-      patches: folder of the series.
-
-    Returns:
-      The files that it changes.
+    """Applies a series to an open stock wheel's files, in memory, and lists the changed files.
 
     Raises:
       BuildError: a patch is wrong; names it, the file and the hunk.
@@ -43,22 +36,16 @@ def check(wheel: zipfile.ZipFile, patches: pathlib.Path) -> list[str]:
     return list(changed)
 
 
-def check_source(wheel: zipfile.ZipFile, series: pathlib.Path, name: str) -> source_tree.Applied:
+def check_source(wheel: zipfile.ZipFile, series: pathlib.Path, name: str) -> patch_series.Applied:
     """Applies a series of source patches to those of the files that a wheel has, in memory.
 
-    Args:
-      wheel: the stock wheel, open.
-      series: folder of the series.
-      name: the wheel's, for errors.
-
-    Returns:
-      What changes; `absent` are the files that the wheel does not have.
+    `name` is the wheel's, for errors; what is `absent` then is what the wheel does not have.
 
     Raises:
       BuildError: a patch is wrong, or was made of another text than the wheel's.
     """
     read = source_tree.read_from_wheel(wheel)
-    applied = source_tree.apply_series(series, read)
+    applied = patch_series.apply_patches(series, read, may_move=True)
     other = source_tree.check_texts(series, read)
     if applied.moved or other:
         raise BuildError(
@@ -80,7 +67,7 @@ def _check_python(patches: pathlib.Path, changed: dict[str, str]) -> None:
             ) from error
 
 
-def describe_source(applied: source_tree.Applied, what: str) -> str:
+def describe_source(applied: patch_series.Applied, what: str) -> str:
     """Says what a series of source patches did to a wheel's files, or to a tree."""
     return (
         f"source patches apply to {len(applied.changed)} files of {what}"
@@ -89,11 +76,7 @@ def describe_source(applied: source_tree.Applied, what: str) -> str:
 
 
 def check_releases(tag: str, release: str = "") -> None:
-    """Checks the patches of one release, or of all, and prints a line for each.
-
-    Args:
-      tag: the Python of the wheels, such as "cp312".
-      release: such as "2.20.0"; "" for all.
+    """Checks the patches of one release, or of all if "", and prints a line for each.
 
     Raises:
       BuildError: see check, and remote_wheel.opened.

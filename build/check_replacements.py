@@ -31,7 +31,7 @@ _FILLED_BY_NAME = frozenset(("R_X86_64_JUMP_SLOT", "R_X86_64_GLOB_DAT", "R_X86_6
 class Library:
     """What the dynamic linker knows of a library.
 
-    Args:
+    Attributes:
       name: of its file.
       defined: names that it exports.
       called: names that it looks up, its own among them.
@@ -45,14 +45,11 @@ class Library:
 
 
 def read_patterns(exports: pathlib.Path, release: str | None = None) -> list[str]:
-    """Reads what a version script makes global.
+    """Reads the patterns that a version script makes global, in the order of the file.
 
     Args:
       exports: the version script, with one list of global patterns.
       release: such as "2.20.0"; without it, patterns for all releases are read.
-
-    Returns:
-      The patterns, in the order of the file.
 
     Raises:
       BuildError: there is no such list.
@@ -80,18 +77,7 @@ def _version(release: str) -> tuple[int, int]:
 
 
 def read_library(path: pathlib.Path, patterns: list[str]) -> Library:
-    """Reads a library with readelf.
-
-    Args:
-      path: an ELF file for x86-64.
-      patterns: which names are of interest.
-
-    Returns:
-      What it has of those.
-
-    Raises:
-      BuildError: see elf.readelf.
-    """
+    """Reads what an ELF file for x86-64 has of the names that match one of the patterns."""
     interesting = re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns)).match
     defined: set[str] = set()
     called: set[str] = set()
@@ -110,12 +96,12 @@ def read_library(path: pathlib.Path, patterns: list[str]) -> Library:
 
 
 def check(patterns: list[str], runtime: Library, tensorflow: list[Library]) -> None:
-    """Checks the runtime library against TensorFlow's.
+    """Checks the runtime library against TensorFlow's, of the wheel that it is for.
 
     Args:
       patterns: of the runtime's version script.
       runtime: the runtime library.
-      tensorflow: the libraries of the wheel that it is for.
+      tensorflow: TensorFlow's libraries.
 
     Raises:
       BuildError: names each symbol or pattern that is wrong, what is wrong, and what to do.

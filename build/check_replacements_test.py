@@ -65,27 +65,32 @@ def refused(build: Build, *tensorflow: pathlib.Path, **changes: str) -> str:
     return str(error.value)
 
 
-def test_a_function_that_another_library_calls_is_reached(build: Build) -> None:
-    assert build.check(build.library("a", EXECUTOR), build.library("b", SESSION)).exists()
+TABLE = """extern "C" int NewExecutor(); int (*const table[])() = {&NewExecutor};
+extern "C" const void* Table() { return table; }"""
 
 
-def test_a_function_that_its_own_library_calls_by_name_is_reached(build: Build) -> None:
-    assert build.check(build.library("a", EXECUTOR + SESSION, "-fno-inline")).exists()
+@pytest.mark.parametrize(
+    "libraries",
+    [
+        [[EXECUTOR], [SESSION]],  # another library calls it
+        [[EXECUTOR + SESSION, "-fno-inline"]],  # its own library does so by name
+        [[EXECUTOR], [TABLE]],  # its address is taken by name
+    ],
+)
+def test_a_function_that_is_called_by_name_is_reached(
+    build: Build, libraries: list[list[str]]
+) -> None:
+    built = [build.library(f"a{i}", *library) for i, library in enumerate(libraries)]
+    assert build.check(*built).exists()
 
 
-def test_a_function_whose_address_is_taken_by_name_is_reached(build: Build) -> None:
-    table = 'extern "C" int NewExecutor(); int (*const table[])() = {&NewExecutor};'
-    keep = 'extern "C" const void* Table() { return table; }'
-    assert build.check(build.library("a", EXECUTOR), build.library("b", table + keep)).exists()
-
-
-def test_a_function_that_nobody_calls_is_named(build: Build) -> None:
-    said = refused(build, build.library("a", EXECUTOR))
-    assert "NewExecutor is never reached: liba.so has it" in said
-
-
-def test_a_function_that_its_library_binds_to_itself_is_named(build: Build) -> None:
-    said = refused(build, build.library("a", EXECUTOR + SESSION, "-fno-inline", "-Wl,-Bsymbolic"))
+@pytest.mark.parametrize(
+    "library",
+    [[EXECUTOR], [EXECUTOR + SESSION, "-fno-inline", "-Wl,-Bsymbolic"]],
+    ids=["nobody calls it", "its library binds it to itself"],
+)
+def test_a_function_that_is_never_reached_is_named(build: Build, library: list[str]) -> None:
+    said = refused(build, build.library("a", *library))
     assert "NewExecutor is never reached: liba.so has it" in said
 
 
@@ -117,16 +122,19 @@ def test_a_line_is_only_for_the_releases_that_it_names(build: Build) -> None:
         assert "Ru* matches no function" in said
 
 
-def test_a_line_that_matches_nothing_is_named(build: Build) -> None:
+@pytest.mark.parametrize(
+    ("exports", "problem"),
+    [
+        ("NewExec*; Ru*;", "Ru* matches no function of libmultistream.so. It has Run. Correct"),
+        (
+            "NewExec*; New*or;",
+            "NewExecutor is exported by 2 lines of exports.lds: NewExec*, New*or",
+        ),
+    ],
+)
+def test_a_line_too_many_is_named(build: Build, exports: str, problem: str) -> None:
     libraries = build.library("a", EXECUTOR), build.library("b", SESSION)
-    said = refused(build, *libraries, exports=EXPORTS.replace("TFMS_*", "Ru*; TFMS_*"))
-    assert "Ru* matches no function of libmultistream.so. It has Run. Correct that line" in said
-
-
-def test_two_lines_for_one_function_are_named(build: Build) -> None:
-    libraries = build.library("a", EXECUTOR), build.library("b", SESSION)
-    said = refused(build, *libraries, exports=EXPORTS.replace("NewExec*", "NewExec*; New*or"))
-    assert "NewExecutor is exported by 2 lines of exports.lds: NewExec*, New*or" in said
+    assert problem in refused(build, *libraries, exports=EXPORTS.replace("NewExec*;", exports))
 
 
 def test_every_problem_is_reported(build: Build) -> None:

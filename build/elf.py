@@ -13,14 +13,7 @@ from build_error import BuildError
 
 
 def readelf(library: pathlib.Path, *options: str) -> Iterator[list[str]]:
-    """Runs readelf.
-
-    Args:
-      library: an ELF file.
-      *options: what to show, such as "--dynamic".
-
-    Yields:
-      The words of each line.
+    """Runs readelf with options such as "--dynamic" and yields the words of each line.
 
     Raises:
       BuildError: there is no readelf, or it cannot read the file.
@@ -44,10 +37,7 @@ def readelf(library: pathlib.Path, *options: str) -> Iterator[list[str]]:
 
 
 def global_symbol(words: list[str]) -> tuple[str, bool] | None:
-    """Reads a line of `--dyn-syms`.
-
-    Args:
-      words: the line's.
+    """Reads the words of a line of `--dyn-syms`.
 
     Returns:
       The symbol's name, without its version, and whether the library defines it; None for a line

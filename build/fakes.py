@@ -44,15 +44,7 @@ def digest(content: bytes) -> str:
 
 
 def make_wheel(folder: pathlib.Path, name: str = STOCK_NAME) -> pathlib.Path:
-    """Writes a wheel with the members that the build looks at.
-
-    Args:
-      folder: where to write it.
-      name: its file name.
-
-    Returns:
-      Its path.
-    """
+    """Writes a wheel with the members that the build looks at; returns its path."""
     files = {
         f"{DIST_INFO}/METADATA": _METADATA.encode(),
         f"{DIST_INFO}/WHEEL": _WHEEL.encode(),
@@ -75,14 +67,11 @@ def make_wheel(folder: pathlib.Path, name: str = STOCK_NAME) -> pathlib.Path:
 
 
 def make_library(path: pathlib.Path, needs: dict[str, list[str]]) -> pathlib.Path:
-    """Links a library that needs others.
+    """Links a library that needs others; returns its path.
 
     Args:
       path: the file to write.
       needs: symbol versions that it needs, by library.
-
-    Returns:
-      The path.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -30,10 +30,7 @@ _TYPES = {"FUNC": "function", "OBJECT": "object", "TLS": "tls_object"}
 
 
 def assembly(symbols: Iterable[list[str]]) -> tuple[str, str]:
-    """Writes a library that has the symbols of another one.
-
-    Args:
-      symbols: the words of each line of `readelf --dyn-syms` for it.
+    """Writes a library that has the symbols of another one, of the words of `readelf --dyn-syms`.
 
     Returns:
       Its source in assembly; and its version script, empty if its symbols have no version.
@@ -65,11 +62,7 @@ def assembly(symbols: Iterable[list[str]]) -> tuple[str, str]:
 
 
 def make(library: pathlib.Path, out: pathlib.Path) -> None:
-    """Makes the library to link against.
-
-    Args:
-      library: the one that programs run with; its name is what they ask for.
-      out: the file to make.
+    """Makes the file `out` to link against instead of `library`, which programs run with.
 
     Raises:
       BuildError: see elf.readelf; or the compiler's message.

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Sequence
+import pathlib
+from collections.abc import Mapping, Sequence
 
-from patch_series import FilePatch, Hunk, apply_file_patch, places
+from patch_series import FilePatch, Hunk, Read, apply_file_patch, places
 
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
     """A hunk that was not moved.
 
-    Args:
+    Attributes:
       file_patch: the changes that it is one of.
       hunk: the one that was not moved.
       why: in words.
@@ -47,16 +48,7 @@ class Problem:
 
 
 def unified(path: str, before: str, after: str) -> str:
-    """Writes what a patch does to one file.
-
-    Args:
-      path: of the file.
-      before: its text.
-      after: its text with the change.
-
-    Returns:
-      A unified diff with one line of context; empty if both are the same.
-    """
+    """Returns a unified diff of a file, with one line of context; empty if nothing differs."""
     return "".join(
         difflib.unified_diff(
             before.splitlines(keepends=True),
@@ -69,18 +61,13 @@ def unified(path: str, before: str, after: str) -> str:
 
 
 def move(file_patch: FilePatch, old: str, text: str) -> tuple[str, list[Problem]]:
-    """Applies the hunks of a patch to a file of another release.
-
-    Args:
-      file_patch: the changes.
-      old: the file that they were made for.
-      text: the file of the other release.
+    """Applies the hunks of a patch, made for the text `old` of a file, to its text elsewhere.
 
     Returns:
       The file with the hunks that could be applied, and a problem for each other one.
     """
     if text == old:
-        return apply_file_patch(file_patch, text), []
+        return apply_file_patch(file_patch, text, may_move=True), []
     lines, old_lines = text.splitlines(keepends=True), old.splitlines(keepends=True)
     problems: list[Problem] = []
     changes: list[tuple[int, Hunk]] = []
@@ -105,28 +92,25 @@ def move(file_patch: FilePatch, old: str, text: str) -> tuple[str, list[Problem]
     return "".join(lines), problems
 
 
-Read = Callable[[str], str | None]
-
-
 def move_series(
-    patches: Sequence[tuple[str, str, Sequence[FilePatch]]], read_old: Read, read: Read
+    patches: Mapping[str, tuple[str, Sequence[FilePatch]]], read_old: Read, read: Read
 ) -> tuple[dict[str, str], list[Problem]]:
     """Moves a series of patches, each on top of those before.
 
     Args:
-      patches: name, description and changes of each, in order.
-      read_old: gives a file of the release that they were made for by its path.
-      read: gives a file of the new release, or None if it has none.
+      patches: description and changes of each by its name in the series, in order.
+      read_old: gives a file of the release that they were made for.
+      read: gives a file of the new release.
 
     Returns:
-      The text of each patch for the new release, by its name, without what could not be moved; and
-      what could not. A patch of which nothing could be moved is not there.
+      The text of each patch for the new release, by its file's name, without what could not be
+      moved; and what could not. A patch of which nothing could be moved is not there.
     """
     old_texts: dict[str, str] = {}
     texts: dict[str, str] = {}
     moved: dict[str, str] = {}
     problems: list[Problem] = []
-    for name, description, changes in patches:
+    for name, (description, changes) in patches.items():
         changed = ""
         for change in changes:
             old = old_texts[change.path] if change.path in old_texts else read_old(change.path)
@@ -141,24 +125,21 @@ def move_series(
             problems += more
             changed += unified(change.path, before, after)
             texts[change.path] = after
-            old_texts[change.path] = apply_file_patch(change, old)
+            old_texts[change.path] = apply_file_patch(change, old, may_move=True)
         if changed:
-            moved[name] = description + changed
+            moved[pathlib.PurePath(name).name] = description + changed
     return moved, problems
 
 
 def _most_like(lines: Sequence[str], hunk: Hunk) -> tuple[int, tuple[str, ...]]:
     """The number, from 1, and the lines of the part of a file that is most like a hunk's."""
     count = len(hunk.old)
-    old = "".join(hunk.old)
-    best, where = 0.0, -1
-    for at in range(max(1, len(lines) - count + 1)):
-        matcher = difflib.SequenceMatcher(None, "".join(lines[at : at + count]), old, False)
-        if matcher.real_quick_ratio() <= best or matcher.quick_ratio() <= best:
-            continue
-        ratio = matcher.ratio()
-        if ratio > best:
-            best, where = ratio, at
-    if best < 0.5:
+
+    def likeness(at: int) -> float:
+        texts = "".join(lines[at : at + count]), "".join(hunk.old)
+        return difflib.SequenceMatcher(None, *texts, autojunk=False).ratio()
+
+    where = max(range(max(1, len(lines) - count + 1)), key=likeness)
+    if likeness(where) < 0.5:
         return 0, ()
     return where + 1, tuple(lines[where : where + count])

@@ -4,7 +4,9 @@
 
 patch(1) would look for a hunk's lines elsewhere in the file and put up with
 differences. A hook that lands a few lines off is a wrong hook, so here every
-context and removed line must be where its hunk says.
+context and removed line must be where its hunk says. Only a patch that was made
+for other files (those of another release, or TensorFlow's sources) may find its
+lines elsewhere, if they are at one place.
 """
 
 from __future__ import annotations
@@ -13,22 +15,25 @@ import dataclasses
 import pathlib
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from build_error import BuildError
 
 _HUNK_HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
+# Gives a file's text by its path; None if there is no such file.
+Read = Callable[[str], str | None]
+
 
 @dataclasses.dataclass(frozen=True)
 class Hunk:
-    """One change of a patch.
+    """One change of a patch, with the line ends of its lines.
 
-    Args:
+    Attributes:
       header: its `@@` line, for messages.
       first_line: number, from 1, of the first old line.
-      old: context and removed lines, line ends included.
-      new: context and added lines, line ends included.
+      old: context and removed lines.
+      new: context and added lines.
     """
 
     header: str
@@ -39,27 +44,34 @@ class Hunk:
 
 @dataclasses.dataclass(frozen=True)
 class FilePatch:
-    """What one patch does to one file.
-
-    Args:
-      patch: name of the patch file.
-      path: the changed file, relative to the wheel's root.
-      hunks: the changes, first to last.
-    """
+    """What the patch file named `patch` does to the file at `path`, first hunk to last."""
 
     patch: str
     path: str
     hunks: tuple[Hunk, ...]
 
 
+@dataclasses.dataclass
+class Applied:
+    """What a series does to files.
+
+    Attributes:
+      changed: the changed files' text, by path.
+      moved: for each hunk that is elsewhere than its header says, where it is and where that was.
+      absent: for each file that could not be read, the first patch that changes it.
+    """
+
+    changed: dict[str, str] = dataclasses.field(default_factory=dict)
+    moved: list[str] = dataclasses.field(default_factory=list)
+    absent: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
 def read_series(folder: pathlib.Path) -> list[str]:
     """Lists a folder's patches in the order in which they apply.
 
     Args:
-      folder: holds the patches and a file `series`, one patch a line.
-
-    Returns:
-      Names of patch files.
+      folder: holds the patches and a file `series`, one patch a line. A patch of another release
+        is named with that release's folder, as ../2.21.0/0001-what-for.patch.
 
     Raises:
       BuildError: `series` is missing, names a patch that is not there or names one twice, or a
@@ -85,14 +97,7 @@ def read_series(folder: pathlib.Path) -> list[str]:
 
 
 def parse_patch(name: str, text: str) -> list[FilePatch]:
-    """Reads a unified diff.
-
-    Args:
-      name: the patch's name, for messages.
-      text: the diff; lines before the first `---` line describe it and are skipped.
-
-    Returns:
-      One entry for each file it changes.
+    """Reads what a unified diff does to each file; lines before the first `---` line describe it.
 
     Raises:
       BuildError: it is not a unified diff of existing files.
@@ -100,11 +105,8 @@ def parse_patch(name: str, text: str) -> list[FilePatch]:
     lines = text.splitlines(keepends=True)
     patches: list[FilePatch] = []
     at = 0
-    while at < len(lines):
-        if not (lines[at].startswith("--- ") and at + 1 < len(lines)):
-            at += 1
-            continue
-        if not lines[at + 1].startswith("+++ "):
+    while at + 1 < len(lines):
+        if not (lines[at].startswith("--- ") and lines[at + 1].startswith("+++ ")):
             at += 1
             continue
         path = _stripped_path(name, lines[at], lines[at + 1])
@@ -122,15 +124,7 @@ def parse_patch(name: str, text: str) -> list[FilePatch]:
 
 
 def places(hunk: Hunk, lines: Sequence[str]) -> list[int]:
-    """Finds the lines of a hunk.
-
-    Args:
-      hunk: whose old lines are wanted.
-      lines: of the file.
-
-    Returns:
-      The number, from 1, of the first of them wherever they are; empty if the hunk has none.
-    """
+    """Finds a hunk's old lines in a file: the number, from 1, of the first of them wherever."""
     size = len(hunk.old)
     return [
         at + 1
@@ -139,15 +133,14 @@ def places(hunk: Hunk, lines: Sequence[str]) -> list[int]:
     ]
 
 
-def apply_file_patch(file_patch: FilePatch, text: str) -> str:
+def apply_file_patch(file_patch: FilePatch, text: str, may_move: bool = False) -> str:
     """Applies one patch to one file.
 
     Args:
       file_patch: the changes.
       text: the file as it is.
-
-    Returns:
-      The file as changed.
+      may_move: whether a hunk whose lines are not where its header says goes where they are, if
+        that is one place.
 
     Raises:
       BuildError: a line is not what the patch says; names patch, file and hunk.
@@ -156,7 +149,7 @@ def apply_file_patch(file_patch: FilePatch, text: str) -> str:
     result: list[str] = []
     done = 0
     for number, hunk in enumerate(file_patch.hunks, start=1):
-        start = hunk.first_line - 1
+        start = place_of(hunk, lines, may_move) - 1
         found = tuple(lines[start : start + len(hunk.old)])
         if start < done or found != hunk.old:
             raise BuildError(_mismatch(file_patch, number, hunk, lines))
@@ -166,32 +159,65 @@ def apply_file_patch(file_patch: FilePatch, text: str) -> str:
     return "".join(result + lines[done:])
 
 
-def apply_series(folder: pathlib.Path, stock: zipfile.ZipFile) -> dict[str, str]:
-    """Applies a whole series.
+def place_of(hunk: Hunk, lines: Sequence[str], may_move: bool) -> int:
+    """Says at which line, from 1, a hunk is to be applied: see apply_file_patch."""
+    found = places(hunk, lines) if may_move else []
+    return found[0] if len(found) == 1 else hunk.first_line
+
+
+def apply_patches(
+    folder: pathlib.Path, read: Read, *, may_move: bool = False, before: str = ""
+) -> Applied:
+    """Applies a series, in memory.
 
     Args:
       folder: holds the patches and their `series`.
-      stock: the stock wheel.
-
-    Returns:
-      The changed files' text, by path in the wheel.
+      read: gives the files. A file that it does not have is left out.
+      may_move: as for apply_file_patch; always for a patch of another release.
+      before: name of a patch; it and what comes after it is not applied.
 
     Raises:
-      BuildError: see read_series, parse_patch and apply_file_patch; or a patch names a file that
-        the wheel does not have.
+      BuildError: see read_series, parse_patch and apply_file_patch.
     """
-    changed: dict[str, str] = {}
+    result = Applied()
     for name in read_series(folder):
+        if name == before:
+            break
+        moves = may_move or "/" in name
         for file_patch in parse_patch(name, (folder / name).read_text()):
             path = file_patch.path
-            if path not in changed and path not in stock.NameToInfo:
-                raise BuildError(
-                    f"{name} changes {path}, which is not in the stock wheel.\n"
-                    "Correct the path in the patch; after a/ and b/ it begins at the wheel's root."
-                )
-            text = changed[path] if path in changed else stock.read(path).decode()
-            changed[path] = apply_file_patch(file_patch, text)
-    return changed
+            text = result.changed[path] if path in result.changed else read(path)
+            if text is None:
+                result.absent.setdefault(path, name)
+                continue
+            result.changed[path] = apply_file_patch(file_patch, text, moves)
+            lines = text.splitlines(keepends=True)
+            result.moved += [
+                f"{path}: line {place}, not {hunk.first_line}"
+                for hunk in file_patch.hunks
+                if (place := place_of(hunk, lines, moves)) != hunk.first_line
+            ]
+    return result
+
+
+def text_in(wheel: zipfile.ZipFile) -> Read:
+    """Returns what reads the files of a wheel."""
+    return lambda path: wheel.read(path).decode() if path in wheel.NameToInfo else None
+
+
+def apply_series(folder: pathlib.Path, stock: zipfile.ZipFile) -> dict[str, str]:
+    """Applies a whole series to a stock wheel's files; returns their text by path in the wheel.
+
+    Raises:
+      BuildError: see apply_patches; or a patch names a file that the wheel does not have.
+    """
+    applied = apply_patches(folder, text_in(stock))
+    for path, name in applied.absent.items():
+        raise BuildError(
+            f"{name} changes {path}, which is not in the stock wheel.\n"
+            "Correct the path in the patch; after a/ and b/ it begins at the wheel's root."
+        )
+    return applied.changed
 
 
 def _stripped_path(name: str, old: str, new: str) -> str:
@@ -236,9 +262,7 @@ def _parse_hunk(name: str, path: str, lines: list[str], at: int) -> tuple[Hunk, 
 
 def _mismatch(file_patch: FilePatch, number: int, hunk: Hunk, lines: list[str]) -> str:
     where = f"{file_patch.patch} does not apply: {file_patch.path}, hunk {number} ({hunk.header})"
-    start = hunk.first_line - 1
-    for offset, expected in enumerate(hunk.old):
-        at = start + offset
+    for at, expected in enumerate(hunk.old, start=hunk.first_line - 1):
         found = lines[at] if at < len(lines) else None
         if found != expected:
             shown = "the end of the file" if found is None else repr(found.rstrip("\n"))

@@ -86,36 +86,43 @@ def test_does_not_apply_a_hunk_elsewhere_but_tells_where(
         apply(patches, wheel)
 
 
+def test_patch_of_another_release_applies_where_its_lines_are_if_that_is_one_place(
+    patches: pathlib.Path, wheel: pathlib.Path
+) -> None:
+    expected = apply(patches, wheel)
+    other = patches.parent / "other"
+    other.mkdir()
+    (other / "series").write_text("../patches/0001-load.patch\n")
+    moved = GOOD.replace("-3,2 +3,3", "-2,2 +2,3")
+    (patches / "0001-load.patch").write_text(moved)
+    assert apply(other, wheel) == expected
+    (patches / "0001-load.patch").write_text(moved.replace("Do not remove", "Remove"))
+    with pytest.raises(BuildError, match=r"0001-load.patch does not apply"):
+        apply(other, wheel)
+
+
 def test_file_that_is_not_in_the_wheel(patches: pathlib.Path, wheel: pathlib.Path) -> None:
     (patches / "0001-load.patch").write_text(GOOD.replace("__init__", "missing"))
     with pytest.raises(BuildError, match=r"0001-load.patch changes tensorflow/missing.py"):
         apply(patches, wheel)
 
 
-def test_patch_that_is_not_in_the_series(patches: pathlib.Path) -> None:
-    (patches / "0002-forgotten.patch").write_text(GOOD)
-    with pytest.raises(BuildError, match=r"0002-forgotten.patch is not in .*series"):
-        patch_series.read_series(patches)
-
-
 @pytest.mark.parametrize(
     ("series", "message"),
     [
+        ("# none\n", r"0001-load.patch is not in .*series"),
         ("0001-load.patch\n0009-gone.patch\n", "names 0009-gone.patch, which is not in"),
         ("0001-load.patch\n0001-load.patch\n", "names 0001-load.patch more than once"),
+        (None, "series is missing"),
     ],
 )
 def test_series_that_does_not_match_the_folder(
-    patches: pathlib.Path, series: str, message: str
+    patches: pathlib.Path, series: str | None, message: str
 ) -> None:
-    (patches / "series").write_text(series)
-    with pytest.raises(BuildError, match=message):
-        patch_series.read_series(patches)
-
-
-def test_missing_series(patches: pathlib.Path) -> None:
     (patches / "series").unlink()
-    with pytest.raises(BuildError, match="series is missing"):
+    if series is not None:
+        (patches / "series").write_text(series)
+    with pytest.raises(BuildError, match=message):
         patch_series.read_series(patches)
 
 

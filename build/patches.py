@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the patches of TensorFlow's files, and what the runtime needs of its libraries.
+"""Keeps the patches of TensorFlow's files, and says what the runtime needs of its libraries.
 
 scripts/patches.py check [--source FOLDER]              does every patch apply, exactly?
 scripts/patches.py edit PATCH FOLDER                    its files, before and after it, to change
@@ -8,7 +8,7 @@ scripts/patches.py refresh FOLDER                       the patch made again fro
 scripts/patches.py new PATCH FOLDER FILE... --says TEXT a patch to be, of these files of the wheel
 scripts/patches.py drop PATCH                           without it, if the others still apply
 scripts/patches.py port --to 2.22.0 [--wheel X.whl]     for another release, as far as they apply
-scripts/patches.py abi [--write]                        what the built runtime needs of TensorFlow
+scripts/patches.py abi                                  what the built runtime needs of TensorFlow
 scripts/patches.py check-abi --wheel X.whl              does another wheel have it?
 """
 
@@ -20,6 +20,7 @@ import pathlib
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Iterable
 
 import check_patches
 import patch_porting
@@ -36,75 +37,30 @@ BEFORE, AFTER = "before", "after"
 
 def folder_of(release: str) -> pathlib.Path:
     """Returns the folder of a release's patches."""
-    return ROOT / "patches" / release
+    return ROOT / "patches" / (release or BASE)
 
 
-def description_of(text: str) -> str:
-    """Returns what a patch says before its first change."""
-    return text[: text.index("--- a/")]
-
-
-def series_of(folder: pathlib.Path) -> list[tuple[str, str, list[patch_series.FilePatch]]]:
-    """Reads a series: name, description and changes of each patch, in order."""
-    patches = []
+def series_of(folder: pathlib.Path) -> dict[str, tuple[str, list[patch_series.FilePatch]]]:
+    """Reads a series: description and changes of each patch, in order."""
+    patches = {}
     for name in patch_series.read_series(folder):
         text = (folder / name).read_text()
-        patches.append((name, description_of(text), patch_series.parse_patch(name, text)))
+        description = text[: text.index("--- a/")]
+        patches[name] = description, patch_series.parse_patch(name, text)
     return patches
-
-
-def stock_texts(wheel: zipfile.ZipFile, folder: pathlib.Path, before: str) -> dict[str, str]:
-    """The files of a wheel with the patches that come before one.
-
-    Args:
-      wheel: the stock wheel.
-      folder: the series.
-      before: name of the patch; all of them count where the series does not have it.
-
-    Returns:
-      Text by path, of the files that those patches change.
-    """
-    texts: dict[str, str] = {}
-    for name, _, changes in series_of(folder):
-        if name == before:
-            break
-        for change in changes:
-            known = change.path in texts
-            text = texts[change.path] if known else wheel.read(change.path).decode()
-            texts[change.path] = patch_series.apply_file_patch(change, text)
-    return texts
-
-
-def write_files(folder: pathlib.Path, texts: dict[str, str]) -> None:
-    """Writes files, with the folders that they are in."""
-    for path, text in texts.items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
 
 
 def fetch(tag: str, release: str) -> pathlib.Path:
     """Returns the stock wheel of a release."""
-    return stock_wheel.fetch(tag, stock_wheel.cache_folder(), release)
+    return stock_wheel.fetch(tag, stock_wheel.cache_folder(), release or BASE)
 
 
 def check(options: argparse.Namespace) -> None:
-    """`check`."""
+    """`check`; with --source also of a release's sources, in memory."""
     check_patches.check_releases(options.python, options.release)
-    if options.source:
-        check_tree(options.source, options.release or BASE)
-
-
-def check_tree(tree: pathlib.Path, release: str) -> None:
-    """Applies a release's source patches to its sources, in memory.
-
-    Args:
-      tree: TensorFlow's sources.
-      release: theirs.
-
-    Raises:
-      BuildError: they are not of that release, or a patch does not apply.
-    """
+    tree, release = options.source, options.release or BASE
+    if not tree:
+        return
     source_tree.check_release(tree, release)
     applied = source_tree.apply_to(tree, release)
     for line in applied.moved:
@@ -116,44 +72,53 @@ def check_tree(tree: pathlib.Path, release: str) -> None:
 
 def edit(options: argparse.Namespace) -> None:
     """`edit`, and `new`, which names the files."""
-    series = folder_of(options.release or BASE)
-    name = options.patch
-    known = {each: changes for each, _, changes in series_of(series)}
-    files = getattr(options, "files", None)
-    if files is None and name not in known:
-        raise BuildError(f"The series has no {name}.\nIt has {', '.join(known)}.")
-    if files is not None and (name in known or "/" in name or not name.endswith(".patch")):
-        raise BuildError(
-            f"{name} is no name for a new patch.\n"
-            "Take one that ends in .patch and is not in the series, as 0005-what-for.patch."
-        )
+    series, name = folder_of(options.release), options.patch
+    known = series_of(series)
+    changes: list[patch_series.FilePatch] = []
+    if hasattr(options, "files"):  # of `new`
+        if name in known or "/" in name or not name.endswith(".patch"):
+            raise BuildError(
+                f"{name} is no name for a new patch.\n"
+                "Take one that ends in .patch and is not in the series, as 0005-what-for.patch."
+            )
+        says, files = options.says.strip() + "\n\n", options.files
+    else:
+        says, changes = known[check_own(name, known)]
+        files = [change.path for change in changes]
     if options.folder.exists():
         raise BuildError(f"{options.folder} is there already.\nName a new folder.")
-    with zipfile.ZipFile(fetch(options.python, options.release or BASE)) as wheel:
-        texts = stock_texts(wheel, series, name)
-        changes = known.get(name, [])
-        wanted = files if files is not None else [change.path for change in changes]
-        if missing := [path for path in wanted if path not in wheel.NameToInfo]:
-            raise BuildError(f"The wheel has no {missing[0]}.")
-        before = {
-            path: texts[path] if path in texts else wheel.read(path).decode() for path in wanted
-        }
+    with zipfile.ZipFile(fetch(options.python, options.release)) as wheel:
+        read = patch_series.text_in(wheel)
+        patched = patch_series.apply_patches(series, read, before=name).changed
+        before = {path: patched.get(path) or read(path) for path in files}
     after = dict(before)
+    for path, text in before.items():
+        if text is None:
+            raise BuildError(f"The wheel has no {path}.")
     for change in changes:
-        after[change.path] = patch_series.apply_file_patch(change, after[change.path])
-    write_files(options.folder / BEFORE, before)
-    write_files(options.folder / AFTER, after)
-    (options.folder / "says").write_text(
-        options.says.strip() + "\n\n"
-        if files is not None
-        else description_of((series / name).read_text())
-    )
-    made_of = {"patch": name, "release": options.release or BASE, "files": list(before)}
+        after[change.path] = patch_series.apply_file_patch(change, after[change.path] or "")
+    for folder, texts in ((BEFORE, before), (AFTER, after)):
+        for path, text in texts.items():
+            file = options.folder / folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text or "")
+    (options.folder / "says").write_text(says)
+    made_of = {"patch": name, "release": options.release, "files": files}
     (options.folder / "made-of.json").write_text(json.dumps(made_of))
     print(
         f"Change the files in {options.folder / AFTER}, then:"
         f" scripts/patches.py refresh {options.folder}"
     )
+
+
+def check_own(name: str, names: Iterable[str]) -> str:
+    """Returns the name of a patch that a series has in its own folder, or raises BuildError."""
+    own = [each for each in names if "/" not in each]
+    if name not in own:
+        raise BuildError(
+            f"The series has no {name}.\nIt has {', '.join(own)}; other releases' have others."
+        )
+    return name
 
 
 def refresh(options: argparse.Namespace) -> None:
@@ -175,65 +140,36 @@ def refresh(options: argparse.Namespace) -> None:
     )
     if not changes:
         raise BuildError(f"Nothing differs between {before} and {after}.")
-    series, wheel = folder_of(release), fetch(options.python, release)
-    known = patch_series.read_series(series)
-    with ChangedSeries(series, wheel) as new:
-        (new / name).write_text((options.folder / "says").read_text() + changes)
-        if name not in known:
-            names = (new / "series").read_text().rstrip()
-            (new / "series").write_text(f"{names}\n{name}\n")
+    series = folder_of(release)
+    texts: dict[str, str | None] = {name: (options.folder / "says").read_text() + changes}
+    if name not in patch_series.read_series(series):
+        texts["series"] = f"{(series / 'series').read_text().rstrip()}\n{name}\n"
+    write_series(series, fetch(options.python, release), texts)
     print(f"{series / name}: {changes.count('@@ -')} hunks")
 
 
 def drop(options: argparse.Namespace) -> None:
     """`drop`."""
-    release = options.release or BASE
-    series, wheel = folder_of(release), fetch(options.python, release)
-    names = patch_series.read_series(series)
-    if options.patch not in names:
-        raise BuildError(f"The series has no {options.patch}.\nIt has {', '.join(names)}.")
-    with ChangedSeries(series, wheel) as new:
-        (new / options.patch).unlink()
-        lines = (new / "series").read_text().splitlines(keepends=True)
-        kept = [line for line in lines if line.split("#")[0].strip() != options.patch]
-        (new / "series").write_text("".join(kept))
-    print(f"{options.patch} is dropped; the others apply")
+    series, name = folder_of(options.release), options.patch
+    check_own(name, patch_series.read_series(series))
+    lines = (series / "series").read_text().splitlines(keepends=True)
+    kept = "".join(line for line in lines if line.split("#")[0].strip() != name)
+    write_series(series, fetch(options.python, options.release), {name: None, "series": kept})
+    print(f"{name} is dropped; the others apply")
 
 
-class ChangedSeries:
-    """A copy of a series to change; what differs then is taken over, if it applies to a wheel."""
-
-    def __init__(self, series: pathlib.Path, wheel: pathlib.Path) -> None:
-        self._series = series
-        self._wheel = wheel
-
-    def __enter__(self) -> pathlib.Path:
-        self._copies = tempfile.TemporaryDirectory()
-        self._copy = pathlib.Path(self._copies.name) / self._series.name
-        shutil.copytree(self._series, self._copy)
-        self._before = self._texts()
-        return self._copy
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        with self._copies:
-            if kind is not None:
-                return
-            with zipfile.ZipFile(self._wheel) as wheel:
-                check_patches.check(wheel, self._copy)
-            after = self._texts()
-            for name in after.keys() | self._before.keys():
-                if name not in after:
-                    (self._series / name).unlink()
-                elif after[name] != self._before.get(name):
-                    (self._series / name).write_text(after[name])
-
-    def _texts(self) -> dict[str, str]:
-        return {file.name: file.read_text() for file in self._copy.iterdir()}
-
-
-def text_in(wheel: zipfile.ZipFile, path: str) -> str | None:
-    """A file of a wheel, or None if it has none of that path."""
-    return wheel.read(path).decode() if path in wheel.NameToInfo else None
+def write_series(series: pathlib.Path, wheel: pathlib.Path, texts: dict[str, str | None]) -> None:
+    """Writes files of a series, or removes those without a text, if it applies to a wheel then."""
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as stock:
+        copy = pathlib.Path(folder) / "patches" / series.name
+        shutil.copytree(series.parent, copy.parent)
+        for place in (copy, series):
+            for name, text in texts.items():
+                if text is None:
+                    (place / name).unlink()
+                else:
+                    (place / name).write_text(text)
+            check_patches.check(stock, place)
 
 
 def port(options: argparse.Namespace) -> None:
@@ -241,7 +177,7 @@ def port(options: argparse.Namespace) -> None:
     out = options.out or folder_of(options.to)
     if out.exists():
         raise BuildError(f"{out} is there already.\nName another folder: --out.")
-    series = series_of(folder_of(options.release or BASE))
+    series = series_of(folder_of(options.release))
     with tempfile.TemporaryDirectory() as folder:
         path = options.wheel or stock_wheel.download(
             options.python,
@@ -254,17 +190,16 @@ def port(options: argparse.Namespace) -> None:
             wheel = zipfile.ZipFile(path)
         except (OSError, zipfile.BadZipFile) as error:
             raise BuildError(f"{path} is not a wheel: {error}") from error
-        with wheel, zipfile.ZipFile(fetch(options.python, options.release or BASE)) as old:
+        with wheel, zipfile.ZipFile(fetch(options.python, options.release)) as old:
             moved, problems = patch_porting.move_series(
-                series, lambda file: text_in(old, file), lambda file: text_in(wheel, file)
+                series, patch_series.text_in(old), patch_series.text_in(wheel)
             )
-        out.mkdir(parents=True)
-        for name, text in moved.items():
-            (out / name).write_text(text)
-        (out / "series").write_text("".join(f"{name}\n" for name in moved))
-        with zipfile.ZipFile(path) as wheel:
+            out.mkdir(parents=True)
+            for name, text in moved.items():
+                (out / name).write_text(text)
+            (out / "series").write_text("".join(f"{name}\n" for name in moved))
             check_patches.check(wheel, out)
-    hunks = sum(len(change.hunks) for _, _, changes in series for change in changes)
+    hunks = sum(len(change.hunks) for _, changes in series.values() for change in changes)
     print(f"{out}: {hunks - len(problems)} of {hunks} hunks apply to {options.to}")
     if problems:
         raise BuildError("\n\n".join(["These do not apply.", *map(str, problems)]))
@@ -272,33 +207,16 @@ def port(options: argparse.Namespace) -> None:
 
 def abi(options: argparse.Namespace) -> None:
     """`abi`."""
-    file = folder_of(options.release or BASE) / "abi.txt"
-    found = tensorflow_abi.current(options.python, options.release or BASE)
-    if options.write:
-        file.write_text(str(found))
-    known = tensorflow_abi.read(file)
-    if (known.replaced, known.headers) != (found.replaced, found.headers):
-        differ = sorted(known.replaced ^ found.replaced)
-        differ += sorted(path for path, _ in known.headers.items() ^ found.headers.items())
-        raise BuildError(
-            f"{file} is not what the built runtime needs: {', '.join(differ)} differ.\n"
-            "Make it: scripts/patches.py abi --write."
-        )
-    # What is called depends on what the compiler has made inline.
-    print(
-        f"{file}: {len(found.symbols)} symbols ({len(known.symbols ^ found.symbols)} are others),"
-        f" {len(found.replaced)} replaced ones and {len(found.headers)} headers"
-    )
+    print(tensorflow_abi.current(options.python, options.release or BASE))
 
 
 def check_abi(options: argparse.Namespace) -> None:
     """`check-abi`."""
-    needed = tensorflow_abi.read(folder_of(options.release or BASE) / "abi.txt")
-    difference = tensorflow_abi.compare(
-        needed, tensorflow_abi.read_wheel(options.wheel, needed.headers)
-    )
-    print(tensorflow_abi.describe(difference))
-    if difference.is_missing_any:
+    needed = tensorflow_abi.current(options.python, options.release or BASE)
+    wheel = tensorflow_abi.read_wheel(options.wheel, needed.headers)
+    said, is_missing_any = tensorflow_abi.compare(needed, wheel)
+    print(said)
+    if is_missing_any:
         raise BuildError(f"{options.wheel.name} lacks what the runtime needs.")
 
 
@@ -332,7 +250,7 @@ def main() -> None:
     added.add_argument("--to", required=True, metavar="RELEASE")
     added.add_argument("--wheel", type=pathlib.Path, help="of that release [pip downloads it]")
     added.add_argument("--out", type=pathlib.Path, help="new folder [patches/RELEASE]")
-    command("abi", abi).add_argument("--write", action="store_true")
+    command("abi", abi)
     command("check-abi", check_abi).add_argument("--wheel", type=pathlib.Path, required=True)
     options = parser.parse_args()
     options.run(options)

@@ -43,16 +43,10 @@ _ON_EVERY_SYSTEM = frozenset(
 
 
 def needs(library: pathlib.Path) -> dict[str, set[str]]:
-    """Reads what a shared library needs of others.
-
-    Args:
-      library: an ELF file.
+    """Reads which versions of others' symbols an ELF file needs.
 
     Returns:
-      For each library, such as "libc.so.6", the versions of its symbols, such as "GLIBC_2.34".
-
-    Raises:
-      BuildError: see elf.readelf.
+      For each library, such as "libc.so.6", the versions, such as "GLIBC_2.34".
     """
     found: dict[str, set[str]] = {}
     names: set[str] = set()

@@ -57,13 +57,7 @@ _RUNTIME = "tensorflow/libtensorflow_multistream.so"
 
 
 def parse_name(wheel: pathlib.Path) -> tuple[str, str]:
-    """Reads a wheel's file name.
-
-    Args:
-      wheel: the file.
-
-    Returns:
-      The release of TensorFlow, such as "2.21.0", and the tag of the Python, such as "cp312".
+    """Reads from a wheel's file name the release of TensorFlow and the tag of the Python.
 
     Raises:
       BuildError: it is not the name of a wheel of this version of ours.
@@ -80,20 +74,13 @@ def parse_name(wheel: pathlib.Path) -> tuple[str, str]:
 def check(wheel: pathlib.Path) -> None:
     """Checks a wheel as those do who publish it.
 
-    Args:
-      wheel: the file.
-
     Raises:
       BuildError: twine would refuse its description, or auditwheel finds that it needs newer
         libraries than its name says.
     """
     for command in (("twine", "check", "--strict"), ("auditwheel", "show")):
-        done = subprocess.run(
-            [sys.executable, "-m", *command, str(wheel)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        line = [sys.executable, "-m", *command, str(wheel)]
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
         said = " ".join((done.stdout + done.stderr).split())
         if done.returncode:
             raise BuildError(f"{command[0]} refuses {wheel.name}: {said}")
@@ -120,15 +107,12 @@ def _needed(requirement: str) -> Component:
 
 
 def bill_of_materials(wheel: pathlib.Path, patches: pathlib.Path, made: datetime.datetime) -> str:
-    """Says what a wheel is made of.
+    """Says what a wheel is made of, in CycloneDX 1.6 as JSON.
 
     Args:
       wheel: the file.
       patches: folder of the series that it was made with.
       made: the time to say.
-
-    Returns:
-      CycloneDX 1.6, as JSON.
 
     Raises:
       BuildError: the wheel has no runtime, or no metadata.
@@ -192,34 +176,24 @@ def bill_of_materials(wheel: pathlib.Path, patches: pathlib.Path, made: datetime
 
 
 def git(*arguments: str) -> str:
-    """Runs Git in the repository.
-
-    Args:
-      *arguments: Git's.
-
-    Returns:
-      What it prints.
+    """Runs Git in the repository and returns what it prints.
 
     Raises:
       BuildError: it fails; says why.
     """
-    done = subprocess.run(
-        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    command = ["git", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BuildError(f"git {arguments[0]}: {done.stderr.strip()}")
     return done.stdout.strip()
 
 
 def release_notes(wheels: Sequence[pathlib.Path], since: str) -> str:
-    """Says what is new.
+    """Says in Markdown what is new: the wheels' hashes, the subject of each change, newest first.
 
     Args:
       wheels: those that are released.
       since: a revision; "" for the last tag, or the beginning if there is none.
-
-    Returns:
-      Markdown: the wheels with their hashes, and the subject of each change, newest first.
 
     Raises:
       BuildError: there is no such revision.
@@ -249,16 +223,7 @@ def release_notes(wheels: Sequence[pathlib.Path], since: str) -> str:
 
 
 def write(wheels: Sequence[pathlib.Path], out: pathlib.Path, since: str) -> None:
-    """Writes what goes with wheels into a folder.
-
-    Args:
-      wheels: files in that folder.
-      out: the folder.
-      since: as for release_notes.
-
-    Raises:
-      BuildError: see bill_of_materials and release_notes.
-    """
+    """Writes what goes with wheels into the folder that has them; `since` as in release_notes."""
     made = datetime.datetime.fromisoformat(git("log", "-1", "--format=%cI"))
     files = list(wheels)
     for wheel in wheels:

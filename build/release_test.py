@@ -65,15 +65,18 @@ def test_a_wheel_whose_tag_is_true_passes(tmp_path: pathlib.Path) -> None:
     release.check(make_wheel(tmp_path))
 
 
-def test_a_tag_that_promises_more_is_refused(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(BuildError, match="is not the one of its libraries"):
-        release.check(make_wheel(tmp_path, NEWER_CALL))
-
-
-def test_metadata_that_an_index_would_not_take(tmp_path: pathlib.Path) -> None:
-    wheel = make_wheel(tmp_path, metadata=METADATA.partition("Description")[0])
-    with pytest.raises(BuildError, match="twine refuses"):
-        release.check(wheel)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"call": NEWER_CALL}, "is not the one of its libraries"),
+        ({"metadata": METADATA.partition("Description")[0]}, "twine refuses"),
+    ],
+)
+def test_a_tag_that_promises_more_or_metadata_that_an_index_would_not_take_is_refused(
+    tmp_path: pathlib.Path, changes: dict[str, str], message: str
+) -> None:
+    with pytest.raises(BuildError, match=message):
+        release.check(make_wheel(tmp_path, **changes))
 
 
 def test_the_bill_names_stock_wheel_patches_runtime_and_needs(tmp_path: pathlib.Path) -> None:

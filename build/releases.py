@@ -18,7 +18,7 @@ from build_error import BuildError, command_line, run_main
 class Release:
     """A release's wheels for Linux on x86-64.
 
-    Args:
+    Attributes:
       platform: tag of their platform.
       sha256: of each wheel, by the tag of its Python.
     """
@@ -78,13 +78,7 @@ RELEASES = {
 
 
 def release_named(name: str) -> Release:
-    """Finds a release.
-
-    Args:
-      name: such as "2.20.0"; "" for the one that is built where none is named.
-
-    Returns:
-      The release.
+    """Finds a release, such as "2.20.0"; "" is the one that is built where none is named.
 
     Raises:
       BuildError: the wheel is not built from it.

@@ -30,15 +30,12 @@ def index_url() -> str:
 
 @contextmanager
 def opened(tag: str, release: str = BASE, index: str | None = None) -> Iterator[zipfile.ZipFile]:
-    """Opens a stock wheel: that of the cache or, if it is not there, the index's.
+    """Opens a stock wheel to be read: that of the cache or, if it is not there, the index's.
 
     Args:
       tag: such as "cp312".
       release: such as "2.20.0".
       index: URL of the index; by default pip's.
-
-    Yields:
-      The wheel, to be read.
 
     Raises:
       BuildError: there is no such wheel, the index says that it has another hash, or there is no

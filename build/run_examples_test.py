@@ -87,7 +87,3 @@ def test_nothing_runs_without_tensorflow_or_for_an_unknown_name(folder: pathlib.
     done = run(folder)
     assert (done.returncode, done.stdout) == (1, "")
     assert "no library" in done.stderr
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

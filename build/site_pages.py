@@ -12,16 +12,15 @@ what a page of the site would load from another host.
 
 from __future__ import annotations
 
-import ast
 import pathlib
 import re
 import shutil
 
+import source_tree
 import static_checks
 from build_error import BuildError, command_line, run_main
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
-_EXPORTS = pathlib.PurePath("tensorflow/_api/v2/cuda/__init__.py")
 _PACKAGE = pathlib.PurePath("tensorflow/python/multistream")
 _API = pathlib.PurePath("docs/api.md")
 _MODULE = _PACKAGE.as_posix().replace("/", ".")
@@ -41,29 +40,17 @@ _LOADED = {
 }
 
 
-def exported_names(root: pathlib.Path) -> dict[str, str]:
-    """Reads which names the API has.
-
-    Args:
-      root: the repository.
-
-    Returns:
-      For each public name, such as tf.cuda.Stream, where it is defined.
-    """
-    names = {}
-    for statement in ast.parse((root / _EXPORTS).read_text()).body:
-        if isinstance(statement, ast.ImportFrom):
-            for name in statement.names:
-                names[f"tf.cuda.{name.asname or name.name}"] = f"{statement.module}.{name.name}"
+def public_names(root: pathlib.Path) -> dict[str, str]:
+    """Says for each name of the API, such as tf.cuda.Stream, where it is defined."""
+    exported = source_tree.exported_names(root).items()
+    names = {f"tf.cuda.{name}": where for name, where in exported}
     return dict(sorted({**names, **_OTHER_NAMES}.items()))
 
 
 def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
-    """Copies the repository's files, and adds to the page of the API what mkdocstrings replaces.
+    """Copies the repository's files into `out`, which is emptied first.
 
-    Args:
-      root: the repository.
-      out: the folder that gets them; it is emptied first.
+    The page of the API gets what mkdocstrings replaces.
     """
     shutil.rmtree(out, ignore_errors=True)
     for file in static_checks.repository_files(root):
@@ -75,17 +62,14 @@ def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
         (out / folder / "__init__.py").touch()
     with (out / _API).open("a") as page:
         page.write("\n## Reference\n\n")
-        for name, where in exported_names(root).items():
+        for name, where in public_names(root).items():
             page.write(
                 f"::: {where}\n    options:\n      heading: {name}\n      toc_label: {name}\n\n"
             )
 
 
 def loaded_from_elsewhere(site: pathlib.Path) -> list[str]:
-    """Looks for what needs the network when a page is viewed.
-
-    Args:
-      site: the folder that has the site.
+    """Looks for what needs the network when a page of the site is viewed.
 
     Returns:
       For each script, style, image or font of another host, its file and address.

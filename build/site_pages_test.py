@@ -3,6 +3,9 @@
 """The documentation's site has all that the pages lead to, and loads nothing from other hosts."""
 
 import pathlib
+import re
+import subprocess
+import sys
 
 import pytest
 
@@ -39,7 +42,7 @@ def test_files_lie_as_in_the_repository_and_the_api_has_each_exported_name(
 def test_table_of_the_api_names_what_is_exported_and_nothing_else() -> None:
     rows = (ROOT / "docs" / "api.md").read_text().splitlines()
     named = [row.split("`")[1].split("(")[0] for row in rows if row.startswith("| `")]
-    assert sorted(named) == sorted(site_pages.exported_names(ROOT))
+    assert sorted(named) == sorted(site_pages.public_names(ROOT))
 
 
 @pytest.mark.parametrize(
@@ -65,3 +68,18 @@ def test_links_to_other_hosts_and_own_files_are_no_loads(tmp_path: pathlib.Path)
         '<a href="https://example.com/">a</a><script src="b.js"></script><img src=../c.png>'
     )
     assert site_pages.loaded_from_elsewhere(tmp_path) == []
+
+
+def test_links_that_lead_nowhere_fail_the_build(tmp_path: pathlib.Path) -> None:
+    config = (ROOT / "docs/mkdocs.yml").read_text().partition("\nnav:")[0]
+    (tmp_path / "mkdocs.yml").write_text(config.replace("../dist", str(tmp_path)))
+    (tmp_path / "site-source/folder").mkdir(parents=True)
+    (tmp_path / "site-source/a.csv").touch()
+    wrong = ["gone.md", "#none", "../elsewhere.md", "/etc/hosts", "folder", "gone_by_reference.md"]
+    text = "# A `b` & c\n[a](#a-b--c) [b](a.csv)\n[r]\n\n[r]: gone_by_reference.md\n"
+    text += "".join(f"[w]({link})\n" for link in wrong[:-1]) + "`[code](not_followed.md)`\n"
+    (tmp_path / "site-source/index.md").write_text(text)
+    command = [sys.executable, "-m", "mkdocs", "build", "-f", str(tmp_path / "mkdocs.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert sorted(re.findall(r"WARNING .* link '(.*?)'", done.stderr)) == sorted(wrong)

@@ -10,6 +10,7 @@ runtime's sources and BUILD files into the copy, and applies the patches of patc
 
 from __future__ import annotations
 
+import ast
 import csv
 import dataclasses
 import hashlib
@@ -20,7 +21,6 @@ import subprocess
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Callable
 
 import patch_series
 import stock_wheel
@@ -28,7 +28,9 @@ from build_error import BuildError, command_line, run_main
 from releases import BASE
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-_FOLDERS = ("tensorflow/core/common_runtime/multistream", "tensorflow/python/multistream")
+_PYTHON = "tensorflow/python/multistream"
+_FOLDERS = ("tensorflow/core/common_runtime/multistream", _PYTHON)
+_API = "tensorflow/_api/v2/cuda/__init__.py"
 _VERSION_FILE = "tensorflow/tf_version.bzl"
 _REPOSITORIES = "tensorflow/workspace3.bzl"
 
@@ -37,7 +39,7 @@ _REPOSITORIES = "tensorflow/workspace3.bzl"
 class Archive:
     """A release's sources.
 
-    Args:
+    Attributes:
       url: of the archive that GitHub makes of the release's tag.
       sha256: of that, as Homebrew's formula for TensorFlow and TensorFlow Federated's WORKSPACE
         have it; it could not be computed here.
@@ -55,27 +57,8 @@ ARCHIVES = {
 }
 
 
-@dataclasses.dataclass
-class Applied:
-    """What a series does to a tree.
-
-    Attributes:
-      changed: the changed files' text, by path.
-      moved: for each hunk that is elsewhere than its header says, where it is and where that was.
-      absent: the files that could not be read.
-    """
-
-    changed: dict[str, str] = dataclasses.field(default_factory=dict)
-    moved: list[str] = dataclasses.field(default_factory=list)
-    absent: list[str] = dataclasses.field(default_factory=list)
-
-
 def check_release(tree: pathlib.Path, release: str) -> None:
     """Checks that a folder has TensorFlow's sources, of the right release.
-
-    Args:
-      tree: the folder.
-      release: such as "2.21.0".
 
     Raises:
       BuildError: it has none, or those of another release.
@@ -95,64 +78,8 @@ def check_release(tree: pathlib.Path, release: str) -> None:
         )
 
 
-def apply_moved(file_patch: patch_series.FilePatch, text: str) -> tuple[str, list[str]]:
-    """Applies one patch to one file, whose lines may have moved.
-
-    A hunk's lines must all be there, and either where its header says or at one place only.
-
-    Args:
-      file_patch: the changes.
-      text: the file as it is.
-
-    Returns:
-      The file as changed, and for each moved hunk a line that says so.
-
-    Raises:
-      BuildError: a hunk's lines are not there, or at more than one place.
-    """
-    lines = text.splitlines(keepends=True)
-    hunks = []
-    moved = []
-    for hunk in file_patch.hunks:
-        places = patch_series.places(hunk, lines)
-        if hunk.first_line not in places and len(places) == 1:
-            moved.append(f"{file_patch.path}: line {places[0]}, not {hunk.first_line}")
-            hunks.append(dataclasses.replace(hunk, first_line=places[0]))
-        else:
-            hunks.append(hunk)
-    placed = dataclasses.replace(file_patch, hunks=tuple(hunks))
-    return patch_series.apply_file_patch(placed, text), moved
-
-
-def apply_series(series: pathlib.Path, read: Callable[[str], str | None]) -> Applied:
-    """Applies a series of source patches, in memory.
-
-    Args:
-      series: the folder.
-      read: gives a file's text by its path in TensorFlow's tree; None if it does not have it.
-
-    Returns:
-      What changes. Files that `read` does not have are left out.
-
-    Raises:
-      BuildError: a patch does not apply; names it, the file and the hunk.
-    """
-    result = Applied()
-    for name in patch_series.read_series(series):
-        for file_patch in patch_series.parse_patch(name, (series / name).read_text()):
-            path = file_patch.path
-            text = result.changed.get(path, None) or read(path)
-            if text is None:
-                if path not in result.absent:
-                    result.absent.append(path)
-                continue
-            result.changed[path], moved = apply_moved(file_patch, text)
-            result.moved += moved
-    return result
-
-
-def read_from(tree: pathlib.Path) -> Callable[[str], str | None]:
-    """Returns what reads a tree's files, for apply_series."""
+def read_from(tree: pathlib.Path) -> patch_series.Read:
+    """Returns what reads a tree's files."""
 
     def read(path: str) -> str | None:
         file = tree / path
@@ -161,25 +88,25 @@ def read_from(tree: pathlib.Path) -> Callable[[str], str | None]:
     return read
 
 
-def read_from_wheel(wheel: zipfile.ZipFile) -> Callable[[str], str | None]:
-    """Returns what reads those of a tree's files that a wheel has as they are, for apply_series."""
+def read_from_wheel(wheel: zipfile.ZipFile) -> patch_series.Read:
+    """Returns what reads those of a tree's files that a wheel has as they are."""
 
     def read(path: str) -> str | None:
         name = f"tensorflow/include/{path.removeprefix('third_party/xla/')}"
         # The build makes others' __init__.py.
         if path.endswith(".py") and not path.endswith("__init__.py"):
             name = path
-        return wheel.read(name).decode() if name in wheel.NameToInfo else None
+        return patch_series.text_in(wheel)(name)
 
     return read
 
 
-def check_texts(series: pathlib.Path, read: Callable[[str], str | None]) -> list[str]:
+def check_texts(series: pathlib.Path, read: patch_series.Read) -> list[str]:
     """Compares files with the texts with which a series was made.
 
     Args:
       series: the folder; its checked.csv has each file's SHA-256.
-      read: as for apply_series.
+      read: gives the files.
 
     Returns:
       The files that `read` has, with another text.
@@ -190,11 +117,7 @@ def check_texts(series: pathlib.Path, read: Callable[[str], str | None]) -> list
     table = series / "checked.csv"
     rows = list(csv.DictReader(table.read_text().splitlines()))
     listed = {row["file"]: row["sha256"] for row in rows}
-    changed = {
-        file_patch.path
-        for name in patch_series.read_series(series)
-        for file_patch in patch_series.parse_patch(name, (series / name).read_text())
-    }
+    changed = patch_series.apply_patches(series, lambda path: None).absent.keys()
     if odd := sorted(changed ^ listed.keys()):
         raise BuildError(
             f"{table}: {odd[0]} is {'not in it' if odd[0] in changed else 'changed by no patch'}.\n"
@@ -208,44 +131,34 @@ def check_texts(series: pathlib.Path, read: Callable[[str], str | None]) -> list
     ]
 
 
-def apply_to(tree: pathlib.Path, release: str) -> Applied:
+def apply_to(tree: pathlib.Path, release: str) -> patch_series.Applied:
     """Applies a release's source patches to its tree, in memory.
-
-    Args:
-      tree: TensorFlow's sources.
-      release: theirs.
-
-    Returns:
-      What changes.
 
     Raises:
       BuildError: a patch does not apply, or a file is missing.
     """
+    series = ROOT / "patches" / release / "source"
     try:
-        applied = apply_series(ROOT / "patches" / release / "source", read_from(tree))
+        applied = patch_series.apply_patches(series, read_from(tree), may_move=True)
     except BuildError as error:
         raise BuildError(
             f"{error}\nIs {tree} TensorFlow {release} as it was released, without other patches? "
             f"It is at {ARCHIVES[release].url}"
         ) from error
-    if applied.absent:
+    for path in applied.absent:
         raise BuildError(
-            f"{tree} has no {applied.absent[0]}, which a patch changes.\n"
-            "Take the whole archive of the release."
+            f"{tree} has no {path}, which a patch changes.\nTake the whole archive of the release."
         )
     return applied
 
 
 def fetch(release: str, cache: pathlib.Path, sha256: str = "") -> pathlib.Path:
-    """Downloads a release's archive, or finds it in the cache.
+    """Downloads a release's archive, or finds it in a cache's folder.
 
     Args:
       release: such as "2.21.0".
-      cache: a folder, which is made.
+      cache: the folder.
       sha256: of the archive, if it is not the known one.
-
-    Returns:
-      The archive, whose hash is right.
 
     Raises:
       BuildError: it cannot be downloaded, or its hash is wrong.
@@ -269,7 +182,7 @@ def fetch(release: str, cache: pathlib.Path, sha256: str = "") -> pathlib.Path:
                 "Download and unpack it where there is a network, and name the folder: --source."
             ) from error
         partial.rename(archive)
-    found = hashlib.sha256(archive.read_bytes()).hexdigest()
+    found = stock_wheel.sha256_of(archive)
     if found != expected:
         archive.unlink()
         raise BuildError(
@@ -280,35 +193,47 @@ def fetch(release: str, cache: pathlib.Path, sha256: str = "") -> pathlib.Path:
 
 
 def unpack(archive: pathlib.Path, out: pathlib.Path) -> None:
-    """Unpacks an archive, without its top folder.
-
-    Args:
-      archive: a .tar.gz with one folder at its top.
-      out: a folder, which is made.
+    """Unpacks a .tar.gz with one folder at its top, without that folder.
 
     Raises:
       BuildError: it is no such archive.
     """
     out.mkdir(parents=True, exist_ok=True)
-    result = subprocess.run(
-        ["tar", "--extract", f"--file={archive}", "--strip-components=1", f"--directory={out}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [
+        "tar",
+        "--extract",
+        f"--file={archive}",
+        "--strip-components=1",
+        f"--directory={out}",
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise BuildError(f"{archive} cannot be unpacked: {result.stderr.strip()}")
 
 
-def lay_out(tree: pathlib.Path, release: str) -> Applied:
-    """Turns TensorFlow's sources into those with the runtime.
+def exported_names(root: pathlib.Path) -> dict[str, str]:
+    """Reads from the wheel's module of the API where each name of tf.cuda is defined."""
+    return {
+        name.asname or name.name: f"{statement.module}.{name.name}"
+        for statement in ast.parse((root / _API).read_text()).body
+        if isinstance(statement, ast.ImportFrom)
+        for name in statement.names
+    }
 
-    Args:
-      tree: a copy of TensorFlow's sources; it is changed.
-      release: theirs.
 
-    Returns:
-      What the patches have changed.
+def exports(root: pathlib.Path) -> str:
+    """Writes the module of which TensorFlow's API generator makes tf.cuda and tf.stream."""
+    names = {f"cuda.{name}": where for name, where in exported_names(root).items()}
+    names["stream"] = f"{_PYTHON.replace('/', '.')}.scopes.streams.stream"
+    lines = ['"""What TensorFlow\'s API generator makes tf.cuda and tf.stream of."""', ""]
+    lines += ["from {} import {}".format(*where.rsplit(".", 1)) for where in names.values()]
+    lines += ["from tensorflow.python.util.tf_export import tf_export", ""]
+    lines += [f'tf_export("{name}")({where.rpartition(".")[2]})' for name, where in names.items()]
+    return "\n".join(lines) + "\n"
+
+
+def lay_out(tree: pathlib.Path, release: str) -> patch_series.Applied:
+    """Turns a copy of TensorFlow's sources into those with the runtime.
 
     Raises:
       BuildError: a patch does not apply, or the tree is not as expected. Nothing has changed then.
@@ -320,31 +245,25 @@ def lay_out(tree: pathlib.Path, release: str) -> Applied:
         raise BuildError(
             f"{tree}: {_REPOSITORIES} does not say which repository third_party/xla is."
         )
-    for path, text in applied.changed.items():
-        (tree / path).write_bytes(text.encode())
-    for folder in _FOLDERS:
-        _copy_ours(ROOT / folder, tree / folder)
-    ours = ROOT / "build" / "source"
-    for name, place in (
-        ("build.BUILD", "build/BUILD.bazel"),
-        ("tensorflow.bzl", "build/tensorflow.bzl"),
-        ("python.BUILD", "tensorflow/python/multistream/BUILD"),
-        ("python/exports.py", "tensorflow/python/multistream/exports.py"),
-        ("python/runtime_library.py", "tensorflow/python/multistream/runtime_library.py"),
-    ):
-        (tree / place).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ours / name, tree / place)
-    (tree / "build/xla.bzl").write_text(
-        f'"""Which repository third_party/xla is."""\n\nXLA = "@{xla[1]}"\n'
-    )
-    return applied
-
-
-def _copy_ours(source: pathlib.Path, place: pathlib.Path) -> None:
-    is_python = source.name == "multistream" and source.parent.name == "python"
     tests = ["testing", "node_level", "several_gpus", "workers", "conftest.py", "*_test.py"]
-    ignored = ["__pycache__", *tests] if is_python else []
-    shutil.copytree(source, place, ignore=shutil.ignore_patterns(*ignored), dirs_exist_ok=True)
+    for folder in _FOLDERS:
+        ignored = ["__pycache__", *tests] if folder == _PYTHON else []
+        ignore = shutil.ignore_patterns(*ignored)
+        shutil.copytree(ROOT / folder, tree / folder, ignore=ignore, dirs_exist_ok=True)
+    ours = ROOT / "build" / "source"
+    for path, text in {
+        **applied.changed,
+        "build/BUILD.bazel": 'exports_files(["tensorflow.bzl", "xla.bzl"])\n',
+        "build/tensorflow.bzl": (ours / "tensorflow.bzl").read_text(),
+        "build/xla.bzl": f'"""Which repository third_party/xla is."""\n\nXLA = "@{xla[1]}"\n',
+        f"{_PYTHON}/BUILD": (ours / "python.BUILD").read_text(),
+        f"{_PYTHON}/exports.py": exports(ROOT),
+        f"{_PYTHON}/runtime_library.py": '"""Which library has the runtime: one of TensorFlow\'s '
+        'own."""\n\nNAME = "libtensorflow_cc.so.2"\n',
+    }.items():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_bytes(text.encode())
+    return applied
 
 
 def main() -> None:
@@ -360,13 +279,8 @@ def main() -> None:
     if options.source is not None:
         check_release(options.source, BASE)
         apply_to(options.source, BASE)  # before the copy, which takes long
-        shutil.copytree(
-            options.source,
-            out,
-            symlinks=True,
-            ignore=shutil.ignore_patterns(".git"),
-            dirs_exist_ok=True,
-        )
+        ignore = shutil.ignore_patterns(".git")
+        shutil.copytree(options.source, out, symlinks=True, ignore=ignore, dirs_exist_ok=True)
     else:
         unpack(fetch(BASE, stock_wheel.cache_folder(), options.sha256), out)
         check_release(out, BASE)

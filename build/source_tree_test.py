@@ -19,6 +19,7 @@ import patch_series
 import source_tree
 from build_error import BuildError
 from releases import BASE
+from stock_wheel import sha256_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SERIES = ROOT / "patches" / BASE / "source"
@@ -73,10 +74,17 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
     source_tree.main()
 
 
-def make_archive(tree: pathlib.Path, archive: pathlib.Path) -> str:
-    with tarfile.open(archive, "w:gz") as tar:
+@pytest.fixture
+def archive(
+    tree: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> pathlib.Path:
+    """The release's archive, which has the known hash."""
+    path = tmp_path / "v.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
         tar.add(tree, f"tensorflow-{BASE}")
-    return hashlib.sha256(archive.read_bytes()).hexdigest()
+    known = source_tree.Archive(path.as_uri(), sha256_of(path))
+    monkeypatch.setitem(source_tree.ARCHIVES, BASE, known)
+    return path
 
 
 @pytest.mark.usefixtures("repository")
@@ -97,6 +105,11 @@ def test_lays_out_a_copy(
     python = out / "tensorflow/python/multistream"
     assert "libtensorflow_cc.so" in (python / "runtime_library.py").read_text()
     assert (python / "BUILD").is_file()
+    exports = (python / "exports.py").read_text()
+    ast.parse(exports)
+    assert "from tensorflow.python.multistream.trace.trace import trace\n" in exports
+    assert 'tf_export("cuda.trace")(trace)\n' in exports
+    assert 'tf_export("stream")(stream)\n' in exports
     assert not list(python.rglob("*_test.py"))
     assert (out / "build/tensorflow.bzl").read_text() == (
         ROOT / "build/source/tensorflow.bzl"
@@ -105,11 +118,8 @@ def test_lays_out_a_copy(
 
 @pytest.mark.usefixtures("repository")
 def test_unpacks_the_release(
-    tree: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    archive: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive = tmp_path / "v.tar.gz"
-    known = source_tree.Archive(archive.as_uri(), make_archive(tree, archive))
-    monkeypatch.setitem(source_tree.ARCHIVES, BASE, known)
     monkeypatch.setenv("TFMS_CACHE", str(tmp_path / "cache"))
     run(monkeypatch, "--out", tmp_path / "out")
     assert "hook" in (tmp_path / "out/tensorflow/core/a.cc").read_text()
@@ -119,31 +129,19 @@ def test_unpacks_the_release(
 
 
 def test_the_wrong_archive_is_refused_and_not_kept(
-    tree: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    archive: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    archive = tmp_path / "v.tar.gz"
-    digest = make_archive(tree, archive)
+    digest, cache = sha256_of(archive), tmp_path / "cache"
     wrong = "0" * 64
-    monkeypatch.setitem(source_tree.ARCHIVES, BASE, source_tree.Archive(archive.as_uri(), wrong))
     with pytest.raises(BuildError, match=f"SHA-256 {digest}, not {wrong}.*\n.*--sha256"):
-        source_tree.fetch(BASE, tmp_path / "cache")
-    assert not list((tmp_path / "cache").rglob("*.gz"))
-    assert source_tree.fetch(BASE, tmp_path / "cache", digest).is_file()
-
-
-def test_without_a_network_a_folder_helps(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    nowhere = source_tree.Archive((tmp_path / "none.tar.gz").as_uri(), "0" * 64)
-    monkeypatch.setitem(source_tree.ARCHIVES, BASE, nowhere)
+        source_tree.fetch(BASE, cache, wrong)
+    assert not list(cache.rglob("*.gz"))
+    assert source_tree.fetch(BASE, cache).is_file()
+    with pytest.raises(BuildError, match="cannot be unpacked"):
+        source_tree.unpack(pathlib.Path(__file__), tmp_path / "out")
+    archive.unlink()  # as without a network
     with pytest.raises(BuildError, match="cannot be downloaded.*\n.*--source"):
-        source_tree.fetch(BASE, tmp_path / "cache")
-
-
-def test_an_archive_that_is_none_is_named(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "a.tar.gz").write_text("no archive")
-    with pytest.raises(BuildError, match="a.tar.gz cannot be unpacked"):
-        source_tree.unpack(tmp_path / "a.tar.gz", tmp_path / "out")
+        source_tree.fetch(BASE, cache, digest.upper())
 
 
 @pytest.mark.parametrize(
@@ -185,12 +183,12 @@ def test_a_folder_that_is_there_is_not_touched(
 
 def test_lines_that_moved_are_found_if_they_are_there_once() -> None:
     (file_patch,) = patch_series.parse_patch("p", PATCH)
-    text, moved = source_tree.apply_moved(file_patch, "new\n" + TEXT)
-    assert text == "new\n" + TEXT.replace("line 6", "hook\nline 6")
-    assert moved == ["tensorflow/core/a.cc: line 6, not 5"]
-    assert source_tree.apply_moved(file_patch, TEXT)[1] == []
+    for text in (TEXT, "new\n" + TEXT):
+        assert patch_series.apply_file_patch(file_patch, text, may_move=True) == text.replace(
+            "line 6", "hook\nline 6"
+        )
     with pytest.raises(BuildError, match="does not apply"):
-        source_tree.apply_moved(file_patch, "new\n" + TEXT + TEXT)
+        patch_series.apply_file_patch(file_patch, "new\n" + TEXT + TEXT, may_move=True)
 
 
 def test_every_file_of_the_series_has_a_known_text() -> None:
@@ -198,35 +196,25 @@ def test_every_file_of_the_series_has_a_known_text() -> None:
     assert source_tree.check_texts(SERIES, read) == ["tensorflow/core/kernels/gpu_utils.h"]
 
 
-def test_a_file_without_a_row_is_named(repository: pathlib.Path) -> None:
-    series = repository / "patches" / BASE / "source"
-    digest = hashlib.sha256(TEXT.encode()).hexdigest()
-    write(series, "checked.csv", f"file,sha256,text\ntensorflow/core/a.cc,{digest},copy\n")
-    assert source_tree.check_texts(series, lambda _: TEXT) == []
-    write(series, "checked.csv", "file,sha256,text\n")
-    with pytest.raises(BuildError, match="a.cc is not in it"):
-        source_tree.check_texts(series, lambda _: TEXT)
-
-
-def make_wheel(tmp_path: pathlib.Path, text: str) -> zipfile.ZipFile:
-    wheel = tmp_path / "a.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("tensorflow/include/tensorflow/core/a.cc", text)
-    return zipfile.ZipFile(wheel)
-
-
 def test_a_patch_must_fit_the_wheels_text(repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
     series = repository / "patches" / BASE / "source"
+
+    def check_with(text: str) -> patch_series.Applied:
+        with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
+            archive.writestr("tensorflow/include/tensorflow/core/a.cc", text)
+        with zipfile.ZipFile(tmp_path / "a.whl") as wheel:
+            return check_patches.check_source(wheel, series, "a.whl")
+
+    header = "file,sha256,text\n"
     digest = hashlib.sha256(TEXT.encode()).hexdigest()
-    write(series, "checked.csv", f"file,sha256,text\ntensorflow/core/a.cc,{digest},wheel\n")
-    with make_wheel(tmp_path, TEXT) as wheel:
-        applied = check_patches.check_source(wheel, series, "a.whl")
-    assert (len(applied.changed), applied.absent) == (1, [])
-    with (
-        make_wheel(tmp_path, "new\n" + TEXT) as wheel,
-        pytest.raises(BuildError, match="a.cc.* is not a.whl's text"),
-    ):
-        check_patches.check_source(wheel, series, "a.whl")
+    write(series, "checked.csv", f"{header}tensorflow/core/a.cc,{digest},wheel\n")
+    applied = check_with(TEXT)
+    assert (len(applied.changed), applied.absent) == (1, {})
+    with pytest.raises(BuildError, match="a.cc.* is not a.whl's text"):
+        check_with("new\n" + TEXT)
+    write(series, "checked.csv", header)
+    with pytest.raises(BuildError, match="a.cc is not in it"):
+        check_with(TEXT)
 
 
 def added(name: str) -> str:
@@ -258,15 +246,6 @@ def test_the_protos_fields_are_those_of_the_wheel() -> None:
     }
     # 0 streams are an error, and none are not.
     assert "optional int32 multi_stream_num" in text
-
-
-def test_the_generated_api_has_the_names_of_the_wheels() -> None:
-    exports = (ROOT / "build/source/python/exports.py").read_text()
-    names = dict(re.findall(r'^tf_export\("([\w.]+)"\)\((\w+)\)$', exports, flags=re.MULTILINE))
-    assert all(name.split(".")[-1] == value for name, value in names.items())
-    wheels = (ROOT / "tensorflow/_api/v2/cuda/__init__.py").read_text()
-    imported = re.findall(r"^from \S+ import (\w+)$", wheels, flags=re.MULTILINE)
-    assert sorted(names) == sorted(["stream", *(f"cuda.{name}" for name in imported)])
 
 
 def test_the_rules_are_those_of_the_wheel_build() -> None:

@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Runs what is checked before any test: style, types, patches, links.
+"""Runs what is checked before any test: style, types, patches, the documentation's site.
 
     python3 build/static_checks.py [--python cp312] [--files FILE ...] [CHECK ...]
 
@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from build_error import BuildError, command_line, run_main
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
-_BIN = pathlib.PurePath(".venv/bin")
 # Of .gitignore, at the repository's root.
 _NOT_OURS = (".venv", "bazel-", "dist", ".git", ".mypy_cache", ".pytest_cache", ".ruff_cache")
 
@@ -35,122 +34,100 @@ class Check:
       name: in the command line.
       command: to run at the repository's root.
       files: a regular expression for the paths, relative to the root, that it looks at.
-      takes_files: whether it can look at some of them; if not, it looks at all of them always.
       hint: what to do if it fails.
+      takes_files: whether it can look at some of them; if not, it looks at all of them always.
     """
 
     name: str
     command: tuple[str, ...]
     files: str
-    takes_files: bool
     hint: str
+    takes_files: bool = True
+
+    def concerned(self, files: Sequence[str]) -> list[str]:
+        """Returns those of some files that the check looks at."""
+        return [file for file in files if re.fullmatch(self.files, file)]
 
 
-_RUFF = str(_BIN / "ruff")
+_LINES = "Correct the lines named above"
 CHECKS = (
     Check(
         "ruff",
-        (_RUFF, "check", "--quiet"),
+        (".venv/bin/ruff", "check", "--quiet"),
         r".*\.py",
-        True,
-        "Correct the lines named above; .venv/bin/ruff check --fix does some by itself.",
+        f"{_LINES}; .venv/bin/ruff check --fix does some by itself.",
     ),
     Check(
         "ruff-format",
-        (_RUFF, "format", "--check", "--quiet"),
+        (".venv/bin/ruff", "format", "--check", "--quiet"),
         r".*\.py",
-        True,
         "Run .venv/bin/ruff format.",
     ),
     Check(
         "mypy",
-        (str(_BIN / "mypy"), "--no-error-summary", "build", "examples", "benchmarks", "tensorflow"),
+        (".venv/bin/mypy", "--no-error-summary", "build", "examples", "benchmarks", "tensorflow"),
         r".*\.py|pyproject\.toml",
+        f"{_LINES}.",
         # What calls a changed function may be in any other file.
-        False,
-        "Correct the lines named above.",
+        takes_files=False,
     ),
     Check(
         "clang-format",
-        (str(_BIN / "clang-format"), "--dry-run", "-Werror"),
+        (".venv/bin/clang-format", "--dry-run", "-Werror"),
         r"(tensorflow|build)/.*\.(h|cc)",
-        True,
         "Run .venv/bin/clang-format -i on the files named above.",
     ),
     Check(
         "dockerfile",
-        (str(_BIN / "hadolint"), "--failure-threshold", "info"),
+        (".venv/bin/hadolint", "--failure-threshold", "info"),
         r"(.*/)?Dockerfile",
-        True,
-        "Correct the lines named above, or say in a comment why a rule is ignored.",
+        f"{_LINES}, or say in a comment why a rule is ignored.",
     ),
     Check(
         "patches",
         (sys.executable, "build/check_patches.py", "--all"),
         r"patches/.*|build/(check_patches|patch_series|remote_wheel|source_tree|stock_wheel)\.py",
-        False,
         "The error above names patch, file and hunk.",
+        takes_files=False,
     ),
     Check(
         "lengths",
         (sys.executable, "build/static_checks.py", "--lengths"),
-        r".*\.(py|cc|h|lds|bzl|sh|BUILD|bazel)|build/Dockerfile",
-        True,
+        r".*\.(py|cc|h|lds|bzl|sh|BUILD|bazel)|build/Dockerfile|README\.md",
         "Divide the files named above by what each part answers.",
     ),
     Check(
-        "links",
-        (sys.executable, "build/check_links.py"),
-        r".*\.md|tensorflow/.*/base/options\.(h|cc)|docs/.*",
-        False,
-        "The error above names page and line: correct the link, or say there what is missing.",
+        "site",
+        ("scripts/docs.sh",),
+        r".*\.md|docs/.*|build/site_pages\.py",
+        "The warning above names page and link.",
+        takes_files=False,
     ),
 )
 _MOST_LINES = 500
-# Files that may be longer, with the reason.
-_LONGER: dict[str, str] = {}
+# Files that may be longer, or must be shorter, with the reason.
+_OTHER_LINES = {"README.md": 150}  # what is read in a minute; docs/ has the rest
 
 
 def too_long(files: Sequence[str], root: pathlib.Path) -> list[str]:
-    """Finds sources of more than 500 lines.
-
-    Args:
-      files: paths relative to the repository's root.
-      root: the repository.
-
-    Returns:
-      A line for each that is longer, and for each that is allowed to be and is not.
-    """
+    """Returns a line for each of the files, relative to the root, that has too many lines."""
     found = []
     for file in files:
         lines = len((root / file).read_text().splitlines())
-        if (lines > _MOST_LINES) != (file in _LONGER):
-            found.append(f"{file}: {lines} lines; at most {_MOST_LINES}, or else in _LONGER")
+        most = _OTHER_LINES.get(file, _MOST_LINES)
+        if lines > most:
+            found.append(f"{file}: {lines} lines; at most {most}")
     return found
 
 
-def concerned(check: Check, files: Sequence[str]) -> list[str]:
-    """Finds what a check has to look at.
-
-    Args:
-      check: the check.
-      files: paths relative to the repository's root.
-
-    Returns:
-      Those of them that it looks at.
-    """
-    return [file for file in files if re.fullmatch(check.files, file)]
-
-
 def commands(
-    checks: Sequence[Check], files: Sequence[str] | None, all_files: Sequence[str], python: str
+    checks: Sequence[Check], files: Sequence[str], python: str = ""
 ) -> list[tuple[Check, list[str]]]:
     """Says which commands check files.
 
     Args:
       checks: which of the checks.
-      files: to be checked, relative to the repository's root; None for all.
-      all_files: all files of the repository.
+      files: to be checked, relative to the repository's root.
       python: the tag of the wheel whose patches are checked; empty for the usual one.
 
     Returns:
@@ -158,32 +135,21 @@ def commands(
     """
     found = []
     for check in checks:
-        wanted = concerned(check, all_files if files is None else files)
-        if not wanted:
-            continue
-        command = [*check.command, *(wanted if check.takes_files else [])]
-        if check.name == "patches" and python:
-            command.append(f"--python={python}")
-        found.append((check, command))
+        if wanted := check.concerned(files):
+            command = [*check.command, *(wanted if check.takes_files else [])]
+            if check.name == "patches" and python:
+                command.append(f"--python={python}")
+            found.append((check, command))
     return found
 
 
 def repository_files(root: pathlib.Path) -> list[str]:
     """Lists the files that are in the repository, or are new and not ignored.
 
-    Args:
-      root: the repository, or a copy of it without Git's folder, as in an image.
-
-    Returns:
-      Their paths, relative to it.
+    The root may be that of a copy of the repository without Git's folder, as in an image.
     """
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     names = set(listed.stdout.split("\0"))
     if listed.returncode:
         names = {
@@ -197,28 +163,19 @@ def repository_files(root: pathlib.Path) -> list[str]:
     )
 
 
-def run_checks(checks: Sequence[Check], files: Sequence[str] | None, python: str) -> None:
-    """Runs checks, all of them even if one fails.
-
-    Args:
-      checks: which.
-      files: to be checked, relative to the repository's root; None for all.
-      python: as for commands.
+def run_checks(checks: Sequence[Check], files: Sequence[str], python: str) -> None:
+    """Runs checks of files, all of them even if one fails; the arguments are those of commands.
 
     Raises:
       BuildError: names those that failed, and says what to do.
     """
     failed = []
-    wanted = commands(checks, files, repository_files(_ROOT), python)
+    wanted = commands(checks, files, python)
 
     def run(command: list[str]) -> subprocess.CompletedProcess[str]:
+        out = subprocess.PIPE
         return subprocess.run(
-            command,
-            cwd=_ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
+            command, cwd=_ROOT, stdout=out, stderr=subprocess.STDOUT, text=True, check=False
         )
 
     with concurrent.futures.ThreadPoolExecutor() as threads:
@@ -247,14 +204,10 @@ def main() -> None:
     for name in options.checks:
         if name not in names:
             parser.error(f"unknown check '{name}'. Allowed: {', '.join(names)}.")
+    files = repository_files(_ROOT)
+    if options.files is not None:
+        files = [str(pathlib.Path(file).resolve().relative_to(_ROOT)) for file in options.files]
     wanted = [check for check in CHECKS if not options.checks or check.name in options.checks]
-    files = (
-        None
-        if options.files is None
-        else [
-            str((pathlib.Path.cwd() / file).resolve().relative_to(_ROOT)) for file in options.files
-        ]
-    )
     run_checks(wanted, files, options.python)
 
 

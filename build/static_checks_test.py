@@ -9,49 +9,35 @@ import pytest
 
 import static_checks
 from build_error import BuildError
-from static_checks import CHECKS, Check
+from static_checks import CHECKS, Check, commands
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LINES = Check("lines", ("wc", "-l"), r".*\.txt", True, "Fewer lines.")
-WHOLE = Check("whole", ("wc", "all"), r".*\.(txt|c)", False, "Fewer words.")
+LINES = Check("lines", ("wc", "-l"), r".*\.txt", "Fewer lines.")
+WHOLE = Check("whole", ("wc", "all"), r".*\.(txt|c)", "Fewer words.", takes_files=False)
 
 
-def test_check_that_takes_files_gets_only_those_it_looks_at() -> None:
-    ran = static_checks.commands([LINES], ["a.txt", "b.c", "d/e.txt"], [], "")
-    assert ran == [(LINES, ["wc", "-l", "a.txt", "d/e.txt"])]
-
-
-def test_check_of_everything_runs_whole_if_one_file_concerns_it() -> None:
-    assert static_checks.commands([WHOLE], ["b.c"], [], "") == [(WHOLE, ["wc", "all"])]
-
-
-def test_check_that_no_file_concerns_does_not_run() -> None:
-    assert static_checks.commands([LINES, WHOLE], ["b.h"], ["a.txt"], "") == []
-
-
-def test_without_files_all_of_the_repository_are_checked() -> None:
-    ran = static_checks.commands([LINES], None, ["a.txt", "b.txt"], "")
-    assert ran == [(LINES, ["wc", "-l", "a.txt", "b.txt"])]
+def test_check_gets_the_files_that_it_looks_at_or_runs_whole_if_there_are_some() -> None:
+    files = ["a.txt", "b.h", "d/e.txt"]
+    assert commands([LINES], files) == [(LINES, ["wc", "-l", "a.txt", "d/e.txt"])]
+    assert commands([LINES, WHOLE], ["b.c"]) == [(WHOLE, ["wc", "all"])]
+    assert commands([LINES, WHOLE], ["b.h"]) == []
 
 
 def test_patches_of_the_python_that_is_asked_for_are_checked() -> None:
-    ((_, command),) = static_checks.commands(CHECKS, ["patches/2.21.0/series"], [], "cp313")
+    ((_, command),) = commands(CHECKS, ["patches/2.21.0/series"], "cp313")
     assert command == [sys.executable, "build/check_patches.py", "--all", "--python=cp313"]
 
 
 def test_each_check_looks_at_a_file_of_the_repository() -> None:
     files = static_checks.repository_files(ROOT)
-    assert all(static_checks.concerned(check, files) for check in CHECKS)
+    assert all(check.concerned(files) for check in CHECKS)
 
 
-def test_a_source_above_500_lines_is_named_and_so_is_one_that_need_not_be_allowed(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(static_checks, "_LONGER", {"b.cc": "why", "d.cc": "why"})
-    for name, lines in {"a.py": 500, "b.cc": 501, "c.h": 501, "d.cc": 500}.items():
+def test_a_source_above_500_lines_and_a_readme_above_150_are_named(tmp_path: pathlib.Path) -> None:
+    for name, lines in {"a.py": 500, "b.h": 501, "README.md": 151}.items():
         (tmp_path / name).write_text("\n" * lines)
-    found = static_checks.too_long(["a.py", "b.cc", "c.h", "d.cc"], tmp_path)
-    assert [line.split(":")[0] for line in found] == ["c.h", "d.cc"]
+    found = static_checks.too_long(["a.py", "b.h", "README.md"], tmp_path)
+    assert [line.split(":")[0] for line in found] == ["b.h", "README.md"]
 
 
 def test_files_are_found_without_git_and_what_is_built_is_not(tmp_path: pathlib.Path) -> None:
@@ -69,7 +55,7 @@ def run(monkeypatch: pytest.MonkeyPatch, checks: tuple[Check, ...], *arguments: 
 
 def test_every_failed_check_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     bad, good, worse = (
-        Check(name, (sys.executable, "-c", f"raise SystemExit({status})"), ".*", False, hint)
+        Check(name, (sys.executable, "-c", f"raise SystemExit({status})"), ".*", hint, False)
         for name, status, hint in [("bad", 1, "Be good."), ("good", 0, ""), ("worse", 2, "Stop.")]
     )
     with pytest.raises(BuildError, match=r"^bad failed\. Be good\.\nworse failed\. Stop\.$"):

@@ -25,7 +25,6 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 
 import patch_series
 from build_error import BuildError, command_line, run_main
@@ -44,14 +43,7 @@ def default_tag() -> str:
 
 
 def check_tag(tag: str, release: str = BASE) -> str:
-    """Checks that there is a stock wheel for a Python.
-
-    Args:
-      tag: such as "cp312".
-      release: such as "2.21.0".
-
-    Returns:
-      The tag.
+    """Returns a Python's tag, such as "cp312", if a release has a stock wheel for it.
 
     Raises:
       BuildError: TensorFlow has no wheel for it.
@@ -89,35 +81,8 @@ def sha256_of(path: pathlib.Path) -> str:
     return digest.hexdigest()
 
 
-def verify_hash(wheel: pathlib.Path, expected: str) -> None:
-    """Checks a wheel's content.
-
-    Args:
-      wheel: the file.
-      expected: its SHA-256 in hexadecimal.
-
-    Raises:
-      BuildError: the content has another hash.
-    """
-    found = sha256_of(wheel)
-    if found != expected:
-        raise BuildError(
-            f"{wheel} has SHA-256 {found}, but {expected} is pinned.\n"
-            "The file is damaged, or is not the wheel that TensorFlow released. Delete it and try "
-            "again; if that does not help, find out where pip gets it from (pip config list)."
-        )
-
-
 def fetch(tag: str, cache: pathlib.Path, release: str = BASE) -> pathlib.Path:
-    """Makes sure that the cache has a verified stock wheel.
-
-    Args:
-      tag: such as "cp312".
-      cache: the cache's folder.
-      release: such as "2.21.0".
-
-    Returns:
-      The wheel's path in the cache.
+    """Makes sure that the cache folder has a verified stock wheel, and returns its path there.
 
     Raises:
       BuildError: no such wheel, no network, no disk or a wrong hash.
@@ -128,20 +93,24 @@ def fetch(tag: str, cache: pathlib.Path, release: str = BASE) -> pathlib.Path:
         return wheel
     wheel.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as folder:
-        downloaded = _download(tag, release, pathlib.Path(folder))
-        verify_hash(downloaded, expected)
+        platforms = release_named(release).platform.split(".")
+        otherwise = f"put {wheel.name} into {wheel.parent}"
+        downloaded = download(tag, release, platforms, pathlib.Path(folder), otherwise)
+        if (found := sha256_of(downloaded)) != expected:
+            raise BuildError(
+                f"{downloaded} has SHA-256 {found}, but {expected} is pinned.\n"
+                "The file is damaged, or is not the wheel that TensorFlow released. Delete it and "
+                "try again; if that does not help, find out where pip gets it from (pip config "
+                "list)."
+            )
         downloaded.replace(wheel)
     return wheel
 
 
 def unpack(wheel: pathlib.Path, folder: pathlib.Path) -> None:
-    """Unpacks a wheel's headers to include/ and its libraries to lib/ of a folder.
+    """Unpacks a stock wheel's headers to include/ and its libraries to lib/ of a folder.
 
     Does nothing if the folder exists: it appears only once it is complete.
-
-    Args:
-      wheel: the stock wheel.
-      folder: the folder to make.
 
     Raises:
       BuildError: not enough disk, or a library is not in the wheel.
@@ -154,7 +123,11 @@ def unpack(wheel: pathlib.Path, folder: pathlib.Path) -> None:
         needed = sum(archive.getinfo(member).file_size for member in wanted)
         free = shutil.disk_usage(folder.parent).free
         if free < needed:
-            raise BuildError(_no_disk(folder.parent, needed, free))
+            raise BuildError(
+                f"{folder.parent} has {free / 1e9:.1f} GB free; unpacking TensorFlow's wheel takes"
+                f" {needed / 1e9:.1f} GB.\n"
+                "Free some, or set TFMS_CACHE to a folder on a larger disk."
+            )
         partial = pathlib.Path(tempfile.mkdtemp(dir=folder.parent, prefix="partial-"))
         try:
             for member, target in wanted.items():
@@ -168,26 +141,32 @@ def unpack(wheel: pathlib.Path, folder: pathlib.Path) -> None:
             shutil.rmtree(partial, ignore_errors=True)
 
 
+def fill_cache(tag: str, release: str) -> tuple[pathlib.Path, pathlib.Path]:
+    """Makes sure that the cache has a stock wheel and what it was unpacked to; returns both.
+
+    One process at a time changes the cache.
+    """
+    cache = cache_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wheel = fetch(tag, cache, release)
+        unpacked = cache / "unpacked" / release_named(release).sha256[tag]
+        unpack(wheel, unpacked)
+    return wheel, unpacked
+
+
 def prepare(tag: str, patches: pathlib.Path, out: pathlib.Path, release: str = BASE) -> None:
     """Fills a folder with what Bazel needs of a stock wheel.
 
     The folder gets include/ and lib/ (links into the cache), wheel/ (a link to the stock wheel),
-    patched/ (the files that the series changes, changed) and stock.json, which describes them.
-
-    Args:
-      tag: such as "cp312".
-      patches: folder of the series to apply.
-      out: the folder to fill.
-      release: such as "2.21.0".
+    patched/ (the files that the series in `patches` changes, changed) and stock.json, which
+    describes them.
 
     Raises:
       BuildError: see fetch, unpack and patch_series.apply_series.
     """
-    cache = cache_folder()
-    with _cache_lock(cache):
-        wheel = fetch(tag, cache, release)
-        unpacked = unpacked_folder(tag, cache, release)
-        unpack(wheel, unpacked)
+    wheel, unpacked = fill_cache(tag, release)
     with zipfile.ZipFile(wheel) as archive:
         changed = patch_series.apply_series(patches, archive)
     for path, text in changed.items():
@@ -215,11 +194,6 @@ def _wanted_members(archive: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
         yield f"tensorflow/{library}", f"lib/{library}"
 
 
-def unpacked_folder(tag: str, cache: pathlib.Path, release: str = BASE) -> pathlib.Path:
-    """Returns where the cache has what a wheel was unpacked to, or will have it."""
-    return cache / "unpacked" / release_named(release).sha256[tag]
-
-
 def download(
     tag: str, release: str, platforms: Iterable[str], folder: pathlib.Path, otherwise: str
 ) -> pathlib.Path:
@@ -231,9 +205,6 @@ def download(
       platforms: the tags of which the wheel's platform may have any.
       folder: gets the wheel, and has no other one.
       otherwise: what else one can do, for the error.
-
-    Returns:
-      The wheel's path.
 
     Raises:
       BuildError: there is no pip, no such wheel or no network.
@@ -257,29 +228,6 @@ def download(
     )
 
 
-def _download(tag: str, release: str, folder: pathlib.Path) -> pathlib.Path:
-    known = release_named(release)
-    place = cache_folder() / "wheels" / known.sha256[tag]
-    otherwise = f"put {wheel_name(tag, release)} into {place}"
-    return download(tag, release, known.platform.split("."), folder, otherwise)
-
-
-def _no_disk(folder: pathlib.Path, needed: int, free: int) -> str:
-    return (
-        f"{folder} has {free / 1e9:.1f} GB free; unpacking TensorFlow's wheel takes "
-        f"{needed / 1e9:.1f} GB.\nFree some, or set TFMS_CACHE to a folder on a larger disk."
-    )
-
-
-@contextmanager
-def _cache_lock(cache: pathlib.Path) -> Iterator[None]:
-    """Lets one process at a time change the cache."""
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def main() -> None:
     """Runs the command line."""
     parser = command_line(__doc__)
@@ -293,11 +241,7 @@ def main() -> None:
     tag = check_tag(options.python or default_tag(), release)
     try:
         if options.command == "fetch":
-            cache = cache_folder()
-            with _cache_lock(cache):
-                wheel = fetch(tag, cache, release)
-                unpack(wheel, unpacked_folder(tag, cache, release))
-            print(wheel)
+            print(fill_cache(tag, release)[0])
         else:
             prepare(tag, options.patches, options.out, release)
     except OSError as error:

@@ -27,14 +27,7 @@ from bench.command import parse_arguments; parse_arguments(None)" || {
     exit 2
   }
 }
-for argument in "$@"; do
-  if [[ "${argument}" == -h || "${argument}" == --help ]]; then
-    trap - EXIT
-    print_help
-    if ready; then "${python}" "${bench}" --help | sed -n '/^options:/,$p'; fi
-    exit
-  fi
-done
+program_help "${python}" "${bench}" "$@"
 if ready; then check_arguments "$@"; fi
 
 stage "wheel in .venv" "The error above says why."

@@ -39,6 +39,16 @@ fail() {
   exit 1
 }
 
+# program_help PYTHON PROGRAM ARGUMENT...: where --help is among the arguments that a script passes to
+# a program, shows the script's help and the program's, and ends the script.
+program_help() {
+  if [[ " ${*:3} " != *" -h "* && " ${*:3} " != *" --help "* ]]; then return; fi
+  trap - EXIT
+  print_help
+  "$1" "$2" --help 2>/dev/null | sed -n '/^options:/,$p' || true  # without the wheel
+  exit
+}
+
 # print_help: the script's first comment; its lines of usage come first.
 print_help() {
   local text
@@ -75,6 +85,16 @@ no_arguments() {
 # needs_value OPTION [VALUE ...]: ends the script if there is no value.
 needs_value() {
   if (($# < 2)); then wrong_argument "$1 needs a value"; fi
+}
+
+# one_of OPTION VALUE ALLOWED...: ends the script if the value is none of these.
+one_of() {
+  local allowed
+  for allowed in "${@:3}"; do
+    if [[ "$2" == "${allowed}" ]]; then return; fi
+  done
+  allowed="$(printf ', %s' "${@:3}")"
+  wrong_argument "$1 '$2'" "Allowed: ${allowed#, }."
 }
 
 report_exit() {
@@ -120,6 +140,9 @@ missing_python() {
   if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then echo python3-venv; fi
 }
 
+# has_header PATH: whether the compiler finds it.
+has_header() { [[ -e "/usr/include/$1" || -e "/usr/local/include/$1" ]]; }
+
 # install_system_packages [--test]: installs the Debian packages that this
 # machine lacks; with --test also those that only the tests need.
 install_system_packages() {
@@ -128,14 +151,10 @@ install_system_packages() {
   if ! command -v bazel bazelisk >/dev/null; then missing+=(bazel-bootstrap); fi
   if ! command -v clang >/dev/null; then missing+=(clang); fi
   if ! command -v g++ >/dev/null; then missing+=(g++); fi
-  if [[ "${1:-}" == --test ]] && ! command -v git >/dev/null; then missing+=(git); fi
-  if [[ "${1:-}" == --test && ! -e /usr/include/gtest/gtest.h &&
-    ! -e /usr/local/include/gtest/gtest.h ]]; then
-    missing+=(libgtest-dev)
-  fi
-  if [[ "${1:-}" == --test && ! -e /usr/include/benchmark/benchmark.h &&
-    ! -e /usr/local/include/benchmark/benchmark.h ]]; then
-    missing+=(libbenchmark-dev)
+  if [[ "${1:-}" == --test ]]; then
+    if ! command -v git >/dev/null; then missing+=(git); fi
+    if ! has_header gtest/gtest.h; then missing+=(libgtest-dev); fi
+    if ! has_header benchmark/benchmark.h; then missing+=(libbenchmark-dev); fi
   fi
   if ((${#missing[@]} == 0)); then return; fi
 
@@ -162,9 +181,9 @@ run_bazel() {
     "$(bazel_command)" ${TFMS_OUTPUT_BASE:+--output_base="${TFMS_OUTPUT_BASE}"} "$@")
 }
 
-# python_tag: such as cp311, of the python3 on the PATH.
+# python_tag [PYTHON]: such as cp311, of the python3 on the PATH or of another Python.
 python_tag() {
-  python3 -c 'import sys; print("cp%d%d" % sys.version_info[:2])'
+  "${1:-python3}" -c 'import sys; print("cp%d%d" % sys.version_info[:2])'
 }
 
 # python_of_tag TAG: the command of that Python, such as python3.12 for cp312.
@@ -182,10 +201,7 @@ python_of_tag() {
 make_venv() {
   local python
   python="$(python_of_tag "$1")"
-  if [[ "$("${VENV}/bin/python" -c \
-    'import sys; print("cp%d%d" % sys.version_info[:2])' 2>/dev/null)" == "$1" ]]; then
-    return
-  fi
+  if [[ "$(python_tag "${VENV}/bin/python" 2>/dev/null)" == "$1" ]]; then return; fi
   rm -rf "${VENV}"
   "${python}" -m venv "${VENV}"
 }

@@ -26,42 +26,22 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 INSTALL="Install one: apt-get install podman (or buildah), or Docker as \
 https://docs.docker.com/engine/install/ says."
 
-# has COMMAND: whether it is on the PATH.
-has() { command -v "$1" >/dev/null; }
-
 # docker_answers: whether its daemon does; prints what docker says if not.
 docker_answers() {
   # The client alone waits for a remote daemon for as long as TCP does.
   { timeout 30 docker version --format '{{.Server.Version}}' >/dev/null; } 2>&1
 }
 
-# no_daemon MESSAGE [WHAT TO DO]: ends the script.
-no_daemon() {
-  fail "docker is on the PATH, but its daemon does not answer: ${1:-nothing in 30 s}" \
-    "Start it (systemctl start docker), or get the right to use it (group docker)${2:-}."
-}
-
-# choose_engine: sets engine to docker, podman or buildah.
+# choose_engine ENGINE...: sets engine to the first one that is there.
 choose_engine() {
-  local said=""
-  if has docker && said="$(docker_answers)"; then
-    engine=docker
-  elif has podman; then
-    engine=podman
-  elif has buildah; then
-    engine=buildah
-  elif has docker; then
-    no_daemon "${said}" "; or install podman or buildah"
-  else
-    fail "none of docker, podman and buildah is on the PATH" "${INSTALL}"
-  fi
-}
-
-# check_engine NAME: ends the script if it cannot be used.
-check_engine() {
-  local said
-  if ! has "$1"; then fail "--engine $1: $1 is not on the PATH" "${INSTALL}"; fi
-  if [[ "$1" == docker ]]; then said="$(docker_answers)" || no_daemon "${said}"; fi
+  local said=none
+  for engine in "$@"; do
+    if ! command -v "${engine}" >/dev/null; then continue; fi
+    if [[ "${engine}" != docker ]] || said="$(docker_answers)"; then return; fi
+  done
+  if [[ "${said}" == none ]]; then fail "not on the PATH: $*" "${INSTALL}"; fi
+  fail "docker is on the PATH, but its daemon does not answer: ${said:-nothing in 30 s}" \
+    "Start it (systemctl start docker), or get the right to use it (group docker); or" "${INSTALL}"
 }
 
 # base_of TAG: sets base to the image whose own Python is that.
@@ -97,20 +77,12 @@ while (($#)); do
     *) wrong_argument "unknown argument '$1'" "What is the engine's own comes after --." ;;
   esac
 done
-case "${target}" in
-  build | runtime) targets=("${target}") ;;
-  all) targets=(build runtime) ;;
-  *) wrong_argument "--target '${target}'" "Allowed: build, runtime, all." ;;
-esac
-case "${extra}" in
-  and-cuda) ;;
-  none) extra="" ;;
-  *) wrong_argument "--extra '${extra}'" "Allowed: and-cuda, none." ;;
-esac
-case "${engine}" in
-  "" | docker | podman | buildah) ;;
-  *) wrong_argument "--engine '${engine}'" "Allowed: docker, podman, buildah." ;;
-esac
+one_of --target "${target}" build runtime all
+one_of --extra "${extra}" and-cuda none
+if [[ -n "${engine}" ]]; then one_of --engine "${engine}" docker podman buildah; fi
+targets=("${target}")
+if [[ "${target}" == all ]]; then targets=(build runtime); fi
+if [[ "${extra}" == none ]]; then extra=""; fi
 if [[ -z "${tag}" ]]; then wrong_argument "--tag is empty" "It is the image's name."; fi
 if [[ -n "${python}" && -n "${chosen_base}" ]]; then
   wrong_argument "--python and --base" "Give one: the base's own Python is used."
@@ -119,7 +91,7 @@ base="${chosen_base}"
 if [[ -z "${base}" ]]; then base_of "${python:-cp311}"; fi
 
 stage "engine" "The error above says what is missing."
-if [[ -n "${engine}" ]]; then check_engine "${engine}"; else choose_engine; fi
+if [[ -n "${engine}" ]]; then choose_engine "${engine}"; else choose_engine docker podman buildah; fi
 echo "${engine}: $(command -v "${engine}")"
 
 # Without --layers buildah would build again, for one image, what it has just built for another.

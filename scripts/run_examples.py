@@ -26,12 +26,7 @@ COUNT_GPUS = "import tensorflow as tf; print(len(tf.config.list_physical_devices
 def environment(example: pathlib.Path, emulated: bool) -> dict[str, str]:
     """Finds the variables that an example runs with.
 
-    Args:
-      example: the program; its docstring has the command that emulates GPUs.
-      emulated: whether it runs on emulated GPUs.
-
-    Returns:
-      The environment, with as many emulated GPUs as that command has, or 1.
+    On emulated GPUs, there are as many as in the command in the example's docstring, or one.
     """
     if not emulated:
         return dict(os.environ)
@@ -40,11 +35,7 @@ def environment(example: pathlib.Path, emulated: bool) -> dict[str, str]:
 
 
 def main() -> int:
-    """Runs what the command line says.
-
-    Returns:
-      The exit status.
-    """
+    """Runs what the command line says and returns the exit status."""
     paths = (path for path in EXAMPLES.glob("*.py") if not path.stem.endswith("_test"))
     known = {path.stem: path for path in sorted(paths)}
     parser = argparse.ArgumentParser(

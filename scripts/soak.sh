@@ -15,17 +15,10 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 cd "${ROOT}"
 soak=benchmarks/soak/soak.py
-for argument in "$@"; do
-  if [[ "${argument}" == -h || "${argument}" == --help ]]; then
-    trap - EXIT
-    print_help
-    python3 "${soak}" --help | sed -n '/^options:/,$p'
-    exit
-  fi
-  if [[ "${argument}" == --gpu ]] && ! has_gpu; then
-    fail "--gpu, and nvidia-smi finds no GPU here" "Leave --gpu out: it then runs on an emulated GPU."
-  fi
-done
+program_help python3 "${soak}" "$@"
+if [[ " $* " == *" --gpu "* ]] && ! has_gpu; then
+  fail "--gpu, and nvidia-smi finds no GPU here" "Leave --gpu out: it then runs on an emulated GPU."
+fi
 
 # A wrong argument ends here, before anything is built.
 python3 - "$@" <<<"import sys; sys.path.insert(0, '${soak%/*}'); sys.argv[0] = 'soak.sh'

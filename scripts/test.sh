@@ -2,8 +2,8 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
 # Runs every check and test: what build/static_checks.py lists (style, types,
-# patches, links), C++ tests, Python tests with the wheel installed in .venv, the
-# documentation's site; then a quarter of a minute of the soak.
+# patches, the documentation's site), C++ tests, Python tests with the wheel
+# installed in .venv; then a quarter of a minute of the soak.
 #
 #   scripts/test.sh [--python TAG]
 #   scripts/test.sh --changed [BASE]
@@ -33,9 +33,7 @@ while (($#)); do
       shift $(($# > 1 ? 2 : 1))
       ;;
     --config)
-      case "${2:-}" in asan | ubsan | tsan) ;; *)
-        wrong_argument "--config '${2:-}'" "Allowed: asan, ubsan, tsan." ;;
-      esac
+      one_of --config "${2:-}" asan ubsan tsan
       stage "C++ tests, $2" "Run one test by itself: bazel test --config=$2 //package:name."
       run_bazel test --curses=no --show_progress_rate_limit=15 --config="$2" \
         --repo_env="TFMS_PYTHON=$(python_tag)" //...
@@ -96,7 +94,7 @@ if [[ -n "${changed}" ]]; then
   exit
 fi
 
-stage "style, types, patches, links" "The message above says what to do."
+stage "style, types, patches, site of the documentation" "The message above says what to do."
 "${VENV}/bin/python" build/static_checks.py --python "${python}"
 
 stage "C++ tests" "Run one test by itself: bazel test //package:name."
@@ -123,9 +121,6 @@ scripts/build_wheel.sh --python "${python}"
 wheel=("${ROOT}"/dist/tensorflow-*-"${python}"-*.whl)
 install_wheel_for_tests "${wheel[0]}"
 
-stage "what the runtime needs of TensorFlow" "The error above says what is not in patches/*/abi.txt."
-scripts/patches.py --python "${python}" abi
-
 # Its libraries take the place of those of the wheel.
 stage "interleavings of threads, searched" \
   "The test's log has the interleaving: docs/sanitizers.md says how to run it again."
@@ -137,9 +132,6 @@ wait "${apart}"
 # As many at a time as there are cores: a test starts processes of its own, which share nothing.
 TFMS_WHEEL="${wheel[0]}" "${VENV}/bin/python" -m pytest -n "$(nproc)" --dist worksteal \
   --durations=20 --durations-min=8
-
-stage "site of the documentation" "The error above names the page."
-scripts/docs.sh
 
 stage "soak: all kinds of work side by side on an emulated GPU, every result verified" \
   "The table above says what failed; run it again with the seed above: scripts/soak.sh --seed SEED."

@@ -26,11 +26,8 @@ while (($#)); do
     --release) needs_value "$@" && releases+=("$2") && shift 2 ;;
     --python) needs_value "$@" && pythons+=("$2") && shift 2 ;;
     --tests)
-      case "${2:-}" in
-        examples) ;;
-        all) what+=("C++ tests" "Python tests") ;;
-        *) wrong_argument "--tests '${2:-}'" "Allowed: examples, all." ;;
-      esac
+      one_of --tests "${2:-}" examples all
+      if [[ "$2" == all ]]; then what+=("C++ tests" "Python tests"); fi
       shift 2
       ;;
     --list)

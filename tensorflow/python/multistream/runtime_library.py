@@ -3,7 +3,7 @@
 """The name of the library with the runtime, which is loaded before TensorFlow's libraries.
 
 A TensorFlow built from source has the runtime inside one of TensorFlow's libraries, and replaces
-this file with `build/source/python/runtime_library.py`.
+this file with another one.
 """
 
 NAME = "libtensorflow_multistream.so"

@@ -167,10 +167,7 @@ def test_results_are_compared_by_bits_and_by_distance() -> None:
 def test_processes_start_without_the_variables_of_the_runtime(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # A late import: the job above imports this file, too, but cannot import modules of build/.
-    from check_links import known_variables  # noqa: PLC0415
-
-    known = set(known_variables(Path(__file__).parents[4]))
+    known = kit.runtime_variables()
     for name in known:
         monkeypatch.setenv(name, "inherited")
     inherited = process.environment({"TF_GPU_STREAM_GROUP_COUNT": "2"})

@@ -19,6 +19,7 @@ scale the work of run_checks.
 import contextlib
 import functools
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -66,7 +67,7 @@ def python(
     # Without the test's name, tests with equal environments share a server.
     environment = {k: v for k, v in environment.items() if k != "PYTEST_CURRENT_TEST"}
     if forks:
-        ours = _variables()
+        ours = runtime_variables()
         variables = {k: v for k, v in environment.items() if k in ours}
         rest = frozenset((k, v) for k, v in environment.items() if k not in ours)
         with contextlib.suppress(ImportError):  # the unforked process below shows the reason
@@ -89,12 +90,13 @@ def python(
 
 
 @functools.cache
-def _variables() -> frozenset[str]:
+def runtime_variables() -> frozenset[str]:
     """The runtime's variables. At import, only the runtime library reads them."""
-    # A late import: jobs import the kit, too, but cannot import modules of build/.
-    from check_links import known_variables  # noqa: PLC0415
-
-    return frozenset(known_variables(Path(__file__).parents[4]))
+    runtime = Path(__file__).parents[4] / "tensorflow/core/common_runtime/multistream"
+    names = re.findall(
+        r"k\w+Variable\[\]\s*=\s*\"(TF_\w+)", (runtime / "base/options.h").read_text()
+    )
+    return frozenset(names)
 
 
 @functools.lru_cache(maxsize=4)  # each server holds 300 MB
