@@ -298,13 +298,6 @@ def test_groups_have_priorities_and_contexts() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "message"),
-    [
-        ("TF_GPU_STREAM_GROUP_PRIORITIES", "-1,0", "has 2 numbers, and a GPU has 4 stream groups"),
-        ("TF_GPU_CONTEXT_COUNT", "2,2,2", '"2,2,2" is not valid: the list has 3 numbers'),
-    ],
-)
-def test_a_list_of_another_length_is_an_error(variable: str, value: str, message: str) -> None:
-    with pytest.raises(AssertionError, match=message):
-        kit.run_checks("tf.constant(1.0)", **{variable: value})
+def test_a_list_of_another_length_is_an_error() -> None:
+    with pytest.raises(AssertionError, match='"2,2,2" is not valid: the list has 3 numbers'):
+        kit.run_checks("tf.constant(1.0)", TF_GPU_CONTEXT_COUNT="2,2,2")

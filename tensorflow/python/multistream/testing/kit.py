@@ -134,7 +134,8 @@ from tensorflow.python.multistream import loader
 sys.path.insert(0, {PACKAGES!r})
 from multistream.testing import kit
 from multistream.testing.kit import (
-    GPU, SIZE, STEPS, THREADS, batches, check, eventually, run_clients, run_threads, wrong)
+    GPU, SIZE, STEPS, THREADS, batches, check, check_calls, eventually, run_clients,
+    run_threads, wrong)
 
 tf1 = tf.compat.v1
 """
@@ -293,6 +294,19 @@ def run_threads(functions: Sequence[Callable[[], None]]) -> None:
 def run_clients(client: Callable[[int], None], *others: Callable[[], None]) -> None:
     """Runs THREADS clients, each with its number, and other functions side by side."""
     run_threads([*[functools.partial(client, k) for k in range(THREADS)], *others])
+
+
+def check_calls(call: Callable[[Any], Any], *others: Callable[[], None]) -> None:
+    """Checks that calls of many clients, with each of the batches, give what a first call gave."""
+    inputs = batches()
+    expected = [call(x) for x in inputs]
+
+    def client(k: int) -> None:
+        for i in range(STEPS):
+            j = (k + i) % len(inputs)
+            check(np.array_equal(call(inputs[j]), expected[j]), "result of a call")
+
+    run_clients(client, *others)
 
 
 def batches() -> list[Any]:
