@@ -46,3 +46,13 @@ def test_parallel_concat(groups: str) -> None:
     stock = kit.ok(CASES)
     assert len(stock.splitlines()) == 2 * 13
     assert kit.ok(CASES, **ours) == stock
+
+
+def test_an_error_of_parallel_concat_names_the_argument() -> None:
+    ours = {"TF_GPU_STREAM_GROUP_COUNT": "4"}
+    if not kit.ON_GPU:
+        ours["TF_MULTI_STREAM_EMULATED_GPUS"] = "1"
+    done = kit.run(
+        "import tensorflow as tf; tf.raw_ops.ParallelConcat(shape=0, values=[1])", **ours
+    )
+    assert "dimension of 'shape' [0] must be greater than the index of values[0]" in done.stderr
