@@ -28,6 +28,14 @@ def graph() -> Iterator[Any]:
 
 
 @pytest.fixture
+def old_control_flow() -> Iterator[None]:
+    """tf.cond and tf.while_loop of v1 graphs, which build ops in the same graph."""
+    tf.compat.v1.disable_control_flow_v2()
+    yield
+    tf.compat.v1.enable_control_flow_v2()
+
+
+@pytest.fixture
 def fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each process of the kit imports TensorFlow itself, instead of being forked."""
     monkeypatch.setattr(kit, "forks", False)

@@ -1,11 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Concurrent steps on stream groups give what one stream gives.
-
-Each test runs in a process of its own, between the kit's PROLOGUE and EPILOGUE.
-"""
-
-import pytest
+"""Concurrent steps on stream groups give what one stream gives."""
 
 from multistream.testing import kit
 
@@ -88,22 +83,18 @@ def test_sessions_with_reference_variables() -> None:
             init = tf1.global_variables_initializer()
         session = tf1.Session(graph=graph, config=tf1.ConfigProto(allow_soft_placement=True))
         session.run(init)
-        inputs = batches()
-        expected = [session.run(h, {x: a}) for a in inputs]
 
-        def client(k):
-            for i in range(STEPS):
-                j = (k + i) % len(inputs)
-                out, s = session.run([h, spread], {x: inputs[j]})
-                check(np.array_equal(out, expected[j]), "output")
-                check(s == 0, "spread")
+        def call(a):
+            out, s = session.run([h, spread], {x: a})
+            check(s == 0, "spread")
+            return out
 
         def writer():
             for i in range(STEPS):
                 session.run(add)
                 if i % 9 == 0: session.run(zero)
 
-        run_threads([lambda k=k: client(k) for k in range(THREADS)] + [writer])
+        check_calls(call, writer)
     """)
 
 
@@ -123,61 +114,24 @@ def test_results_go_on_to_eager_ops_functions_and_control_flow() -> None:
         @tf.function
         def second(a, b):
             with tf.device(GPU):
-                c = inner(b)
-                c = tf.while_loop(
-                    lambda i, c: i < 5, lambda i, c: (i + 1, inner(c) * 0.5),
-                    [tf.constant(0), c])[1]
-                d = tf.map_fn(lambda r: tf.reduce_sum(r * r), c)
+                b = tf.while_loop(
+                    lambda i, b: i < 5, lambda i, b: (i + 1, inner(b) * 0.5), [0, b])[1]
+                d = tf.map_fn(lambda r: tf.reduce_sum(r * r), b)
                 e = tf.cond(tf.reduce_sum(a) > 0, lambda: a * 2.0, lambda: a * 3.0)
-                return tf.reduce_sum(e) + tf.reduce_sum(d), c
+                return tf.reduce_sum(e) + tf.reduce_sum(d), b
 
         def chain(a):
             with tf.device(GPU):
                 p, q = first(tf.constant(a))
-                p = p * 0.5 + 1.0
-                z, c = second(p, q)
+                z, c = second(p * 0.5 + 1.0, q)
                 return tf.concat([tf.reshape(z, [1]), tf.reshape(c, [-1])], 0).numpy()
 
-        inputs = batches()
-        expected = [chain(a) for a in inputs]
-
-        def client(k):
-            for i in range(max(1, STEPS // 4)):
-                j = (k + i) % len(inputs)
-                check(np.array_equal(chain(inputs[j]), expected[j]), "chain")
-
-        run_threads([lambda k=k: client(k) for k in range(THREADS)])
+        check_calls(chain)
     """)
 
 
-def test_results_kept_in_variables_and_containers() -> None:
-    """A result that an eager assignment or a TensorArray keeps survives its group's later steps."""
-    kit.run_checks("""
-        @tf.function
-        def make(x):
-            with tf.device(GPU):
-                return tf.fill([SIZE], x) * 1.0
-
-        def client(k):
-            with tf.device(GPU):
-                kept = tf.Variable(tf.zeros([SIZE]))
-            for i in range(STEPS):
-                value = float(k * 1000 + i)
-                with tf.device(GPU):
-                    kept.assign(make(tf.constant(value)))
-                    array = tf.TensorArray(tf.float32, 2).write(0, make(tf.constant(value + 0.5)))
-                    array = array.write(1, make(tf.constant(value + 0.25)))
-                for _ in range(2): make(tf.constant(-1.0))
-                check((kept.numpy() == value).all(), "variable")
-                check((array.stack().numpy() == np.array(
-                    [[value + 0.5], [value + 0.25]], np.float32)).all(), "array")
-
-        run_threads([lambda k=k: client(k) for k in range(THREADS)])
-    """)
-
-
-def test_results_in_lists() -> None:
-    """Results in a list of tensors survive their group's later steps, in functions and out."""
+def test_results_kept_in_variables_and_lists() -> None:
+    """A result that an assignment or a list of tensors keeps survives its group's later steps."""
     kit.run_checks("""
         @tf.function
         def make(x):
@@ -202,17 +156,21 @@ def test_results_in_lists() -> None:
             return handle
 
         def client(k):
+            with tf.device(GPU):
+                kept = tf.Variable(tf.zeros([SIZE]))
             for i in range(STEPS // 2):
                 value = float(k * 1000 + i)
                 expected = np.array([[value + 0.5], [value + 0.25]], np.float32)
                 with tf.device(GPU):
+                    kept.assign(make(tf.constant(value)))
                     eager = stack(filled(value))
                     traced = stack_in_function(filled(value))
                 for _ in range(2): make(tf.constant(-1.0))
+                check((kept.numpy() == value).all(), "variable")
                 check((eager.numpy() == expected).all(), "eager")
                 check((traced.numpy() == expected).all(), "function")
 
-        run_threads([lambda k=k: client(k) for k in range(THREADS)])
+        run_clients(client)
     """)
 
 
@@ -238,7 +196,7 @@ def test_errors_release_the_group() -> None:
                 except tf.errors.InvalidArgumentError:
                     check(fails, "error")
 
-        run_threads([lambda k=k: client(k) for k in range(THREADS)])
+        run_clients(client)
         assert sum(s.steps_failed for s in tf.cuda.stream_stats()) > 0
     """)
 
@@ -267,72 +225,6 @@ def test_session_closed_with_steps_in_flight() -> None:
             closer = lambda: (time.sleep(0.05), session.close())
             run_threads([client] * THREADS + [closer])
     """)
-
-
-def test_keras_predict_and_fit() -> None:
-    """A Keras model trains and predicts with groups on as with one."""
-    code = """
-        import keras
-        keras.utils.set_random_seed(1)
-        data = np.random.RandomState(0).randn(256, 16).astype(np.float32)
-        with tf.device(GPU):
-            model = keras.Sequential([keras.Input([16]), keras.layers.Dense(32, activation="relu"),
-                                      keras.layers.Dense(4)])
-        optimizer = keras.optimizers.SGD()
-        optimizer.jit_compile = False  # Keras 2 has XLA compile it, and an emulated GPU is a CPU
-        model.compile(optimizer, "mse", jit_compile=False)
-        model.fit(data, data[:, :4], epochs=2, batch_size=32, verbose=0, shuffle=False)
-        expected = model(data).numpy()
-
-        def client():
-            for _ in range(3):
-                out = model.predict(data, batch_size=256, verbose=0)
-                check(np.allclose(out, expected, rtol=1e-5, atol=1e-6), "predict")
-        run_threads([client] * 3)
-        print("sum", repr(float(expected.astype(np.float64).sum())))
-    """
-    sums = [
-        float(line.split()[1])
-        for n in (4, 1)
-        for line in kit.run_checks(code, groups=n).splitlines()
-        if line.startswith("sum")
-    ]
-    # On a GPU, TensorFlow trains deterministically only if told to.
-    assert sums[0] == pytest.approx(sums[1], rel=1e-6 if kit.ON_GPU else 0, abs=0)
-
-
-@pytest.mark.parametrize("groups", [2, 16])
-def test_saved_model_signature(tmp_path: str, groups: int) -> None:
-    """A loaded SavedModel's signature serves from many threads with the results of one stream."""
-    kit.run_checks(
-        f"""
-        class Model(tf.Module):
-            def __init__(self):
-                with tf.device(GPU):
-                    self.w = tf.Variable(tf.random.stateless_normal([64, 64], [1, 2]))
-
-            @tf.function(input_signature=[tf.TensorSpec([None, 64], tf.float32)])
-            def serve(self, x):
-                with tf.device(GPU):
-                    return {{"y": tf.nn.softmax(tf.matmul(x, self.w))}}
-
-        model = Model()
-        path = {str(tmp_path)!r}
-        tf.saved_model.save(model, path, signatures=model.serve)
-        signature = tf.saved_model.load(path).signatures["serving_default"]
-        inputs = batches()
-        expected = [signature(x=tf.constant(a))["y"].numpy() for a in inputs]
-
-        def client(k):
-            for i in range(STEPS):
-                j = (k + i) % len(inputs)
-                out = signature(x=tf.constant(inputs[j]))["y"].numpy()
-                check(np.array_equal(out, expected[j]), "signature")
-
-        run_threads([lambda k=k: client(k) for k in range(THREADS)])
-    """,
-        groups=groups,
-    )
 
 
 def test_convolutions() -> None:
@@ -369,5 +261,5 @@ def test_convolutions() -> None:
                 for e, f in zip(expected, found):
                     check(np.array_equal(e, f), "bits")
 
-        run_threads([lambda i=i: client(i) for i in range(THREADS)])
+        run_clients(client)
     """)

@@ -17,8 +17,9 @@ tf1 = tf.compat.v1
 class FakeRuntime:
     """A fake runtime library that records the groups it was asked to wait for."""
 
-    def __init__(self, error: str = "") -> None:
-        self.error = error.encode()
+    error = b""
+
+    def __init__(self) -> None:
         self.waits: list[int] = []
 
     def TFMS_Synchronize(self, group: int, message: Any, size: int) -> int:  # noqa: N802
@@ -27,21 +28,19 @@ class FakeRuntime:
         return len(self.error)
 
 
-def test_synchronize_waits_for_the_streams_it_names(
-    four_groups: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Waits for one group or all groups, on all GPUs."""
-    runtime = FakeRuntime()
-    monkeypatch.setattr(loader, "library", runtime)
+@pytest.fixture
+def runtime(four_groups: None, monkeypatch: pytest.MonkeyPatch) -> FakeRuntime:
+    fake = FakeRuntime()
+    monkeypatch.setattr(loader, "library", fake)
+    return fake
+
+
+def test_synchronize_waits_for_the_streams_it_names(runtime: FakeRuntime) -> None:
+    """Waits for one group or all groups, on all GPUs; what the runtime reports is raised."""
     tf.cuda.get_stream(1).synchronize()
     tf.cuda.synchronize()
     assert runtime.waits == [1, -1]
-
-
-def test_what_the_runtime_reports_is_raised(
-    four_groups: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loader, "library", FakeRuntime("an illegal memory access"))
+    runtime.error = b"an illegal memory access"
     with pytest.raises(RuntimeError, match=r"^tf.cuda.synchronize\(\): an illegal memory access$"):
         tf.cuda.synchronize()
     with pytest.raises(RuntimeError, match=r"^tf.cuda.get_stream\(2\).synchronize\(\): an illegal"):
@@ -58,21 +57,18 @@ def test_synchronize_without_groups_waits_for_the_devices(monkeypatch: pytest.Mo
 
 
 def test_synchronize_waits_for_eager_calls_of_another_thread(
-    four_groups: None, monkeypatch: pytest.MonkeyPatch
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Waits for eager calls first, because they enqueue work on the streams."""
-    calls: list[Any] = []
-    runtime = FakeRuntime()
-    runtime.waits = calls
+    waits: list[Any] = runtime.waits
     real = context.async_wait
-    monkeypatch.setattr(context, "async_wait", lambda: calls.append(real()))
-    monkeypatch.setattr(loader, "library", runtime)
+    monkeypatch.setattr(context, "async_wait", lambda: waits.append(real()))
     tf.config.experimental.set_synchronous_execution(False)
     try:
         tf.cuda.synchronize()
     finally:
         tf.config.experimental.set_synchronous_execution(True)
-    assert calls == [None, -1]
+    assert waits == [None, -1]
 
 
 def test_synchronize_where_nothing_runs_is_an_error() -> None:

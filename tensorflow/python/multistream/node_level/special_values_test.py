@@ -6,32 +6,54 @@ A test names a job, which runs in a process of its own. What a job builds withou
 group 0 of each GPU and is the reference for the same thing with scopes.
 """
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from multistream.testing import state_cases  # noqa: F401  It adds its cases to CASES.
-from multistream.testing.cases import CASES, Results, calls, case, plain, runs
 from multistream.testing.gpus import leaders, numbers, run, used
 from multistream.testing.kit import on, same
 
 tf1 = tf.compat.v1
 
+Results = list[Any]
+CASES: dict[str, Callable[[bool], Results]] = {}
 
-@case
-def optionals(scoped: bool) -> Results:
-    def body(x: Any) -> Any:
-        with on(1, scoped):
-            full = tf.experimental.Optional.from_value((tf.tanh(x), x + 1.0))
-            empty = tf.experimental.Optional.empty(full.element_spec)
-        with on(2, scoped):
-            a, b = full.get_value()
-            there = empty.has_value()
-        with on(1, scoped):
-            a = tf.cond(there, lambda: empty.get_value()[0], lambda: a * b)
-        return a, there, full.has_value()
 
-    return calls(scoped, body)
+def case(build: Callable[[bool], Results]) -> Callable[[bool], Results]:
+    """Registers a case: a function that builds ops, with scopes if told so, and returns results."""
+    CASES[build.__name__] = build
+    return build
+
+
+def calls(scoped: bool, body: Callable[[Any], Any]) -> Results:
+    """Results of three calls of a function, some of whose nodes are in groups 1 and 2."""
+
+    @tf.function
+    def function(x: Any) -> Any:
+        with tf.device("/GPU:0"):
+            return body(x)
+
+    results = [tf.nest.flatten(function(tf.constant(numbers(i, 8, 6)))) for i in range(3)]
+    groups = {row.group for row in tf.cuda.stream_groups_of(function)}
+    assert not scoped or {1, 2} <= groups, groups
+    return [x for call in results for x in call]
+
+
+def runs(fetches: Any, others: Any, placeholder: Any) -> Results:
+    """Results of five runs of a session."""
+    config = tf1.ConfigProto(allow_soft_placement=True)
+    with tf1.Session(graph=placeholder.graph, config=config) as session:
+        feeds = [{placeholder: numbers(i, 8, 6)} for i in range(5)]
+        results = [session.run([fetches, others], feed)[0] for feed in feeds]
+    return [x for call in results for x in tf.nest.flatten(call)]
+
+
+def plain(x: Any) -> Any:
+    """An array; strings become bytes of a fixed length instead of pointers to Python objects."""
+    array = np.asarray(x)
+    return np.array(array.tolist(), "S") if array.dtype == object else array
 
 
 @case
@@ -127,109 +149,93 @@ def old_tensor_arrays(scoped: bool) -> Results:
 
 
 @case
-def custom_gradients(scoped: bool) -> Results:
+def unstage_before_stage(scoped: bool) -> Results:
+    """No edge orders the two ops; Unstage blocks its thread until Stage has put a value."""
+    with tf.Graph().as_default(), tf.device("/GPU:0"):
+        x = tf1.placeholder(tf.float32, [8, 6])
+        name = f"unstage_{scoped}"
+        with on(2, scoped):
+            (taken,) = tf.raw_ops.Unstage(dtypes=[tf.float32], shared_name=name)
+            result = tf.sin(taken)
+        with on(1, scoped):
+            stage = tf.raw_ops.Stage(values=[tf.tanh(x)], shared_name=name)
+        return runs([result], [stage], x)
+
+
+@case
+def queues_that_wait(scoped: bool) -> Results:
+    """Only queues order the branches: each waits for the next branch, the last waits for none."""
+    with tf.Graph().as_default(), tf.device("/GPU:0"):
+        x = tf1.placeholder(tf.float32, [8, 6])
+        queues = [tf1.FIFOQueue(2, [tf.float32], [[8, 6]]) for _ in range(20)]
+        taken, given = [], []
+        for i, queue in enumerate(queues):
+            with on(1 + i % 2, scoped):
+                taken.append(tf.sin(queue.dequeue()))
+        for i, queue in enumerate(queues):
+            with on(2 - i % 2, scoped):
+                value = taken[i + 1] if i + 1 < len(queues) else x
+                given.append(queue.enqueue(tf.tanh(value) + 0.25))
+        results = runs(taken, given, x)
+    last = [np.sin(np.tanh(numbers(i, 8, 6)) + 0.25) for i in range(5)]
+    assert np.allclose(results[len(queues) - 1 :: len(queues)], last, atol=1e-5)
+    return results
+
+
+@case
+def lookup_tables(scoped: bool) -> Results:
+    keys = tf.range(1, 4, dtype=tf.int64)
+    static = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(keys, tf.constant([0.5, 0.25, 0.125])), -1.0
+    )
+    words = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(tf.constant(["a", "bb"]), tf.range(2)), -1
+    )
+    mutable = tf.lookup.experimental.MutableHashTable(tf.int64, tf.float32, 0.0)
+    dense = tf.lookup.experimental.DenseHashTable(tf.int64, tf.float32, 0.0, -1, -2)
+
+    def body(x: Any) -> Any:
+        with on(1, scoped):
+            key = tf.reshape(tf.cast(tf.abs(x) * 4.0, tf.int64), [-1])
+            a = static.lookup(key)
+        with on(2, scoped):
+            mutable.insert(tf.range(6, dtype=tf.int64), x[0])
+            b = mutable.lookup(key)
+        with on(1, scoped):
+            dense.insert(tf.range(6, dtype=tf.int64), x[1] * 2.0)
+            c = dense.lookup(key)
+        with on(2, scoped):
+            d = words.lookup(tf.constant(["a", "x", "bb"]))
+        return a, b, c, d, tf.sin(a + b * c), mutable.size(), dense.size()
+
+    return calls(scoped, body)
+
+
+@case
+def random_numbers(scoped: bool) -> Results:
+    """Branches whose random ops have seeds and generators of their own."""
+    tf.random.set_seed(5)
+    generators = [tf.random.Generator.from_seed(3)]
     with tf.device("/GPU:0"):
-        v = tf.Variable(numbers(7, 8, 6))
-
-    @tf.custom_gradient
-    def twice(x: Any) -> Any:
-        with on(2, scoped):
-            y = tf.tanh(x)
-
-        def gradient(dy: Any) -> Any:
-            with on(1, scoped):
-                return dy * (1.0 - y * y) * 2.0
-
-        return y, gradient
-
-    @tf.custom_gradient
-    def times_variable(x: Any) -> Any:
-        def gradient(dy: Any, variables: Any = ()) -> Any:
-            return dy * v, [dy * x for _ in variables]
-
-        return x * v, gradient
+        generators.append(tf.random.Generator.from_seed(4))
 
     def body(x: Any) -> Any:
-        with on(1, scoped):
-            y = twice(x) * tf.sin(x)
-        with on(2, scoped):
-            z = twice(y) + twice(x)
-        with tf.GradientTape() as tape:
-            with on(1, scoped):
-                product = times_variable(z)
-            with on(2, scoped):
-                result = twice(product)
-        return z, result, tape.gradient(result, v), tf.gradients(tf.reduce_sum(z), x)
-
-    return calls(scoped, body)
-
-
-@case
-def recomputed_gradients(scoped: bool) -> Results:
-    with tf.device("/GPU:0"):
-        v = tf.Variable(tf.eye(6) * 0.75)
-
-    @tf.recompute_grad
-    def block(y: Any) -> Any:
-        with on(2, scoped):
-            y = tf.tanh(tf.matmul(y, v))
-        return tf.sin(y)
-
-    def body(x: Any) -> Any:
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            with on(1, scoped):
-                y = block(x)
-            with on(2, scoped):
-                loss = tf.reduce_sum(block(y) * y)
-        return loss, tape.gradient(loss, [x, v])
-
-    return calls(scoped, body)
-
-
-@case
-def nested_maps(scoped: bool) -> Results:
-    def row(r: Any) -> Any:
-        with on(2, scoped):
-            a = tf.map_fn(lambda e: tf.sin(e) * 2.0 + tf.reduce_sum(r), r)
-        with on(1, scoped):
-            return tf.tanh(a) + tf.map_fn(lambda e: e * e, r)
-
-    def body(x: Any) -> Any:
-        with on(1, scoped):
-            a = tf.map_fn(row, x)
-        with on(2, scoped):
-            b = tf.scan(lambda total, r: tf.tanh(total + r), x)
-        with on(1, scoped):
-            c = tf.vectorized_map(lambda r: tf.sin(r) * 2.0, x)
-            d = tf.foldl(lambda total, r: total * r + 1.0, x)
-        return a, b, c, d, tf.gradients(tf.reduce_sum(a * b), x)
-
-    return calls(scoped, body)
-
-
-@case
-def images_and_text(scoped: bool) -> Results:
-    picture = tf.random.stateless_uniform([5, 4, 3], [1, 2], 0, 256, tf.int32)
-    png = tf.io.encode_png(tf.cast(picture, tf.uint8))
-
-    def body(x: Any) -> Any:
-        with on(1, scoped):
-            image = tf.cast(tf.io.decode_png(png, 3), tf.float32) / 255.0
-            text = tf.strings.as_string(tf.cast(x * 100.0, tf.int32))
-        with on(2, scoped):
-            text = tf.strings.join([text, "1"])
-            raw = tf.io.decode_raw(tf.strings.reduce_join(text), tf.uint8)
-        with on(1, scoped):
-            bucket = tf.strings.to_hash_bucket_fast(text, 100)
-            kept = tf.io.serialize_tensor(tf.tanh(x))
-            ragged = tf.strings.split(tf.constant(["a b", "c d e"])).to_tensor()
-        with on(2, scoped):
-            back = tf.io.parse_tensor(kept, tf.float32)
-            coded = tf.io.encode_base64(kept)
-        with on(1, scoped):
-            number = tf.reduce_sum(image) + tf.strings.to_number(text)
-            return number, tf.strings.length(text), raw, bucket, ragged, tf.sin(back), coded
+        found: list[Any] = []
+        for group in (1, 2, 1):
+            seed = 10 * len(found)
+            with on(group, scoped):
+                found += [
+                    tf.random.normal([4, 4], seed=seed),
+                    tf.random.uniform([3], seed=seed + 1),
+                    tf.random.truncated_normal([5], seed=seed + 2),
+                    tf.random.shuffle(x, seed=seed + 3),
+                    tf.nn.dropout(x, 0.5, seed=seed + 4),
+                    tf.random.gamma([3], [1.0, 2.0], seed=seed + 5),
+                    tf.random.categorical(x, 3, seed=seed + 6),
+                    tf.random.poisson([2], [3.0, 4.0], seed=seed + 7),
+                    *[g.normal([3]) for g in generators],
+                ]
+        return found
 
     return calls(scoped, body)
 

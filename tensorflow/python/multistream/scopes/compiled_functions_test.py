@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that XLA compiles, in scopes and with scopes in them, give what one stream gives.
 
-On an emulated GPU, XLA compiles for the CPU.
-
-A test names a job, which runs in a process of its own. What a job builds without scopes runs on
-group 0 of each GPU and is the reference for the same thing with scopes.
+On an emulated GPU, XLA compiles for the CPU. What is built without scopes runs on group 0 of each
+GPU and is the reference for the same thing with scopes.
 """
 
 from typing import Any
@@ -20,13 +18,12 @@ tf1 = tf.compat.v1
 
 
 def compiled_results(scoped: bool) -> list[Any]:
-    """Results of XLA functions that other functions, sessions and eager code call."""
+    """Results of XLA functions that other functions and eager code call."""
     x = tf.constant(numbers(0, 6, 6))
 
-    def plain(x: Any) -> Any:
+    @tf.function(jit_compile=True)
+    def compiled(x: Any) -> Any:
         return tf.matmul(tf.tanh(x), x) + tf.reduce_sum(tf.exp(x), 0)
-
-    compiled = tf.function(plain, jit_compile=True)
 
     @tf.function(jit_compile=True)
     def scopes_inside(x: Any) -> Any:
@@ -34,29 +31,6 @@ def compiled_results(scoped: bool) -> list[Any]:
             a = tf.tanh(x)
         with on(2, scoped):
             return a * tf.sin(x)
-
-    @tf.function
-    def forward(x: Any) -> Any:
-        with tf.device("/GPU:0"):
-            with on(1, scoped):
-                a = compiled(x)
-            with on(2, scoped):
-                b = scopes_inside(a) + tf.sin(x)
-            with tf.device("/GPU:1"), on(2, scoped):
-                c = compiled(a * b)
-            return tf.reduce_sum(b + c)
-
-    @tf.function
-    def backward(x: Any) -> Any:
-        with tf.device("/GPU:0"):
-            with tf.GradientTape() as tape:
-                tape.watch(x)
-                with on(1, scoped):
-                    a = compiled(x)
-                with on(2, scoped):
-                    b = tf.sin(scopes_inside(x))
-                loss = tf.reduce_sum(a * b)
-            return loss, tape.gradient(loss, x), tf.gradients(tf.reduce_sum(compiled(b)), x)
 
     with tf.device("/GPU:0"):
         v = tf.Variable(numbers(1, 6, 6))
@@ -67,21 +41,30 @@ def compiled_results(scoped: bool) -> list[Any]:
         return v * 2.0
 
     @tf.function
-    def change(x: Any) -> Any:
+    def step(x: Any) -> Any:
         with tf.device("/GPU:0"):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                with on(1, scoped):
+                    a = compiled(x)
+                with on(2, scoped):
+                    b = scopes_inside(a) + tf.sin(x)
+                with tf.device("/GPU:1"), on(2, scoped):
+                    c = compiled(a * b)
+                loss = tf.reduce_sum(b + c)
             with on(1, scoped):
-                a = add(x)
+                d = add(x)
             with on(2, scoped):
                 for _ in tf.range(3):
-                    a = tf.sin(compiled(a)) + v
-            return tf.cond(tf.reduce_sum(a) > 0.0, lambda: compiled(a), lambda: add(x) - a)
+                    d = tf.sin(compiled(d)) + v
+            d = tf.cond(tf.reduce_sum(d) > 0.0, lambda: compiled(d), lambda: add(x) - d)
+            return loss, d, tape.gradient(loss, x), tf.gradients(tf.reduce_sum(compiled(b)), x)
 
-    results = [*tf.nest.flatten([[forward(x), backward(x), change(x)] for _ in range(3)]), v]
+    results = [*tf.nest.flatten([step(x) for _ in range(3)]), v]
     with tf.GradientTape() as tape:
         tape.watch(x)
-        y = scopes_inside(forward(x) * x)
+        y = scopes_inside(step(x)[0] * x)
     results += [y, tape.gradient(y, x)]
-
     return [result.numpy() for result in results]
 
 
@@ -107,19 +90,18 @@ def compiled_functions() -> None:
     assert all(same(model(True), results) for model, results in zip(models, expected, strict=True))
     assert used() >= {(0, 0), (0, 1), (0, 2), (1, 2)}, used()
 
-    @tf.function(jit_compile=True)
-    def text(x: Any) -> Any:
-        return tf.strings.to_number(tf.strings.as_string(x))
+    text = tf.function(lambda x: tf.strings.to_number(tf.strings.as_string(x)), jit_compile=True)
 
     @tf.function
     def function(x: Any) -> Any:
         with tf.device("/GPU:0"), on(1):
             return text(tf.sin(x))
 
-    x, wanted = tf.constant([1.0]), r"unsupported operation.*AsString"
     for _ in range(2):
-        with pytest.raises(tf.errors.InvalidArgumentError, match=wanted):
-            function(x)
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match=r"unsupported operation.*AsString"
+        ):
+            function(tf.constant([1.0]))
 
 
 def test_compiled_functions() -> None:

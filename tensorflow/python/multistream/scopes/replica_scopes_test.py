@@ -7,7 +7,6 @@ without scopes runs on group 0 of each GPU and is the reference for the same thi
 """
 
 import contextlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,6 @@ import tensorflow as tf
 
 from multistream.testing.gpus import gpus, numbers, run
 from multistream.testing.kit import on, same
-
-Step = Callable[[Any], Any]
-Make = Callable[[Any, "Model"], Step]
 
 
 def mirrored() -> Any:
@@ -35,7 +31,7 @@ class Model:
       as_function: whether the replica function calls a `tf.function` for loss and gradients.
     """
 
-    def __init__(self, inside: int | None, as_function: bool) -> None:
+    def __init__(self, inside: int | None, as_function: bool = False) -> None:
         self.strategy = mirrored()
         self._inside = inside
         with self.strategy.scope():
@@ -61,42 +57,29 @@ class Model:
             variable.assign_sub(0.1 * gradient)
         return loss
 
-    def trained(self, step: Step) -> list[Any]:
-        """Losses of some steps, of each replica, and the weights after them."""
+    def results_and_groups(
+        self, scope: Any, step: bool, replica: bool
+    ) -> tuple[list[Any], set[int]]:
+        """Trains in the scope, by a step and replica functions that are tf.functions, or not.
+
+        Returns:
+          Losses of some steps, of each replica, and the weights after them; and the groups, on both
+          GPUs, that waited meanwhile.
+        """
+        per_replica = tf.function(self.replica) if replica else self.replica
+
+        def run_step(x: Any) -> Any:
+            with scope if step else contextlib.nullcontext():
+                return self.strategy.run(per_replica, args=(x,))
+
+        before = waits()
         x = tf.constant(numbers(3, 5, 6))
-        losses = [self.strategy.experimental_local_results(step(x)) for _ in range(4)]
-        return [x.numpy() for x in (*sum(losses, ()), *self._weights)]
-
-
-def in_function(scope: Any, model: Model) -> Step:
-    """A step that is a function."""
-
-    def step(x: Any) -> Any:
-        with scope:
-            return model.strategy.run(model.replica, args=(x,))
-
-    made: Step = tf.function(step)
-    return made
-
-
-def of_function(scope: Any, model: Model) -> Step:
-    """A step that is a function, whose replica function is a tf.function as well."""
-
-    def step(x: Any) -> Any:
-        with scope:
-            return model.strategy.run(tf.function(model.replica), args=(x,))
-
-    made: Step = tf.function(step)
-    return made
-
-
-def eager(_scope: Any, model: Model) -> Step:
-    return lambda x: model.strategy.run(model.replica, args=(x,))
-
-
-def eager_of_function(_scope: Any, model: Model) -> Step:
-    replica = tf.function(model.replica)
-    return lambda x: model.strategy.run(replica, args=(x,))
+        made = tf.function(run_step) if step else run_step
+        losses = [self.strategy.experimental_local_results(made(x)) for _ in range(4)]
+        places = {place for place, count in waits().items() if count > before[place]}
+        groups = {group for _, group in places}
+        assert places == {(i, group) for i in gpus() for group in groups}
+        return [x.numpy() for x in (*sum(losses, ()), *self._weights)], groups
 
 
 def waits() -> dict[tuple[int, int], int]:
@@ -104,53 +87,35 @@ def waits() -> dict[tuple[int, int], int]:
     return {(s.gpu, s.group): s.waits for s in tf.cuda.stream_stats()}
 
 
-NO_SCOPE = contextlib.nullcontext()
-
-
-def results_and_groups(
-    make: Make,
-    scope: Any = NO_SCOPE,
-    inside: int | None = None,
-    as_function: bool = False,
-) -> tuple[list[Any], set[int]]:
-    """The results of training steps, and the groups, on both GPUs, that waited meanwhile."""
-    model = Model(inside, as_function)
-    before = waits()
-    results = model.trained(make(scope, model))
-    places = {place for place, count in waits().items() if count > before[place]}
-    groups = {group for _, group in places}
-    assert places == {(i, group) for i in gpus() for group in groups}
-    return results, groups
-
-
 def training() -> None:
-    expected, groups = results_and_groups(in_function)
+    no_scope = contextlib.nullcontext()
+    expected, groups = Model(None).results_and_groups(no_scope, True, False)
     assert groups == set()
     assert len({float(loss) for loss in expected[:8]}) == 8
     policy = tf.cuda.auto_stream("full_graph", always=True)
     # On a machine with one GPU, the GPU runs both replicas, and so more work side by side.
     by_policy = {0, 1} if len(gpus()) > 1 else {0, 1, 2}
-    make: Make
-    for make in (in_function, of_function):
+    for replica in (False, True):
         for scope, inside, wanted in (
-            (NO_SCOPE, None, set()),
+            (no_scope, None, set()),
             (on(2), None, {0, 2}),
-            (NO_SCOPE, 1, {0, 1}),
+            (no_scope, 1, {0, 1}),
             (on(2), 1, {0, 1, 2}),
             (policy, None, by_policy),
         ):
-            results, groups = results_and_groups(make, scope, inside)
-            assert same(results, expected), (make, scope, inside)
-            assert groups == wanted, (make, scope, inside, groups)
+            results, groups = Model(inside).results_and_groups(scope, True, replica)
+            assert same(results, expected), (replica, scope, inside)
+            assert groups == wanted, (replica, scope, inside, groups)
     # In eager code only functions have scopes: those that a replica calls, or the replica itself.
-    expected, groups = results_and_groups(eager, as_function=True)
+    expected, groups = Model(None, as_function=True).results_and_groups(no_scope, False, False)
     assert groups == set()
-    for make, as_function in ((eager, True), (eager_of_function, False)):
-        results, groups = results_and_groups(make, NO_SCOPE, 1, as_function)
-        assert same(results, expected), make
-        assert groups == {0, 1}, (make, groups)
+    for replica in (False, True):
+        model = Model(1, as_function=not replica)
+        results, groups = model.results_and_groups(no_scope, False, replica)
+        assert same(results, expected), replica
+        assert groups == {0, 1}, (replica, groups)
     with pytest.raises(RuntimeError, match="was entered in eager code"):
-        results_and_groups(eager, inside=1)
+        Model(1).results_and_groups(no_scope, False, False)
 
 
 def test_scopes_around_and_inside_strategy_run_train_what_one_stream_trains() -> None:
@@ -185,18 +150,9 @@ def threads() -> None:
     total = 2.0 * np.sin(np.tanh(x))
     right = np.square(x) - np.exp(total) - np.sinh(np.cosh(total))
     assert np.allclose(step(tf.constant(x)), right, rtol=1e-4, atol=1e-4)
-    wanted = {
-        "Tanh": 2,
-        "Sin": 1,
-        "AddN": 1,
-        "Cosh": 0,
-        "Sinh": 1,
-        "Exp": 2,
-        "Square": 2,
-        "Neg": None,
-    }
-    found = {(row.op, row.group) for row in tf.cuda.stream_groups_of(step) if row.op in wanted}
-    assert found == set(wanted.items())
+    ops = ("Tanh", "Sin", "AddN", "Cosh", "Sinh", "Exp", "Square", "Neg")
+    found = {(row.op, row.group) for row in tf.cuda.stream_groups_of(step) if row.op in ops}
+    assert found == set(zip(ops, (2, 1, 1, 0, 1, 2, 2, None), strict=True))
 
 
 def test_each_thread_of_replicas_builds_in_the_scopes_of_the_program() -> None:

@@ -3,7 +3,7 @@
 """Gradients of ops built in a stream scope carry its group; no other gradient does."""
 
 import collections
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -11,91 +11,263 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from multistream.testing.graphs import X, group_of, groups_by_type, traced
+from multistream.testing.graphs import (
+    NO_GRAD,
+    groups,
+    groups_in_functions,
+    traced,
+)
 from multistream.testing.kit import on
 
 tf1 = tf.compat.v1
 
-
-def test_symbolic_gradients_follow() -> None:
-    """tf.gradients in a v1 graph, with the sum of a tensor's gradients."""
-    with tf.Graph().as_default() as graph:
-        x = tf1.placeholder(tf.float32, [3])
-        with on(1):
-            a = tf.tanh(x)
-            b = tf.sigmoid(a) * tf.sqrt(a)
-        c = tf.nn.relu(b)
-        (dx,) = tf1.gradients(c, x)
-        end = tf.exp(dx)
-    found = dict(groups_by_type(graph, "TanhGrad", "SigmoidGrad", "SqrtGrad", "AddN"))
-    assert found == {"TanhGrad": 1, "SigmoidGrad": 1, "SqrtGrad": 1, "AddN": 1}
-    assert groups_by_type(graph, "ReluGrad") == [("ReluGrad", None)]
-    assert group_of(end.op) is None
+Groups = list[int | None]
 
 
-def test_a_gradient_asked_for_in_a_scope_still_follows_its_op() -> None:
-    """The op's scope wins; gradients of other ops go to the scope where they are computed."""
+def tanh_in_3(x: Any) -> Any:
+    with on(3):
+        x = tf.tanh(x)
+    return tf.sigmoid(x)
+
+
+def simple(x: Any) -> Any:
+    """Includes gradients that need neither inputs nor outputs, and sums of gradients."""
+    with on(1):
+        y = tf.tanh(tf.identity(x))
+        y = tf.sigmoid(y) * tf.sqrt(y) - tf.negative(y)
+    return tf.nn.relu(y)
+
+
+def call(x: Any) -> Any:
+    inner = tf.function(tanh_in_3)
+    with on(1):
+        y = inner(x)
+    return inner(y)
+
+
+def control_flow(x: Any) -> Any:
+    with on(1):
+        y = tf.cond(x[0] > 0, lambda: tanh_in_3(x), lambda: tf.cos(x))
+    with on(2):
+        return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tanh_in_3(y)), [0, y])[1]
+
+
+@tf.custom_gradient
+def custom(x: Any) -> Any:
+    return tf.sin(x), tf.asinh
+
+
+def custom_gradient(x: Any) -> Any:
+    with on(2):
+        return custom(x)
+
+
+def custom_gradient_by_setter(x: Any) -> Any:
+    with tf.stream(lambda op: 2 if op.type in ("Sin", "Identity", "IdentityN") else None):
+        return custom(x)
+
+
+def two_branches(x: Any) -> Any:
+    """The gradient of what two branches share is for the runtime to place."""
+    with on(1):
+        y = tf.tanh(x)
+    with on(2):
+        z = tf.sigmoid(x)
+    return y + z
+
+
+def without_gradients(x: Any) -> Any:
+    with on(1, include_grad=False):
+        y = tf.function(tf.sqrt)(tf.tanh(x))
+        with on(2):
+            return tf.sigmoid(y)
+
+
+SETTER = {"Tanh": 1, "Sigmoid": 2, "PartitionedCall": 3}
+# If the gradient needs more outputs, TensorFlow rebuilds the forward op with another type.
+CONTROL_FLOW = {"StatelessIf": 1, "If": 1, "StatelessWhile": 2, "While": 2}
+
+
+def set_by_type(x: Any) -> Any:
+    with tf.stream(lambda op: SETTER.get(op.type)):
+        return tf.nn.relu(tf.function(tf.sqrt)(tf.sigmoid(tf.tanh(x))))
+
+
+def set_without_gradients(x: Any) -> Any:
+    with tf.stream(lambda op: SETTER.get(op.type), include_grad=False):
+        return tf.nn.relu(tf.function(tf.sqrt)(tf.sigmoid(tf.tanh(x))))
+
+
+def control_flow_by_setter(x: Any) -> Any:
+    with tf.stream(lambda op: CONTROL_FLOW.get(op.type)):
+        y = tf.cond(x[0] > 0, lambda: tf.tanh(x), lambda: tf.cos(x))
+        return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tf.cos(y)), [0, y])[1]
+
+
+# A function, the groups of ops with its gradient by type, and those in functions.
+CASES: list[tuple[Callable[[Any], Any], dict[str, Groups], dict[str, int | None]]] = [
+    (simple, {"TanhGrad SigmoidGrad SqrtGrad AddN": [1] * 4, "ReluGrad": [None]}, {}),
+    # The backward call has the forward call's group.
+    (
+        call,
+        {"PartitionedCall": [1, None, None, 1]},
+        {"Tanh": 3, "TanhGrad": 3, "Sigmoid": None, "SigmoidGrad": None},
+    ),
+    (
+        control_flow,
+        {"If StatelessIf": [1, 1], "While StatelessWhile": [2, 2]},
+        {"TanhGrad": 3, "SigmoidGrad": None},
+    ),
+    (control_flow_by_setter, {"If StatelessIf": [1, 1], "While StatelessWhile": [2, 2]}, {}),
+    (custom_gradient, {"Sin Asinh": [2, 2]}, {}),
+    (custom_gradient_by_setter, {"Sin Asinh": [2, 2]}, {}),
+    (two_branches, {"TanhGrad SigmoidGrad AddN": [1, 2, None]}, {}),
+    (
+        without_gradients,
+        {"Tanh Sigmoid TanhGrad SigmoidGrad": [1, 2, None, 2], "PartitionedCall": [1, None]},
+        {},
+    ),
+    (
+        set_by_type,
+        {"Tanh TanhGrad SigmoidGrad ReluGrad": [1, 1, 2, None], "PartitionedCall": [3, 3]},
+        {},
+    ),
+    (
+        set_without_gradients,
+        {"Tanh TanhGrad SigmoidGrad": [1, None, None], "PartitionedCall": [3, None]},
+        {},
+    ),
+]
+
+
+@pytest.mark.parametrize("how", ["tape", "symbolic"])
+@pytest.mark.parametrize("case", CASES, ids=[case[0].__name__ for case in CASES])
+def test_gradients_follow(case: Any, how: str) -> None:
+    """Gradients have the groups of their ops; ops in bodies have those of inner scopes."""
+    build, expected, in_functions = case
 
     def f(x: Any) -> Any:
-        with on(1):
-            y = tf.tanh(x)
-        z = tf.nn.relu(y)
-        with on(2):
-            return tf.gradients(z, x)
+        persistent = build not in (control_flow, control_flow_by_setter)
+        with tf.GradientTape(persistent) as tape:
+            tape.watch(x)
+            y = build(x)
+        dx = tf.gradients(y, x)[0] if how == "symbolic" else tape.gradient(y, x)
+        return tf.exp(dx)
 
-    found = dict(groups_by_type(traced(f, X), "TanhGrad", "ReluGrad"))
-    assert found == {"TanhGrad": 1, "ReluGrad": 2}
+    graph = traced(f)
+    assert {types: groups(graph, types) for types in expected} == expected
+    found = {op: groups_in_functions(graph, op) for op in in_functions}
+    assert found == {op: {group} for op, group in in_functions.items()}
+    assert groups(graph, "Exp") == [None]
+    tanh = [op for op in graph.get_operations() if op.type == "Tanh"]
+    wanted = build in (without_gradients, set_without_gradients)
+    assert all((NO_GRAD in op.node_def.attr) == wanted for op in tanh)
 
 
-def test_v1_optimizer_follows() -> None:
-    """minimize: gradients in the group, updates in none."""
+@pytest.mark.parametrize("build", [simple, without_gradients])
+def test_gradients_that_follow_no_op_are_in_the_scope_that_asks_for_them(build: Any) -> None:
+    def f(x: Any) -> Any:
+        y = build(x)
+        with on(3):
+            return tf.gradients(y, x)
+
+    followed = {simple: "TanhGrad SigmoidGrad SqrtGrad AddN", without_gradients: "SigmoidGrad"}
+    asked = {simple: "ReluGrad", without_gradients: "TanhGrad"}
+    graph = traced(f)
+    assert set(groups(graph, followed[build])) == ({1} if build is simple else {2})
+    assert groups(graph, asked[build]) == [3]
+
+
+def test_gradients_that_are_asked_for_in_a_setters_scope_follow_their_ops() -> None:
+    """The setter is called for gradient ops that follow no op, such as a sum over two groups."""
+    asked = []
+
+    def setter(op: Any) -> int | None:
+        asked.append(op.type)
+        return {"Tanh": 1, "Sigmoid": 2, "AddN": 3, "TanhGrad": 0}.get(op.type)
+
+    def f(x: Any) -> Any:
+        with tf.stream(setter), tf.GradientTape() as tape:
+            tape.watch(x)
+            return tape.gradient(tf.tanh(x) + tf.sigmoid(x), x)
+
+    assert groups(traced(f), "TanhGrad SigmoidGrad AddN") == [1, 2, 3]
+    assert "TanhGrad" not in asked
+
+
+def test_gradients_of_v1_graphs_follow() -> None:
+    """tf.gradients, and minimize, whose updates are in no group."""
     with tf.Graph().as_default() as graph:
         v = tf1.get_variable("v", [3], use_resource=True)
-        with on(2):
-            loss = tf.reduce_sum(tf.tanh(v))
+        loss = tf.reduce_sum(simple(v))
         tf1.train.GradientDescentOptimizer(0.1).minimize(loss)
-    assert groups_by_type(graph, "TanhGrad", "ResourceApplyGradientDescent") == [
-        ("TanhGrad", 2),
-        ("ResourceApplyGradientDescent", None),
-    ]
+    assert groups(graph, "TanhGrad SigmoidGrad SqrtGrad AddN") == [1, 1, 1, 1]
+    assert groups(graph, "ReluGrad ResourceApplyGradientDescent") == [None, None]
 
 
-@pytest.mark.parametrize("persistent", [False, True])
-def test_tape_gradients_follow(persistent: bool) -> None:
-    """Gradients that need neither inputs nor outputs follow as well, and so do sums."""
+def test_forward_mode_works_in_scopes() -> None:
+    """A forward accumulator reads the same records of ops as a tape."""
 
+    @tf.function
     def f(x: Any) -> Any:
-        with tf.GradientTape(persistent=persistent) as tape:
-            tape.watch(x)
-            with on(1):
-                y = tf.tanh(tf.identity(x))
-                y = tf.sigmoid(y) * tf.sqrt(y) - tf.negative(y)
-            z = tf.nn.relu(y)
-        d = tape.gradient(z, x)
-        return tf.exp(d)
+        with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as forward:
+            with tf.GradientTape() as tape, on(1):
+                tape.watch(x)
+                y = tf.tanh(x)
+            return forward.jvp(y), tape.gradient(y, x)
 
-    graph = traced(f, X)
-    types = ("TanhGrad", "SigmoidGrad", "SqrtGrad", "AddN")
-    assert dict(groups_by_type(graph, *types)) == dict.fromkeys(types, 1)
-    assert {group for _, group in groups_by_type(graph, "Neg", "Mul")} == {1}
-    assert groups_by_type(graph, "ReluGrad", "Exp") == [("ReluGrad", None), ("Exp", None)]
+    np.testing.assert_allclose(*f(tf.constant([1.0, 2.0, 3.0])), atol=1e-6)
 
 
-def test_a_sum_over_two_groups_is_in_neither() -> None:
-    """The gradient of what two branches share is for the runtime to place."""
+def test_eager_gradient_of_a_function_follows() -> None:
+    """A tape in eager code: the backward function has the groups of the forward one."""
+    f = tf.function(tanh_in_3)
+    x = tf.constant([1.0, 2.0, 3.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    tape.gradient(y, x)
+    functions = f.get_concrete_function(x)._first_order_tape_functions.values()
+    backward = [groups(function._backward.graph, "TanhGrad") for function in functions]
+    assert backward == [[3]]
+
+
+def test_recomputed_gradients_follow() -> None:
+    """recompute_grad runs the forward ops again in the group of the first time."""
+    v = tf.Variable(2.0)
+
+    @tf.recompute_grad
+    def block(x: Any) -> Any:
+        return tf.tanh(x * v)
 
     def f(x: Any) -> Any:
         with tf.GradientTape() as tape:
             tape.watch(x)
-            with on(1):
-                y = tf.tanh(x)
             with on(2):
-                z = tf.sigmoid(x)
-            loss = y + z
-        return tape.gradient(loss, x)
+                y = block(x)
+        return tape.gradient(y, x)
 
-    found = dict(groups_by_type(traced(f, X), "TanhGrad", "SigmoidGrad", "AddN"))
-    assert found == {"TanhGrad": 1, "SigmoidGrad": 2, "AddN": None}
+    found = groups(traced(f), "Tanh TanhGrad")
+    assert len(found) >= 2 and set(found) == {2}
+
+
+@pytest.mark.parametrize("tape", [True, False])
+def test_second_order_gradients_follow(tape: bool) -> None:
+    """Gradients of gradients, too."""
+
+    def f(x: Any) -> Any:
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                with on(2):
+                    y = tf.tanh(x)
+            if tape:
+                return outer.gradient(inner.gradient(y, x), x)
+            return tf.gradients(tf.gradients(y, x), x)
+
+    found = groups(traced(f), "Tanh TanhGrad Mul")
+    assert len(found) >= 4 and set(found) == {2}
 
 
 def test_gradients_of_indexed_slices_follow() -> None:
@@ -107,22 +279,8 @@ def test_gradients_of_indexed_slices_follow() -> None:
             y = tf.tanh(tf.gather(table, i)) + tf.gather(table, i + 1)
         return tf.convert_to_tensor(tape.gradient(y, table))
 
-    graph = traced(f, tf.TensorSpec([3], tf.int32))
-    slices = [op for op in graph.get_operations() if op.type == "ConcatV2"]
-    assert slices and all(group_of(op) == 1 for op in slices)
-
-
-def find_functions(code: Any, seen: set[int]) -> Iterator[Any]:
-    """The tf.functions that plain functions hold in their closures."""
-    if id(code) in seen:
-        return
-    seen.add(id(code))
-    if hasattr(code, "get_concrete_function"):
-        yield code
-        code = code.python_function
-    for cell in getattr(code, "__closure__", None) or ():
-        if callable(cell.cell_contents):
-            yield from find_functions(cell.cell_contents, seen)
+    slices = groups(traced(f, tf.TensorSpec([3], tf.int32)), "ConcatV2")
+    assert set(slices) == {1}
 
 
 class TwoBranches(keras.Model):
@@ -141,31 +299,15 @@ class TwoBranches(keras.Model):
         return a + b
 
 
-def test_keras_fit_follows() -> None:
-    """In the graph of fit, branches and gradients have their groups, and updates have none."""
+def test_gradients_of_keras_follow() -> None:
+    """In a step of fit, branches and gradients have their groups, and updates have none."""
     model = TwoBranches()
-    optimizer = keras.optimizers.SGD()
-    optimizer.jit_compile = False  # Keras 2 has XLA compile it
-    model.compile(optimizer, "mse", jit_compile=False)
+    model.compile(keras.optimizers.SGD(), "mse", jit_compile=False)
     data = np.ones([8, 4], np.float32)
-    model.fit(data, data, batch_size=4, verbose=0)
-    graphs = [
-        concrete.graph
-        for function in find_functions(model.train_function, set())
-        for concrete in function._list_all_concrete_functions()
-    ]
-    steps = [graph for graph in graphs if groups_by_type(graph, "TanhGrad")]
-    assert steps
-    for graph in steps:
-        found = dict(groups_by_type(graph, "Tanh", "TanhGrad", "Sigmoid", "SigmoidGrad"))
-        assert found == {"Tanh": 1, "TanhGrad": 1, "Sigmoid": 2, "SigmoidGrad": 2}
-        # Each branch has its product and the gradient of its weights.
-        products = collections.Counter(group for _, group in groups_by_type(graph, "MatMul"))
-        assert products == {1: 2, 2: 2}
-        updates = ("AssignSubVariableOp", "AssignAddVariableOp")
-        assert {group for _, group in groups_by_type(graph, *updates)} == {None}
-    listed = tf.cuda.stream_groups_of(
-        tf.function(model.train_step).get_concrete_function((data, data))
-    )
-    assert {row.why for row in listed if row.op == "TanhGrad"} == {"gradient"}
-    assert model.predict(data, verbose=0).shape == (8, 4)
+    step = tf.function(model.train_step).get_concrete_function((data, data))
+    assert groups(step.graph, "Tanh TanhGrad Sigmoid SigmoidGrad") == [1, 1, 2, 2]
+    # Each branch has its product and the gradient of its weights.
+    assert collections.Counter(groups(step.graph, "MatMul")) == {1: 2, 2: 2}
+    assert set(groups(step.graph, "AssignSubVariableOp AssignAddVariableOp")) == {None}
+    rows = tf.cuda.stream_groups_of(step)
+    assert {row.why for row in rows if row.op == "TanhGrad"} == {"gradient"}

@@ -9,11 +9,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.multistream.scopes import scope_stack
 
-from multistream.testing.graphs import X, groups_by_type, traced
-from multistream.testing.kit import ok, on
-
-tf1 = tf.compat.v1
-
+from multistream.testing.graphs import groups, traced
+from multistream.testing.kit import on
 
 # Round robin.
 
@@ -37,48 +34,45 @@ def test_scopes_without_stream_take_turns(four_groups: None) -> None:
         return x
 
     for _ in range(2):
-        graph = tf.function(f, autograph=False).get_concrete_function(X).graph
-        assert [group for _, group in groups_by_type(graph, "Sin")] == [0, 1, 2, 3, 0]
+        assert groups(traced(f, autograph=False), "Sin") == [0, 1, 2, 3, 0]
     assert seen == [[0, 1, 2]] * 2
 
 
 def test_turns_are_counted_for_the_outermost_graph(four_groups: None) -> None:
     """Functions and branches go on where their caller is; v1 graphs count by themselves."""
-
-    @tf.function
-    def inner(x: Any) -> Any:
-        with tf.cuda.stream_scope() as s:
-            taken.append(s.group)
-            return tf.sin(x)
+    taken: list[int] = []
 
     def f(x: Any) -> Any:
         with tf.cuda.stream_scope() as s:
             taken.append(s.group)
-            x = inner(x)
-        with tf.cuda.stream_scope() as s:
-            taken.append(s.group)
-            return tf.cond(x[0] > 0, lambda: inner(x + 1.0), lambda: x)
+            return tf.sin(x)
 
-    taken: list[int] = []
-    traced(f, X)
+    inner = tf.function(f)
+    traced(lambda x: tf.cond(x[0] > 0, lambda: inner(inner(f(x)) + f(x)), lambda: x))
     assert taken == [0, 1, 2]
     taken.clear()
     for _ in range(2):
         with tf.Graph().as_default():
-            for _ in range(2):
-                with tf.cuda.stream_scope() as s:
-                    taken.append(s.group)
+            f(f(1.0))
     assert taken == [0, 1, 0, 1]
 
 
 # Errors.
 
 
-def test_eager_code_is_an_error() -> None:
-    """The error says where scopes work; a py_function and a decorator give it, too."""
-    for enter in (lambda: on(1).__enter__(), lambda: on(1)(tf.sin)(1.0)):
-        with pytest.raises(RuntimeError, match=r"works inside a tf.function or a tf.compat.v1 gr"):
-            enter()
+@pytest.mark.parametrize(
+    ("wrong_use", "message"),
+    [
+        (lambda: on(1).__enter__(), r"^tf.cuda.stream_scope was .* a tf.function or a tf.compat"),
+        (lambda: on(1)(tf.sin)(1.0), r"^tf.cuda.stream_scope was entered in eager code"),
+        (lambda: tf.stream(1).__enter__(), r"^tf.stream was entered in eager code"),
+        (lambda: tf.cuda.get_stream(1).run(tf.sin, 1), r"^tf.cuda.get_stream\(1\) was entered in"),
+    ],
+)
+def test_eager_code_is_an_error(wrong_use: Any, message: str) -> None:
+    """The error names the function that was used, and says where scopes work."""
+    with pytest.raises(RuntimeError, match=message):
+        wrong_use()
     assert not scope_stack.active.entries
 
 
@@ -93,43 +87,43 @@ def test_functions_run_eagerly_ignore_scopes() -> None:
         tf.config.run_functions_eagerly(False)
 
 
+class Setter(tf.cuda.StreamSetter):
+    """Is passed as a class, which is wrong."""
+
+
+GONE = r"\(group=4\).* group 4: .*has 4.*TF_GPU_STREAM_GROUP_COUNT=5"
+
+
 @pytest.mark.parametrize(
-    ("stream", "error", "message"),
+    ("function", "stream", "error", "message"),
     [
-        (1, TypeError, r"stream=1 is not .* tf.cuda.get_stream\(1\)"),
-        ("1", TypeError, "stream='1' is not a tf.cuda.Stream"),
-        (True, TypeError, "stream=True is not"),
-        (tf.identity, TypeError, r"@tf.cuda.stream_scope\(\), with parentheses"),
-        (tf.cuda.Stream(4), ValueError, r"Stream\(group=4\).*TF_GPU_STREAM_GROUP_COUNT=5"),
-        (tf.cuda.Stream("a"), TypeError, r"Stream\(group='a'\)"),
+        ("cuda.stream_scope", 1, TypeError, r"stream=1 is not .* tf.cuda.get_stream\(1\)"),
+        ("cuda.stream_scope", True, TypeError, "stream=True is not a tf.cuda.Stream"),
+        ("cuda.stream_scope", tf.identity, TypeError, r"@tf.cuda.stream_scope\(\), with parenth"),
+        ("cuda.stream_scope", Setter, TypeError, "pass an instance of Setter"),
+        ("cuda.stream_scope", tf.cuda.Stream(4), ValueError, GONE),
+        ("cuda.stream_scope", tf.cuda.Stream("a"), TypeError, r"Stream\(group='a'\)"),
+        ("cuda.get_stream", 4, ValueError, r"\(4\): .* group 4: .*has 4.*GROUP_COUNT=5"),
+        ("cuda.get_stream", 64, ValueError, r"get_stream\(64\).*at most 64"),
+        ("cuda.get_stream", -1, ValueError, r"get_stream\(-1\).*from 0 to 3"),
+        ("cuda.get_stream", True, TypeError, r"get_stream\(True\).*int"),
+        ("cuda.get_stream", None, TypeError, r"get_stream\(None\).*int"),
+        ("stream", 5, ValueError, r"^tf.stream\(5\): .* group 5: .*has 4.*GROUP_COUNT=6"),
+        ("stream", tf.cuda.Stream(4), ValueError, r"^tf.stream\(Stream" + GONE),
+        ("stream", 1.0, TypeError, r"^tf.stream\(1.0\): x must be an int"),
+        ("stream", True, TypeError, r"^tf.stream\(True\): x must be an int"),
+        ("stream", None, TypeError, r"^tf.stream\(None\): .*in turn: tf.cuda.stream_scope\(\)"),
+        ("stream", Setter, TypeError, "Pass an instance of Setter"),
+        ("stream", tf.cuda.stream_scope(), TypeError, "x must be an int"),
     ],
 )
 def test_a_wrong_stream_is_named(
-    four_groups: None, stream: Any, error: type[Exception], message: str
+    four_groups: None, function: str, stream: Any, error: type[Exception], message: str
 ) -> None:
     """The error names what was passed and says what to pass."""
+    module = tf.cuda if function.startswith("cuda.") else tf
     with pytest.raises(error, match=message):
-        tf.cuda.stream_scope(stream)
-
-
-@pytest.mark.parametrize(
-    ("i", "error", "message"),
-    [
-        (4, ValueError, r"get_stream\(4\): .* group 4.*has 4.*TF_GPU_STREAM_GROUP_COUNT=5"),
-        (64, ValueError, r"get_stream\(64\).*at most 64"),
-        (-1, ValueError, r"get_stream\(-1\).*from 0 to 3"),
-        (True, TypeError, r"get_stream\(True\).*int"),
-        ("1", TypeError, r"get_stream\('1'\)"),
-        (1.0, TypeError, r"get_stream\(1.0\)"),
-        (None, TypeError, r"get_stream\(None\)"),
-    ],
-)
-def test_a_wrong_group_is_named(
-    four_groups: None, i: Any, error: type[Exception], message: str
-) -> None:
-    """The error names the number, the count and the variable."""
-    with pytest.raises(error, match=message):
-        tf.cuda.get_stream(i)
+        getattr(module, function.removeprefix("cuda."))(stream)
 
 
 def test_one_stream_takes_every_group() -> None:
@@ -139,61 +133,22 @@ def test_one_stream_takes_every_group() -> None:
         tf.cuda.get_stream(64)
 
 
-def test_wrong_use_of_the_decorator_is_an_error() -> None:
-    """Classes and generators are errors, because the scope would not reach their bodies."""
-
-    class Layer:
-        pass
-
-    def generate() -> Iterator[int]:
-        yield 1
-
-    for wrong in (Layer, generate, 3):
-        with pytest.raises(TypeError, match="decorate"):
-            on(1)(wrong)
+def generate() -> Iterator[int]:
+    yield 1
 
 
-def test_leaving_a_scope_that_was_not_entered_is_an_error() -> None:
-    with pytest.raises(RuntimeError, match="has not entered it"):
-        on(1).__exit__(None, None, None)
-
-
-def test_real_groups_bound_streams_and_scoped_training_runs() -> None:
-    """With real groups: their number counts, under every name, and a scoped step gives the same."""
-    code = """
-        import tensorflow as tf
-        tf1 = tf.compat.v1
-        assert tf1.cuda.stream_scope is tf.cuda.stream_scope
-        assert tf.compat.v2.cuda.get_stream is tf1.cuda.get_stream is tf.cuda.get_stream
-        assert tf1.cuda.Stream is tf.cuda.Stream
-        assert tf1.cuda.stream_groups_of is tf.cuda.stream_groups_of
-        if tf.cuda.multi_stream_is_enabled():
-            try:
-                tf.cuda.get_stream(3)
-            except ValueError as error:
-                assert "TF_GPU_STREAM_GROUP_COUNT=4" in str(error)
-            else:
-                raise AssertionError
-        v = tf.Variable([1.0, 2.0, 3.0])
-
-        @tf.function
-        def step():
-            with tf.GradientTape() as tape:
-                loss = 0.0
-                for _ in range(4):
-                    with tf.cuda.stream_scope():
-                        loss += tf.reduce_sum(tf.tanh(v * v))
-            v.assign_sub(0.1 * tape.gradient(loss, v))
-
-        for _ in range(3):
-            step()
-        rows = tf.cuda.stream_groups_of(step)
-        print([r.group for r in rows if r.op == "Tanh"])
-        print([r.group for r in rows if r.op == "TanhGrad"])
-        print([round(float(x), 5) for x in v])
-    """
-    groups = ok(code, TF_MULTI_STREAM_EMULATED_GPUS="1", TF_GPU_STREAM_GROUP_COUNT="3")
-    one = ok(code)
-    assert groups.splitlines()[:2] == ["[0, 1, 2, 0]", "[0, 2, 1, 0]"]
-    assert one.splitlines()[:2] == ["[0, 0, 0, 0]"] * 2
-    assert groups.splitlines()[2] == one.splitlines()[2]
+@pytest.mark.parametrize(
+    ("wrong_use", "message"),
+    [
+        # The scope would not reach the bodies of classes and generators.
+        (lambda x: on(1)(Setter), "decorate"),
+        (lambda x: on(1)(generate), "decorate"),
+        (lambda x: tf.stream(1)(3), r"^tf.stream decorates functions, which 3 is not"),
+        (tf.stream(generate), r"tf.stream takes a stream: @tf.stream\(1\)"),
+        (lambda x: tf.cuda.get_stream(1).run(x), r"get_stream\(1\).run: fn=.*run\(tf.matmul, x, w"),
+        (lambda x: tf.cuda.StreamSetter(), "abstract"),
+    ],
+)
+def test_what_is_no_function_is_an_error(graph: Any, wrong_use: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        wrong_use(tf.constant(1.0))

@@ -10,14 +10,8 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from multistream.testing.kit import ok
-
-X = tf.TensorSpec([3], tf.float32)
-
-
-def on(i: int) -> Any:
-    """A scope of one group."""
-    return tf.cuda.stream_scope(tf.cuda.get_stream(i))
+from multistream.testing.graphs import X
+from multistream.testing.kit import ok, on
 
 
 def test_table_says_where_and_why() -> None:

@@ -54,60 +54,8 @@ POLICIES = (
 )
 
 
-def stream(number: int, scoped: bool) -> Any:
-    return tf.stream(number) if scoped else contextlib.nullcontext()
-
-
-# A linear model of two inputs, each with a branch.
-
-WX, WY, B = 1.75, -0.5, 3.0
-Points = dict[str, np.ndarray]
-
-
-def points(count: int = 40) -> Points:
-    """Points of the plane that the model is to find."""
-    x, y = np.random.RandomState(5).uniform(-2, 2, [2, count, 1]).astype(np.float32)
-    return {"x": x, "y": y, "z": np.float32(WX) * x + np.float32(WY) * y + np.float32(B)}
-
-
-class Plane:
-    """z = wx * x + wy * y + b, in a graph of its own.
-
-    Args:
-      first: number of the stream of x; y is on the next stream.
-      scoped: whether to build with stream scopes.
-    """
-
-    def __init__(self, first: int = 0, scoped: bool = True) -> None:
-        self.graph = tf.Graph()
-        with self.graph.as_default():
-            tf.set_random_seed(7)
-            self.z = tf.placeholder(tf.float32, [None, 1], "z")
-            with stream(first, scoped):
-                self.x = tf.placeholder(tf.float32, [None, 1], "x")
-                self.wx = tf.Variable(tf.random_normal([1, 1]), name="wx")
-                self.b = tf.Variable(tf.zeros([1]), name="b")
-                left = tf.add(tf.matmul(self.x, self.wx), self.b, name="left")
-            with stream(first + 1, scoped):
-                self.y = tf.placeholder(tf.float32, [None, 1], "y")
-                self.wy = tf.Variable(tf.random_normal([1, 1]), name="wy")
-                right = tf.matmul(self.y, self.wy, name="right")
-            self.loss = tf.reduce_mean(tf.square(left + right - self.z), name="loss")
-            self.train = tf.train.GradientDescentOptimizer(0.2).minimize(self.loss)
-            self.start = tf.global_variables_initializer()
-
-    def trained(self, session_config: Any, steps: int = 60) -> list[Any]:
-        """Trains in a session of its own; returns the steps' losses, then the weights."""
-        given = points()
-        feeds = {self.x: given["x"], self.y: given["y"], self.z: given["z"]}
-        with tf.Session(graph=self.graph, config=session_config) as session:
-            session.run(self.start)
-            losses = [session.run([self.loss, self.train], feeds)[0] for _ in range(steps)]
-            return [*losses, *session.run([self.wx, self.wy, self.b])]
-
-
 def _turn(i: int, streams: Sequence[int]) -> Any:
-    return stream(streams[i % len(streams)], scoped=True) if streams else contextlib.nullcontext()
+    return tf.stream(streams[i % len(streams)]) if streams else contextlib.nullcontext()
 
 
 class Clicks:
@@ -154,3 +102,11 @@ class Clicks:
     def fed(step: int) -> Any:
         """The ids of a step."""
         return (np.random.RandomState(3).randint(0, 50, [4, 16]) + step) % 50
+
+    def trained(self, form: Any, steps: int = 20) -> list[Any]:
+        """Trains in a session of its own; returns the steps' losses, then the weights."""
+        with tf.Session(graph=self.graph, config=form) as session:
+            session.run(self.start)
+            step = session.make_callable([self.loss, self.train], [self.x])
+            losses = [step(self.fed(i))[0] for i in range(steps)]
+            return [*losses, *session.run(self.weights)]

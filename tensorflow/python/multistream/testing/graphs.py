@@ -11,28 +11,39 @@ NO_GRAD = "_stream_group_no_grad"
 
 
 def group_of(op: Any) -> int | None:
-    """The group in an op's NodeDef, which is what the runtime reads."""
-    attributes = op.node_def.attr
+    """The group in the NodeDef of an op or tensor, which is what the runtime reads."""
+    attributes = getattr(op, "op", op).node_def.attr
     return attributes[GROUP].i if GROUP in attributes else None
 
 
-def groups_by_type(graph: Any, *types: str) -> list[tuple[str, int | None]]:
-    """Type and group of a graph's ops of these types, in order."""
-    return [(op.type, group_of(op)) for op in graph.get_operations() if op.type in types]
+def groups(graph: Any, types: str) -> list[int | None]:
+    """The groups of a graph's ops of these types: type by type, each in the graph's order."""
+    ops = graph.get_operations()
+    return [group_of(op) for wanted in types.split() for op in ops if op.type == wanted]
+
+
+def nodes_of_functions(graph: Any) -> list[Any]:
+    """The nodes of all functions that a graph has."""
+    library = graph.as_graph_def().library
+    return [node for function in library.function for node in function.node_def]
+
+
+def groups_in_functions(graph: Any, op: str) -> set[int | None]:
+    """The groups of the nodes of a type in a graph's functions."""
+    nodes = [node for node in nodes_of_functions(graph) if node.op == op]
+    return {node.attr[GROUP].i if GROUP in node.attr else None for node in nodes}
 
 
 def marked(graph: Any) -> list[str]:
     """Names of all nodes of a graph and its functions with an attribute of stream scopes."""
-    graph_def = graph.as_graph_def()
-    nodes = list(graph_def.node)
-    for function in graph_def.library.function:
-        nodes += function.node_def
+    nodes = [*graph.as_graph_def().node, *nodes_of_functions(graph)]
     return [node.name for node in nodes if any(a.startswith("_stream_group") for a in node.attr)]
 
 
-def traced(function: Any, *arguments: Any) -> Any:
-    """The graph of a function."""
-    return tf.function(function).get_concrete_function(*arguments).graph
+def traced(function: Any, *arguments: Any, autograph: bool = True) -> Any:
+    """The graph of a function; its argument is a vector, unless arguments are given."""
+    made = tf.function(function, autograph=autograph)
+    return made.get_concrete_function(*(arguments or [X])).graph
 
 
 X = tf.TensorSpec([3], tf.float32)

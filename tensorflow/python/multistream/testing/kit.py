@@ -16,6 +16,7 @@ on the GPU, in processes that are not forked; TFMS_TEST_STEPS, TFMS_TEST_SIZE an
 scale the work of run_checks.
 """
 
+import collections
 import contextlib
 import functools
 import os
@@ -45,10 +46,9 @@ THREADS = int(os.environ.get("TFMS_TEST_THREADS", "6"))
 # Where build/requirements-apart.txt is installed, and the variable that makes Python find it.
 APART = str(Path(sys.prefix, "apart"))
 WITH_APART = {"PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), APART]))}
+# Where Python finds this package.
+PACKAGES = str(Path(__file__).resolve().parents[2])
 PROGRAMS = int(os.environ.get("TFMS_TEST_PROGRAMS", "1"))  # factor on the random programs
-
-# Variables of every job, besides those that its test chooses.
-EXTRA: dict[str, str] = {"TF_MULTI_STREAM_SANITIZER": "abort"}
 
 forks = not ON_GPU  # the fixture fresh_processes sets it to False
 _making_server = threading.Lock()
@@ -113,11 +113,12 @@ def run_program(
     arguments: Sequence[str | Path], folder: Path | None = None, /, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Like run, with arguments of Python: a program's path, or "-c" and code, and its own."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
+    unwanted = ("TF_", "PROTOCOL_BUFFERS_")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
     given = {**clean, "TF_CPP_MIN_LOG_LEVEL": "2", **environment}
     if ON_GPU:  # tests run side by side
         given.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-    return python([str(argument) for argument in arguments], given, 300, folder)
+    return python([str(argument) for argument in arguments], given, 600, folder)
 
 
 def ok(code: str, **environment: str) -> str:
@@ -128,43 +129,17 @@ def ok(code: str, **environment: str) -> str:
 
 
 PROLOGUE = f"""
-import collections, os, threading, time
+import collections, os, sys, threading, time
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.multistream import loader
+sys.path.insert(0, {PACKAGES!r})
+from multistream.testing import kit
+from multistream.testing.kit import (
+    GPU, SIZE, STEPS, THREADS, batches, check, check_calls, eventually, run_clients,
+    run_threads, wrong)
 
 tf1 = tf.compat.v1
-GPU = "/GPU:0"
-STEPS, SIZE, THREADS = {STEPS}, {SIZE}, {THREADS}
-wrong = collections.Counter()
-checked = collections.Counter()
-
-def check(right, what):
-    checked[what] += 1
-    if not right:
-        wrong[what] += 1
-
-def run_threads(functions):
-    def guarded(function):
-        try:
-            function()
-        except BaseException:
-            import traceback
-            traceback.print_exc()
-            wrong["exception"] += 1
-    threads = [threading.Thread(target=guarded, args=(f,)) for f in functions]
-    for thread in threads: thread.start()
-    for thread in threads: thread.join()
-
-def eventually(condition):
-    # Streams complete their work, and release memory, after the call that enqueued it.
-    for _ in range(200):
-        if condition(): return True
-        time.sleep(0.05)
-    return False
-
-def batches():
-    return [np.random.RandomState(i).randn(16 + i, 64).astype(np.float32) for i in range(8)]
 """
 
 # For tests of captured steps, after PROLOGUE.
@@ -184,14 +159,8 @@ def on_gpu(function):
 """
 
 EPILOGUE = """
-stats = tf.cuda.stream_stats()
-assert sum(checked.values()) > 0
-assert not wrong, f"wrong: {dict(wrong)} of {dict(checked)}"
-assert all(s.steps_running == 0 for s in stats), stats
-nothing_held = lambda: not any(s.tensors_held for s in tf.cuda.stream_stats())
-assert eventually(nothing_held), tf.cuda.stream_stats()
-assert loader.library.TFMS_EmulatedMemoryViolations() == 0
-print("passed", sum(checked.values()), "checks")
+assert sum(kit.checked.values()) > 0
+kit.check_process()
 """
 
 
@@ -218,24 +187,17 @@ def run_process(code: str, **environment: str | None) -> subprocess.CompletedPro
 
     A variable that is None is not set.
     """
-    inherited = {
-        k: v for k, v in os.environ.items() if not k.startswith(("TF_", "PROTOCOL_BUFFERS_"))
-    }
-    ours = {
-        "TF_CPP_MIN_LOG_LEVEL": "2",
+    given = {
         "TF_MULTI_STREAM_EMULATED_GPUS": "1",
         "TF_GPU_STREAM_GROUP_COUNT": str(GROUPS),
         "TF_NODE_LEVEL_MULTISTREAM": "true",
-        **EXTRA,
+        "TF_MULTI_STREAM_SANITIZER": "abort",
+        **environment,
     }
-    given = {**inherited, **ours, **environment}
     if ON_GPU:
-        given |= {
-            "TF_MULTI_STREAM_EMULATED_GPUS": None,
-            "TF_FORCE_GPU_ALLOW_GROWTH": "true",
-            "TF_DETERMINISTIC_OPS": "1",  # otherwise sums have other bits each time
-        }
-    return python(["-c", code], {k: v for k, v in given.items() if v is not None}, timeout=600)
+        given["TF_MULTI_STREAM_EMULATED_GPUS"] = None
+        given["TF_DETERMINISTIC_OPS"] = "1"  # otherwise sums have other bits each time
+    return run(code, **{k: v for k, v in given.items() if v is not None})
 
 
 def run_job(
@@ -248,7 +210,7 @@ def run_job(
     code = f"""
 import faulthandler, importlib, sys
 faulthandler.dump_traceback_later(500, exit=True)  # a hang says where
-sys.path.insert(0, {str(Path(__file__).resolve().parents[2])!r})
+sys.path.insert(0, {PACKAGES!r})
 jobs = importlib.import_module({job.__module__!r})
 from multistream.testing import kit
 {first}
@@ -264,15 +226,31 @@ kit.check_process()
     return done
 
 
+checked = collections.Counter[str]()
+wrong = collections.Counter[str]()
+
+
+def check(right: Any, what: str) -> None:
+    """Notes whether a check has passed; at the process's end all must have."""
+    checked[what] += 1
+    if not right:
+        wrong[what] += 1
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether a condition comes true: streams release memory after the call that used it."""
+    for _ in range(200):
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
 def check_process() -> None:
     """Asserts what must hold at the end of each job: no step runs, and no memory is held."""
+    assert not wrong, f"wrong: {dict(wrong)} of {dict(checked)}"
     assert all(s.steps_running == 0 for s in tf.cuda.stream_stats()), tf.cuda.stream_stats()
-    for _ in range(200):  # holds end only when the streams have completed
-        if not any(s.tensors_held for s in tf.cuda.stream_stats()):
-            break
-        time.sleep(0.05)
-    else:
-        raise AssertionError(f"held: {tf.cuda.stream_stats()}")
+    assert eventually(lambda: not any(s.tensors_held for s in tf.cuda.stream_stats()))
     assert loader.library.TFMS_EmulatedMemoryViolations() == 0
 
 
@@ -313,6 +291,29 @@ def run_threads(functions: Sequence[Callable[[], None]]) -> None:
     for thread in threads:
         thread.join()
     assert not errors, "\n".join(errors)
+
+
+def run_clients(client: Callable[[int], None], *others: Callable[[], None]) -> None:
+    """Runs THREADS clients, each with its number, and other functions side by side."""
+    run_threads([*[functools.partial(client, k) for k in range(THREADS)], *others])
+
+
+def check_calls(call: Callable[[Any], Any], *others: Callable[[], None]) -> None:
+    """Checks that calls of many clients, with each of the batches, give what a first call gave."""
+    inputs = batches()
+    expected = [call(x) for x in inputs]
+
+    def client(k: int) -> None:
+        for i in range(STEPS):
+            j = (k + i) % len(inputs)
+            check(np.array_equal(call(inputs[j]), expected[j]), "result of a call")
+
+    run_clients(client, *others)
+
+
+def batches() -> list[Any]:
+    """Matrices of different heights."""
+    return [np.random.RandomState(i).randn(16 + i, 64).astype(np.float32) for i in range(8)]
 
 
 def matrix() -> Any:

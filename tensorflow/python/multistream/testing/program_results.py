@@ -4,6 +4,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from pprint import pformat
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from multistream.testing.random_programs import (
     Instruction,
     Program,
     bounded,
-    listing,
 )
 
 tf1 = tf.compat.v1
@@ -130,18 +130,14 @@ def build_while(body: Body, a: Any, b: Any, k: int) -> Any:
     def step(i: Any, x: Any) -> Any:
         return i + 1, tf.ensure_shape(body(0, x, b), [ROWS, COLUMNS])
 
-    start = [tf.constant(0), a]
-    return tf.while_loop(lambda i, x: i < k, step, start, parallel_iterations=2 * k)[1]
+    return tf.while_loop(lambda i, x: i < k, step, [0, a], parallel_iterations=2 * k)[1]
 
 
 def build_while_until(body: Body, a: Any, b: Any, k: int) -> Any:
     def step(i: Any, x: Any) -> Any:
         return i + 1, tf.ensure_shape(body(0, x, b), [ROWS, COLUMNS])
 
-    def goes_on(i: Any, x: Any) -> Any:
-        return tf.logical_and(i < k, tf.reduce_sum(x) < 4.0)
-
-    return tf.while_loop(goes_on, step, [tf.constant(0), a])[1]
+    return tf.while_loop(lambda i, x: (i < k) & (tf.reduce_sum(x) < 4.0), step, [0, a])[1]
 
 
 def build_map(body: Body, a: Any, b: Any, k: int) -> Any:
@@ -236,35 +232,32 @@ def results_of_session(seed: int, program: Program, scoped: bool) -> Iterator[li
             yield [*found, *session.run(state.variables)]
 
 
+def program_of(seed: int) -> Program:
+    """The program of a seed, for a session or a function."""
+    generator = Generator(seed, session=seed % SESSION_EVERY == 0)
+    return generator.program(2, 4 + seed % 9)
+
+
+def results(seed: int, program: Program, scoped: bool) -> list[list[Any]]:
+    """Outputs and variables of each call of a program; an error has the program's text."""
+    run_it = results_of_function if seed % SESSION_EVERY else results_of_session
+    try:
+        return list(run_it(seed, program, scoped))
+    except Exception as error:
+        raise AssertionError(f"seed {seed}, scoped={scoped}:\n{pformat(program)}") from error
+
+
 def compare_programs(first: int, last: int) -> None:
     """Runs programs without scopes, then with them, and compares."""
-    seeds = range(first, last)
-    programs = {}
-    for seed in seeds:
-        generator = Generator(seed, session=seed % SESSION_EVERY == 0)
-        programs[seed] = generator.program(2, 4 + seed % 9)
-
-    def results(scoped: bool) -> dict[int, list[list[Any]]]:
-        found = {}
-        for seed, program in programs.items():
-            run_it = results_of_function if seed % SESSION_EVERY else results_of_session
-            try:
-                found[seed] = list(run_it(seed, program, scoped))
-            except Exception as error:
-                what = f"seed {seed}, scoped={scoped}\n{listing(program, 2)}"
-                raise AssertionError(what) from error
-        return found
-
-    expected = results(scoped=False)
+    programs = {seed: program_of(seed) for seed in range(first, last)}
+    expected = {seed: results(seed, program, False) for seed, program in programs.items()}
     assert groups_used() == {0}
-    found = results(scoped=True)
+    found = {seed: results(seed, program, True) for seed, program in programs.items()}
     assert groups_used() == set(range(GROUPS))
-    different = [seed for seed in seeds if not all(map(same, expected[seed], found[seed]))]
+    different = [seed for seed in programs if not all(map(same, expected[seed], found[seed]))]
     for seed in different:
-        print(f"seed {seed} differs:\n{listing(programs[seed], 2)}")
+        print(f"seed {seed} differs:\n{pformat(programs[seed])}")
         for call, (left, right) in enumerate(zip(expected[seed], found[seed], strict=True)):
-            for i, (a, b) in enumerate(zip(left, right, strict=True)):
-                if not same([a], [b]):
-                    print(f"call {call}, result {i}:\n{a}\n{b}")
-    assert not different, f"of {len(seeds)} programs, these differ: {different}"
+            print(f"call {call}:\n{left}\n{right}")
+    assert not different, f"of {len(programs)} programs, these differ: {different}"
     assert all(np.isfinite(x).all() for calls in expected.values() for c in calls for x in c)

@@ -40,11 +40,6 @@ def unique_rows(a: Any, b: Any) -> Any:
     return tf.gather(tf.gather(a, values), index)
 
 
-def through_text(a: Any) -> Any:
-    text = tf.strings.as_string(a, precision=4)
-    return tf.strings.to_number(tf.strings.join(["", text]))
-
-
 def through_python(a: Any) -> Any:
     return tf.ensure_shape(
         tf.numpy_function(lambda x: np.tanh(x[::-1]), [a], tf.float32), [ROWS, COLUMNS]
@@ -88,7 +83,7 @@ PLAIN: dict[str, Callable[[Any, Any, int], Any]] = {
     "segments": lambda a, b, k: bounded(tf.math.unsorted_segment_sum(a, best_rows(b), ROWS)),
     "mask": lambda a, b, k: mask_rows(a, b),
     "unique": lambda a, b, k: unique_rows(a, b),
-    "text": lambda a, b, k: through_text(a),
+    "text": lambda a, b, k: tf.strings.to_number(tf.strings.as_string(a, precision=4)),
     "python": lambda a, b, k: through_python(a),
     "numbers": lambda a, b, k: by_host_numbers(a),
     "random": lambda a, b, k: bounded(a + tf.random.stateless_normal([ROWS, COLUMNS], [k, 2])),
@@ -124,12 +119,9 @@ Program = tuple[Instruction, ...]
 
 
 class Generator:
-    """Makes a program from a seed.
+    """Makes a program from a seed, for a function or for a session.
 
-    Args:
-      seed: equal seeds give equal programs.
-      session: whether the program is for a session, where only the outermost program may use
-        variables.
+    Equal seeds give equal programs. In a session, only the outermost program may use variables.
     """
 
     def __init__(self, seed: int, session: bool) -> None:
@@ -185,21 +177,3 @@ class Generator:
                 (r.choice([0, 1, 2, 3, 1, 2, 3, None]), r.random() < 0.8) for _ in range(depth)
             )
         return self._scopes
-
-
-def listing(program: Program, inputs: int, indent: str = "") -> str:
-    """A program as text."""
-    lines = []
-    for i, instruction in enumerate(program):
-        line = f"{indent}v{inputs + i} = {instruction.op}[{instruction.k}]"
-        line += "(" + ", ".join(f"v{j}" for j in instruction.inputs) + ")"
-        for group, include_grad in instruction.scopes:
-            line += f" @{'next' if group is None else group}{'' if include_grad else '-nograd'}"
-        if instruction.after:
-            line += " after " + ", ".join(f"v{j}" for j in instruction.after)
-        lines.append(line)
-        lines += [
-            listing(body, 1 if instruction.op in ("map", "array") else 2, indent + f"  {n}| ")
-            for n, body in enumerate(instruction.bodies)
-        ]
-    return "\n".join(lines)
