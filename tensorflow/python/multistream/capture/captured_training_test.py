@@ -54,43 +54,30 @@ for made in (lambda: SGD(0.05), lambda: SGD(0.05, momentum=0.9, nesterov=True),
 def test_sessions() -> None:
     """Compares the training of sessions with that in a process without captured steps."""
     code = """
-import numpy as np
-import tensorflow as tf
-
-tf1 = tf.compat.v1
-tf.config.experimental.enable_op_determinism()
+captured = os.environ["TF_MULTI_STREAM_CAPTURE"] == "auto"
 for optimizer in (tf1.train.GradientDescentOptimizer(0.05), tf1.train.MomentumOptimizer(0.05, 0.9),
                   tf1.train.AdamOptimizer(0.01), tf1.train.AdagradOptimizer(0.05),
                   tf1.train.RMSPropOptimizer(0.01), tf1.train.AdadeltaOptimizer(0.5)):
-    rng = np.random.default_rng(1)
-    before = sum(s.steps_replayed for s in tf.cuda.stream_stats())
-    with tf.Graph().as_default(), tf.device("/GPU:0"):
-        def variable(*shape):
-            return tf1.Variable(rng.normal(0, 1, shape).astype(np.float32), use_resource=True)
+    before = replayed()
+    with tf.Graph().as_default(), tf.device(GPU):
         x, target = tf1.placeholder(tf.float32, [12, 8]), tf1.placeholder(tf.float32, [12, 3])
-        w, b, v = variable(8, 16), variable(16), variable(16, 3)
-        y = tf.tanh(x @ w + b) @ v
-        loss = tf.reduce_mean(tf.math.squared_difference(y, target))
+        w, b, v = [tf1.Variable(floats(*shape), use_resource=True)
+                   for shape in ((8, 16), (16,), (16, 3))]
+        loss = tf.reduce_mean(tf.math.squared_difference(tf.tanh(x @ w + b) @ v, target))
         train = optimizer.minimize(loss)
         session = tf1.Session(config=tf1.ConfigProto(allow_soft_placement=True))
         session.run(tf1.global_variables_initializer())
         for i in range(40):
-            batch = {x: rng.normal(0, 1, [12, 8]), target: rng.normal(0, 1, [12, 3])}
+            batch = {x: floats(12, 8), target: floats(12, 3)}
             if i % 3 == 2:
                 session.run(train, batch)
             else:
                 print(i, float(session.run([loss, train], batch)[0]).hex())
-        for value in session.run(tf1.global_variables()):
-            print(np.asarray(value).tobytes().hex())
-    replays = sum(s.steps_replayed for s in tf.cuda.stream_stats()) - before
-    assert (replays > 20) == CAPTURED, (optimizer, replays)
+        print([value.tobytes().hex() for value in session.run(tf1.global_variables())])
+    check((replayed() - before > 20) == captured, f"{optimizer}: {replayed() - before} replays")
 """
-    printed = {}
-    for capture in ("off", "auto"):
-        variables = kit.environment(2, TF_MULTI_STREAM_CAPTURE=capture)
-        ours = {k: v for k, v in variables.items() if k.startswith("TF_")}
-        printed[capture] = kit.ok(code.replace("CAPTURED", str(capture == "auto")), **ours)
-    assert printed["auto"] == printed["off"]
+    off, auto = [kit.run_captured(DETERMINISTIC, code, capture=x) for x in ("off", "auto")]
+    assert auto == off
 
 
 def test_an_op_that_waits_beside_others() -> None:

@@ -249,10 +249,10 @@ def run_checks(code: str, groups: int = 4, limit: float = 600, **more: str) -> s
     return done.stdout
 
 
-def run_captured(*code: str, groups: int = 2, capture: str = "auto", **more: str) -> None:
+def run_captured(*code: str, groups: int = 2, capture: str = "auto", **more: str) -> str:
     """Runs code after CAPTURE_HELPERS with stream groups; `capture` says which steps to capture."""
     program = CAPTURE_HELPERS + "".join(code)
-    run_checks(program, groups, 600, TF_MULTI_STREAM_CAPTURE=capture, **more)
+    return run_checks(program, groups, 600, TF_MULTI_STREAM_CAPTURE=capture, **more)
 
 
 def run_process(code: str, **environment: str | None) -> subprocess.CompletedProcess[str]:

@@ -49,24 +49,16 @@ def add_line(plane: Any, stream: int, calls: Sequence[tuple[str, int, int, str]]
             offset_ps=begin * 1000,
             duration_ps=length * 1000,
         )
-        if name.startswith("Mem"):
-            stat = event.stats.add(
-                metadata_id=_metadata(
-                    plane.stat_metadata,
-                    "Memset_details" if name.startswith("Memset") else "memcpy_details",
-                )
-            )
-            stat.ref_value = _metadata(plane.stat_metadata, details)
-        elif details:
-            stat = event.stats.add(metadata_id=_metadata(plane.stat_metadata, "tf_op"))
+        kind = {"Memset": "Memset_details", "Memcpy": "memcpy_details"}.get(name[:6], "tf_op")
+        stat = event.stats.add(metadata_id=_metadata(plane.stat_metadata, kind))
+        if kind == "tf_op":
             stat.str_value = details
+        else:
+            stat.ref_value = _metadata(plane.stat_metadata, details)
     return line
 
 
 def _metadata(table: Any, name: str) -> int:
-    for number, entry in table.items():
-        if entry.name == name:
-            return int(number)
     number = len(table) + 1
     table[number].id = number
     table[number].name = name
