@@ -253,7 +253,7 @@ def test_a_call_does_not_wait_for_those_of_other_groups(kind: str) -> None:
 
 
 def test_no_memory_is_lost() -> None:
-    """Makes 20,000 results, copies of arguments and errors, so that a leak would show."""
+    """Makes 8,000 results, copies of arguments and errors, so that a leak would show."""
     kit.ok("""
         import resource
         import numpy as np
@@ -282,9 +282,9 @@ def test_no_memory_is_lost() -> None:
             with open("/proc/self/statm") as statm:
                 return int(statm.read().split()[1]) * resource.getpagesize() / 2**20
 
-        calls(3000)
+        calls(1500)
         before = used()
-        calls(20000)
+        calls(8000)
         after = used()
         assert after - before < 8, (before, after)
         """)
