@@ -26,7 +26,8 @@ import faulthandler, gc, multiprocessing, signal, subprocess, sys
 gc.freeze()
 FORKS = {FORKS}
 LIMIT = 120  # seconds, of which a child that does not stand still needs few
-faulthandler.register(signal.SIGUSR1, all_threads=True)
+# A child that stands still shows its stack, and dies.
+faulthandler.register(signal.SIGALRM, all_threads=True, chain=True)
 x0 = np.ones((32, 64), np.float32)
 
 def new_session():
@@ -63,20 +64,6 @@ busy = [threading.Thread(target=until_stopped, args=(step,))
         for step in [busy_step] * 4 + [call_eagerly, tf.cuda.stream_stats]]
 for thread in busy: thread.start()
 
-def expect_ends(pid, what):
-    end = time.monotonic() + LIMIT
-    while time.monotonic() < end:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            check(status == 0, f"{{what}}: status {{status}}")
-            return
-        time.sleep(0.002)
-    os.kill(pid, signal.SIGUSR1)  # shows its stack
-    time.sleep(2)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    check(False, f"{{what}} stands still")
-
 def in_children(what, child, times=FORKS):
     for i in range(times):
         if wrong:
@@ -84,6 +71,7 @@ def in_children(what, child, times=FORKS):
         time.sleep(0.0007 * (i % 8))
         pid = os.fork()
         if pid == 0:
+            signal.alarm(LIMIT)
             try:
                 child()
                 os._exit(0)
@@ -93,7 +81,8 @@ def in_children(what, child, times=FORKS):
                 import traceback
                 traceback.print_exc()
                 os._exit(1)
-        expect_ends(pid, what)
+        _, status = os.waitpid(pid, 0)
+        check(status == 0, f"{{what}}: status {{status}}")
 """
 
 END = """
@@ -117,7 +106,7 @@ def test_children_that_use_no_tensorflow() -> None:
         in_children("sys.exit", lambda: sys.exit(0), max(FORKS // 5, 4))
 
         def preexec():
-            signal.alarm(LIMIT)  # a child that stands still is killed
+            signal.alarm(LIMIT)
             os.setsid()
             gc.collect()
 
@@ -151,7 +140,6 @@ def test_children_that_use_tensorflow_without_a_gpu() -> None:
         in_children("questions", ask)
 
         def build():
-            signal.alarm(LIMIT)
             with tf.Graph().as_default(), tf.cuda.stream_scope():
                 tf.constant(1.0)
 

@@ -51,7 +51,13 @@ def run(*code: str, batches: str = "2,4,8,16", **more: Any) -> None:
     run_captured(HELPERS, *code, TF_MULTI_STREAM_CAPTURE_BATCHES=batches, **more)
 
 
-SESSION = """
+def test_each_padded_replay_is_that_of_the_padded_step() -> None:
+    """Four recordings a group pad batches of 1 to 16 rows; 17 to 20 run uncaptured or are recorded.
+
+    Each replay is verified, of sessions and of functions with arguments on the host or the device.
+    """
+    run(
+        """
 with tf.Graph().as_default():
     ids = tf1.placeholder(tf.int64, [None, 2])
     dense = tf1.placeholder(tf.float32, [None, 6])
@@ -61,25 +67,8 @@ with tf.Graph().as_default():
             for batch in rng.permutation(np.arange(1, 21)):
                 q = query(batch)
                 right(session.run(results, {ids: q[0], dense: q[1]}), *q)
-"""
-
-
-def test_sessions_of_batches_of_any_size() -> None:
-    """Four recordings a group pad batches of 1 to 16; 17 to 20 run uncaptured or are recorded."""
-    run(
-        SESSION,
-        """
-check(total("recordings") <= (4 + 4) * len(tf.cuda.stream_stats()), str(total("recordings")))
-check(replayed() >= 60, str(tf.cuda.capture_report()))
-""",
-    )
-
-
-def test_each_padded_replay_is_that_of_the_padded_step() -> None:
-    """Each replay is verified, with results and arguments on the host or the device."""
-    run(
-        SESSION,
-        """
+        check(total("recordings") <= (4 + 4) * 2, str(total("recordings")))
+        check(replayed() >= 60, str(tf.cuda.capture_report()))
 function = tf.function(model, input_signature=ids_and_dense)
 for turn in range(3):
     for batch in range(1, 17):
@@ -88,8 +77,7 @@ for turn in range(3):
             with tf.device(where):
                 arguments = [tf.constant(value) for value in q]
             right(function(*arguments), *q)
-check(total("replays_verified") > 60, str(total("replays_verified")))
-check(total("replays_verified") == replayed(), "not all are verified")
+check(total("replays_verified") == replayed() > 120, f"{total('replays_verified')} verified")
 """,
         TF_MULTI_STREAM_CAPTURE_VERIFY="1",
     )

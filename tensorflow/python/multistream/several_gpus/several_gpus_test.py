@@ -38,28 +38,32 @@ def random_programs(first: int, last: int, groups: int) -> None:
         return scope(None if group is None else group % groups, scoped, include_grad)
 
     programs.build_one, programs.on, programs.device_of = build_one_on_gpu, scope_of_few, gpu
-    # A scope without a group may take a group beyond the first ones.
-    programs.groups_used = lambda: {min(group, groups - 1) for _, group in used()}
+    programs.groups_used = lambda: {group for _, group in used()}
     programs.GROUPS, programs.VARIABLES = groups, len(gpus())
     programs.compare_programs(first, last)
-    assert used() >= {(i, j) for i in gpus() for j in range(groups)}
+    assert used() == {(i, j) for i in gpus() for j in range(groups)}
 
 
 @pytest.mark.parametrize(
-    ("gpu_count", "groups", "count", "variables"),
+    ("gpu_count", "groups", "variables"),
     [
-        (2, 3, "3", {}),
-        (3, 2, "2", {"TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION": "true"}),
-        (3, 2, "4,2,3", {"TF_REDUCE_STREAM_WAIT": "false"}),
+        (2, 3, {"TF_GPU_STREAM_GROUP_COUNT": "3"}),
+        (
+            3,
+            2,
+            {
+                "TF_GPU_STREAM_GROUP_COUNT": "2,4,3",
+                "TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION": "true",
+                "TF_REDUCE_STREAM_WAIT": "false",
+            },
+        ),
     ],
 )
-def test_random_programs(
-    gpu_count: int, groups: int, count: str, variables: dict[str, str]
-) -> None:
+def test_random_programs(gpu_count: int, groups: int, variables: dict[str, str]) -> None:
     """Tensors cross GPUs and groups: as variables, gradients, and in branches and loops."""
-    first, number = 10000 * gpu_count + 100 * len(count), 6 * kit.PROGRAMS
-    counts = {"TF_MULTI_STREAM_EMULATED_GPUS": str(gpu_count), "TF_GPU_STREAM_GROUP_COUNT": count}
-    run(random_programs, first, first + number, groups, **counts, **variables)
+    first, count = 10000 * gpu_count, 8 * kit.PROGRAMS
+    gpu_counts = {"TF_MULTI_STREAM_EMULATED_GPUS": str(gpu_count)}
+    run(random_programs, first, first + count, groups, **gpu_counts, **variables)
 
 
 def missing_groups() -> None:
