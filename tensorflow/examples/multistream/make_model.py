@@ -47,17 +47,7 @@ class GraphWriter:
         self._random = random.Random(SEED)
 
     def node(self, name: str, op: str, inputs: list[str], **attributes: str) -> str:
-        """Adds one node.
-
-        Args:
-            name: its name.
-            op: its op.
-            inputs: names of its inputs.
-            **attributes: its attributes, each as the text of an AttrValue.
-
-        Returns:
-            The name.
-        """
+        """Adds a node; each of its attributes is the text of an AttrValue."""
         parts = [f'name: "{name}" op: "{op}"', *(f'input: "{i}"' for i in inputs)]
         parts += [f'attr {{ key: "{k}" value {{ {v} }} }}' for k, v in attributes.items()]
         self.nodes.append(f"node {{ {' '.join(parts)} }}\n")
@@ -105,16 +95,7 @@ class GraphWriter:
 
 
 def make_model(features: int = 24, rows: int = 100, dim: int = 8) -> str:
-    """Makes the model.
-
-    Args:
-        features: number of ids in one row of the input, and of embedding tables.
-        rows: rows of each embedding table.
-        dim: width of each embedding.
-
-    Returns:
-        A GraphDef in text format: feed `input0`, fetch `output`.
-    """
+    """Makes the model as a GraphDef in text format: feed `input0`, fetch `output`."""
     graph = GraphWriter()
 
     def weighted(name: str, op: str, x: str, weights: str, low: float, high: float) -> str:
@@ -138,29 +119,14 @@ def make_model(features: int = 24, rows: int = 100, dim: int = 8) -> str:
     gated: list[str] = []
     for i in range(features):
         at = f"feature{i}/"
-        ids = graph.node(
-            at + "ids",
-            "StridedSlice",
-            [
-                "input0",
-                graph.integers(at + "begin", [0, i]),
-                graph.integers(at + "end", [0, i + 1]),
-                ones,
-            ],
-            T=_INT64,
-            Index=_INT32,
-            begin_mask="i: 1",
-            end_mask="i: 1",
-            shrink_axis_mask="i: 2",
-        )
-        embedding = graph.node(
-            at + "lookup",
-            "GatherV2",
-            [graph.weights(at + "table", -1.7, 1.7, rows, dim), ids, rows_axis],
-            Tparams=_FLOAT,
-            Tindices=_INT64,
-            Taxis=_INT32,
-        )
+        begin = graph.integers(at + "begin", [0, i])
+        end = graph.integers(at + "end", [0, i + 1])
+        masks = {"begin_mask": "i: 1", "end_mask": "i: 1", "shrink_axis_mask": "i: 2"}
+        column = ["input0", begin, end, ones]
+        ids = graph.node(at + "ids", "StridedSlice", column, T=_INT64, Index=_INT32, **masks)
+        types = {"Tparams": _FLOAT, "Tindices": _INT64, "Taxis": _INT32}
+        table = graph.weights(at + "table", -1.7, 1.7, rows, dim)
+        embedding = graph.node(at + "lookup", "GatherV2", [table, ids, rows_axis], **types)
         centred = weighted(at + "centred", "Sub", embedding, at + "mean", -0.1, 0.1)
         scaled = weighted(at + "scaled", "Mul", centred, at + "scale", 0.9, 1.1)
         slope = weighted(at + "slope", "Mul", scaled, at + "gate_slope", 0.5, 1.5)

@@ -19,14 +19,15 @@ pytestmark = pytest.mark.usefixtures("fresh_processes")
 FORKS = int(os.environ.get("TFMS_TEST_FORKS", "16"))
 
 HELPERS = f"""
-import faulthandler, gc, multiprocessing, shutil, signal, subprocess, sys
+import faulthandler, gc, multiprocessing, signal, subprocess, sys
 
 # What children collect is what this test makes: to look at all of TensorFlow's modules, too, takes
 # each of them a second.
 gc.freeze()
 FORKS = {FORKS}
 LIMIT = 120  # seconds, of which a child that does not stand still needs few
-faulthandler.register(signal.SIGUSR1, all_threads=True)
+# A child that stands still shows its stack, and dies.
+faulthandler.register(signal.SIGALRM, all_threads=True, chain=True)
 x0 = np.ones((32, 64), np.float32)
 
 def new_session():
@@ -63,25 +64,6 @@ busy = [threading.Thread(target=until_stopped, args=(step,))
         for step in [busy_step] * 4 + [call_eagerly, tf.cuda.stream_stats]]
 for thread in busy: thread.start()
 
-def expect_ends(pid, what):
-    end = time.monotonic() + LIMIT
-    while time.monotonic() < end:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            check(status == 0, f"{{what}}: status {{status}}")
-            return
-        time.sleep(0.002)
-    os.kill(pid, signal.SIGUSR1)  # shows its stack, of Python
-    time.sleep(2)
-    if shutil.which("gdb"):  # and of C++
-        debugger = ["gdb", "-p", str(pid), "-batch", "-ex", "bt 40"]
-        subprocess.run(debugger, stdout=sys.stderr, stderr=sys.stderr, timeout=90)
-    with open(f"/proc/{{pid}}/wchan") as wchan:
-        print(what, "stands still in", wchan.read(), file=sys.stderr)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    check(False, f"{{what}} stands still")
-
 def in_children(what, child, times=FORKS):
     for i in range(times):
         if wrong:
@@ -89,6 +71,7 @@ def in_children(what, child, times=FORKS):
         time.sleep(0.0007 * (i % 8))
         pid = os.fork()
         if pid == 0:
+            signal.alarm(LIMIT)
             try:
                 child()
                 os._exit(0)
@@ -98,7 +81,8 @@ def in_children(what, child, times=FORKS):
                 import traceback
                 traceback.print_exc()
                 os._exit(1)
-        expect_ends(pid, what)
+        _, status = os.waitpid(pid, 0)
+        check(status == 0, f"{{what}}: status {{status}}")
 """
 
 END = """
@@ -114,33 +98,23 @@ def run(code: str) -> None:
     kit.run_checks(HELPERS + textwrap.dedent(code) + END, groups=4)
 
 
-def test_a_child_that_ends_at_once() -> None:
-    """The child ends by `os._exit`, as with `multiprocessing` and most uses of `os.fork`."""
-    run("""in_children("os._exit", lambda: None, 2 * FORKS)""")
-
-
-def test_a_child_that_ends_as_python_ends() -> None:
-    """At the child's exit, atexit functions run, modules are torn down, sessions deleted."""
-    run("""in_children("sys.exit", lambda: sys.exit(0), max(FORKS // 5, 4))""")
-
-
-def test_a_child_that_runs_a_program() -> None:
-    """`subprocess` forks if it is given a preexec_fn."""
+def test_children_that_use_no_tensorflow() -> None:
+    """Children of `os.fork` and `multiprocessing`, and of `subprocess` with a preexec_fn."""
     run("""
+        in_children("os._exit", lambda: None)
+        # At the child's exit, atexit functions run, modules are torn down, sessions deleted.
+        in_children("sys.exit", lambda: sys.exit(0), max(FORKS // 5, 4))
+
         def preexec():
-            signal.alarm(LIMIT)  # a child that stands still is killed
+            signal.alarm(LIMIT)
             os.setsid()
             gc.collect()
 
         for _ in range(FORKS):
             done = subprocess.run(["true"], preexec_fn=preexec, check=False)
             check(done.returncode == 0, f"preexec_fn: {done.returncode}")
-    """)
 
-
-def test_a_pool_of_children_that_load_data() -> None:
-    """Workers of a data loader, which use only NumPy."""
-    run("""
+        # Workers of a data loader, which use only NumPy.
         def load(seed):
             data = np.random.RandomState(seed).randn(64, 64)
             return float((data @ data.T).sum())
@@ -153,36 +127,26 @@ def test_a_pool_of_children_that_load_data() -> None:
     """)
 
 
-def test_a_child_that_asks_about_groups() -> None:
+def test_children_that_use_tensorflow_without_a_gpu() -> None:
     """A child has no stream groups, and reports this at once."""
     run("""
+        from tensorflow.python.multistream.scopes import streams
+
         def ask():
             assert tf.cuda.stream_stats() == []
             assert tf.cuda.stream_group_count() == 4
             tf.cuda.synchronize()
 
         in_children("questions", ask)
-    """)
-
-
-def test_a_child_that_builds_a_graph() -> None:
-    """Another thread of the parent was choosing a scope's group at the fork, holding its lock."""
-    run("""
-        from tensorflow.python.multistream.scopes import streams
 
         def build():
-            signal.alarm(LIMIT)
             with tf.Graph().as_default(), tf.cuda.stream_scope():
                 tf.constant(1.0)
 
+        # Another thread of the parent was choosing a scope's group at the fork, holding its lock.
         with streams._turns_lock, eager_calls:
             in_children("a scope", build, 4)
-    """)
 
-
-def test_a_child_that_lets_go_of_what_the_parent_has() -> None:
-    """The child drops a session without running steps, and tensors on the GPU."""
-    run("""
         with tf.device(GPU):
             tensors = [tf.Variable(tf.ones([1000])) for _ in range(10)]
 
@@ -194,12 +158,6 @@ def test_a_child_that_lets_go_of_what_the_parent_has() -> None:
             gc.collect()
 
         in_children("letting go", let_go)
-    """)
-
-
-def test_a_child_is_told_that_it_has_no_gpu() -> None:
-    """A session in the child is an error that says what to do, unless it asks for no GPU."""
-    run("""
         graph = tf.Graph()
 
         def is_told():

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import pytest
 
-from multistream.testing import kit
+from multistream.testing.kit import ON_GPU, run_captured
 
 HELPERS = """
 import tempfile
-import threading
 
-rng = np.random.default_rng(4)
-
-def replayed():
-    return sum(group.steps_replayed for group in tf.cuda.stream_stats())
+spec = [tf.TensorSpec([None, 8], tf.float32, name="x")]
+w = floats(8, 4)
 
 def body(x, w):
     return tf.nn.softmax(tf.tanh(tf.matmul(x, w)) + 1.0)
@@ -31,28 +28,20 @@ def wanted(x, w):
 def near(result, x, w, what):
     check(np.allclose(np.asarray(result), wanted(x, w), rtol=1e-2, atol=1e-3), what)
 
-def floats(*shape):
-    return rng.normal(0, 1, shape).astype(np.float32)
+def on(gpu):
+    @tf.function(input_signature=spec)
+    def function(x):
+        with tf.device(gpu):
+            return body(x, w)
+    return function
 """
 
 
-def run(code: str, groups: int = 2, **variables: str) -> None:
-    """Runs code with two groups whose steps are captured."""
-    kit.run_checks(
-        HELPERS + code, groups=groups, **{"TF_MULTI_STREAM_CAPTURE": "auto", **variables}
-    )
-
-
 def test_a_profiler_sees_replays_and_changes_nothing() -> None:
-    run(
+    run_captured(
+        HELPERS,
         """
-w = floats(8, 4)
-
-@tf.function(input_signature=[tf.TensorSpec([None, 8], tf.float32)])
-def function(x):
-    with tf.device(GPU):
-        return body(x, w)
-
+function = on(GPU)
 for turn in range(3):
     before = replayed()
     with tempfile.TemporaryDirectory() as folder:
@@ -62,45 +51,15 @@ for turn in range(3):
             near(function(x), x, w, f"profiled {turn}")
         tf.profiler.experimental.stop()
     check(replayed() > before, f"no replay, turn {turn}")
-"""
-    )
-
-
-def test_a_traced_step_shows_its_ops() -> None:
-    """`RunOptions.FULL_TRACE`: the step runs uncaptured."""
-    run(
-        """
-tf1 = tf.compat.v1
-w = floats(8, 4)
-with tf.Graph().as_default():
-    x = tf1.placeholder(tf.float32, [None, 8])
-    with tf.device(GPU):
-        y = tf.identity(body(x, w), name="scores")
-    with tf1.Session() as session:
-        value = floats(3, 8)
-        for _ in range(12):
-            near(session.run(y, {x: value}), value, w, "before")
-        before = replayed()
-        check(before > 0, "no replay")
-        traced = tf1.RunMetadata()
-        options = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
-        near(session.run(y, {x: value}, options, traced), value, w, "traced")
-        check(replayed() == before, "a traced step was replayed")
-        nodes = {node.node_name for device in traced.step_stats.dev_stats
-                 for node in device.node_stats}
-        check(any("Tanh" in node for node in nodes), str(nodes))
-        near(session.run(y, {x: value}), value, w, "after")
-        check(replayed() > before, "not replayed any more")
-"""
+""",
     )
 
 
 def test_a_step_that_times_out_leaves_the_next_ones_right() -> None:
     """The step waits for a value of the host that never comes."""
-    run(
+    run_captured(
+        HELPERS,
         """
-tf1 = tf.compat.v1
-w = floats(8, 4)
 with tf.Graph().as_default():
     with tf.device("/CPU:0"):
         queue = tf.queue.FIFOQueue(100, tf.float32, [[3, 8]])
@@ -123,13 +82,14 @@ with tf.Graph().as_default():
             session.run(put, {given: value})
             near(session.run(late), value, w, f"late {turn}")
 check(replayed() > 0, str(tf.cuda.capture_report()))
-"""
+""",
     )
 
 
 def test_models_that_come_and_go_under_load_are_never_mixed_up() -> None:
     """Each model has its own weights, and may get the memory of a dropped model."""
-    run(
+    run_captured(
+        HELPERS,
         """
 folders = []
 values = [floats(8, 4) for _ in range(3)]
@@ -140,7 +100,7 @@ class Model(tf.Module):
         with tf.device(GPU):
             self.w = tf.Variable(tf.identity(value) + 0.0)
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 8], tf.float32, name="x")])
+    @tf.function(input_signature=spec)
     def serve(self, x):
         with tf.device(GPU):
             return {"y": body(x, self.w)}
@@ -161,32 +121,20 @@ def client(number):
             x = mine.normal(0, 1, (int(mine.integers(1, 4)), 8)).astype(np.float32)
             near(serve(x=x)["y"], x, values[i], f"model {i}")
 
-threads = [threading.Thread(target=client, args=(i,)) for i in range(4)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
+run_threads([lambda i=i: client(i) for i in range(4)])
 check(replayed() > 20, str(tf.cuda.capture_report()))
 """,
         TF_MULTI_STREAM_CAPTURE_MB="1",
     )
 
 
-@pytest.mark.skipif(kit.ON_GPU, reason="needs two GPUs")
+@pytest.mark.skipif(ON_GPU, reason="needs two GPUs")
 def test_each_of_two_gpus_has_recordings_of_its_own() -> None:
     """A step on both GPUs is not captured, because its parts wait for each other."""
-    run(
+    run_captured(
+        HELPERS,
         """
-w = floats(8, 4)
-
-def on(gpu):
-    @tf.function(input_signature=[tf.TensorSpec([None, 8], tf.float32)])
-    def function(x):
-        with tf.device(gpu):
-            return body(x, w)
-    return function
-
-@tf.function(input_signature=[tf.TensorSpec([None, 8], tf.float32)])
+@tf.function(input_signature=spec)
 def both(x):
     with tf.device("/GPU:0"):
         half = x * 0.5

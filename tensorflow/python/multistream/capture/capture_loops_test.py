@@ -1,67 +1,53 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Functions with loops and branches are captured if values on the host decide them.
+"""Loops and branches are captured if values on the host decide them; ops may run side by side.
 
 On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
 """
 
 from __future__ import annotations
 
-from multistream.testing import kit
+import pytest
 
-HELPERS = (
-    kit.CAPTURE_HELPERS
-    + """
-rng = np.random.default_rng(1)
+from multistream.testing.kit import run_captured
 
-def floats(*shape):
-    return rng.normal(0, 1, shape).astype(np.float32)
-
-def expect(name, function, *inputs, replays=True):
-    # Each of `inputs` is given again and again, and has the results of one that is not captured.
-    captured = tf.cuda.captured(on_gpu(function))
-    plain = tf.cuda.captured(mode="off")(on_gpu(function))
-    for _ in range(8):
-        for x in inputs:
-            check(bits(captured(*x)) == bits(plain(*x)), name)
-    report = tf.cuda.capture_report(captured, *inputs[0])
-    check(replays is None or (report.replayed >= 3) == replays, f"{name}: {report}")
-    return report
-
+HELPERS = """
 w = floats(8, 8)
+
+def expect_loop(name, function, *inputs, replays=True):
+    inputs = [x if isinstance(x, tuple) else (x,) for x in inputs]
+    return alike(name, lambda: (on_gpu(function), []), *inputs, captured=replays)
+
+def columns_of(x, count, column=lambda x, i: x[:, i]):
+    def body(i, state):
+        return i + 1, tf.tanh(state + column(x, i)[:, tf.newaxis] * w[0])
+    return tf.while_loop(lambda i, s: i < count, body, (0, tf.zeros([tf.shape(x)[0], 8])))[1]
 """
-)
 
 
 def run(code: str) -> None:
     """Runs code after HELPERS, with two groups."""
-    kit.run_checks(HELPERS + code, groups=2, TF_MULTI_STREAM_CAPTURE="marked")
+    run_captured(HELPERS, code, capture="marked")
 
 
 def test_loops_whose_count_is_known() -> None:
-    run(
-        """
+    run("""
 def times(n):
     def function(x):
         return tf.while_loop(
             lambda i, y: i < n, lambda i, y: (i + 1, tf.tanh(y @ w)), (0, x))[1]
     return function
 for n in (0, 1, 5):
-    expect(f"{n} times", times(n), *[(floats(3, 8),) for _ in range(3)])
+    expect_loop(f"{n} times", times(n), *floats(3, 3, 8))
 
 def nested(x):
     def inner(y):
         return tf.while_loop(lambda j, z: j < 3, lambda j, z: (j + 1, z * 0.5 + y), (0, y))[1]
     return tf.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, inner(y) @ w), (0, x))[1]
-expect("nested", nested, *[(floats(3, 8),) for _ in range(3)])
+expect_loop("nested", nested, *floats(3, 3, 8))
 
-def columns(x):
-    # As often as the input has columns, which differs from call to call.
-    count = tf.shape(x)[1]
-    def body(i, state):
-        return i + 1, tf.tanh(state + x[:, i, tf.newaxis] * w[0])
-    return tf.while_loop(lambda i, s: i < count, body, (0, tf.zeros([tf.shape(x)[0], 8])))[1]
-expect("columns", columns, (floats(4, 5),), (floats(4, 2),), (floats(4, 5),))
+# As often as the input has columns, which differs from call to call.
+expect_loop("columns", lambda x: columns_of(x, tf.shape(x)[1]), floats(4, 5), floats(4, 2))
 
 def grows(x):
     def body(i, y):
@@ -69,78 +55,59 @@ def grows(x):
     return tf.while_loop(
         lambda i, y: i < 3, body, (0, x),
         shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, 8])))[1]
-expect("grows", grows, (floats(2, 8),))
-"""
-    )
+expect_loop("grows", grows, floats(2, 8))
+""")
 
 
 def test_a_loop_over_an_argument_of_the_host() -> None:
     """Each iteration takes a part of the argument, without waiting for the host each time."""
-    run(
-        """
-def columns(x):
-    def body(i, state):
-        return i + 1, tf.tanh(state + x[:, i, tf.newaxis] * w[0])
-    return tf.while_loop(lambda i, s: i < 5, body, (0, tf.zeros([4, 8])))[1]
+    run("""
+def on_host(x, i):
+    with tf.device("/CPU:0"):
+        return tf.sort(x[:, i])
 
-captured = tf.cuda.captured(on_gpu(columns))
-plain = tf.cuda.captured(mode="off")(on_gpu(columns))
-serve = tf.cuda.serving_callable(captured, tf.TensorSpec([4, 5]))
-for _ in range(10):
-    x = floats(4, 5)
-    check(serve(x).tobytes() == plain(x).numpy().tobytes(), "columns")
-report = tf.cuda.capture_report(serve, x)
-check(report.replayed == 6, f"{report}")
-
-def on_host_too(x):
-    # Each time round the host computes, so that the loop is left as it is.
-    def body(i, state):
-        with tf.device("/CPU:0"):
-            column = tf.sort(x[:, i])
-        return i + 1, tf.tanh(state + column[:, tf.newaxis])
-    return tf.while_loop(lambda i, s: i < 5, body, (0, tf.zeros([4, 8])))[1]
-serve = tf.cuda.serving_callable(tf.cuda.captured(on_gpu(on_host_too)), tf.TensorSpec([4, 5]))
-plain = tf.cuda.captured(mode="off")(on_gpu(on_host_too))
-for _ in range(6):
-    x = floats(4, 5)
-    check(serve(x).tobytes() == plain(x).numpy().tobytes(), "on the host too")
-check(tf.cuda.capture_report(serve, x).replayed == 0, "the host is in its middle")
-"""
-    )
+# Where the host computes in each iteration, the loop is left as it is.
+for name, function, replays in (("columns", lambda x: columns_of(x, 5), 6),
+                                ("on the host too", lambda x: columns_of(x, 5, on_host), 0)):
+    captured, plain = [tf.cuda.captured(mode=mode)(on_gpu(function)) for mode in ("auto", "off")]
+    serve = tf.cuda.serving_callable(captured, tf.TensorSpec([4, 5]))
+    for _ in range(10):
+        x = floats(4, 5)
+        check(bits(serve(x)) == bits(plain(x)), name)
+    report = tf.cuda.capture_report(serve, x)
+    check(report.replayed == replays, f"{name}: {report}")
+""")
 
 
 def test_branches() -> None:
-    run(
-        """
+    run("""
 def by_shape(x):
     return tf.cond(tf.shape(x)[0] > 2, lambda: tf.tanh(x) @ w, lambda: x * 2.0)
-expect("by shape", by_shape, (floats(2, 8),), (floats(3, 8),), (floats(4, 8),))
+expect_loop("by shape", by_shape, floats(2, 8), floats(3, 8), floats(4, 8))
 
 def in_a_loop(x):
     def body(i, y):
         return i + 1, tf.cond(i % 2 == 0, lambda: y @ w, lambda: tf.tanh(y))
     return tf.while_loop(lambda i, y: i < 5, body, (0, x))[1]
-expect("in a loop", in_a_loop, *[(floats(3, 8),) for _ in range(3)], replays=None)
-"""
-    )
+expect_loop("in a loop", in_a_loop, *floats(3, 3, 8), replays=None)
+""")
 
 
 def test_what_values_decide_runs_as_always() -> None:
-    run(
-        """
+    run("""
 def until_large(x):
     return tf.while_loop(lambda y: tf.reduce_sum(y) < 100.0, lambda y: y * 2.0, (x,))[0]
-report = expect("a value", until_large, *[(np.abs(floats(3)) + i,) for i in range(1, 5)],
-                replays=False)
+report = expect_loop("a value", until_large, *[np.abs(floats(3)) + i for i in range(1, 5)],
+                     replays=False)
 check(len(report.counts) == 1 and "the middle of the step" in report.counts[0].end, f"{report}")
 
 def branch(x):
     return tf.cond(tf.reduce_sum(x) > 0.0, lambda: x * 2.0, lambda: x - 1.0)
-expect("a branch", branch, (np.ones(3, np.float32),), (-np.ones(3, np.float32),), replays=False)
+expect_loop("a branch", branch, np.ones(3, np.float32), -np.ones(3, np.float32), replays=False)
 
 def count(x, n):
     return tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * 2.0), (0, x))[1]
-expect("a count", count, *[(floats(3), np.int32(n)) for n in (1, 4, 2)], replays=False)
+expect_loop("a count", count, *[(floats(3), np.int32(n)) for n in (1, 4, 2)], replays=False)
 
 with tf.device(GPU):
     times = tf.Variable(2.0)
@@ -153,55 +120,56 @@ for n in (1.0, 3.0, 2.0):
         times.assign(n)
     for _ in range(6):
         check(np.all(captured(np.ones(3, np.float32)).numpy() == 2.0**n), "by a variable")
-"""
-    )
+""")
 
 
-def test_training_through_a_loop() -> None:
-    """A loop reads a variable, or changes it in each iteration."""
-    run(
-        """
-def sides():
+BRANCHES = """
+tables, square = floats(24, 40, 16), floats(16, 16) * 0.25
+
+def lookups(ids):
+    # No lookup, with what follows it, needs another one. They are made in this order, so that each
+    # could be given the memory that the one before has freed, and would have to wait for it.
+    parts = []
+    for i, table in enumerate(tables):
+        with tf.control_dependencies(parts[-1:]):
+            part = tf.gather(table, ids[:, i])
+        for _ in range(3):
+            part = tf.tanh(part * 1.5)
+        parts.append(tf.reduce_sum(part, 1))
+    return tf.add_n(parts)
+
+def layers(ids):
+    x = tf.gather(tables[0], ids[:, 0])
+    for _ in range(40):
+        x = tf.tanh(x @ square)
+    return x
+
+def branches_of(function):
+    # Of many replays, those that had branches; all results are the first one's.
+    ids = [rng.integers(0, 40, (8, 24)) for _ in range(3)]
+    step = on_gpu(function)
     with tf.device(GPU):
-        return [tf.Variable(w) for _ in range(2)]
-
-made = sides()
-def step_of(variable):
-    def step(x):
-        def body(i, y):
-            with tf.control_dependencies([variable.assign_sub(0.01 * tf.matmul(y, y, True))]):
-                return i + 1, tf.tanh(y @ variable)
-        return tf.while_loop(lambda i, y: i < 4, body, (0, x), parallel_iterations=1)[1]
-    return on_gpu(step)
-captured = tf.cuda.captured(step_of(made[0]))
-plain = tf.cuda.captured(mode="off")(step_of(made[1]))
-for i in range(20):
-    x = floats(3, 8)
-    check(bits(captured(x)) == bits(plain(x)), "results")
-    check(bits(made[0].numpy()) == bits(made[1].numpy()), "variables")
-report = tf.cuda.capture_report(captured, x)
-check(report.replayed >= 3, f"{report}")
+        inputs = [tf.constant(i) for i in ids]
+    expected = [bits(step(x)) for x in inputs]
+    before = replayed(), total("replays_with_branches")
+    for i in range(60):
+        check(bits(step(inputs[i % 3])) == expected[i % 3], "results")
+    replays = replayed() - before[0]
+    branches = total("replays_with_branches") - before[1]
+    check(replays > 30, f"{replays} replays")
+    check(branches in (0, replays), f"{branches} of {replays} replays had branches")
+    return branches
 """
-    )
 
 
-def test_a_recurrent_cell_in_a_session() -> None:
-    run(
-        """
-x_value = floats(4, 6, 8)
-with tf.Graph().as_default(), tf.device(GPU):
-    x = tf1.placeholder(tf.float32, [None, 6, 8])
-    def body(i, h):
-        return i + 1, tf.tanh(tf.concat([x[:, i], h], 1) @ tf.concat([w, w], 0))
-    h = tf1.while_loop(lambda i, h: i < 6, body, (0, tf.zeros_like(x[:, 0])))[1]
-    config = tf1.ConfigProto(allow_soft_placement=True)
-    plain = tf1.Session(config=config)
-    expected = plain.run(h, {x: x_value})
-    config.gpu_options.cuda_graph_enable_jit = True
-    with tf1.Session(config=config) as session:
-        report = tf.cuda.capture_report(lambda: session.run(h, {x: x_value}))
-        check(report.replayed >= 2, f"{report}")
-        for _ in range(10):
-            check(bits(session.run(h, {x: x_value})) == bits(expected), "session")
-"""
+@pytest.mark.parametrize(("most", "are_there"), [("", True), ("2", True), ("1", False)])
+def test_recordings_that_gain_run_ops_side_by_side(most: str, are_there: bool) -> None:
+    """An emulated GPU runs the ops one after the other, and counts what a GPU would do."""
+    run_captured(
+        BRANCHES,
+        f"""
+check((branches_of(lookups) > 0) == {are_there}, "lookups")
+check(branches_of(layers) == 0, "layers")
+""",
+        TF_MULTI_STREAM_CAPTURE_BRANCHES=most,
     )

@@ -7,13 +7,7 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
-from multistream.testing import kit
-
-
-def run(code: str, groups: int = 2, **variables: str) -> None:
-    """Runs code with two groups whose steps are captured."""
-    kit.run_checks(code, groups=groups, **{"TF_MULTI_STREAM_CAPTURE": "auto", **variables})
-
+from multistream.testing.kit import run_captured
 
 FUNCTIONS = """
 with tf.device(GPU):
@@ -40,9 +34,9 @@ def ends(report):
 
 
 def test_replays_and_reasons() -> None:
-    run(
-        FUNCTIONS
-        + """
+    run_captured(
+        FUNCTIONS,
+        """
 first = "it is one of the first of its shapes on its stream group"
 report = tf.cuda.capture_report(product, tf.ones([2, 8]))
 check(ends(report) == {first: 2, "replayed": 4}, "a function that is captured")
@@ -70,17 +64,17 @@ with tf.device(GPU):
 report = tf.cuda.capture_report(product, tf.ones([2, 8]))
 check(ends(report) == {"a variable's memory is still in use": 6}, "a variable")
 
-total = tf.cuda.capture_report()
-check(total.replayed == sum(s.steps_replayed for s in tf.cuda.stream_stats()), "all replays")
-check(total.steps <= sum(s.steps_started for s in tf.cuda.stream_stats()), "all steps")
-check(total.steps == 43, f"{total}")
-check(sorted(total.counts) == list(total.counts), "sorted")
-"""
+everything = tf.cuda.capture_report()
+check(everything.replayed == replayed(), "all replays")
+check(everything.steps <= total("steps_started"), "all steps")
+check(everything.steps == 43, f"{everything}")
+check(sorted(everything.counts) == list(everything.counts), "sorted")
+""",
     )
 
 
 def test_sessions_and_recordings_dropped_for_others() -> None:
-    run(
+    run_captured(
         """
 with tf.Graph().as_default(), tf.device(GPU):
     x = tf1.placeholder(tf.float32, [None, 128], name="x")
@@ -99,15 +93,8 @@ check(len(dropped) == 1 and dropped[0].end.endswith("is 1"), f"{dropped}")
     )
 
 
-def test_one_group() -> None:
-    run(
-        FUNCTIONS + 'check(tf.cuda.capture_report(product, tf.ones([2, 8])).replayed == 4, "one")',
-        groups=1,
-    )
-
-
 def test_bad_use_is_named() -> None:
-    run(
+    run_captured(
         """
 for arguments, error in (((3,), TypeError), ((None, 3), TypeError)):
     try:
@@ -122,7 +109,7 @@ try:
     check(False, "no error")
 except KeyError:
     check(True, "the function's own error")
-"""
+""",
     )
     with pytest.raises(RuntimeError, match="TF_MULTI_STREAM_CAPTURE=auto"):
         tf.cuda.capture_report()

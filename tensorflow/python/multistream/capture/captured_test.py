@@ -1,6 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""tf.cuda.captured, and sessions that ask for captured steps, as DeepRec's do.
+"""tf.cuda.captured, sessions that ask for captured steps, as DeepRec's do, and process settings.
 
 On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
 """
@@ -11,18 +11,9 @@ import pytest
 
 from multistream.testing import kit
 
-
-def run(code: str, groups: int = 2, **variables: str) -> None:
-    """Runs code with two groups, whose steps are not captured unless the program says so."""
-    kit.run_checks(HELPERS + code, groups=groups, **variables)
-
-
 HELPERS = """
 import tempfile
 import warnings
-
-def replayed():
-    return sum(s.steps_replayed for s in tf.cuda.stream_stats())
 
 def body(x, scale=2.0):
     with tf.device(GPU):
@@ -32,14 +23,12 @@ def noise(x):
     with tf.device(GPU):
         return tf.identity(x) + tf.random.normal([4], name="noise")
 
-def expect(function, *arguments, captured=True, **named):
+def gives(function, *arguments, captured=True, **named):
     before = replayed()
-    want = np.tanh(2.0 * np.arange(4, dtype=np.float32)) + 1.0
     for _ in range(12):
         result = tf.nest.flatten(function(*arguments, **named))[0]
-        check(np.allclose(result.numpy(), want), str(result))
-    count = replayed() - before
-    check((count > 0) == captured, f"{count} steps were replayed")
+        check(np.allclose(result, np.tanh(2.0 * four) + 1.0), str(result))
+    check((replayed() > before) == captured, f"{replayed() - before} steps were replayed")
 
 def fails(kind, function, *texts):
     try:
@@ -50,20 +39,25 @@ def fails(kind, function, *texts):
     else:
         check(False, f"no {kind.__name__}")
 
+def warned_of(make):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        return make(), [str(warning.message) for warning in caught]
+
 four = np.arange(4, dtype=np.float32)
+spec = [tf.TensorSpec([None], tf.float32, name="x")]
 """
+
+
+def run(*code: str, groups: int = 2, capture: str = "", **variables: str) -> None:
+    """Runs code with two groups, whose steps are not captured unless the program says so."""
+    kit.run_captured(HELPERS, *code, groups=groups, capture=capture, **variables)
 
 
 def test_of_several_functions_one_is_captured() -> None:
     """The function may be made in any way, and no environment variable is set."""
-    run(
-        """
+    run("""
 captured = tf.cuda.captured(body)
-decorated = tf.cuda.captured(mode="require")(tf.function(body, autograph=False))
-with_spec = tf.cuda.captured(
-    tf.function(body, input_signature=[tf.TensorSpec([None], tf.float32)]))
-plain = tf.function(body)
-outer = tf.function(lambda x: captured(x) * 1.0)
 
 class Model:
     @tf.cuda.captured
@@ -72,49 +66,37 @@ class Model:
         return {"y": body(x)}
 
     @tf.cuda.captured
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+    @tf.function(input_signature=spec)
     def serve(self, x):
         return {"y": body(x)}
 
-expect(captured, four)
-expect(plain, four, captured=False)
-expect(decorated, four)
-expect(captured, x=tf.constant(four), scale=2.0)
-expect(with_spec, four)
-expect(outer, four)
-expect(Model().call, four)
-expect(Model().serve, four)
-expect(Model().serve, x=four)
-saved = tf.Module()
-saved.serve = Model().serve
-folder = tempfile.mkdtemp()
-tf.saved_model.save(saved, folder, signatures={"serve": saved.serve})
-expect(tf.saved_model.load(folder).signatures["serve"], x=tf.constant(four))
-concrete = tf.function(body).get_concrete_function(tf.TensorSpec([None], tf.float32, name="x"))
-expect(concrete, tf.constant(four), captured=False)
-expect(tf.cuda.captured(concrete), tf.constant(four))
+gives(captured, four)
+gives(tf.function(body), four, captured=False)
+gives(tf.cuda.captured(mode="require")(tf.function(body, autograph=False)), four)
+gives(captured, x=tf.constant(four), scale=2.0)
+gives(tf.cuda.captured(tf.function(body, input_signature=spec)), four)
+gives(tf.function(lambda x: captured(x) * 1.0), four)
+gives(Model().call, four)
+gives(Model().serve, four)
+gives(Model().serve, x=four)
+concrete = tf.function(body).get_concrete_function(*spec)
+gives(concrete, tf.constant(four), captured=False)
+gives(tf.cuda.captured(concrete), tf.constant(four))
 check(captured.__name__ == "body", captured.__name__)
-"""
-    )
 
-
-def test_functions_that_run_eagerly_mark_nothing() -> None:
-    run(
-        """
+# Functions that run eagerly mark nothing.
 tf.config.run_functions_eagerly(True)
 with tf.Graph().as_default() as graph:
-    tf.compat.v1.placeholder(tf.float32, [None], name="mine")
-expect(tf.cuda.captured(body), four, captured=False)
-names = {name for op in graph.get_operations() for name in op.node_def.attr}
-for op in tf.compat.v1.get_default_graph().get_operations():
-    names |= set(op.node_def.attr)
+    tf1.placeholder(tf.float32, [None], name="mine")
+gives(tf.cuda.captured(body), four, captured=False)
+names = {name for ops in (graph, tf1.get_default_graph())
+         for op in ops.get_operations() for name in op.node_def.attr}
 check("_multi_stream_capture" not in names, str(names))
-"""
-    )
+""")
 
 
 def test_one_group_is_enough() -> None:
-    run("expect(tf.cuda.captured(body), four)", groups=1)
+    run("gives(tf.cuda.captured(body), four)", groups=1)
 
 
 def test_a_saved_model_keeps_it() -> None:
@@ -123,119 +105,94 @@ def test_a_saved_model_keeps_it() -> None:
 model = tf.Module()
 with tf.device(GPU):
     model.w = tf.Variable(2.0)
-spec = [tf.TensorSpec([None], tf.float32, name="x")]
 model.captured = tf.cuda.captured(tf.function(lambda x: body(x, model.w), input_signature=spec))
 model.plain = tf.function(lambda x: body(x, model.w), input_signature=spec)
 folder = tempfile.mkdtemp()
 tf.saved_model.save(model, folder, signatures={"captured": model.captured, "plain": model.plain})
 with tf.device(GPU):
     loaded = tf.saved_model.load(folder)
-expect(loaded.signatures["captured"], x=tf.constant(four))
-expect(loaded.signatures["plain"], x=tf.constant(four), captured=False)
-expect(tf.cuda.captured(loaded.signatures["plain"]), x=tf.constant(four))
-expect(loaded.captured, four)
-expect(loaded.plain, four, captured=False)
-for signature in loaded.signatures["captured"], tf.cuda.captured(loaded.signatures["plain"]):
-    serve = tf.cuda.serving_callable(signature)
-    before = replayed()
-    for _ in range(12):
-        serve(x=four)
-    check(replayed() > before, "serving_callable")
+marked = tf.cuda.captured(loaded.signatures["plain"])
+gives(loaded.signatures["plain"], x=tf.constant(four), captured=False)
+gives(loaded.captured, four)
+gives(loaded.plain, four, captured=False)
+for signature in loaded.signatures["captured"], marked:
+    gives(signature, x=tf.constant(four))
+    gives(tf.cuda.serving_callable(signature), x=four)
 """,
-        TF_MULTI_STREAM_CAPTURE="marked",
+        capture="marked",
     )
 
 
 def test_what_is_required_and_cannot_be_is_an_error() -> None:
-    run(
-        """
+    run("""
 require = tf.cuda.captured(mode="require")
-says = 'tf.cuda.captured(mode="require")'
-fails(tf.errors.FailedPreconditionError, lambda: require(noise)(four), says, "RandomStandardNormal")
+says = 'tf.cuda.captured(mode="require")', "RandomStandardNormal"
+fails(tf.errors.FailedPreconditionError, lambda: require(noise)(four), *says)
 with tf.device(GPU):
     w = tf.Variable(four)
 fails(tf.errors.FailedPreconditionError,
-      lambda: require(lambda x: w.assign_add(tf.random.normal([4], name="step")))(four), says,
-      "RandomStandardNormal")
-before = replayed()
+      lambda: require(lambda x: w.assign_add(tf.random.normal([4], name="step")))(four), *says)
 for _ in range(12):
-    tf.cuda.captured(noise)(four)  # as always
+    tf.cuda.captured(noise)(four)  # without an error
     tf.function(noise)(four)
-check(replayed() == before, "replayed")
-"""
-    )
+check(replayed() == 0, "replayed")
+fails(ValueError, lambda: tf.cuda.captured(body, mode="on"), "mode='on'", "auto, require, off")
+fails(TypeError, lambda: tf.cuda.captured(3), "tf.cuda.captured(3)")
+""")
 
 
 def test_off_counts_before_the_environment() -> None:
     run(
-        """
-expect(tf.cuda.captured(mode="off")(body), four, captured=False)
-expect(tf.function(body), four)
-""",
-        TF_MULTI_STREAM_CAPTURE="auto",
+        "gives(tf.cuda.captured(mode='off')(body), four, captured=False)\n"
+        "gives(tf.function(body), four)",
+        capture="auto",
     )
 
 
 def test_an_environment_that_says_off_counts_first() -> None:
     run(
+        SESSIONS,
         """
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    function = tf.cuda.captured(body)
-check("TF_MULTI_STREAM_CAPTURE=off" in str(caught[0].message), str(caught))
-expect(function, four, captured=False)
+function, warned = warned_of(lambda: tf.cuda.captured(body))
+check("TF_MULTI_STREAM_CAPTURE=off" in warned[0], str(warned))
+gives(function, four, captured=False)
 fails(RuntimeError, lambda: tf.cuda.captured(body, mode="require"), "TF_MULTI_STREAM_CAPTURE=off")
+check(share(True) == 0, "a session")
 """,
-        TF_MULTI_STREAM_CAPTURE="off",
+        capture="off",
     )
     run(
-        """
-fails(RuntimeError, lambda: tf.cuda.captured(body, mode="require"), "TF_NODE_LEVEL_MULTISTREAM")
-""",
+        'fails(RuntimeError, lambda: tf.cuda.captured(body, mode="require"),'
+        ' "TF_NODE_LEVEL_MULTISTREAM")',
         TF_NODE_LEVEL_MULTISTREAM="true",
     )
 
 
-def test_devices_that_were_made_before_capture_nothing() -> None:
-    code = """
-with tf.device(GPU):
-    one = tf.constant(1.0)
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    function = tf.cuda.captured(body)
-"""
-    run(
-        code
-        + """
-check("TF_MULTI_STREAM_CAPTURE=marked" in str(caught[0].message), str(caught))
-check(caught[0].filename == "<string>" or "<" not in caught[0].filename, caught[0].filename)
-expect(function, four, captured=False)
+@pytest.mark.parametrize("capture", ["", "marked"])
+def test_devices_that_were_made_before_capture_what_the_environment_says(capture: str) -> None:
+    checks = """
+check("TF_MULTI_STREAM_CAPTURE=marked" in warned[0], str(warned))
+gives(function, four, captured=False)
 fails(RuntimeError, lambda: tf.cuda.captured(body, mode="require"), "has made its devices")
 """
-    )
-    run(
-        code
-        + """
-check(not caught, str(caught))
-expect(function, four)
-expect(tf.function(body), four, captured=False)
-""",
-        TF_MULTI_STREAM_CAPTURE="marked",
-    )
-
-
-def test_wrong_arguments_are_named() -> None:
+    if capture:
+        checks = """
+check(not warned, str(warned))
+gives(function, four)
+gives(tf.function(body), four, captured=False)
+"""
     run(
         """
-fails(ValueError, lambda: tf.cuda.captured(body, mode="on"), "mode='on'", "auto, require, off")
-fails(TypeError, lambda: tf.cuda.captured(3), "tf.cuda.captured(3)")
-"""
+with tf.device(GPU):
+    one = tf.constant(1.0)
+function, warned = warned_of(lambda: tf.cuda.captured(body))
+""",
+        checks,
+        capture=capture,
     )
 
 
 SESSIONS = """
-tf1 = tf.compat.v1
-
 def share(enable, use=None, **options):
     config = tf1.ConfigProto(**options)
     if enable is not None:
@@ -257,8 +214,8 @@ def share(enable, use=None, **options):
 def test_a_session_asks_as_deeprecs_do(groups: int) -> None:
     """`gpu_options.cuda_graph_enable_jit` counts for its own session only."""
     run(
-        SESSIONS
-        + """
+        SESSIONS,
+        """
 from google.protobuf import text_format
 text = text_format.Parse("gpu_options { cuda_graph_enable_jit: true }", tf1.ConfigProto())
 check(text.gpu_options.cuda_graph_enable_jit, str(text))
@@ -279,7 +236,7 @@ from tensorflow.core.protobuf import rewriter_config_pb2
 check(share(True, use=rewriter_config_pb2.RewriterConfig.ON) == 0, "captured")
 """
     done = kit.python(
-        ["-c", kit.PROLOGUE + HELPERS + SESSIONS + code + kit.EPILOGUE],
+        ["-c", kit.PROLOGUE + kit.CAPTURE_HELPERS + HELPERS + SESSIONS + code + kit.EPILOGUE],
         kit.environment(2, TF_CPP_MIN_LOG_LEVEL="1"),
         timeout=600,
     )
@@ -287,5 +244,30 @@ check(share(True, use=rewriter_config_pb2.RewriterConfig.ON) == 0, "captured")
     assert "cuda_graph_enable_jit has no effect: its nodes have streams" in done.stderr
 
 
-def test_an_environment_that_says_off_counts_before_a_session() -> None:
-    run(SESSIONS + "check(share(True) == 0, 'captured')", TF_MULTI_STREAM_CAPTURE="off")
+def test_each_setting_that_kernels_read_at_launch_has_its_own_recordings() -> None:
+    """On a GPU, a recording replayed with another setting would give other bits."""
+    run(
+        """
+x, w = floats(256, 256), floats(256, 256)
+product = lambda x: tf.matmul(x, w) + 1.0
+captured, expected = [tf.cuda.captured(mode=mode)(on_gpu(product)) for mode in ("auto", "off")]
+
+def steps(setting, recorded, replays):
+    before = total("recordings_made"), replayed()
+    for _ in range(6):
+        check(bits(captured(x)) == bits(expected(x)), setting)
+    counts = total("recordings_made") - before[0], replayed() - before[1]
+    check(counts == (recorded, replays), f"{setting}: {counts}")
+
+steps("first", 1, 4)
+tf.config.experimental.enable_tensor_float_32_execution(False)
+steps("TF32 off", 1, 4)
+tf.config.experimental.enable_tensor_float_32_execution(True)
+steps("TF32 on again", 0, 6)
+tf.config.experimental.enable_op_determinism()
+steps("deterministic", 1, 4)
+steps("deterministic, later", 0, 6)
+""",
+        groups=1,
+        capture="marked",
+    )

@@ -44,12 +44,11 @@ DTYPES = [
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
-@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 3), (2, 1, 3)], ids=str)
-def test_every_type_and_shape(dtype: Any, shape: tuple[int, ...]) -> None:
+def test_every_type_and_shape(dtype: Any) -> None:
     """Covers ranks that are unknown before the call as well."""
     function, serve = bound(lambda x: (x, tf.stack([x, x])), Spec(None, dtype))
-    x = np.random.RandomState(1).randint(0, 2, shape).astype(dtype.as_numpy_dtype)
-    for _ in range(3):
+    for shape in [(), (0,), (3,), (2, 0, 3), (2, 1, 3)] * 3:
+        x = np.random.RandomState(1).randint(0, 2, shape).astype(dtype.as_numpy_dtype)
         result = serve(x)
         assert bits(result) == bits(function(tf.constant(x)))
         assert all(type(r) is np.ndarray and r.flags.owndata for r in result)
@@ -301,24 +300,18 @@ def test_errors_of_tensorflow() -> None:
 
 def test_it_keeps_what_it_calls() -> None:
     """Only the callable refers to the function, its variables and captured tensors."""
+    v = tf.Variable(1.0)
 
     def made() -> Any:
-        v = tf.Variable(3.0)
-        t = tf.constant(np.full([2], 4.0, np.float32))
-        function = tf.function(lambda x: x * v + t, input_signature=[Spec([])])
+        w, t = tf.Variable(3.0), tf.constant(np.full([2], 4.0, np.float32))
+        function = tf.function(lambda x: x * v * w + t, input_signature=[Spec([])])
         return tf.cuda.serving_callable(function.get_concrete_function())
 
     serve = made()
     gc.collect()
-    assert bits(serve(np.float32(2))) == bits(np.full([2], 10, np.float32))
-
-
-def test_variables_are_the_current_ones() -> None:
-    v = tf.Variable(1.0)
-    _, serve = bound(lambda x: x + v, Spec([]))
     for i in range(5):
         v.assign(float(i))
-        assert serve(np.float32(1)) == i + 1
+        assert serve(np.float32(2)).tolist() == [6 * i + 4] * 2
 
 
 def test_saved_model(tmp_path: Any) -> None:
@@ -353,11 +346,6 @@ def test_saved_model(tmp_path: Any) -> None:
     assert bits(serve(ROWS)) == bits(serve(b=ROWS)) == bits(one(tf.constant(ROWS)))
     with pytest.raises(TypeError, match="was not given b"):
         serve()
-    expected = bits(serve(ROWS))
-    del loaded, one, signature, serve
-    serve = tf.cuda.serving_callable(tf.saved_model.load(str(tmp_path)).signatures["one"])
-    gc.collect()
-    assert bits(serve(ROWS)) == expected
 
 
 def test_saved_model_of_tensorflow_1(tmp_path: Any) -> None:

@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """v1 programs with ops on several GPUs give the same results as with one group per GPU.
 
-A test runs all programs of this file in a process of its own, with the GPUs and groups that it
-names, and compares them with those of a process whose GPUs have one group each.
+A test runs both programs of this file in processes of their own.
 """
 
 import contextlib
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +17,13 @@ import tensorflow.compat.v1 as tf
 from multistream.testing import kit
 
 CPU = "/cpu:0"
-BATCH, WIDTH = 12, 6  # rows divide by 2 and 3 GPUs
+BATCH, WIDTH = 12, 6  # rows divide by 3 GPUs
 STEPS = 6
 READS = 8  # read-only steps, more than a GPU has groups
 
-Programs = dict[str, Callable[["Setup"], list[Any]]]
-PROGRAMS: Programs = {}
-
-
-def program(function: Callable[["Setup"], list[Any]]) -> Callable[["Setup"], list[Any]]:
-    PROGRAMS[function.__name__] = function
-    return function
-
 
 class Setup:
-    """The settings with which the programs are built and run.
-
-    Args:
-      scoped: whether branches are on streams.
-    """
+    """The GPUs on which the programs run, and whether their branches are on streams."""
 
     def __init__(self, scoped: bool) -> None:
         self.scoped = scoped
@@ -75,35 +61,6 @@ def numbers(seed: int, *shape: int) -> np.ndarray:
     return np.random.RandomState(seed).randn(*shape).astype(np.float32)
 
 
-@program
-def placed_by_hand(setup: Setup) -> list[Any]:
-    """Products of variables on each GPU, two branches a GPU, and their sum on the CPU."""
-    with tf.Graph().as_default() as graph:
-        tf.set_random_seed(11)
-        products = []
-        for i, gpu in enumerate(setup.gpus):
-            with tf.device(gpu):
-                for k in range(2):
-                    with setup.branch(k):
-                        start = tf.random_uniform_initializer(-1, 1)
-                        a = tf.get_variable(f"a{i}{k}", [4, WIDTH], initializer=start)
-                        b = tf.get_variable(f"b{i}{k}", [WIDTH, 4], initializer=start)
-                        products.append(tf.tanh(tf.matmul(a, b), name=f"product{i}{k}"))
-        with tf.device(CPU):
-            total = tf.add_n(products, name="total")
-    with session(graph) as made:
-        results: list[list[Any]] = [made.run([total, *products]) for _ in range(READS)]
-        placed = devices_of(made, total)
-    for i in range(len(setup.gpus)):
-        assert {placed[f"a{i}{k}"] for k in range(2)} == {f"GPU:{i}"}, placed
-        assert {placed[f"product{i}{k}"] for k in range(2)} == {f"GPU:{i}"}, placed
-    assert placed["total"] == "CPU:0"
-    assert all(kit.same(found, results[0]) for found in results)
-    assert kit.same([sum(results[0][2:], results[0][1])], results[0][:1])
-    return results[0]
-
-
-@program
 def placed_softly(setup: Setup) -> list[Any]:
     """Places ops on a missing GPU; without soft placement that is TensorFlow's error."""
     missing = f"/gpu:{len(setup.gpus)}"
@@ -134,134 +91,12 @@ def placed_softly(setup: Setup) -> list[Any]:
     return results[0]
 
 
-@program
-def model_parallel(setup: Setup) -> list[Any]:
-    """Layers on one GPU after another, each of two branches; trained with momentum."""
-    with tf.Graph().as_default() as graph:
-        tf.set_random_seed(12)
-        x = tf.placeholder(tf.float32, [BATCH, WIDTH])
-        y = x
-        for i, gpu in enumerate([*setup.gpus, *setup.gpus]):
-            with tf.device(gpu):
-                halves = []
-                for k in range(2):
-                    with setup.branch(k):
-                        w = tf.get_variable(f"w{i}{k}", [WIDTH, WIDTH // 2])
-                        b = tf.get_variable(f"b{i}{k}", [WIDTH // 2])
-                        halves.append(tf.tanh(tf.matmul(y, w) + b, name=f"half{i}{k}"))
-                y = tf.concat(halves, 1)
-        with tf.device(setup.gpus[-1]):
-            loss = tf.reduce_mean(tf.squared_difference(y, x))
-            optimizer = tf.train.MomentumOptimizer(0.5, 0.9)
-        train = optimizer.minimize(loss, colocate_gradients_with_ops=True)
-        variables = tf.global_variables()
-    # Momentum's constants have no device of their own.
-    with session(graph, soft=True) as made:
-        results = []
-        for step in range(STEPS):
-            results.append(made.run([loss, train], {x: numbers(step, BATCH, WIDTH)})[0])
-        feeds = {x: numbers(99, BATCH, WIDTH)}
-        reads = [made.run(y, feeds) for _ in range(READS)]
-        placed = devices_of(made, [loss, train], feeds)
-        results += [reads[0], *made.run(variables)]
-    for i in range(2 * len(setup.gpus)):
-        device = f"GPU:{i % len(setup.gpus)}"
-        ops = [name for name in placed if name.split("/")[-1].startswith(f"half{i}")]
-        of_gradient = [name for name in placed if f"half{i}0_grad/" in name]
-        assert ops and {placed[name] for name in ops} == {device}, (device, placed)
-        assert of_gradient and {placed[name] for name in of_gradient} == {device}, placed
-    assert len(variables) == 2 * 8 * len(setup.gpus)  # variables and momenta
-    assert all(kit.same([found], reads[:1]) for found in reads)
-    return results
-
-
-def tower(setup: Setup, x: Any, labels: Any) -> Any:
-    """A tower's loss, from the collection of its scope; all towers share the variables."""
-    ends = []
-    for k in range(2):
-        with setup.branch(k), tf.variable_scope(f"branch{k}"):
-            w = tf.get_variable("w", [WIDTH, 8])
-            b = tf.get_variable("b", [8], initializer=tf.constant_initializer(0.125))
-            hidden = tf.nn.relu(tf.matmul(x, w) + b)
-            ends.append(tf.matmul(hidden, tf.get_variable("out", [8, 3])))
-            tf.add_to_collection("losses", 1e-3 * tf.nn.l2_loss(w))
-    errors = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=tf.add_n(ends))
-    tf.add_to_collection("losses", tf.reduce_mean(errors))
-
-
-def averaged(of_towers: list[list[Any]]) -> list[Any]:
-    """The mean of each variable's gradients."""
-    return [tf.reduce_mean(tf.stack(found), 0) for found in zip(*of_towers, strict=True)]
-
-
-def train_towers(setup: Setup, device_of_tower: Callable[[int], Any], update_on: Any) -> list[Any]:
-    """Losses, gradients and weights of towers that share a batch out."""
-    with tf.Graph().as_default() as graph:
-        tf.set_random_seed(13)
-        x = tf.placeholder(tf.float32, [BATCH, WIDTH])
-        labels = tf.placeholder(tf.int32, [BATCH])
-        with tf.device(CPU):
-            parts = list(
-                zip(tf.split(x, len(setup.gpus)), tf.split(labels, len(setup.gpus)), strict=True)
-            )
-        losses, gradients = [], []
-        for i, part in enumerate(parts):
-            with (
-                tf.variable_scope("model", reuse=i > 0),
-                tf.name_scope(f"tower{i}") as scope,
-                tf.device(device_of_tower(i)),
-            ):
-                tower(setup, *part)
-                of_tower = tf.get_collection("losses", scope)
-                assert len(of_tower) == 3
-                losses.append(tf.add_n(of_tower, name="loss"))
-                gradients.append(tf.gradients(losses[-1], tf.trainable_variables()))
-        variables = tf.trainable_variables()
-        assert len(variables) == 6
-        with tf.device(update_on):
-            mean = averaged(gradients)
-        # Reference variables: reads must be done before a variable changes.
-        with tf.device(update_on), tf.control_dependencies([*losses, *mean]):
-            train = tf.train.GradientDescentOptimizer(0.3).apply_gradients(
-                list(zip(mean, variables, strict=True))
-            )
-    with session(graph) as made:
-        results = []
-        for step in range(STEPS):
-            feeds = {x: numbers(step, BATCH, WIDTH), labels: np.arange(BATCH) * (step + 1) % 3}
-            reads = [made.run([*losses, *mean], feeds) for _ in range(READS)]
-            assert all(kit.same(found, reads[0]) for found in reads)
-            results += made.run([*losses, *mean, train], feeds)[:-1]
-            assert kit.same(results[-len(reads[0]) :], reads[0])
-        placed = devices_of(made, [*losses, train], feeds)
-        results += made.run(variables)
-    for i, loss in enumerate(losses):
-        assert placed[loss.op.name] == f"GPU:{i}", placed
-    results.append(np.array([placed[v.op.name] for v in variables]))
-    return results
-
-
-@program
-def towers_with_variables_on_the_cpu(setup: Setup) -> list[Any]:
-    """The CPU keeps the variables and averages the gradients."""
-
-    def device_of_tower(i: int) -> Any:
-        def device(op: Any) -> str:
-            return CPU if op.type in ("VariableV2", "VarHandleOp") else setup.gpus[i]
-
-        return device
-
-    results = train_towers(setup, device_of_tower, CPU)
-    assert set(results[-1]) == {"CPU:0"}
-    return results
-
-
 class LeastLoaded:
     """Places variables where the fewest bytes of them are, and all else on one GPU.
 
     Args:
       gpu: for all else.
-      loads: bytes of the variables on each GPU, which all towers count together.
+      loads: bytes of the variables on each device, which all towers count together.
     """
 
     def __init__(self, gpu: str, loads: dict[str, int]) -> None:
@@ -277,39 +112,83 @@ class LeastLoaded:
         return chosen
 
 
-@program
-def towers_with_variables_on_the_least_loaded_gpu(setup: Setup) -> list[Any]:
-    """Every GPU keeps some."""
-    loads = dict.fromkeys(setup.gpus, 0)
-    results = train_towers(setup, lambda i: LeastLoaded(setup.gpus[i], loads), setup.gpus[0])
-    assert set(results[-1]) == {f"GPU:{i}" for i in range(len(setup.gpus))}
-    assert sum(loads.values()) == 4 * 2 * (WIDTH * 8 + 8 + 8 * 3)
+def tower(setup: Setup, x: Any, labels: Any) -> None:
+    """A tower's losses, in the collection of its scope; all towers share the variables."""
+    ends = []
+    for k in range(2):
+        with setup.branch(k), tf.variable_scope(f"branch{k}"):
+            w = tf.get_variable("w", [WIDTH, 8])
+            b = tf.get_variable("b", [8], initializer=tf.constant_initializer(0.125))
+            hidden = tf.nn.relu(tf.matmul(x, w) + b)
+            ends.append(tf.matmul(hidden, tf.get_variable("out", [8, 3])))
+            tf.add_to_collection("losses", 1e-3 * tf.nn.l2_loss(w))
+    errors = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=tf.add_n(ends))
+    tf.add_to_collection("losses", tf.reduce_mean(errors))
+
+
+def towers(setup: Setup) -> list[Any]:
+    """Losses, gradients and weights of towers that share a batch out; each device has variables."""
+    loads = dict.fromkeys([CPU, *setup.gpus], 0)
+    with tf.Graph().as_default() as graph:
+        tf.set_random_seed(13)
+        x = tf.placeholder(tf.float32, [BATCH, WIDTH])
+        labels = tf.placeholder(tf.int32, [BATCH])
+        with tf.device(CPU):
+            parts = zip(
+                tf.split(x, len(setup.gpus)), tf.split(labels, len(setup.gpus)), strict=True
+            )
+        losses, gradients = [], []
+        for i, part in enumerate(parts):
+            with (
+                tf.variable_scope("model", reuse=i > 0),
+                tf.name_scope(f"tower{i}") as scope,
+                tf.device(LeastLoaded(setup.gpus[i], loads)),
+            ):
+                tower(setup, *part)
+                losses.append(tf.add_n(tf.get_collection("losses", scope), name="loss"))
+                gradients.append(tf.gradients(losses[-1], tf.trainable_variables()))
+        variables = tf.trainable_variables()
+        with tf.device(setup.gpus[0]):
+            mean = [tf.reduce_mean(tf.stack(found), 0) for found in zip(*gradients, strict=True)]
+            # Reference variables: reads must be done before a variable changes.
+            with tf.control_dependencies([*losses, *mean]):
+                train = tf.train.GradientDescentOptimizer(0.3).apply_gradients(
+                    list(zip(mean, variables, strict=True))
+                )
+    with session(graph) as made:
+        results = []
+        for step in range(STEPS):
+            feeds = {x: numbers(step, BATCH, WIDTH), labels: np.arange(BATCH) * (step + 1) % 3}
+            reads = [made.run([*losses, *mean], feeds) for _ in range(READS)]
+            results += made.run([*losses, *mean, train], feeds)[:-1]
+            assert all(kit.same(found, results[-len(found) :]) for found in reads)
+        placed = devices_of(made, [*losses, train], feeds)
+        results += made.run(variables)
+    assert [placed[loss.op.name] for loss in losses] == [f"GPU:{i}" for i in range(len(losses))]
+    everywhere = {"CPU:0", *(f"GPU:{i}" for i in range(len(losses)))}
+    assert {placed[v.op.name] for v in variables} == everywhere, placed
+    # The comparison is meaningful only if training changes the weights.
+    assert len({loss.tobytes() for loss in results[: -len(variables) : len(reads[0])]}) == STEPS
     return results
 
 
 def run_programs(scoped: bool, path: str) -> None:
-    """Runs all programs; writes their results, and the steps and waits of each group."""
+    """Runs both programs; writes their results, and the steps and waits of each group."""
     setup = Setup(scoped)
-    results = {name: made(setup) for name, made in PROGRAMS.items()}
-    stats = {(s.gpu, s.group): s for s in tf.cuda.stream_stats()}
-    counts = {place: (s.steps_started, s.waits) for place, s in stats.items()}
+    results = [*placed_softly(setup), *towers(setup)]
+    counts = {(s.gpu, s.group): (s.steps_started, s.waits) for s in tf.cuda.stream_stats()}
     Path(path).write_bytes(pickle.dumps((results, counts)))
 
 
-Counts = dict[tuple[int, int], tuple[int, int]]
-
-
-def found(
-    folder: Path, gpus: int, groups: str, node_level: bool = False
-) -> tuple[dict[str, list[Any]], Counts]:
-    """Results of the programs in a process of their own; branches have streams at node level."""
+def found(folder: Path, groups: str, node_level: bool) -> tuple[list[Any], Any]:
+    """Results of the programs on three GPUs in a process; branches have streams at node level."""
     path = folder / "results.pickle"
     kit.run_job(
         run_programs,
         node_level,
         str(path),
         first="jobs.tf.disable_v2_behavior()",
-        TF_MULTI_STREAM_EMULATED_GPUS=str(gpus),
+        TF_MULTI_STREAM_EMULATED_GPUS="3",
         TF_GPU_STREAM_GROUP_COUNT=groups,
         TF_NODE_LEVEL_MULTISTREAM=str(node_level).lower(),
     )
@@ -317,38 +196,14 @@ def found(
     return results, counts
 
 
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], dict[str, list[Any]]]:
-    """Results of the programs on the given number of GPUs with one group each."""
-    made: dict[int, dict[str, list[Any]]] = {}
-
-    def on_gpus(gpus: int) -> dict[str, list[Any]]:
-        if gpus not in made:
-            made[gpus], counts = found(tmp_path_factory.mktemp("expected"), gpus, "1")
-            if not kit.ON_GPU:  # on a GPU, one group is stock TensorFlow, which has no counters
-                assert list(counts) == [(i, 0) for i in range(gpus)]
-            # The comparison is meaningful only if training changes the weights.
-            losses = made[gpus]["model_parallel"][:STEPS]
-            assert len({loss.tobytes() for loss in losses}) == STEPS
-        return made[gpus]
-
-    return on_gpus
-
-
-@pytest.mark.parametrize(
-    ("gpus", "groups", "node_level"),
-    [(2, "2", True), (2, "2,3", False), (2, "2,3", True), (3, "2", False), (3, "2", True)],
-)
-def test_programs_for_several_gpus_give_the_bits_of_one_group(
-    tmp_path: Path, expected: Any, gpus: int, groups: str, node_level: bool
-) -> None:
+def test_programs_for_several_gpus_give_the_bits_of_one_group(tmp_path: Path) -> None:
     """Whole steps on groups, and branches of towers on groups."""
-    results, counts = found(tmp_path, gpus, groups, node_level)
-    sizes = [int(size) for size in groups.split(",")] * (gpus if "," not in groups else 1)
-    assert list(counts) == [(i, j) for i, size in enumerate(sizes) for j in range(size)]
-    for name, arrays in expected(gpus).items():
-        assert kit.same(results[name], arrays), name
-    if node_level:
-        assert all(counts[i, j][1] > 0 for i in range(gpus) for j in range(2)), counts
-    else:
-        assert all(steps > 0 for steps, _ in counts.values()), counts
+    expected, _ = found(tmp_path, "1", node_level=False)
+    for node_level in (False, True):
+        results, counts = found(tmp_path, "2,3,2", node_level)
+        assert kit.same(results, expected)
+        assert list(counts) == [(i, j) for i, size in enumerate((2, 3, 2)) for j in range(size)]
+        if node_level:
+            assert all(counts[i, j][1] > 0 for i in range(3) for j in range(2)), counts
+        else:
+            assert all(steps > 0 for steps, _ in counts.values()), counts

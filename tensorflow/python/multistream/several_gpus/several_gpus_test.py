@@ -6,143 +6,69 @@ A test names a job, which runs in a process of its own. What a job builds withou
 group 0 of each GPU and is the reference for the same thing with scopes.
 """
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from multistream.testing.gpus import either, gpu, leaders, numbers, places, run, run_all, used
+from multistream.testing import kit
+from multistream.testing import program_results as programs
+from multistream.testing.gpus import gpu, gpus, leaders, numbers, run, run_all, used
 from multistream.testing.kit import on, same
+from multistream.testing.random_programs import Instruction
 
 tf1 = tf.compat.v1
 
 
-def function_of_towers(scoped: bool) -> list[Any]:
-    """Losses and weights of towers on every group; each tower takes results of two others."""
-    all_places = places()
-    weights = []
-    for k, (i, _) in enumerate(all_places):
-        with tf.device(gpu(i)):
-            weights.append(tf.Variable(numbers(k, 6, 6)))
+def random_programs(first: int, last: int, groups: int) -> None:
+    """The programs of these seeds, on the first groups of all GPUs; each GPU has a variable."""
+    build_one, scope = programs.build_one, programs.on
 
-    @tf.function(autograph=False)
-    def step(x: Any) -> Any:
-        with tf.GradientTape() as tape:
-            before = [x] * len(all_places)
-            layer: list[Any] = []
-            for depth in range(2):
-                layer = []
-                for k, (i, j) in enumerate(all_places):
-                    with tf.device(gpu(i)), on(j, scoped):
-                        taken = before[k - 1] + 0.5 * before[(k + depth) % len(before)]
-                        y = tf.tanh(tf.matmul(taken, weights[k]))
-                        layer.append(either(y) if k % 3 == depth else y)
-                before = layer
+    def build_one_on_gpu(
+        instruction: Instruction, state: Any, inputs: list[Any], scoped: bool
+    ) -> Any:
+        with tf.device(gpu(instruction.k + instruction.inputs[0])):
+            return build_one(instruction, state, inputs, scoped)
 
-            def body(n: Any, *values: Any) -> Any:
-                found = []
-                for k, (i, j) in enumerate(all_places):
-                    with tf.device(gpu(i)), on(j, scoped):
-                        found.append(tf.tanh(values[k] * 0.75 + values[k - 1] * values[k - 2]))
-                return (n + 1, *found)
+    def scope_of_few(group: int | None, scoped: bool = True, include_grad: bool = True) -> Any:
+        return scope(None if group is None else group % groups, scoped, include_grad)
 
-            layer = tf.while_loop(lambda n, *_: n < 3, body, [tf.constant(0), *layer])[1:]
-            with tf.device(gpu(1)), on(1, scoped):
-                loss = tf.reduce_mean(tf.square(tf.add_n(list(layer)) - x))
-        gradients = tape.gradient(loss, weights)
-        for k, (w, g, (i, _)) in enumerate(zip(weights, gradients, all_places, strict=True)):
-            # Updates, too, take tensors of other GPUs and groups.
-            with tf.device(gpu(i)), on(1, scoped):
-                w.assign_sub(0.1 * g + 0.001 * gradients[k - 1])
-        return [loss, *layer]
-
-    results = []
-    for i in range(5):
-        results += [x.numpy() for x in step(tf.constant(numbers(100 + i, 5, 6)))]
-    return [*results, *[w.numpy() for w in weights]]
+    programs.build_one, programs.on, programs.device_of = build_one_on_gpu, scope_of_few, gpu
+    programs.groups_used = lambda: {group for _, group in used()}
+    programs.GROUPS, programs.VARIABLES = groups, len(gpus())
+    programs.compare_programs(first, last)
+    assert used() == {(i, j) for i in gpus() for j in range(groups)}
 
 
-def session_of_towers(scoped: bool, old_control_flow: bool, reference: bool) -> list[Any]:
-    """The towers in a session, with gradients through a loop."""
-    all_places = places()
-    if old_control_flow:
-        tf1.disable_control_flow_v2()
-    try:
-        with tf.Graph().as_default() as graph:
-            x = tf1.placeholder(tf.float32, [5, 6])
-            count = tf1.placeholder(tf.int32, [])
-            weights: list[Any] = []
-            layer: list[Any] = []
-            for k, (i, j) in enumerate(all_places):
-                with tf.device(gpu(i)), on(j, scoped):
-                    w = tf1.get_variable(
-                        f"w{k}", initializer=numbers(k, 6, 6), use_resource=not reference
-                    )
-                    weights.append(w)
-                    y = tf.tanh(tf.matmul(x if k < 3 else layer[k - 3], w))
-                    layer.append(either(y) if k % 2 else y)
-
-            def body(n: Any, *values: Any) -> Any:
-                found = []
-                for k, (i, j) in enumerate(all_places):
-                    with tf.device(gpu(i)), on(j, scoped):
-                        y = tf.tanh(tf.matmul(values[k - 1], weights[k]))
-                        found.append(either(y) if k == 1 else y)
-                return (n + 1, *found)
-
-            with tf.device(gpu(0)):
-                loop = tf.while_loop(lambda n, *_: n < count, body, [tf.constant(0), *layer])
-            with tf.device(gpu(1)), on(1, scoped):
-                loss = tf.reduce_mean(tf.square(tf.add_n(list(loop[1:])) - x))
-            train = tf1.train.GradientDescentOptimizer(0.05).minimize(loss)
-            initializer = tf1.global_variables_initializer()
-    finally:
-        tf1.enable_control_flow_v2()
-    config = tf1.ConfigProto(allow_soft_placement=True)
-    with tf1.Session(graph=graph, config=config) as session:
-        session.run(initializer)
-        results = []
-        for i in range(5):
-            feeds = {x: numbers(100 + i, 5, 6), count: i % 4}
-            results += session.run([loss, *layer, *loop[1:], train], feeds)[:-1]
-        return [*results, *session.run(weights)]
-
-
-def towers(reference: bool) -> None:
-    """Runs both kinds of towers without scopes, then with scopes."""
-    models: dict[str, Callable[[bool], list[Any]]] = {
-        "function": function_of_towers,
-        "session": lambda scoped: session_of_towers(scoped, False, not reference),
-        "session, v1 control flow": lambda scoped: session_of_towers(scoped, True, reference),
-    }
-    expected = {name: model(False) for name, model in models.items()}
-    assert used() == leaders(), used()
-    for name, model in models.items():
-        assert same(model(True), expected[name]), name
-        assert used() == set(places()), (name, used())
-        assert all(np.isfinite(x).all() for x in expected[name]), name
-    # The compared results depend on every weight.
-    losses = expected["function"][:: 1 + len(places())][:5]
-    assert len({float(loss) for loss in losses}) == 5
-
-
-def test_towers_on_every_group_of_every_gpu() -> None:
-    """Tensors that cross GPUs and groups, variables, gradients, branches and loops."""
-    three = {"TF_MULTI_STREAM_EMULATED_GPUS": "3", "TF_GPU_STREAM_GROUP_COUNT": "4,2,3"}
-    run_all(
-        [
-            partial(run, towers, True, TF_GPU_STREAM_GROUP_COUNT="3"),
-            partial(run, towers, False, **three, TF_REDUCE_STREAM_WAIT="false"),
-        ]
-    )
+@pytest.mark.parametrize(
+    ("gpu_count", "groups", "variables"),
+    [
+        (2, 3, {"TF_GPU_STREAM_GROUP_COUNT": "3"}),
+        (
+            3,
+            2,
+            {
+                "TF_GPU_STREAM_GROUP_COUNT": "2,4,3",
+                "TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION": "true",
+                "TF_REDUCE_STREAM_WAIT": "false",
+            },
+        ),
+    ],
+)
+def test_random_programs(gpu_count: int, groups: int, variables: dict[str, str]) -> None:
+    """Tensors cross GPUs and groups: as variables, gradients, and in branches and loops."""
+    first, count = 10000 * gpu_count, 8 * kit.PROGRAMS
+    gpu_counts = {"TF_MULTI_STREAM_EMULATED_GPUS": str(gpu_count)}
+    run(random_programs, first, first + count, groups, **gpu_counts, **variables)
 
 
 def missing_groups() -> None:
     """Groups of the first GPU that the second lacks, in a function, a call, a session."""
+    assert [tf.cuda.stream_group_count(i) for i in gpus()] == [4, 2]
     x = tf.constant([1.0, 2.0])
 
     @tf.function
@@ -228,3 +154,63 @@ def test_gpus_with_different_numbers_of_groups(tmp_path: Path) -> None:
             ),
         ]
     )
+
+
+def mirrored_training(strategy: Any, scoped: bool) -> list[Any]:
+    """Losses and weights of replicas whose branches are in scopes."""
+    with strategy.scope():
+        v, w = (tf.Variable(numbers(k, 6, 6)) for k in range(2))
+        optimizer = keras.optimizers.SGD(0.1, momentum=0.5)
+        optimizer.jit_compile = False  # Keras 2 has XLA compile it, and an emulated GPU is a CPU
+        optimizer.build([v, w])
+
+    def replica(x: Any) -> Any:
+        context = tf.distribute.get_replica_context()
+        x *= 1.0 + tf.cast(context.replica_id_in_sync_group, tf.float32)
+        with tf.GradientTape() as tape:
+            with on(1, scoped):
+                a = tf.tanh(tf.matmul(x, v))
+            with on(2, scoped):
+                b = tf.sin(tf.matmul(x, w))
+            with on(None, scoped):
+                loss = tf.reduce_mean(tf.math.squared_difference(a * b, x))
+        optimizer.apply_gradients(
+            [(g, u) for g, u in zip(tape.gradient(loss, [v, w]), [v, w], strict=True)]
+        )
+        with on(2, scoped):
+            return loss + tf.reduce_sum(context.all_reduce("SUM", a))
+
+    @tf.function
+    def step(x: Any) -> Any:
+        return strategy.reduce("SUM", strategy.run(replica, args=(x,)), axis=None)
+
+    data = strategy.experimental_distribute_dataset(
+        tf.data.Dataset.from_tensor_slices(numbers(2, 40, 6)).batch(8),
+        tf.distribute.InputOptions(experimental_fetch_to_device=False),
+    )
+    return [*[step(x).numpy() for x in data], v.numpy(), w.numpy()]
+
+
+def replicas() -> None:
+    """Runs each strategy without scopes, then with scopes."""
+    names = ["/gpu:0", "/gpu:1"]
+    ring = tf.distribute.experimental.CommunicationOptions(
+        implementation=tf.distribute.experimental.CommunicationImplementation.RING
+    )
+    strategies = [
+        tf.distribute.MirroredStrategy(names, tf.distribute.ReductionToOneDevice()),
+        # By default the strategy takes the CPU, since it does not count emulated GPUs.
+        tf.distribute.MultiWorkerMirroredStrategy._from_local_devices(names, ring),
+    ]
+    expected = [mirrored_training(strategy, False) for strategy in strategies]
+    assert used() == leaders(), used()
+    for strategy, results in zip(strategies, expected, strict=True):
+        assert same(mirrored_training(strategy, True), results)
+        assert used() == {(i, j) for i in gpus() for j in range(3)}, used()
+    first, last = expected[0][0], expected[0][4]
+    assert np.isfinite(first) and first != last
+
+
+def test_replicas() -> None:
+    """Copies and collective ops of strategies with scopes in replicas train the same weights."""
+    run(replicas, TF_GPU_STREAM_GROUP_COUNT="3")

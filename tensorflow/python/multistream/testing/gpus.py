@@ -43,12 +43,6 @@ def leaders() -> set[tuple[int, int]]:
     return {(i, 0) for i in gpus()}
 
 
-def places() -> list[tuple[int, int]]:
-    """(GPU, group) of the groups that tf.cuda.get_stream can give, alternating between GPUs."""
-    counts = [min(tf.cuda.stream_group_count(i), tf.cuda.stream_group_count()) for i in gpus()]
-    return [(i, j) for j in range(max(counts)) for i, count in enumerate(counts) if j < count]
-
-
 def numbers(seed: int, *shape: int) -> Any:
     return np.random.RandomState(seed).randn(*shape).astype(np.float32) * 0.5
 

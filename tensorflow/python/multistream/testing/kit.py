@@ -144,11 +144,19 @@ tf1 = tf.compat.v1
 
 # For tests of captured steps, after PROLOGUE.
 CAPTURE_HELPERS = """
+rng = np.random.default_rng(1)
+
+def floats(*shape, dtype=np.float32):
+    return rng.normal(0, 1, shape).astype(dtype)
+
+def total(counter):
+    return sum(getattr(group, counter) for group in tf.cuda.stream_stats())
+
 def replayed():
-    return sum(s.steps_replayed for s in tf.cuda.stream_stats())
+    return total("steps_replayed")
 
 def bits(results):
-    return [(r.shape, np.asarray(r).tobytes()) for r in tf.nest.flatten(results)]
+    return [(np.shape(r), np.asarray(r).tobytes()) for r in tf.nest.flatten(results)]
 
 def on_gpu(function):
     @tf.function(autograph=False)
@@ -156,6 +164,36 @@ def on_gpu(function):
         with tf.device(GPU):
             return tf.nest.map_structure(tf.identity, function(*arguments))
     return placed
+
+def expect(name, function, *arguments, captured=True, runs=12):
+    # The first calls run uncaptured; later ones give the same bits.
+    before = replayed()
+    first = bits(function(*arguments))
+    for _ in range(runs):
+        check(bits(function(*arguments)) == first, name)
+    right = (replayed() > before) == captured
+    check(right, right or f"{name}: {tf.cuda.capture_report()}")
+
+def alike(name, make, *inputs, runs=24, captured=True, between=lambda i, variables: None):
+    # `make` gives a function and the variables that it changes; once captured, and once not.
+    # `between` may change the variables after each call.
+    sides = []
+    for mode in ("auto", "off"):
+        with tf.device(GPU):
+            function, variables = make()
+        sides.append((tf.cuda.captured(mode=mode)(function), variables))
+    for i in range(runs):
+        results = [bits(function(*inputs[i % len(inputs)])) for function, _ in sides]
+        check(results[0] == results[1], f"{name}: results")
+        if i % 10 == 5 or i > runs - 3:
+            values = [bits([v.numpy() for v in variables]) for _, variables in sides]
+            check(values[0] == values[1], f"{name}: variables")
+        for _, variables in sides:
+            between(i, variables)
+    report = tf.cuda.capture_report(sides[0][0], *inputs[0])
+    right = captured is None or (report.replayed >= 3 if captured else report.replayed == 0)
+    check(right, f"{name}: {report}")
+    return report
 """
 
 EPILOGUE = """
@@ -180,6 +218,12 @@ def run_checks(code: str, groups: int = 4, limit: float = 600, **more: str) -> s
     done = python(["-c", program], environment(groups, **more), timeout=limit)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout
+
+
+def run_captured(*code: str, groups: int = 2, capture: str = "auto", **more: str) -> str:
+    """Runs code after CAPTURE_HELPERS with stream groups; `capture` says which steps to capture."""
+    program = CAPTURE_HELPERS + "".join(code)
+    return run_checks(program, groups, 600, TF_MULTI_STREAM_CAPTURE=capture, **more)
 
 
 def run_process(code: str, **environment: str | None) -> subprocess.CompletedProcess[str]:

@@ -30,11 +30,19 @@ CALLS = 3
 TAPE_EVERY = 10  # eager code computes gradients of one program in ten
 
 
+def device_of(k: int) -> Any:
+    """The device of variable `k`; tests of several GPUs replace this function."""
+    return GPU
+
+
 class FunctionState:
     """Variables of a tf.function, which orders the uses of each variable by itself."""
 
     def __init__(self) -> None:
-        self.variables = [tf.Variable(start_of(k)) for k in range(VARIABLES)]
+        self.variables = []
+        for k in range(VARIABLES):
+            with tf.device(device_of(k)):
+                self.variables.append(tf.Variable(start_of(k)))
 
     def use(self, op: str, k: int, value: Any) -> Any:
         variable = self.variables[k % VARIABLES]
@@ -51,10 +59,12 @@ class SessionState:
     """Variables of a session's graph, reference or resource; control edges order their uses."""
 
     def __init__(self, reference: bool) -> None:
-        self.variables = [
-            tf1.get_variable(f"w{k}", initializer=start_of(k), use_resource=not reference)
-            for k in range(VARIABLES)
-        ]
+        self.variables = []
+        for k in range(VARIABLES):
+            with tf.device(device_of(k)):
+                start = start_of(k)
+                variable = tf1.get_variable(f"w{k}", initializer=start, use_resource=not reference)
+            self.variables.append(variable)
         self.last: list[list[Any]] = [[] for _ in range(VARIABLES)]
 
     def use(self, op: str, k: int, value: Any) -> Any:
@@ -105,7 +115,8 @@ def build_one(instruction: Instruction, state: State, inputs: list[Any], scoped:
     if op in PLAIN:
         return PLAIN[op](a, b, k)
     if op in STATE:
-        return state.use(op, k, a)
+        with tf.device(device_of(k % VARIABLES)):
+            return state.use(op, k, a)
     return NESTED_BUILDERS[op](body, a, b, k)
 
 

@@ -1,15 +1,27 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Events of TensorFlow's profiler by stream group, from XSpaces made by hand."""
+"""Events of TensorFlow's profiler by stream group, and tf.cuda.trace on a GPU.
+
+XSpaces are made by hand; a fake runtime and a fake profiler simulate the GPU.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import json
+import time
 from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import tensorflow as tf
+from tensorflow.python.framework import errors
+from tensorflow.python.multistream import loader
 from tensorflow.python.multistream.trace import trace_events, trace_profile
 from tensorflow.python.multistream.trace.trace_events import Event
+from tensorflow.python.profiler import profiler_v2
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 STARTED = 1_790_000_000_000_000_000
@@ -18,11 +30,11 @@ STARTED = 1_790_000_000_000_000_000
 class Space:
     """An XSpace as CUPTI's collector makes it, one plane a GPU and one line a stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, started: int = STARTED) -> None:
         self.proto = xplane_pb2.XSpace()
         environment = self.proto.planes.add(name="Task Environment")
         environment.stat_metadata[1].name = "profile_start_time"
-        environment.stats.add(metadata_id=1, uint64_value=STARTED)
+        environment.stats.add(metadata_id=1, uint64_value=started)
 
     def gpu(self, number: int) -> Any:
         return self.proto.planes.add(name=f"/device:GPU:{number}")
@@ -37,24 +49,16 @@ def add_line(plane: Any, stream: int, calls: Sequence[tuple[str, int, int, str]]
             offset_ps=begin * 1000,
             duration_ps=length * 1000,
         )
-        if name.startswith("Mem"):
-            stat = event.stats.add(
-                metadata_id=_metadata(
-                    plane.stat_metadata,
-                    "Memset_details" if name.startswith("Memset") else "memcpy_details",
-                )
-            )
-            stat.ref_value = _metadata(plane.stat_metadata, details)
-        elif details:
-            stat = event.stats.add(metadata_id=_metadata(plane.stat_metadata, "tf_op"))
+        kind = {"Memset": "Memset_details", "Memcpy": "memcpy_details"}.get(name[:6], "tf_op")
+        stat = event.stats.add(metadata_id=_metadata(plane.stat_metadata, kind))
+        if kind == "tf_op":
             stat.str_value = details
+        else:
+            stat.ref_value = _metadata(plane.stat_metadata, details)
     return line
 
 
 def _metadata(table: Any, name: str) -> int:
-    for number, entry in table.items():
-        if entry.name == name:
-            return int(number)
     number = len(table) + 1
     table[number].id = number
     table[number].name = name
@@ -113,18 +117,6 @@ def test_streams_of_one_number_are_named_together() -> None:
     assert (event.stream, event.group) == ("group 2, 10", -1)
 
 
-def test_tensorboard_shows_the_groups_names() -> None:
-    space = Space()
-    plane = space.gpu(0)
-    add_line(plane, 21, [*marked(3), ("gemm", 10, 5, "")])
-    add_line(plane, 7, [("gemm", 10, 5, "")])
-    assert trace_profile.name_lines(space.proto)
-    assert [line.name for line in plane.lines] == [
-        "group 3: Stream #21(Compute,Memset)",
-        "Stream #7(Compute,Memset)",
-    ]
-
-
 def test_clocks_that_are_not_relative_are_those_of_the_epoch() -> None:
     space = Space()
     line = add_line(space.gpu(0), 5, [("gemm", 10, 5, "")])
@@ -166,3 +158,108 @@ def test_rows_are_split_where_events_overlap() -> None:
         ("stream 7", 1),
         ("holds", 1),
     ]
+
+
+Fakes = SimpleNamespace
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch, four_groups: None) -> Fakes:
+    """A fake runtime and profiler: a step of a millisecond on group 2, a kernel in its middle."""
+    made = Fakes(calls=[], refusal=b"", running=False)
+
+    def trace_start(most_events: Any, message: Any, size: int) -> int:
+        made.calls.append("runtime marks streams")
+        made.began = time.monotonic_ns()
+        ctypes.memmove(message, made.refusal, min(size, len(made.refusal)))
+        return len(made.refusal)
+
+    def trace_stop(size: Any) -> int:
+        made.calls.append("runtime stops")
+        lines = f"3\nstep\t0\t2\t{made.began}\t{made.began + 1_000_000}\t0\t\tmodel\n".encode()
+        made.text = ctypes.create_string_buffer(lines)
+        size._obj.value = len(lines)
+        return ctypes.addressof(made.text)
+
+    def start(logdir: str, options: Any) -> None:
+        if made.running:
+            raise errors.AlreadyExistsError(None, None, "Another profiler is running.")
+        made.calls.append("profiler starts")
+        made.running = True
+        made.folder = Path(logdir, "plugins", "profile", "2026")
+        made.started = time.time_ns()
+
+    def stop(save: bool = True) -> None:
+        made.calls.append("profiler stops" if save else "profiler is dropped")
+        made.running = False
+        if save:
+            space = Space(made.started)
+            add_line(space.gpu(0), 13, [*marked(2), ("gemm", 500_000, 20_000, "")])
+            add_line(space.gpu(0), 7, [("gemm", 10, 5, "")])
+            made.folder.mkdir(parents=True)
+            (made.folder / "host.xplane.pb").write_bytes(space.proto.SerializeToString())
+
+    monkeypatch.setattr(profiler_v2, "start", start)
+    monkeypatch.setattr(profiler_v2, "stop", stop)
+    runtime = SimpleNamespace(
+        TFMS_EmulatesGpus=lambda: 0, TFMS_TraceStart=trace_start, TFMS_TraceStop=trace_stop
+    )
+    monkeypatch.setattr(loader, "library", runtime)
+    return made
+
+
+def test_kernels_come_from_the_profiler(fakes: Fakes, tmp_path: Path) -> None:
+    """Steps come from the runtime; the profiler sees the marks, and both clocks agree."""
+    with tf.cuda.trace(tmp_path / "a.json"):
+        fakes.calls.append("program")
+    assert fakes.calls == [
+        "profiler starts",
+        "runtime marks streams",
+        "program",
+        "runtime stops",
+        "profiler stops",
+    ]
+    events = json.loads((tmp_path / "a.json").read_text())["traceEvents"]
+    spans = [e for e in events if e["ph"] == "X" and e["args"]["group"] >= 0]
+    (step,) = [e for e in spans if e["cat"] == "step"]
+    (kernel,) = [e for e in spans if e["cat"] == "kernel"]
+    assert step["args"]["group"] == kernel["args"]["group"] == 2
+    assert (kernel["name"], kernel["dur"]) == ("gemm", pytest.approx(20))
+    assert abs(kernel["ts"] - 500) < 100_000  # 0.1 s: far less than a wrong epoch
+    # Nothing else is left.
+    assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
+    assert not fakes.folder.exists()
+
+
+def test_tensorboard_gets_the_groups_names(fakes: Fakes, tmp_path: Path) -> None:
+    with tf.cuda.trace(tmp_path / "a.json", logdir=tmp_path / "logs"):
+        pass
+    [file] = (tmp_path / "logs").glob("plugins/profile/*/*.xplane.pb")
+    space = xplane_pb2.XSpace.FromString(file.read_bytes())
+    assert [line.name for plane in space.planes for line in plane.lines] == [
+        "group 2: Stream #13(Compute,Memset)",
+        "Stream #7(Compute,Memset)",
+    ]
+
+
+def test_a_profiler_that_is_on_or_a_runtime_that_refuses_is_an_error(
+    fakes: Fakes, tmp_path: Path
+) -> None:
+    """After that error, a trace can be made."""
+    fakes.running = True
+    with (
+        pytest.raises(RuntimeError, match=r"a.json'\): TensorFlow's profiler is on already"),
+        tf.cuda.trace(tmp_path / "a.json"),
+    ):
+        pass
+    fakes.running, fakes.refusal = False, b"group 1 has no 81044 bytes"
+    with (
+        pytest.raises(RuntimeError, match=r"a.json'\): group 1 has no 81044 bytes"),
+        tf.cuda.trace(tmp_path / "a.json"),
+    ):
+        pass
+    assert fakes.calls[-1] == "profiler is dropped"
+    assert not (tmp_path / "a.json").exists()
+    fakes.refusal = b""
+    with tf.cuda.trace(tmp_path / "a.json"):
+        pass

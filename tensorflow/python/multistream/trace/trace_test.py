@@ -67,8 +67,8 @@ def model(x):
 """
 
 
-def run(code: str, groups: int = 4, **variables: str) -> None:
-    kit.run_checks(READ + code, groups=groups, **variables)
+def run(*code: str, capture: str = "", **variables: str) -> None:
+    kit.run_captured(READ, *code, groups=4, capture=capture, **variables)
 
 
 def test_steps_of_a_graph_are_on_their_groups() -> None:
@@ -104,8 +104,8 @@ check(all(e["row"].startswith(("steps", "group ", "holds")) for e in spans), "ro
 def test_waits_and_holds_are_between_groups() -> None:
     """At node level."""
     run(
-        BRANCHES
-        + """
+        BRANCHES,
+        """
 x = tf.ones([8, 64])
 before = model(x).numpy()
 path = folder / "a.json.gz"
@@ -147,7 +147,6 @@ with tf.cuda.stream_group(1):
     for _ in range(4):
         model(x)
     path = folder / "a.json"
-    replayed = lambda: sum(s.steps_replayed for s in tf.cuda.stream_stats())
     before = replayed()
     with tf.cuda.trace(path):
         for _ in range(3):
@@ -166,7 +165,7 @@ check([e for e in of("copy", spans) if e["name"] == "GPU to GPU"
        and e["args"]["bytes"] == 8 * 64 * 4], "its argument is copied in")
 check(len(of("step", spans)) == 3, "they are steps")
 """,
-        TF_MULTI_STREAM_CAPTURE="auto",
+        capture="auto",
     )
 
 
@@ -208,72 +207,43 @@ run_threads([lambda i=i: client(i) for i in range(7)] + [trace_often])
 """)
 
 
-def test_nothing_is_recorded_outside() -> None:
+def test_what_a_trace_has_and_when_it_is_refused() -> None:
     run("""
 @tf.function(autograph=False)
 def model(x):
     with tf.device(GPU):
         return tf.tanh(x @ tf.transpose(x))
+
+def steps(name):
+    return len(of("step", chrome(folder / name)))
 
 x = tf.ones([8, 8])
 model(x)
 with tf.cuda.trace(folder / "a.json"):
     pass
-check(not of("step", chrome(folder / "a.json")), "nothing of before")
+check(steps("a.json") == 0, "no step from before it")
 model(x)
-with tf.cuda.trace(folder / "b.json"):
-    model(x)
-check(len(of("step", chrome(folder / "b.json"))) == 1, "nothing of between")
-""")
-
-
-def test_its_memory_is_bounded() -> None:
-    """Events beyond the limit are counted."""
-    run("""
-@tf.function(autograph=False)
-def model(x):
-    with tf.device(GPU):
-        return tf.tanh(x @ tf.transpose(x))
-
-with tf.cuda.trace(folder / "a.json", most_events=5):
-    for _ in range(10):
-        model(tf.ones([8, 8]))
-of_runtime = [e for e in chrome(folder / "a.json")
-              if not ON_GPU or e["cat"] not in ("kernel", "copy")]
-check(len(of_runtime) == 5, "five events")
-dropped = json.loads((folder / "a.json").read_text())["otherData"]["dropped_events"]
-check(dropped > 10, "the others count")
-""")
-
-
-def test_a_program_that_fails_leaves_its_trace() -> None:
-    run("""
-@tf.function(autograph=False)
-def model(x):
-    with tf.device(GPU):
-        return tf.tanh(x)
-
 try:
-    with tf.cuda.trace(folder / "a.json"):
-        model(tf.ones([8]))
+    with tf.cuda.trace(folder / "b.json"):
+        model(x)
         raise KeyError("of the program")
 except KeyError:
-    check(len(of("step", chrome(folder / "a.json"))) == 1, "what was recorded is written")
-with tf.cuda.trace(folder / "b.json"):
-    model(tf.ones([8]))
-check(len(of("step", chrome(folder / "b.json"))) == 1, "there may be another one")
-""")
+    check(steps("b.json") == 1, "no step from between; a program that fails leaves its trace")
 
-
-def test_one_at_a_time() -> None:
-    run("""
-with tf.cuda.trace(folder / "a.json"):
+with tf.cuda.trace(folder / "c.json", most_events=5):
+    for _ in range(10):
+        model(x)
     try:
-        with tf.cuda.trace(folder / "b.json"):
+        with tf.cuda.trace(folder / "d.json"):
             check(False, "refused")
     except RuntimeError as error:
-        check("a trace is on already" in str(error) and "b.json" in str(error), str(error))
-check((folder / "a.json").exists() and not (folder / "b.json").exists(), "the first goes on")
+        check("a trace is on already" in str(error) and "d.json" in str(error), str(error))
+check(not (folder / "d.json").exists(), "one at a time")
+of_runtime = [e for e in chrome(folder / "c.json")
+              if not ON_GPU or e["cat"] not in ("kernel", "copy")]
+check(len(of_runtime) == 5, "its memory is bounded")
+dropped = json.loads((folder / "c.json").read_text())["otherData"]["dropped_events"]
+check(dropped > 10, "the other events count")
 if not ON_GPU:
     try:
         with tf.cuda.trace(folder / "c.json", logdir="logs"):
@@ -292,24 +262,17 @@ def test_without_groups_the_error_names_the_variable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "error", "message"),
+    ("path", "most_events", "error", "message"),
     [
-        ("a.txt", ValueError, r"trace\('a.txt'\): a trace's name ends in .json or .json.gz"),
-        (".json", ValueError, "name ends in"),
-        ("none/a.json", ValueError, "there is no folder 'none'"),
-        (7, TypeError, r"trace\(7\): not a path"),
+        ("a.txt", 9, ValueError, r"trace\('a.txt'\): a trace's name ends in .json or .json.gz"),
+        (".json", 9, ValueError, "name ends in"),
+        ("none/a.json", 9, ValueError, "there is no folder 'none'"),
+        (7, 9, TypeError, r"trace\(7\): not a path"),
+        ("a.json", 0, ValueError, "most_events=0 is not valid: at least 1"),
     ],
 )
-def test_bad_paths_are_errors(
-    path: Any, error: type[Exception], message: str, four_groups: None
+def test_bad_arguments_are_errors(
+    path: Any, most_events: int, error: type[Exception], message: str, four_groups: None
 ) -> None:
-    with pytest.raises(error, match=message), tf.cuda.trace(path):
-        pass
-
-
-def test_bad_numbers_are_errors(tmp_path: Path, four_groups: None) -> None:
-    with (
-        pytest.raises(ValueError, match="most_events=0 is not valid: at least 1"),
-        tf.cuda.trace(tmp_path / "a.json", most_events=0),
-    ):
+    with pytest.raises(error, match=message), tf.cuda.trace(path, most_events=most_events):
         pass

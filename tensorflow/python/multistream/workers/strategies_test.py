@@ -1,11 +1,11 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Strategies of several workers, and functions that eager code calls in another process.
+"""Strategies of several workers run on the workers' groups, and give the results of one stream.
 
-They run on the workers' groups, and give the results of one stream.
+The coordinator of parameter servers is eager code that calls functions of other processes.
 """
 
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from multistream.testing.cluster import (
     run_all,
     serve_until_the_client_ends,
 )
-from multistream.testing.kit import groups_used, on, run_threads, same
+from multistream.testing.kit import groups_used, on, same
 
 
 def work(spec: Spec, job: str, task: int, folder: str) -> None:
@@ -49,72 +49,10 @@ def loss_and_gradients(x: Any, v: Any, w: Any, scoped: bool = True) -> tuple[Any
     return loss, tape.gradient(loss, [v, w])
 
 
-def train_step(x: Any, v: Any, w: Any) -> Any:
-    loss, gradients = loss_and_gradients(x, v, w)
-    for variable, gradient in zip((v, w), gradients, strict=True):
-        variable.assign_sub(0.5 * gradient)
-    return loss
-
-
-# Eager code of one process, functions on the GPU of another.
-
-
-def call_functions(spec: Spec, _folder: str) -> None:
-    tf.config.experimental_connect_to_cluster(
-        tf.train.ClusterSpec(spec), job_name="client", task_index=0
-    )
-    gpu = "/job:worker/replica:0/task:0/device:GPU:0"
-    with tf.device(gpu):
-        v, w = (tf.Variable(numbers(k, 16, 16)) for k in range(2))
-
-    @tf.function(input_signature=[tf.TensorSpec([None, None])])
-    def rows(x: Any) -> Any:
-        return tf.reduce_sum(branches(x, v, w), axis=1)
-
-    @tf.function
-    def train(x: Any) -> Any:
-        return train_step(x, v, w)
-
-    with tf.device(gpu):
-        inputs = [tf.constant(numbers(10 + k, 4 + k, 16)) for k in range(6)]
-        expected = [rows(x).numpy() for x in inputs]
-        for x, found in zip(inputs, expected, strict=True):
-            a, b = x.numpy() @ numbers(0, 16, 16), x.numpy() @ numbers(1, 16, 16)
-            np.testing.assert_allclose(found, (np.tanh(a) * np.sin(b)).sum(1), rtol=1e-2, atol=1e-3)
-
-        def client(k: int) -> None:
-            with tf.device(gpu):
-                for i in range(30):
-                    j = (k + i) % len(inputs)
-                    assert same([rows(inputs[j]).numpy()], [expected[j]])
-
-        run_threads([partial(client, k) for k in range(4)])
-        with pytest.raises(tf.errors.InvalidArgumentError, match="Matrix size-incompatible"):
-            rows(tf.ones([3, 5])).numpy()
-        losses = [train(inputs[0]).numpy() for _ in range(10)]
-        assert losses[-1] < losses[0]
-        print("result", *(r.tobytes().hex() for r in (*losses, v.numpy(), w.numpy())))
-
-
-def results_of_functions(folder: Path, level: dict[str, str]) -> str:
-    folder.mkdir()
-    spec = make_spec(worker=1, client=1)
-    worker: Task = (work, (spec, "worker", 0, str(folder)), level)
-    client: Task = (call_functions, (spec, str(folder)), {})
-    line: str = line_of(run_all([worker, client], folder)[-1], "result")
-    return line
-
-
-def test_functions_that_another_process_calls_run_on_the_workers_groups(tmp_path: Path) -> None:
-    expected = results_of_functions(tmp_path / "one", ONE_STREAM)
-    assert results_of_functions(tmp_path / "graph", GRAPH_LEVEL) == expected
-    assert results_of_functions(tmp_path / "node", NODE_LEVEL) == expected
-
-
 # ParameterServerStrategy.
 
 
-def coordinate(spec: Spec, _folder: str) -> None:
+def coordinate(spec: Spec) -> None:
     """Trains with one call at a time, and predicts with many at once."""
     strategy = tf.distribute.ParameterServerStrategy(
         tf.distribute.cluster_resolver.SimpleClusterResolver(
@@ -125,9 +63,15 @@ def coordinate(spec: Spec, _folder: str) -> None:
     with strategy.scope():
         v, w = (tf.Variable(numbers(k, 16, 16)) for k in range(2))
 
+    def train_step(x: Any) -> Any:
+        loss, gradients = loss_and_gradients(x, v, w)
+        for variable, gradient in zip((v, w), gradients, strict=True):
+            variable.assign_sub(0.5 * gradient)
+        return loss
+
     @tf.function
     def train(x: Any) -> Any:
-        return strategy.run(lambda x: train_step(x, v, w), args=(x,))
+        return strategy.run(train_step, args=(x,))
 
     @tf.function
     def rows(x: Any) -> Any:
@@ -146,23 +90,6 @@ def coordinate(spec: Spec, _folder: str) -> None:
     assert all(same([a], [b]) for a, b in zip(found[4:], found, strict=False))
     results = [*losses, v.numpy(), w.numpy(), *found[:4]]
     print("result", *(np.asarray(r).tobytes().hex() for r in results))
-
-
-def results_of_coordinator(folder: Path, level: dict[str, str]) -> str:
-    folder.mkdir()
-    spec = make_spec(chief=1, worker=2, ps=1)
-    tasks: list[Task] = [(serve_until_the_client_ends, (spec, "ps", 0, str(folder)), {})]
-    tasks += [(work, (spec, "worker", i, str(folder)), level) for i in range(2)]
-    line: str = line_of(
-        run_all([*tasks, (coordinate, (spec, str(folder)), {})], folder)[-1], "result"
-    )
-    return line
-
-
-def test_parameter_server_strategy_gives_what_one_stream_gives(tmp_path: Path) -> None:
-    expected = results_of_coordinator(tmp_path / "one", ONE_STREAM)
-    assert results_of_coordinator(tmp_path / "graph", GRAPH_LEVEL) == expected
-    assert results_of_coordinator(tmp_path / "node", NODE_LEVEL) == expected
 
 
 # MultiWorkerMirroredStrategy.
@@ -207,17 +134,24 @@ def mirror(spec: Spec, task: int, scoped: bool) -> None:
         assert {1, 2, 3} <= groups_used()
 
 
-def results_of_mirrors(folder: Path, workers: int, scoped: bool, level: dict[str, str]) -> str:
+def results_of(client: Callable[..., None], folder: Path, level: dict[str, str]) -> str:
+    """What a cluster's client prints, or each of its workers, if the strategy has no client."""
     folder.mkdir()
-    spec = make_spec(worker=workers)
-    tasks: list[Task] = [(mirror, (spec, i, scoped), level) for i in reversed(range(workers))]
-    results = {line_of(printed, "result") for printed in run_all(tasks, folder)}
-    assert len(results) == 1  # all workers have the same weights
-    return str(results.pop())
+    if client is mirror:
+        spec = make_spec(worker=3)
+        tasks: list[Task] = [(mirror, (spec, i, level == NODE_LEVEL), level) for i in (2, 1, 0)]
+    else:
+        spec = make_spec(chief=1, worker=2, ps=1)
+        tasks = [(serve_until_the_client_ends, (spec, "ps", 0, str(folder)), {})]
+        tasks += [(work, (spec, "worker", i, str(folder)), level) for i in range(2)]
+        tasks += [(coordinate, (spec,), {})]
+    printed = run_all(tasks, folder)[0 if client is mirror else -1 :]
+    (result,) = {line_of(text, "result") for text in printed}
+    return str(result)
 
 
-@pytest.mark.parametrize("workers", [2, 4])
-def test_mirrored_workers_train_what_one_stream_trains(workers: int, tmp_path: Path) -> None:
-    expected = results_of_mirrors(tmp_path / "one", workers, False, ONE_STREAM)
-    assert results_of_mirrors(tmp_path / "node", workers, True, NODE_LEVEL) == expected
-    assert results_of_mirrors(tmp_path / "graph", workers, False, GRAPH_LEVEL) == expected
+@pytest.mark.parametrize("client", [coordinate, mirror])
+def test_results_are_those_of_one_stream(client: Callable[..., None], tmp_path: Path) -> None:
+    expected = results_of(client, tmp_path / "one", ONE_STREAM)
+    assert results_of(client, tmp_path / "graph", GRAPH_LEVEL) == expected
+    assert results_of(client, tmp_path / "node", NODE_LEVEL) == expected

@@ -35,16 +35,12 @@ from multistream.testing.cluster import (
 from multistream.testing.kit import run_threads, same
 from multistream.testing.layers import FEEDS, Layers
 
-LEVELS = pytest.mark.parametrize(
-    "level", [GRAPH_LEVEL, NODE_LEVEL, ONE_STREAM], ids=["graph", "node", "one stream"]
-)
-
 # TensorFlow's errors for a client whose worker has died.
 GONE = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
 
 
-def serve_lives(spec: Spec, job: str, task: int, folder: str, lives: int) -> None:
-    """A task that is killed when the file `kill0` appears, restarts, then waits for `kill1`, ...
+def serve(spec: Spec, job: str, task: int, folder: str, lives: int) -> None:
+    """A task that serves; in the first of two lives it is killed when the file `kill` appears.
 
     The last life ends with the client.
     """
@@ -63,7 +59,7 @@ def serve_lives(spec: Spec, job: str, task: int, folder: str, lives: int) -> Non
             finally:
                 os._exit(status)
         last = life == lives - 1
-        until((signs / ("ended" if last else f"kill{life}")).exists, seconds=300)
+        until((signs / ("ended" if last else "kill")).exists, seconds=300)
         if not last:
             os.kill(child, signal.SIGKILL)
         _, ended = os.waitpid(child, 0)
@@ -108,61 +104,44 @@ class TwoWorkers:
         return (np.sin(there) * np.cos(there) * here).sum(1)
 
 
-def cancelled(spec: Spec, _folder: str) -> None:
+def run_until_cancelled(server: Any, session: Any, model: TwoWorkers, expected: list[Any]) -> None:
     """Steps that wait in the other worker until cancelled, among steps that do not wait."""
-    server = make_server(spec, "worker", 0)
-    model = TwoWorkers()
-    with tf.Session(server.target, graph=model.graph) as session:
-        session.run(model.start)
-        expected = [session.run(model.y, {model.x: feed}) for feed in FEEDS]
-        for feed, result in zip(FEEDS, expected, strict=True):
-            np.testing.assert_allclose(result, model.right(feed), rtol=1e-2, atol=1e-3)
 
-        def waits(session: Any, k: int, **options: Any) -> None:
-            result = session.run(model.y_after_wait, {model.x: FEEDS[k]}, **options)
-            assert same([result], [expected[k]])
+    def waits(session: Any, k: int, **options: Any) -> None:
+        result = session.run(model.y_after_wait, {model.x: FEEDS[k]}, **options)
+        assert same([result], [expected[k]])
 
-        # The first step partitions the graph, which its deadline does not limit.
-        session.run(model.go_on)
-        waits(session, 3)
+    # The first step partitions the graph, which its deadline does not limit.
+    session.run(model.go_on)
+    waits(session, 3)
 
-        def client(k: int) -> None:
-            for i in range(20):
-                feeds = {model.x: FEEDS[(k + i) % len(FEEDS)]}
-                assert same([session.run(model.y, feeds)], [expected[(k + i) % len(FEEDS)]])
+    def client(k: int) -> None:
+        for i in range(20):
+            feeds = {model.x: FEEDS[(k + i) % len(FEEDS)]}
+            assert same([session.run(model.y, feeds)], [expected[(k + i) % len(FEEDS)]])
 
-        def late(k: int) -> None:
-            # TensorFlow loses a deadline that passes before the step begins: docs/training.md.
-            options = tf.RunOptions(timeout_in_ms=1000 + 200 * k)
-            for _ in range(2):
-                with pytest.raises(tf.errors.DeadlineExceededError):
-                    waits(session, k, options=options)
+    def late(k: int) -> None:
+        # TensorFlow loses a deadline that passes before the step begins: docs/training.md.
+        options = tf.RunOptions(timeout_in_ms=1000 + 200 * k)
+        for _ in range(2):
+            with pytest.raises(tf.errors.DeadlineExceededError):
+                waits(session, k, options=options)
 
-        run_threads([partial(client, k) for k in range(3)] + [partial(late, k) for k in range(3)])
+    run_threads([partial(client, k) for k in range(3)] + [partial(late, k) for k in range(3)])
 
-        closed = tf.Session(server.target, graph=model.graph)
+    closed = tf.Session(server.target, graph=model.graph)
 
-        def ends(k: int) -> None:
-            with pytest.raises((tf.errors.CancelledError, tf.errors.AbortedError)):
-                waits(closed, k)
+    def ends(k: int) -> None:
+        with pytest.raises((tf.errors.CancelledError, tf.errors.AbortedError)):
+            waits(closed, k)
 
-        def close() -> None:
-            time.sleep(1)
-            closed.close()
+    def close() -> None:
+        time.sleep(1)
+        closed.close()
 
-        run_threads([close, *(partial(ends, k) for k in range(3))])
-        session.run(model.go_on)
-        waits(session, 2)
-    assert_groups_were_used()
-
-
-@LEVELS
-def test_a_step_that_is_cancelled_ends_in_both_workers(
-    level: dict[str, str], tmp_path: Path
-) -> None:
-    spec = make_spec(worker=2)
-    other: Task = (serve_lives, (spec, "worker", 1, str(tmp_path), 1), level)
-    run_all([other, (cancelled, (spec, str(tmp_path)), level)], tmp_path)
+    run_threads([close, *(partial(ends, k) for k in range(3))])
+    session.run(model.go_on)
+    waits(session, 2)
 
 
 def works(server: Any, graph: Any, fetch: Any) -> bool:
@@ -207,38 +186,40 @@ def run_alone(server: Any) -> None:
 
 
 def survive(spec: Spec, folder: str) -> None:
-    """Runs steps over both workers; the second is killed and comes back, twice."""
+    """Runs steps over both workers, which are cancelled; the second worker dies and comes back."""
     server = make_server(spec, "worker", 0)
     model = TwoWorkers()
-    expected: list[Any] = []
-    for life in range(3):
-        signs = Path(folder)
+    signs = Path(folder)
+    for life in range(2):
         until((signs / f"up{life}").exists)
         until(lambda: works(server, model.graph, model.start))
         with tf.Session(server.target, graph=model.graph) as session:
             found = [session.run(model.y, {model.x: feed}) for feed in FEEDS]
-            expected = expected or found
+            if life == 0:
+                expected = found
+                for feed, result in zip(FEEDS, expected, strict=True):
+                    np.testing.assert_allclose(result, model.right(feed), rtol=1e-2, atol=1e-3)
+                run_until_cancelled(server, session, model, expected)
+                run_until_it_dies(session, model, expected, signs / "kill")
             assert same(found, expected)
-            if life < 2:
-                run_until_it_dies(session, model, expected, signs / f"kill{life}")
         run_alone(server)
     assert_groups_were_used()
 
 
-@LEVELS
-def test_a_worker_that_is_killed_leaves_nothing_behind_in_the_other(
+@pytest.mark.parametrize("level", [GRAPH_LEVEL, NODE_LEVEL], ids=["graph", "node"])
+def test_a_worker_survives_cancelled_steps_and_the_death_of_another_worker(
     level: dict[str, str], tmp_path: Path
 ) -> None:
     spec = make_spec(worker=2)
-    other: Task = (serve_lives, (spec, "worker", 1, str(tmp_path), 3), level)
+    other: Task = (serve, (spec, "worker", 1, str(tmp_path), 2), level)
     run_all([other, (survive, (spec, str(tmp_path)), level)], tmp_path)
 
 
-STEPS = 12
+STEPS = 8
 
 
 def train(spec: Spec, folder: str, kills: bool) -> None:
-    """Trains, saving after each step, with a parameter server that is killed after some steps."""
+    """Trains, saving after each step, with a parameter server that is killed after three steps."""
     server = make_server(spec, "worker", 0)
     device = tf.train.replica_device_setter(
         cluster=tf.train.ClusterSpec(spec),
@@ -262,9 +243,8 @@ def train(spec: Spec, folder: str, kills: bool) -> None:
         ) as session,
     ):
         while (at := session.run(step)) < STEPS:
-            for life in range(2):
-                if kills and at == 3 * (life + 1):
-                    (Path(folder) / f"kill{life}").touch()
+            if kills and at == 3:
+                (Path(folder) / "kill").touch()
             session.run(advance, {layers.x: FEEDS[at % len(FEEDS)]})
         print("weights", *(w.tobytes().hex() for w in session.run(layers.weights)))
     assert_groups_were_used()
@@ -273,7 +253,7 @@ def train(spec: Spec, folder: str, kills: bool) -> None:
 def weights_trained(folder: Path, kills: bool, **variables: str) -> str:
     folder.mkdir()
     spec = make_spec(ps=1, worker=1)
-    server: Task = (serve_lives, (spec, "ps", 0, str(folder), 3 if kills else 1), variables)
+    server: Task = (serve, (spec, "ps", 0, str(folder), 2 if kills else 1), variables)
     worker: Task = (train, (spec, str(folder), kills), variables)
     line: str = line_of(run_all([server, worker], folder)[-1], "weights")
     return line
