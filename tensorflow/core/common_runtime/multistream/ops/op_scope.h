@@ -7,8 +7,8 @@
 //
 //   op_launch.h        which op, on which group, in which step?
 //   op_holds.h         what memory is held for the op, and for later ops?
-//   op_state.h         what variables does the op read or change?
-//   op_input_copies.h  which inputs must be copies in the op's group's memory?
+//   op_state.h         what variables does the op take, read or change?
+//   op_input_copies.h  what is copied before the launch?
 //   op_accesses.h      what is the sanitizer told?
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_SCOPE_H_

@@ -3,7 +3,8 @@
 
 // What device memory does an op use while its step is being recorded? The
 // recording device finds out before and after the op's launch, and tells an
-// OpWatcher.
+// OpWatcher. Possible uses count, as a recording must wait for them; the
+// sanitizer hears only of sure accesses, by OpAccesses (ops/op_accesses.h).
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_OP_USES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_OP_USES_H_

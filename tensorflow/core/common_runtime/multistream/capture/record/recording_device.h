@@ -22,7 +22,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/record/recorded_order.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
-#include "tensorflow/core/common_runtime/multistream/ops/op_variables.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -134,7 +134,7 @@ class RecordingDevice : public Base {
   void ComputeOp(OpKernel* kernel, OpKernelContext* context,
                  RecordingMemory* memory) {
     if (memory != nullptr) {
-      ForEachVariable(context, [memory](Var* variable) {
+      ForEachVariable(context, [memory](const ResourceHandle&, Var* variable) {
         tf_shared_lock lock(*variable->mu());
         memory->NoteRead(variable->tensor()->data());
       });
