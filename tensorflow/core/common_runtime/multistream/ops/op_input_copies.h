@@ -21,7 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
-#include "tensorflow/core/common_runtime/multistream/ops/op_launch.h"
+#include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/allocator.h"

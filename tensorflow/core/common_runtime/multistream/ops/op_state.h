@@ -13,7 +13,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
-#include "tensorflow/core/common_runtime/multistream/ops/op_launch.h"
+#include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"

@@ -52,7 +52,14 @@ class TextGraph {
 
   // Adds the nodes of statements. Returns the last one's value.
   Value Add(absl::string_view text) {
+    const absl::StatusOr<Value> value = TryAdd(text);
+    TF_CHECK_OK(value.status()) << text;
+    return *value;
+  }
+  // An error if a node cannot be made; earlier ones may have been.
+  absl::StatusOr<Value> TryAdd(absl::string_view text) {
     rest_ = text;
+    status_ = absl::OkStatus();
     Value last;
     do {
       const absl::string_view start = rest_;
@@ -64,8 +71,8 @@ class TextGraph {
       last = Expression(name);
       if (!name.empty()) values_[name] = last;
     } while (Skip(';'));
-    TF_CHECK_OK(rest_.empty() ? absl::OkStatus()
-                              : absl::InvalidArgumentError(rest_));
+    if (!rest_.empty()) return absl::InvalidArgumentError(rest_);
+    if (!status_.ok()) return status_;
     return last;
   }
   Node* operator[](const std::string& name) { return values_.at(name).node; }
@@ -79,13 +86,32 @@ class TextGraph {
   // One of the op's inputs may be a list.
   Value Op(
       const std::string& op, const Values& inputs,
-      const Attrs& attrs = [](NodeBuilder*) {}, const std::string& name = "") {
-    const absl::StatusOr<Node*> node = TryOp(op, inputs, attrs, name);
+      const Attrs& attrs = [](NodeBuilder*) {}) {
+    const absl::StatusOr<Node*> node = TryOp(op, inputs, attrs, "");
     TF_CHECK_OK(node.status()) << op;
     return *node;
   }
+
+  Value Const(const Tensor& tensor) {
+    return Op("Const", {}, [&](NodeBuilder* node) {
+      node->Attr("value", tensor).Attr("dtype", tensor.dtype());
+    });
+  }
+
+  Graph graph{OpRegistry::Global()};
+  std::string device;  // of the nodes that are added next
+
+ protected:
+  // The value of an expression KIND[SIZES] or KIND[SIZES]:TYPE.
+  virtual Value Leaf(const std::string& kind, const TensorShape& shape,
+                     DataType type) {
+    TF_CHECK_OK(absl::UnimplementedError(kind));
+    return {};
+  }
+
+ private:
   absl::StatusOr<Node*> TryOp(const std::string& op, const Values& inputs,
-                              const Attrs& attrs, std::string name = "") {
+                              const Attrs& attrs, std::string name) {
     if (name.empty()) {
       const int number = counts_[op]++;
       name = op.substr(op[0] == '_');
@@ -111,30 +137,6 @@ class TextGraph {
     node->set_assigned_device_name(device);
     return node;
   }
-  Value Const(const Tensor& tensor) {
-    return Op("Const", {}, [&](NodeBuilder* node) {
-      node->Attr("value", tensor).Attr("dtype", tensor.dtype());
-    });
-  }
-  Value Ints(const std::vector<int32_t>& values) {
-    Tensor tensor(DT_INT32, {static_cast<int64_t>(values.size())});
-    std::copy(values.begin(), values.end(), tensor.flat<int32_t>().data());
-    return Const(tensor);
-  }
-  Value Int(int32_t value) { return Const(Tensor(value)); }
-
-  Graph graph{OpRegistry::Global()};
-  std::string device;  // of the nodes that are added next
-
- protected:
-  // The value of an expression KIND[SIZES] or KIND[SIZES]:TYPE.
-  virtual Value Leaf(const std::string& kind, const TensorShape& shape,
-                     DataType type) {
-    TF_CHECK_OK(absl::UnimplementedError(kind));
-    return {};
-  }
-
- private:
   static const OpDef& DefOf(const std::string& op) {
     const OpDef* def;
     TF_CHECK_OK(OpRegistry::Global()->LookUpOpDef(op, &def));
@@ -144,9 +146,7 @@ class TextGraph {
     std::vector<int64_t> numbers;
     for (absl::string_view part :
          absl::StrSplit(text, ',', absl::SkipEmpty())) {
-      TF_CHECK_OK(absl::SimpleAtoi(part, &numbers.emplace_back())
-                      ? absl::OkStatus()
-                      : absl::InvalidArgumentError(part));
+      numbers.push_back(std::stoll(std::string(part)));
     }
     return numbers;
   }
@@ -215,7 +215,7 @@ class TextGraph {
     const std::string word = Word();
     int32_t number = 0;
     if (absl::SimpleAtoi(word, &number)) {
-      return Int(is_negative ? -number : number);
+      return Const(Tensor(is_negative ? -number : number));
     }
     if (Skip('[')) {
       const TensorShape shape(NumbersIn(Until(']')));
@@ -224,9 +224,10 @@ class TextGraph {
       return Leaf(word, shape, type);
     }
     if (!Skip('(')) {
-      Value value = values_.at(word);
-      if (Skip(':')) value.index = std::stoi(Word());
-      return value;
+      const Value value = values_.at(word);
+      if (!Skip(':')) return value;
+      const int output = std::stoi(Word());
+      return value.node == nullptr ? value : Value(value.node, output);
     }
     Values inputs;
     std::vector<Node*> before;
@@ -247,7 +248,8 @@ class TextGraph {
       rest_ = rest;
     }
     TakeAttributes(&attributes);
-    return Op(
+    if (!status_.ok()) return {};
+    const absl::StatusOr<Node*> node = TryOp(
         op, inputs,
         [&](NodeBuilder* node) {
           for (const auto& [key, text] : attributes) {
@@ -258,6 +260,8 @@ class TextGraph {
           node->ControlInputs(before);
         },
         name);
+    status_ = node.status();
+    return node.ok() ? Value(*node) : Value();
   }
   void TakeAttributes(std::map<std::string, std::string>* attributes) {
     while (true) {
@@ -281,6 +285,7 @@ class TextGraph {
   }
 
   absl::string_view rest_;  // of the text
+  absl::Status status_;
   std::map<std::string, Value> values_;
   std::map<std::string, std::string> definitions_;
   std::map<std::string, int> counts_;

@@ -94,17 +94,15 @@ class RecordingDeviceTest : public ::testing::Test {
     return Tensor(DT_FLOAT, TensorShape({count}));
   }
 
-  // Adds a variable to the device. Returns the variable and its handle.
-  Var* AddVariable(const std::string& name, const Tensor& value,
-                   Tensor* handle) {
+  // Adds a variable to the device. Returns its handle.
+  Tensor AddVariable(const std::string& name, const Tensor& value) {
     auto* var = new Var(DT_FLOAT);
     *var->tensor() = value;
     var->is_initialized = true;
     ResourceMgr* resources = device_.resource_manager();
     EXPECT_TRUE(
         resources->Create(resources->default_container(), name, var).ok());
-    *handle = HandleOf(name);
-    return var;
+    return HandleOf(name);
   }
   // A handle in the recording's memory, as on an emulated GPU. The variable's
   // value is not in that memory.
@@ -264,78 +262,80 @@ class OpUsesTest : public RecordingDeviceTest, public OpWatcher {
                {x, y});
   }
 
+  // The op makes `output` its output.
+  static void GiveOn(const Tensor& output) {
+    *OnCompute() = [output](OpKernelContext* context) {
+      context->set_output(0, output);
+    };
+  }
+
   Recording recorded_{&device_, &memory_};
   std::vector<std::string> calls_;
   std::vector<MemoryUse> uses_;
+  // Inputs, of which others have references, too.
+  Tensor x_ = Floats(4), y_ = Floats(8), none_ = Floats(0);
+  Tensor others_x_ = x_, others_y_ = y_;
 };
 
 TEST_F(OpUsesTest, OnlyInputsThatNobodyElseHasAreWritten) {
-  Tensor x = Floats(4), y = Floats(8), outside = Others(4);
-  const Tensor others_y = y, others_outside = outside;
   *OnCompute() = [this](OpKernelContext*) {
     EXPECT_EQ(calls_, std::vector<std::string>({"begins"}));
   };
-  // An op may write its result into an input with a sole reference.
-  EXPECT_EQ(Run(&x, &y), Uses({Writes(x), Reads(y)}));
+  EXPECT_EQ(Run(&x_, &y_), Uses({Reads(x_), Reads(y_)}));
   EXPECT_EQ(calls_, std::vector<std::string>({"begins", "launched"}));
+  // An op may write its result into an input with a sole reference.
+  others_x_ = Tensor();
   *OnCompute() = [](OpKernelContext*) {};
-  EXPECT_EQ(Run(&outside, &y), Uses({Reads(outside), Reads(y)}));
-  Tensor again = x;
-  EXPECT_EQ(Run(&x, &again), Uses({Reads(x)}));
+  EXPECT_EQ(Run(&x_, &y_), Uses({Writes(x_), Reads(y_)}));
+  Tensor again = x_;
+  EXPECT_EQ(Run(&x_, &again), Uses({Reads(x_)}));
+  Tensor outside = Others(4);
+  const Tensor others_outside = outside;
+  EXPECT_EQ(Run(&outside, &y_), Uses({Reads(outside), Reads(y_)}));
 }
 
 TEST_F(OpUsesTest, EmptyInputsAreNotUsed) {
-  Tensor x = Floats(4), y = Floats(0);
-  EXPECT_EQ(Run(&x, &y), Uses({Writes(x)}));
-  Tensor part = x.Slice(1, 1);  // empty, but not null
+  EXPECT_EQ(Run(&x_, &none_), Uses({Reads(x_)}));
+  Tensor part = x_.Slice(1, 1);  // empty, but not null
   EXPECT_NE(part.data(), nullptr);
-  EXPECT_EQ(Run(&part, &y), Uses());
+  EXPECT_EQ(Run(&part, &none_), Uses());
 }
 
 TEST_F(OpUsesTest, APartOfATensorIsAllOfIt) {
-  Tensor all = Floats(64), y = Floats(0);
+  Tensor all = Floats(64);
   Tensor part = all.Slice(16, 48);
   ASSERT_NE(part.data(), all.data());
-  EXPECT_EQ(Run(&part, &y), Uses({Reads(all)}));
+  EXPECT_EQ(Run(&part, &none_), Uses({Reads(all)}));
   const auto writes = Writes(all);
   all = Tensor();
-  EXPECT_EQ(Run(&part, &y), Uses({writes}));
+  EXPECT_EQ(Run(&part, &none_), Uses({writes}));
   part = part.Slice(16, 24);  // a part of a part
-  EXPECT_EQ(Run(&part, &y), Uses({writes}));
+  EXPECT_EQ(Run(&part, &none_), Uses({writes}));
 }
 
 TEST_F(OpUsesTest, OnlyTheRecordingsMemoryIsUsedAsTheHosts) {
-  Tensor x = Floats(4), of_host = Others(8), of_device = Floats(8);
-  const Tensor others_x = x, other = of_device;
-  *OnCompute() = [](OpKernelContext* context) {
-    context->set_output(0, Others(2));
-  };
-  EXPECT_EQ(RunWithHost(&x, &of_host), Uses({Reads(x)}));
-  EXPECT_EQ(RunWithHost(&x, &of_device), Uses({Reads(x), Reads(of_device)}));
+  Tensor of_host = Others(8);
+  GiveOn(Others(2));
+  EXPECT_EQ(RunWithHost(&x_, &of_host), Uses({Reads(x_)}));
+  EXPECT_EQ(RunWithHost(&x_, &y_), Uses({Reads(x_), Reads(y_)}));
   // A host output that the op passes through from the recording's memory.
   const Tensor made = Floats(2);
-  *OnCompute() = [&](OpKernelContext* context) {
-    context->set_output(0, made);
-  };
-  EXPECT_EQ(RunWithHost(&x, &of_host), Uses({Reads(x), Reads(made)}));
+  GiveOn(made);
+  EXPECT_EQ(RunWithHost(&x_, &of_host), Uses({Reads(x_), Reads(made)}));
 }
 
 TEST_F(OpUsesTest, WhatAnOpHandsOnIsRead) {
-  Tensor x = Floats(4), y = Floats(8);
-  const Tensor others_x = x, others_y = y, kept = Others(2), none = Floats(0);
-  for (const Tensor& output : {kept, kept.Slice(1, 2), none}) {
-    *OnCompute() = [&](OpKernelContext* context) {
-      context->set_output(0, output);
-    };
-    Uses expected = {Reads(x), Reads(y)};
-    if (output.TotalBytes() > 0) expected.insert(Reads(kept));
-    EXPECT_EQ(Run(&x, &y), expected);
+  const Tensor kept = Others(2);
+  for (const Tensor& output : {kept, kept.Slice(1, 2)}) {
+    GiveOn(output);
+    EXPECT_EQ(Run(&x_, &y_), Uses({Reads(x_), Reads(y_), Reads(kept)}));
   }
+  GiveOn(none_);
+  EXPECT_EQ(Run(&x_, &y_), Uses({Reads(x_), Reads(y_)}));
 }
 
 TEST_F(OpUsesTest, AnInputThatAnOpMakesItsOutputIsWritten) {
-  Tensor x = Floats(4), y = Floats(8);
-  const Tensor others_y = y;
+  others_x_ = Tensor();
   *OnCompute() = [](OpKernelContext* context) {
     Tensor* output = nullptr;
     int from = -1;
@@ -345,12 +345,10 @@ TEST_F(OpUsesTest, AnInputThatAnOpMakesItsOutputIsWritten) {
                     .ok());
     EXPECT_EQ(from, 0);
   };
-  EXPECT_EQ(Run(&x, &y), Uses({Writes(x), Reads(x), Reads(y)}));
+  EXPECT_EQ(Run(&x_, &y_), Uses({Writes(x_), Reads(x_), Reads(y_)}));
 }
 
 TEST_F(OpUsesTest, WhatAnOpAllocatesIsWritten) {
-  Tensor x = Floats(4), y = Floats(8);
-  const Tensor others_x = x, others_y = y;
   const void* output_at = nullptr;
   const void* workspace_at = nullptr;
   *OnCompute() = [&](OpKernelContext* context) {
@@ -362,49 +360,36 @@ TEST_F(OpUsesTest, WhatAnOpAllocatesIsWritten) {
     output_at = output->data();
     workspace_at = workspace.data();
   };
-  const Uses expected_first = Run(&x, &y);
-  EXPECT_EQ(expected_first, Uses({Reads(x),
-                                  Reads(y),
-                                  {output_at, 64, true},
-                                  {output_at, 64, false},
-                                  {workspace_at, 128, true}}));
+  const Uses found = Run(&x_, &y_);
+  EXPECT_EQ(found, Uses({Reads(x_),
+                         Reads(y_),
+                         {output_at, 64, true},
+                         {output_at, 64, false},
+                         {workspace_at, 128, true}}));
   // Memory allocated between two ops is not a use of the second op.
   const Tensor others = Floats(100);
   *OnCompute() = [](OpKernelContext*) {};
-  EXPECT_EQ(Run(&x, &y), Uses({Reads(x), Reads(y)}));
+  EXPECT_EQ(Run(&x_, &y_), Uses({Reads(x_), Reads(y_)}));
 }
 
-TEST_F(OpUsesTest, AVariablesReaderReadsIt) {
+TEST_F(OpUsesTest, WhoTakesAVariableMayWriteItUnlessItOnlyReads) {
   const Tensor value = Others(4);
-  Tensor handle;
-  AddVariable("var", value, &handle);
+  Tensor handle = AddVariable("var", value);
   EXPECT_EQ(Run(NodeDefBuilder("op", "ReadVariableOp").Attr("dtype", DT_FLOAT),
                 {&handle}),
             Uses({Reads(value)}));
-}
-
-TEST_F(OpUsesTest, WhoTakesAVariableMayWriteIt) {
-  const Tensor old_value = Others(4);
-  Tensor handle;
-  AddVariable("var", old_value, &handle);
   // An op that may write a variable, as AssignAddVariableOp does.
-  EXPECT_EQ(Run(NodeDefBuilder("op", "MultiStreamTestUsesVariable"), {&handle}),
-            Uses({Writes(old_value)}));
-  Tensor new_value = Floats(4);
-  const Tensor others = new_value;
+  const NodeDefBuilder taker("op", "MultiStreamTestUsesVariable");
+  EXPECT_EQ(Run(taker, {&handle}), Uses({Writes(value)}));
   const Uses uses =
       Run(NodeDefBuilder("op", "AssignVariableOp").Attr("dtype", DT_FLOAT),
-          {&handle, &new_value});
-  EXPECT_EQ(uses.count(Writes(old_value)), 1);
-  EXPECT_EQ(uses.count(Reads(new_value)), 1);
-}
-
-TEST_F(OpUsesTest, OnlyVariablesThatThereAreAreUsed) {
-  Tensor missing = HandleOf("missing"), empty;
-  AddVariable("empty", Tensor(), &empty);
-  const NodeDefBuilder op("op", "MultiStreamTestUsesVariable");
-  EXPECT_EQ(Run(op, {&missing}), Uses());
-  EXPECT_EQ(Run(op, {&empty}), Uses());
+          {&handle, &x_});
+  EXPECT_EQ(uses.count(Writes(value)), 1);
+  EXPECT_EQ(uses.count(Reads(x_)), 1);
+  // Only variables that exist, and have a value, are used.
+  Tensor missing = HandleOf("missing"), empty = AddVariable("empty", Tensor());
+  EXPECT_EQ(Run(taker, {&missing}), Uses());
+  EXPECT_EQ(Run(taker, {&empty}), Uses());
 }
 
 }  // namespace

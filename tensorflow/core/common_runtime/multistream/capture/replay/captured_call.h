@@ -24,7 +24,6 @@
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows.h"
-#include "tensorflow/core/common_runtime/multistream/capture/batches/padding.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/framework/allocator.h"

@@ -11,10 +11,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_fixture.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/graph.h"
-#include "tensorflow/core/graph/node_builder.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -141,105 +141,26 @@ TEST_F(CapturableTest, ALoopIsCaptured) {
   EXPECT_EQ(Obstacle(), "_Send 'z' is in a loop");
 }
 
-// Two nodes, in which XLA compiles a function with this op, and runs it.
-class CompiledTest : public CapturableTest {
- protected:
-  void Compile(const char* op, bool must_compile) {
-    const FunctionDef cluster = FunctionDefHelper::Create(
-        "cluster", {"x: float"}, {"y: float"}, {},
-        {{{"inside"}, op, {"x"}, {{"T", DT_FLOAT}}}}, {{"y", "inside:y:0"}});
-    TF_CHECK_OK(part_.graph.AddFunctionDef(cluster, StackTracesMap()));
-    NameAttrList function;
-    function.set_name("cluster");
-    const TextGraph::Values none, taken = {part_.Add("x = early()")};
-    Node *compiled, *run;
-    TF_CHECK_OK(NodeBuilder("compile", "_XlaCompile")
-                    .Input(none)
-                    .Input(taken)
-                    .Input(none)
-                    .Attr("must_compile", must_compile)
-                    .Attr("function", function)
-                    .Finalize(&part_.graph, &compiled));
-    TF_CHECK_OK(NodeBuilder("run", "_XlaRun")
-                    .Input(taken)
-                    .Input(compiled, 0)
-                    .Attr("Tresults", DataTypeVector{DT_FLOAT})
-                    .Finalize(&part_.graph, &run));
-    part_.Add("y = send(x)");
-  }
-};
-
-TEST_F(CompiledTest, WhatXlaCompilesIsCaptured) {
-  Compile("Tanh", /*must_compile=*/true);
-  EXPECT_EQ(Obstacle(), "");
-  EXPECT_TRUE(Found().is_compiled);
-}
-
-TEST_F(CompiledTest, AnOpInsideThatIsNotKnownIsNamed) {
-  Compile("RandomStandardNormal", /*must_compile=*/true);
-  EXPECT_TRUE(absl::StrContains(
-      Obstacle(), "'compile' compiles RandomStandardNormal 'inside'"))
-      << Obstacle();
-}
-
-TEST_F(CompiledTest, WhatXlaMayLeaveToTensorFlowIsInTheWay) {
-  Compile("Tanh", /*must_compile=*/false);
-  EXPECT_TRUE(absl::StrContains(Obstacle(), "lazy_compilation=false"))
-      << Obstacle();
-}
-
-// Sums whose axes are must-be-constant for XLA, in a function that a compiled
-// function calls.
-TEST_F(CapturableTest, AxesAreDecidedByShapes) {
-  struct Case {
-    std::string axes;
-    DataType type;
-    bool is_captured;
-  };
-  for (const auto& [axes, type, is_captured] : std::vector<Case>{
-           {"axes = arg() T=resource index=1", DT_RESOURCE, false},
-           {"axes = Neg(arg() T=int64 index=1)", DT_INT64, false},
-           {"axes = Neg(Shape(arg() index=1) out_type=int64)", DT_INT64,
-            true}}) {
+// Whether XLA compiles for one value of an axis or a size, and what clusters
+// may leave to TensorFlow: capture_xla_test.py.
+TEST_F(CapturableTest, WhatXlaCompilesIsCapturedIfItsOpsAreKnown) {
+  for (const std::string op : {"Tanh", "RandomStandardNormal"}) {
     PartGraph part(kGpu, kHost);
-    const bool is_variable = type == DT_RESOURCE;
-    const std::string argument =
-        absl::StrCat("axes: ", is_variable ? "resource" : "int64");
-    std::vector<FunctionDefHelper::Node> nodes = {
-        {{"sum"},
-         "Sum",
-         {"x", is_variable ? "read:value:0" : "axes"},
-         {{"T", DT_FLOAT}, {"Tidx", DT_INT64}}}};
-    if (is_variable) {
-      nodes.push_back(
-          {{"read"}, "ReadVariableOp", {"axes"}, {{"dtype", DT_INT64}}});
-    }
-    const FunctionDef inner =
-        FunctionDefHelper::Create("inner", {"x: float", argument}, {"y: float"},
-                                  {}, nodes, {{"y", "sum:output:0"}});
-    NameAttrList called;
-    called.set_name("inner");
-    const FunctionDef cluster = FunctionDefHelper::Create(
-        "cluster", {"x: float", argument}, {"y: float"}, {},
-        {{{"call"},
-          "StatefulPartitionedCall",
-          {"x", "axes"},
-          {{"Tin", DataTypeVector{DT_FLOAT, type}},
-           {"Tout", DataTypeVector{DT_FLOAT}},
-           {"f", called}}}},
-        {{"y", "call:output:0"}});
-    TF_CHECK_OK(part.graph.AddFunctionDef(inner, StackTracesMap()));
-    TF_CHECK_OK(part.graph.AddFunctionDef(cluster, StackTracesMap()));
-    part.Add(absl::StrCat(
-        axes, "; call = StatefulPartitionedCall(arg(), axes) f=cluster",
-        " Tout=[DT_FLOAT] _XlaMustCompile=true; y = result(call)"));
-    const std::string found = ClassifyForCapture(part.graph, nullptr).obstacle;
-    if (is_captured) {
-      EXPECT_EQ(found, "");
+    const FunctionDef function = FunctionDefHelper::Create(
+        "f", {"x: float"}, {"y: float"}, {},
+        {{{"inside"}, op, {"x"}, {{"T", DT_FLOAT}}}}, {{"y", "inside:y:0"}});
+    TF_CHECK_OK(part.graph.AddFunctionDef(function, StackTracesMap()));
+    part.Add(
+        "call = StatefulPartitionedCall(early()) f=f Tout=[DT_FLOAT]"
+        "    _XlaMustCompile=true; y = send(call)");
+    const Capturable found = ClassifyForCapture(part.graph, nullptr);
+    EXPECT_TRUE(found.is_compiled);
+    if (op == "Tanh") {
+      EXPECT_EQ(found.obstacle, "");
     } else {
       EXPECT_TRUE(absl::StrContains(
-          found, "'call' compiles cluster for one value of 'axes'"))
-          << found;
+          found.obstacle, "'call' compiles RandomStandardNormal 'inside'"))
+          << found.obstacle;
     }
   }
 }

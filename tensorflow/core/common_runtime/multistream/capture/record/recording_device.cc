@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow/core/common_runtime/multistream/capture/record/op_uses.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recording_device.h"
 
 #include <utility>
 
