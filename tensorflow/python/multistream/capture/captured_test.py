@@ -141,6 +141,24 @@ fails(TypeError, lambda: tf.cuda.captured(3), "tf.cuda.captured(3)")
 """)
 
 
+def test_an_environment_that_requires_capture() -> None:
+    """Initializers and training steps need not be captured."""
+    run(
+        """
+tf1 = tf.compat.v1
+fails(tf.errors.FailedPreconditionError, lambda: tf.function(noise)(four),
+      "TF_MULTI_STREAM_CAPTURE=require", "RandomStandardNormal 'noise")
+expect(tf.function(body), four)
+with tf.Graph().as_default(), tf.device(GPU):
+    w = tf1.get_variable("w", initializer=four, use_resource=True)
+    with tf1.Session() as session:
+        session.run(w.initializer)
+        check((session.run(w) == four).all(), "initialized")
+""",
+        TF_MULTI_STREAM_CAPTURE="require",
+    )
+
+
 def test_off_counts_before_the_environment() -> None:
     run(
         "gives(tf.cuda.captured(mode='off')(body), four, captured=False)\n"

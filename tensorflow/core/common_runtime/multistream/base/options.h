@@ -132,7 +132,8 @@ struct Options {
   // once; 1: the recording is one stream.
   int capture_branches = 4;
   // TF_MULTI_STREAM_CAPTURE_BATCHES: row counts of recordings, ascending;
-  // batches are padded to the next count (padding.h). Empty: no padding.
+  // batches are padded to the next count (independent_rows.h). Empty: no
+  // padding.
   std::vector<int> capture_batches;
   // XLA_FLAGS: XLA may launch its own CUDA graphs (command buffers), which a
   // recording cannot contain.

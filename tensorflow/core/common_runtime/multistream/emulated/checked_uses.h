@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "tensorflow/core/common_runtime/multistream/capture/record/op_uses.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recorded_order.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recording_device.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
 
 namespace tensorflow {

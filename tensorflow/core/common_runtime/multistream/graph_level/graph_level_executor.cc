@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
-#include "tensorflow/core/common_runtime/multistream/capture/batches/padding.h"
+#include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows.h"
 #include "tensorflow/core/common_runtime/multistream/capture/replay/captured_steps.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_mark.h"

@@ -6,8 +6,8 @@
 // steps need facts that other passes drop. Two passes mark them in the graph:
 // before functions are inlined, the functions to capture (capture_mark.h);
 // after the graph is partitioned by device, the same again, and the values that
-// a step has to wait for (early_values.h). In between, loops are rewritten so
-// that they can be captured (loop_values.h).
+// a step has to wait for (host_values.h). In between, loops are rewritten so
+// that they can be captured (host_values.h).
 
 #include <memory>
 #include <vector>
@@ -15,8 +15,7 @@
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_mark.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/early_values.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/loop_values.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
 #include "tensorflow/core/common_runtime/multistream/step/renamed_leader.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"

@@ -114,11 +114,6 @@ int StepHolds::HoldsOf(const void* data) {
       [data](const Held& held) { return held.by_data.contains(data); }));
 }
 
-bool StepHolds::HasHolds(StreamGroup* group) {
-  absl::MutexLock lock(&mu_);
-  return !held_by_[group->index()].empty();
-}
-
 StepHolds::Held StepHolds::TakeHeld(StreamGroup* group) {
   absl::MutexLock lock(&mu_);
   return std::exchange(held_by_[group->index()], {});

@@ -145,7 +145,6 @@ class StepHolds {
   void Release(const void* data);
   // For how many groups enqueued holds keep `data`.
   int HoldsOf(const void* data);
-  bool HasHolds(StreamGroup* group);
   // Call at the step's end. A host callback drops the holds for `group` once
   // its stream has completed all that is enqueued. Without holds, no callback.
   void ReleaseWhenCompleted(StreamGroup* group);

@@ -1,6 +1,7 @@
-// Copyright 2026 The Multi-Stream TensorFlow Authors. SPDX-License-Identifier:
-// Apache-2.0 Interleavings of ops of one step that use another group's memory:
-// the memory is not reused until the ops' stream has completed them.
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+// Interleavings of ops of one step that use another group's memory: the memory
+// is not reused until the ops' stream has completed them.
 
 #include <gtest/gtest.h>
 

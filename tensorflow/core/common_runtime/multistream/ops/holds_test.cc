@@ -16,10 +16,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/barrier.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_order.h"
 #include "tensorflow/core/common_runtime/multistream/testing/manual_stream_group.h"
 #include "tensorflow/core/framework/tensor.h"
 
@@ -43,6 +45,26 @@ class HoldsTest : public ::testing::Test {
   Tensor Bytes(int64_t bytes) {
     return Tensor(&memory_, DT_UINT8, TensorShape({bytes}));
   }
+  // Completes all work, none of which came too late, and nothing is left.
+  void ExpectAllReleased() {
+    stream()->Complete();
+    EXPECT_EQ(stream()->used_too_late(), 0);
+    EXPECT_EQ(memory_.in_use(), 0);
+  }
+  // Holds the only reference to a new tensor, for work that is yet to be
+  // enqueued. Returns the data.
+  const void* Add(Holds* holds) {
+    const Tensor tensor = Bytes(8);
+    holds->Add(tensor);
+    return tensor.data();
+  }
+  // Enqueues that work, and completes all.
+  void Finish(Holds* holds, const void* data) {
+    EXPECT_TRUE(memory_.IsInUse(data));
+    stream()->Use(&memory_, data);
+    holds->Enqueued();
+    ExpectAllReleased();
+  }
   // Launches work that holds the only reference to its tensor.
   void Launch(Step* step, int64_t bytes) {
     Holds holds(group(), step);
@@ -61,11 +83,8 @@ class HoldsTest : public ::testing::Test {
 // Beyond the byte limit a step releases its enqueued holds, but not the pending
 // holds of an op that another thread is launching.
 TEST_F(HoldsTest, TheByteLimitTakesNoPendingHold) {
-  Tensor tensor = Bytes(8);
-  const void* data = tensor.data();
   Holds holds(group(), step_.get());
-  holds.Add(std::move(tensor));
-  tensor = Tensor();
+  const void* data = Add(&holds);
   Launch(step_.get(), kMost + 1);
   EXPECT_EQ(stream()->callbacks(), 1);
   stream()->Complete();
@@ -75,9 +94,7 @@ TEST_F(HoldsTest, TheByteLimitTakesNoPendingHold) {
   Launch(step_.get(), kMost + 1);
   EXPECT_EQ(stream()->callbacks(), 2);
   EXPECT_TRUE(memory_.IsInUse(data));
-  stream()->Complete();
-  EXPECT_EQ(stream()->used_too_late(), 0);
-  EXPECT_EQ(memory_.in_use(), 0);
+  ExpectAllReleased();
 }
 
 // The step releases an earlier op's hold of the same memory.
@@ -98,9 +115,7 @@ TEST_F(HoldsTest, TheByteLimitLeavesAPendingHoldOfWhatItReleases) {
   stream()->Use(&memory_, data);
   holds.Enqueued();
   step_->holds().ReleaseWhenCompleted(group());
-  stream()->Complete();
-  EXPECT_EQ(stream()->used_too_late(), 0);
-  EXPECT_EQ(memory_.in_use(), 0);
+  ExpectAllReleased();
 }
 
 // The holds released at the step's end are fixed when the callback is enqueued,
@@ -109,28 +124,18 @@ TEST_F(HoldsTest, TheEndOfAStepReleasesNothingThatComesLater) {
   Launch(step_.get(), 8);
   step_->Finish();
   step_->holds().ReleaseWhenCompleted(group());
-  Tensor tensor = Bytes(8);
-  const void* data = tensor.data();
   Holds holds(group(), step_.get());
-  holds.Add(std::move(tensor));
-  tensor = Tensor();
+  const void* data = Add(&holds);
   stream()->Complete();
-  EXPECT_TRUE(memory_.IsInUse(data));
-  stream()->Use(&memory_, data);
   // The later hold is not kept for ever, either.
-  holds.Enqueued();
-  stream()->Complete();
-  EXPECT_EQ(stream()->used_too_late(), 0);
-  EXPECT_EQ(memory_.in_use(), 0);
+  Finish(&holds, data);
 }
 
 TEST_F(HoldsTest, AStepThatIsDeletedReleasesBehindItsWork) {
   Launch(step_.get(), 8);
   step_.reset();
   EXPECT_EQ(memory_.in_use(), 1);
-  stream()->Complete();
-  EXPECT_EQ(stream()->used_too_late(), 0);
-  EXPECT_EQ(memory_.in_use(), 0);
+  ExpectAllReleased();
 }
 
 TEST_F(HoldsTest, WithoutAStepTheStreamReleasesBehindTheWork) {
@@ -138,9 +143,7 @@ TEST_F(HoldsTest, WithoutAStepTheStreamReleasesBehindTheWork) {
   EXPECT_EQ(stream()->callbacks(), 1);
   EXPECT_EQ(memory_.in_use(), 1);
   EXPECT_EQ(gpu_->Stats()[1].tensors_held, 1);
-  stream()->Complete();
-  EXPECT_EQ(stream()->used_too_late(), 0);
-  EXPECT_EQ(memory_.in_use(), 0);
+  ExpectAllReleased();
   EXPECT_EQ(gpu_->Stats()[1].tensors_held, 0);
 }
 
@@ -152,30 +155,20 @@ TEST_F(HoldsTest, WhatIsHeldToTheEndOutlivesTheByteLimit) {
   Launch(step_.get(), kMost + 1);
   stream()->Complete();
   EXPECT_TRUE(memory_.IsInUse(data));
-  EXPECT_TRUE(step_->holds().HasHolds(group()));
   stream()->Use(&memory_, data);
   step_->holds().ReleaseWhenCompleted(group());
-  stream()->Complete();
-  EXPECT_EQ(stream()->used_too_late(), 0);
-  EXPECT_EQ(memory_.in_use(), 0);
+  ExpectAllReleased();
 }
 
 TEST_F(HoldsTest, HoldsThatAreMovedAreEnqueuedOnce) {
-  Tensor tensor = Bytes(8);
-  const void* data = tensor.data();
   Holds first(group(), nullptr);
-  first.Add(tensor);
-  tensor = Tensor();
+  const void* data = Add(&first);
   Holds second(std::move(first));
   first.Enqueued();
   EXPECT_EQ(stream()->callbacks(), 0);
-  stream()->Use(&memory_, data);
-  second.Enqueued();
+  Finish(&second, data);
   second.Enqueued();
   EXPECT_EQ(stream()->callbacks(), 1);
-  stream()->Complete();
-  EXPECT_EQ(stream()->used_too_late(), 0);
-  EXPECT_EQ(memory_.in_use(), 0);
 }
 
 // Holds that do not count are kept to the step's end, whatever their size.
@@ -234,6 +227,218 @@ TEST_F(HoldsTest, ThreadsThatLaunchNeverFreeEachOthersMemory) {
     ASSERT_EQ(memory_.in_use(), 0);
     memory_.Recycle();
   }
+}
+
+// The holds of a step, and what the leader does before it changes memory that
+// other groups hold.
+
+using Calls = std::vector<std::string>;
+
+constexpr int kGroups = 4;
+
+Tensor Bytes(int64_t bytes) { return Tensor(DT_UINT8, TensorShape({bytes})); }
+
+// Whether the test's reference to the memory is not the only one: a change
+// would have to make a copy.
+bool IsHeld(const Tensor& tensor) { return !tensor.RefCountIsOne(); }
+
+// The calls of a leader that waits for what group `i` has enqueued.
+Calls WaitFor(int i) {
+  return {absl::StrCat(i, " records"),
+          absl::StrCat("0 waits for event of ", i)};
+}
+
+class StepHoldsTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Step> NewStep(StreamOrder* order) {
+    return std::make_unique<Step>(gpu_.get(), gpu_->leader(),
+                                  /*changes_state=*/true, order);
+  }
+  // Holds `tensors` for work that is enqueued on the group.
+  void Keep(int group, const std::vector<Tensor>& tensors) {
+    Holds holds(gpu_->group(group), step_.get());
+    for (const Tensor& tensor : tensors) holds.Add(tensor);
+  }
+  // Ends the step on a group.
+  void End(int group) {
+    step_->holds().ReleaseWhenCompleted(gpu_->group(group));
+  }
+  // Releases the memory before the leader changes it. Returns what the streams
+  // do for that.
+  Calls Release(const Tensor& tensor) {
+    record_.Take();
+    step_->holds().Release(tensor.data());
+    return record_.Take();
+  }
+  // Tensors held, bytes held, and the peak of bytes held.
+  using Held = std::vector<int64_t>;
+  Held Counted(int group) {
+    const StreamGroupStats stats = gpu_->Stats()[group];
+    return {stats.tensors_held, stats.bytes_held, stats.peak_bytes_held};
+  }
+  StreamRecord record_;
+  std::vector<ManualStreamGroup*> streams_;
+  const std::unique_ptr<GpuGroups> gpu_ =
+      NewManualGroups(kGroups, &record_, &streams_);
+  StreamOrder order_{gpu_.get(), /*reduce=*/true};
+  std::unique_ptr<Step> step_ = NewStep(&order_);
+  const Tensor a_ = Bytes(8);
+  const Tensor b_ = Bytes(8);
+};
+
+TEST_F(StepHoldsTest, WhatIsKeptIsHeldUntilTheGroupReleasesIt) {
+  EXPECT_FALSE(IsHeld(a_));
+  Keep(1, {a_});
+  EXPECT_TRUE(IsHeld(a_));
+  End(2);
+  EXPECT_EQ(streams_[2]->callbacks(), 0);
+  EXPECT_TRUE(IsHeld(a_));
+  End(1);
+  EXPECT_TRUE(IsHeld(a_));
+  streams_[1]->Complete();
+  EXPECT_FALSE(IsHeld(a_));
+  // Neither the host nor a stream waits.
+  EXPECT_EQ(record_.Take(), Calls());
+}
+
+TEST_F(StepHoldsTest, TheLeaderWaitsForEachGroupThatKeepsIt) {
+  Keep(1, {a_, b_});
+  Keep(2, {b_});
+  Keep(3, {a_});
+  streams_[0]->before_waiting = [&] { EXPECT_TRUE(IsHeld(a_)); };
+  EXPECT_EQ(Release(a_), Calls({"1 records", "0 waits for event of 1",
+                                "3 records", "0 waits for event of 3"}));
+  EXPECT_FALSE(IsHeld(a_));
+  EXPECT_TRUE(IsHeld(b_));
+  EXPECT_EQ(Release(a_), Calls());
+}
+
+TEST_F(StepHoldsTest, NobodyWaitsForWhatIsNotKept) {
+  Keep(1, {a_});
+  EXPECT_EQ(Release(b_), Calls());
+  EXPECT_EQ(Release(Tensor()), Calls());
+  EXPECT_TRUE(IsHeld(a_));
+}
+
+TEST_F(StepHoldsTest, AWaitThatIsKnownIsNotIssuedAgain) {
+  Keep(1, {a_});
+  Keep(1, {b_});
+  EXPECT_EQ(Release(b_), WaitFor(1));
+  // The last use of `a_` was before that of `b_`.
+  EXPECT_EQ(Release(a_), Calls());
+  EXPECT_FALSE(IsHeld(a_));
+  // A later use is waited for.
+  Keep(1, {a_});
+  EXPECT_TRUE(IsHeld(a_));
+  EXPECT_EQ(Release(a_), WaitFor(1));
+  EXPECT_FALSE(IsHeld(a_));
+}
+
+TEST_F(StepHoldsTest, WhatAnotherWaitImpliesIsNotIssued) {
+  Keep(1, {a_});
+  order_.WaitForAll(2, 1);
+  order_.WaitForAll(0, 2);
+  EXPECT_EQ(Release(a_), Calls());
+  EXPECT_FALSE(IsHeld(a_));
+}
+
+TEST_F(StepHoldsTest, ALaterUseIsWaitedForToo) {
+  Keep(1, {a_});
+  order_.WaitForAll(0, 1);
+  Keep(1, {a_});
+  EXPECT_EQ(Release(a_), WaitFor(1));
+  EXPECT_FALSE(IsHeld(a_));
+}
+
+// Another thread launches a reader while this thread enqueues the leader's
+// wait.
+TEST_F(StepHoldsTest, AUseThatComesDuringTheWaitIsWaitedForToo) {
+  Keep(1, {a_});
+  int times = 0;
+  streams_[0]->before_waiting = [&] {
+    EXPECT_TRUE(IsHeld(a_));
+    if (++times == 1) Keep(1, {a_});
+  };
+  EXPECT_EQ(Release(a_), Calls({"1 records", "0 waits for event of 1",
+                                "1 records", "0 waits for event of 1"}));
+  EXPECT_FALSE(IsHeld(a_));
+}
+
+TEST_F(StepHoldsTest, WhatIsReleasedDuringTheWaitIsGone) {
+  Keep(1, {a_});
+  streams_[0]->before_waiting = [&] {
+    End(1);
+    streams_[1]->Complete();
+  };
+  Release(a_);
+  EXPECT_FALSE(IsHeld(a_));
+}
+
+TEST_F(StepHoldsTest, AStepWithoutAnOrderDoesNotRelease) {
+  step_ = NewStep(nullptr);
+  Keep(1, {a_});
+  EXPECT_EQ(Release(a_), Calls());
+  EXPECT_TRUE(IsHeld(a_));
+}
+
+// Beyond kMostBytes, memory is released before the step's end.
+
+TEST_F(StepHoldsTest, EachGroupKeepsTheMostForTheStep) {
+  const Tensor half = Bytes(kMost / 2), more = Bytes(kMost / 2 + 1);
+  Keep(1, {half});
+  Keep(1, {Bytes(kMost / 2)});
+  // What is kept twice counts once.
+  for (int i = 0; i < 3; ++i) Keep(2, {more});
+  Keep(3, {more});
+  // What is released does not count any more.
+  Release(more);
+  EXPECT_FALSE(IsHeld(more));
+  Keep(2, {more});
+  Release(half);
+  EXPECT_FALSE(IsHeld(half));
+  for (ManualStreamGroup* group : streams_) EXPECT_EQ(group->callbacks(), 0);
+}
+
+TEST_F(StepHoldsTest, BeyondTheMostAllIsHeldUntilTheStreamHasPassedIt) {
+  const Tensor large = Bytes(kMost);
+  Keep(2, {b_});
+  Keep(1, {a_});
+  Keep(1, {large});
+  EXPECT_EQ(streams_[1]->callbacks(), 1);
+  EXPECT_EQ(Counted(1), Held({2, kMost + 8, kMost + 8}));
+  // Neither Release nor the step's end frees `a_` early.
+  EXPECT_EQ(Release(a_), Calls());
+  End(1);
+  EXPECT_TRUE(IsHeld(a_));
+  EXPECT_TRUE(IsHeld(large));
+  EXPECT_EQ(Counted(1), Held({2, kMost + 8, kMost + 8}));
+  // After that the step keeps again.
+  const Tensor half = Bytes(kMost / 2);
+  Keep(1, {half});
+  EXPECT_EQ(streams_[1]->callbacks(), 1);
+  Release(half);
+  EXPECT_FALSE(IsHeld(half));
+  streams_[1]->Complete();
+  EXPECT_FALSE(IsHeld(a_));
+  EXPECT_FALSE(IsHeld(large));
+  EXPECT_TRUE(IsHeld(b_));
+}
+
+// Statistics of a group.
+TEST_F(StepHoldsTest, WhatIsHeldIsCounted) {
+  const Tensor b = Bytes(24);
+  Keep(1, {a_, b});
+  Keep(1, {a_});
+  Keep(2, {b});
+  EXPECT_EQ(Counted(1), Held({2, 32, 32}));
+  EXPECT_EQ(Counted(2), Held({1, 24, 24}));
+  EXPECT_EQ(Counted(3), Held({0, 0, 0}));
+  Release(b);
+  EXPECT_EQ(Counted(1), Held({1, 8, 32}));
+  EXPECT_EQ(Counted(2), Held({0, 0, 24}));
+  End(1);
+  streams_[1]->Complete();
+  EXPECT_EQ(Counted(1), Held({0, 0, 32}));
 }
 
 }  // namespace

@@ -10,9 +10,8 @@
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
 #include "tensorflow/core/common_runtime/multistream/memory/fresh_memory.h"
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
-#include "tensorflow/core/common_runtime/multistream/ops/op_variables.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
 #include "tensorflow/core/framework/resource_handle.h"
-#include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/types.h"
 
@@ -107,20 +106,11 @@ void OpAccesses::LogVariables() const {
                           !traits_->readers.contains(kernel_))) {
     return;
   }
-  for (int i = 0; i < context_->num_inputs(); ++i) {
-    if (!context_->has_input(i) || context_->input_dtype(i) != DT_RESOURCE ||
-        context_->input(i).NumElements() != 1) {
-      continue;
-    }
-    const ResourceHandle& handle = HandleFromInput(context_, i);
-    core::RefCountPtr<Var> var;
-    if (!IsVariable(handle) || !LookupResource(context_, handle, &var).ok()) {
-      continue;
-    }
+  ForEachVariable(context_, [this](const ResourceHandle& handle, Var* var) {
     // Until logged: another op of the leader may change the variable, too.
     tf_shared_lock lock(*var->mu());
     const Tensor& tensor = *var->tensor();
-    if (Skips(tensor)) continue;
+    if (Skips(tensor)) return;
     // A shared buffer was replaced, not written in place, except in
     // copy-on-read mode.
     const bool is_write = changes_state_ && (tensor.RefCountIsOne() ||
@@ -129,7 +119,7 @@ void OpAccesses::LogVariables() const {
     sanitizer_->Launch(group_->index(), kernel_->name(),
                        {{tensor.data(), tensor.TotalBytes(), is_write,
                          absl::StrCat("variable ", handle.name())}});
-  }
+  });
 }
 
 }  // namespace multistream

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which memory does a launched op read and write? An OpScope reports it to the
-// sanitizer, if there is one.
+// sanitizer, if there is one. The sanitizer must hear only of sure accesses, as
+// each one may be an error; OpUses (capture/record/recording_device.h) counts
+// possible accesses too, as each one is a wait.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_ACCESSES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_ACCESSES_H_

@@ -10,7 +10,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/base/test_faults.h"
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
-#include "tensorflow/core/common_runtime/multistream/ops/op_variables.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/types.h"
 
@@ -57,7 +57,7 @@ void OpHolds::DropVariables() {
           OpParams(op_.context)->inputs[i].tensor->data());
     }
   }
-  ForEachVariable(op_.context, [this](Var* var) {
+  ForEachVariable(op_.context, [this](const ResourceHandle&, Var* var) {
     const void* data;
     {
       tf_shared_lock lock(*var->mu());
@@ -82,7 +82,7 @@ void OpHolds::HoldForLaterOps(bool reads) {
     }
   }
   if (reads && PassesVariablesOn(op_.kernel->type_string_view())) {
-    ForEachVariable(op_.context, [this](Var* var) {
+    ForEachVariable(op_.context, [this](const ResourceHandle&, Var* var) {
       tf_shared_lock lock(*var->mu());
       HoldToEnd(*var->tensor());
     });

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/ops/holds.h"
-#include "tensorflow/core/common_runtime/multistream/ops/op_launch.h"
+#include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/tensor.h"
 

@@ -5,10 +5,10 @@
 // GroupDevice makes an OpScope for each launch. Its parts answer one question
 // each:
 //
-//   op_launch.h        which op, on which group, in which step?
+//   step.h             which op, on which group, in which step?
 //   op_holds.h         what memory is held for the op, and for later ops?
-//   op_state.h         what variables does the op read or change?
-//   op_input_copies.h  which inputs must be copies in the op's group's memory?
+//   op_state.h         what variables does the op take, read or change?
+//   op_input_copies.h  what is copied before the launch?
 //   op_accesses.h      what is the sanitizer told?
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_SCOPE_H_
@@ -21,8 +21,8 @@
 #include "tensorflow/core/common_runtime/multistream/ops/op_accesses.h"
 #include "tensorflow/core/common_runtime/multistream/ops/op_holds.h"
 #include "tensorflow/core/common_runtime/multistream/ops/op_input_copies.h"
-#include "tensorflow/core/common_runtime/multistream/ops/op_launch.h"
 #include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
+#include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"

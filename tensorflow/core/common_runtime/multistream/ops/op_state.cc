@@ -3,14 +3,15 @@
 
 #include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "absl/hash/hash.h"
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
-#include "tensorflow/core/common_runtime/multistream/ops/op_variables.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def.pb.h"
+#include "tensorflow/core/framework/type_index.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace tensorflow {
@@ -35,6 +36,32 @@ bool MayWait(OpKernel* kernel) {
          op->is_stateful();
 }
 
+// Whether an input is a reference to a variable. References to strings do not
+// count: GPUs have no string variables, and such a reference is usually a
+// queue's handle.
+bool TakesReferenceVariable(OpKernelContext* context, int input) {
+  return OpParams(context)->inputs[input].is_ref() &&
+         context->op_kernel().input_type(input) != DT_STRING_REF;
+}
+
+// Whether any input is a variable.
+bool TakesVariable(OpKernelContext* context) {
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    const TensorValue& value = OpParams(context)->inputs[i];
+    if (value.is_ref()) {
+      if (TakesReferenceVariable(context, i)) return true;
+      continue;
+    }
+    if (value.tensor == nullptr || value.tensor->dtype() != DT_RESOURCE) {
+      continue;
+    }
+    for (const ResourceHandle& handle : HandlesOf(*value.tensor)) {
+      if (IsVariable(handle)) return true;
+    }
+  }
+  return false;
+}
+
 bool MayWrite(const OpLaunch& op) {
   if (op.traits != nullptr) {
     return op.traits->changes_state && TakesVariable(op.context);
@@ -44,6 +71,31 @@ bool MayWrite(const OpLaunch& op) {
 }
 
 }  // namespace
+
+absl::Span<const ResourceHandle> HandlesOf(const Tensor& tensor) {
+  const auto handles = tensor.flat<ResourceHandle>();
+  return absl::MakeConstSpan(handles.data(), handles.size());
+}
+
+bool IsVariable(const ResourceHandle& handle) {
+  static const uint64_t variable = TypeIndex::Make<Var>().hash_code();
+  return handle.hash_code() == variable;
+}
+
+void ForEachVariable(OpKernelContext* context,
+                     absl::FunctionRef<void(const ResourceHandle&, Var*)> f) {
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    if (!context->has_input(i) || context->input_dtype(i) != DT_RESOURCE) {
+      continue;
+    }
+    for (const ResourceHandle& handle : HandlesOf(context->input(i))) {
+      core::RefCountPtr<Var> var;
+      if (IsVariable(handle) && LookupResource(context, handle, &var).ok()) {
+        f(handle, var.get());
+      }
+    }
+  }
+}
 
 GpuGroups::StateKey StateKeyOf(const ResourceHandle& handle,
                                ResourceMgr* resources) {

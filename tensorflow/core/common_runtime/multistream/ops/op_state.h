@@ -1,8 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which variables does an op read or change, and which locks (variable_order.h)
-// does it take? An OpScope calls Begin before the launch and End after it.
+// Which variables does an op take, which of them does it read or change, and
+// which locks (variable_order.h) does it take for that? An OpScope calls Begin
+// before the launch and End after it.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_STATE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_STATE_H_
@@ -10,15 +11,29 @@
 #include <string>
 
 #include "absl/container/inlined_vector.h"
-#include "tensorflow/core/common_runtime/multistream/ops/op_launch.h"
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/framework/tensor.h"
 
 namespace tensorflow {
 namespace multistream {
+
+// The handles in a tensor of type DT_RESOURCE.
+absl::Span<const ResourceHandle> HandlesOf(const Tensor& tensor);
+
+// Whether the handle's resource is a variable.
+bool IsVariable(const ResourceHandle& handle);
+
+// Calls `f` with each existing variable among the op's resource handles.
+void ForEachVariable(OpKernelContext* context,
+                     absl::FunctionRef<void(const ResourceHandle&, Var*)> f);
 
 // The lock's key for a resource. `resources`: the resources of its device.
 GpuGroups::StateKey StateKeyOf(const ResourceHandle& handle,

@@ -18,7 +18,7 @@
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/multistream/base/session_config.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording.h"
-#include "tensorflow/core/common_runtime/multistream/ops/gathered_variable.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_input_copies.h"
 #include "tensorflow/core/common_runtime/multistream/ops/op_scope.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/session_threads.h"

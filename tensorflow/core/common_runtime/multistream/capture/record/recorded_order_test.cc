@@ -22,28 +22,26 @@ MemoryUse Writes(uint64_t begin, uint64_t end) { return {begin, end, true}; }
 // An op that is long enough to gain by running beside others.
 RecordedOp Op(std::vector<MemoryUse> uses) { return {std::move(uses), 10}; }
 
-TEST(RecordedOrderTest, BranchesOfOneInputRunSideBySide) {
-  const Waits waits = OrderOf(
-      {Op({Writes(0, 8)}),  //
-       Op({Reads(0, 8), Writes(8, 16)}), Op({Reads(0, 8), Writes(16, 24)}),
-       Op({Reads(8, 16), Writes(24, 32)}), Op({Reads(16, 24), Reads(24, 32)})},
-      8, 8);
-  EXPECT_EQ(waits, Waits({{}, {0}, {0}, {1}, {3, 2}}));
-}
-
-TEST(RecordedOrderTest, MemoryThatIsUsedAgainIsWaitedFor) {
-  const Waits waits = OrderOf({Op({Writes(0, 8)}), Op({Writes(8, 16)}),
-                               Op({Reads(0, 8)}),    // then 0 to 8 is free,
-                               Op({Writes(4, 6)})},  // and given again
-                              8, 8);
-  EXPECT_EQ(waits, Waits({{}, {}, {0}, {2}}));
-}
-
-TEST(RecordedOrderTest, WhatOverlapsIsOnePlace) {
-  const Waits waits = OrderOf({Op({Writes(0, 8)}), Op({Writes(12, 16)}),
-                               Op({Reads(6, 14)}), Op({Writes(16, 20)})},
-                              8, 8);
-  EXPECT_EQ(waits, Waits({{}, {0}, {1}, {}}));
+TEST(RecordedOrderTest, OpsWaitForThoseThatUseTheSameMemory) {
+  // Branches of one input run side by side.
+  EXPECT_EQ(OrderOf({Op({Writes(0, 8)}), Op({Reads(0, 8), Writes(8, 16)}),
+                     Op({Reads(0, 8), Writes(16, 24)}),
+                     Op({Reads(8, 16), Writes(24, 32)}),
+                     Op({Reads(16, 24), Reads(24, 32)})},
+                    8, 8),
+            Waits({{}, {0}, {0}, {1}, {3, 2}}));
+  // Memory from 0 to 8 is free after the third op, and given again.
+  EXPECT_EQ(OrderOf({Op({Writes(0, 8)}), Op({Writes(8, 16)}), Op({Reads(0, 8)}),
+                     Op({Writes(4, 6)})},
+                    8, 8),
+            Waits({{}, {}, {0}, {2}}));
+  // What overlaps is one place.
+  EXPECT_EQ(OrderOf({Op({Writes(0, 8)}), Op({Writes(12, 16)}),
+                     Op({Reads(6, 14)}), Op({Writes(16, 20)})},
+                    8, 8),
+            Waits({{}, {0}, {1}, {}}));
+  // With one chain all wait.
+  EXPECT_EQ(OrderOf({Op({}), Op({}), Op({})}, 1, 8), Waits({{}, {0}, {1}}));
 }
 
 TEST(RecordedOrderTest, OneOfWhichNothingIsKnownIsAlone) {
@@ -54,16 +52,10 @@ TEST(RecordedOrderTest, OneOfWhichNothingIsKnownIsAlone) {
   EXPECT_EQ(OrderOf(ops, 8, 8), Waits({{}, {}, {1, 0}, {2}, {2}}));
 }
 
-TEST(RecordedOrderTest, OneChainIsTheRecordedOrder) {
-  const Waits waits = OrderOf({Op({}), Op({}), Op({})}, 1, 8);
-  EXPECT_EQ(waits, Waits({{}, {0}, {1}}));
-}
-
 TEST(RecordedOrderTest, OnlySomeTakeAWorkspaceAtOnce) {
   std::vector<RecordedOp> ops(6);
   for (RecordedOp& op : ops) op.takes_workspace = op.launches = 1;
-  const Waits waits = OrderOf(ops, 8, 2);
-  EXPECT_EQ(waits, Waits({{}, {}, {0}, {1}, {2}, {3}}));
+  EXPECT_EQ(OrderOf(ops, 8, 2), Waits({{}, {}, {0}, {1}, {2}, {3}}));
 }
 
 TEST(RecordedOrderTest, ItsLengthIsThatOfTheLongestPath) {

@@ -3,7 +3,10 @@
 
 // On which device do the ops of a step run while the step is recorded? On a
 // device like the group's (Base: CUDA or emulated), without the rules of stream
-// groups, with its own streams, and with the recording's memory.
+// groups, with its own streams, and with the recording's memory. The device
+// finds out what memory each op uses, and tells an OpWatcher. Possible uses
+// count, as a recording must wait for them; the sanitizer hears only of sure
+// accesses, by OpAccesses (ops/op_accesses.h).
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_RECORDING_DEVICE_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_RECORDING_DEVICE_H_
@@ -11,25 +14,56 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/device.h"
-#include "tensorflow/core/common_runtime/multistream/capture/record/op_uses.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recorded_order.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
-#include "tensorflow/core/common_runtime/multistream/ops/op_variables.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
 
 namespace tensorflow {
 namespace multistream {
+
+// Told of each op that is launched while a step is recorded, on one thread.
+class OpWatcher {
+ public:
+  virtual ~OpWatcher() = default;
+  virtual void Begins(const std::string& op) = 0;
+  virtual void Launched(const std::string& op, std::vector<MemoryUse> uses) = 0;
+};
+
+// The memory uses of one op. A use that may be a write counts as a write.
+class OpUses {
+ public:
+  // Call before the op's launch: notes the inputs. `memory` is the recording's.
+  OpUses(const RecordingMemory* memory, const OpKernel* kernel,
+         OpKernelContext* context);
+
+  // Call after the launch: returns all uses, including outputs and memory that
+  // the op has `allocated`.
+  std::vector<MemoryUse> WithMade(OpKernelContext* context,
+                                  absl::Span<const MemoryUse> allocated) &&;
+
+ private:
+  bool IsOnHost(MemoryType type, const Tensor& tensor) const;
+  void Add(Tensor tensor, bool writes);
+
+  const RecordingMemory* const memory_;
+  std::vector<MemoryUse> uses_;
+};
 
 template <class Base>
 class RecordingDevice : public Base {
@@ -134,7 +168,7 @@ class RecordingDevice : public Base {
   void ComputeOp(OpKernel* kernel, OpKernelContext* context,
                  RecordingMemory* memory) {
     if (memory != nullptr) {
-      ForEachVariable(context, [memory](Var* variable) {
+      ForEachVariable(context, [memory](const ResourceHandle&, Var* variable) {
         tf_shared_lock lock(*variable->mu());
         memory->NoteRead(variable->tensor()->data());
       });

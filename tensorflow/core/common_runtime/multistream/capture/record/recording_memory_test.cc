@@ -20,6 +20,11 @@ class RecordingMemoryTest : public ::testing::Test {
  protected:
   void* Take(size_t bytes) { return memory_->device()->AllocateRaw(64, bytes); }
   void Free(void* address) { memory_->device()->DeallocateRaw(address); }
+  void* TakeAndFree(size_t bytes) {
+    void* address = Take(bytes);
+    Free(address);
+    return address;
+  }
 
   int taken_ = 0;
   std::unique_ptr<RecordingMemory> memory_ = std::make_unique<RecordingMemory>(
@@ -33,8 +38,7 @@ TEST_F(RecordingMemoryTest, ARepeatGetsTheSameAddresses) {
   std::vector<void*> first, second;
   for (std::vector<void*>* run : {&first, &second}) {
     void* a = Take(1000);
-    void* b = Take(500);
-    Free(b);
+    void* b = TakeAndFree(500);
     void* c = Take(400);  // in b's place
     run->insert(run->end(), {a, b, c});
     EXPECT_EQ(b, c);
@@ -52,8 +56,7 @@ TEST_F(RecordingMemoryTest, ARepeatGetsTheSameAddresses) {
 
 TEST_F(RecordingMemoryTest, SmallOnesDoNotTakeLargePlaces) {
   memory_->Start();
-  void* large = Take(10'000);
-  Free(large);
+  void* large = TakeAndFree(10'000);
   void* small = Take(100);
   EXPECT_NE(large, small);
   Free(small);
@@ -84,35 +87,30 @@ TEST_F(RecordingMemoryTest, AnythingElseInARepeatIsAnError) {
 
 // Ops with separate memory can run side by side.
 TEST_F(RecordingMemoryTest, SomeMemoryIsNotGivenAgain) {
-  RecordingMemory memory(cpu_allocator(), cpu_allocator(), 2500);
-  const auto take_and_free = [&memory](size_t bytes) {
-    void* address = memory.device()->AllocateRaw(64, bytes);
-    memory.device()->DeallocateRaw(address);
-    return address;
-  };
-  memory.Start();
-  void* a = take_and_free(1000);
-  void* b = take_and_free(1000);
-  void* c = take_and_free(1000);
+  memory_ = std::make_unique<RecordingMemory>(cpu_allocator(), cpu_allocator(),
+                                              /*apart_bytes=*/2500);
+  memory_->Start();
+  void* a = TakeAndFree(1000);
+  void* b = TakeAndFree(1000);
+  void* c = TakeAndFree(1000);
   EXPECT_NE(a, b);
   EXPECT_NE(b, c);
   EXPECT_NE(a, c);
   // Another 1000 bytes would exceed the 2500 bytes of apart_bytes.
-  EXPECT_EQ(take_and_free(1000), a);
-  EXPECT_EQ(memory.bytes(), 3000);
-  void* d = take_and_free(400);
-  void* e = take_and_free(400);
+  EXPECT_EQ(TakeAndFree(1000), a);
+  EXPECT_EQ(memory_->bytes(), 3000);
+  void* d = TakeAndFree(400);
+  void* e = TakeAndFree(400);
   EXPECT_NE(d, e);
-  EXPECT_EQ(take_and_free(400), d);
-  memory.Repeat();
-  for (void* address : {a, b, c, a}) EXPECT_EQ(take_and_free(1000), address);
-  for (void* address : {d, e, d}) EXPECT_EQ(take_and_free(400), address);
+  EXPECT_EQ(TakeAndFree(400), d);
+  memory_->Repeat();
+  for (void* address : {a, b, c, a}) EXPECT_EQ(TakeAndFree(1000), address);
+  for (void* address : {d, e, d}) EXPECT_EQ(TakeAndFree(400), address);
 }
 
 TEST_F(RecordingMemoryTest, MemoryUsedForLongerThanAtFirstIsAnError) {
   memory_->Start();
-  void* a = Take(10);
-  Free(a);
+  void* a = TakeAndFree(10);
   EXPECT_EQ(Take(10), a);
   memory_->Repeat();
   void* again = Take(10);
@@ -124,8 +122,7 @@ TEST_F(RecordingMemoryTest, MemoryUsedForLongerThanAtFirstIsAnError) {
 
 TEST_F(RecordingMemoryTest, WhatAnEarlierRunKeepsDoesNotCount) {
   memory_->Start();
-  void* a = Take(10);
-  Free(a);
+  void* a = TakeAndFree(10);
   void* result = Take(10);
   EXPECT_EQ(result, a);
   memory_->Repeat();
@@ -158,14 +155,13 @@ TEST_F(RecordingMemoryTest, ARepeatThatFailsNeedNotAskForAll) {
   const absl::Status failure = absl::InternalError("an op has failed");
   int x, y;
   memory_->Start();
-  void* a = Take(10);
-  Free(a);
+  void* a = TakeAndFree(10);
   memory_->NoteRead(&x);
-  Free(Take(20));
+  TakeAndFree(20);
   memory_->NoteRead(&y);
 
   memory_->Repeat();
-  Free(Take(10));
+  TakeAndFree(10);
   memory_->NoteRead(&x);
   EXPECT_EQ(memory_->Check(failure), failure);
   EXPECT_TRUE(absl::IsAborted(memory_->Check()));
@@ -198,8 +194,7 @@ TEST_F(RecordingMemoryTest, AllOfTheDevicesMemoryCanBeToldOnce) {
   void* input = Take(100);
   void* pinned = memory_->pinned()->AllocateRaw(64, 100);
   memory_->Start();
-  void* a = Take(1000);
-  Free(a);
+  void* a = TakeAndFree(1000);
   EXPECT_EQ(Take(600), a);
   const Spans all = {{input, 100}, {a, 1000}};
   EXPECT_EQ(memory_->All(), all);
@@ -224,15 +219,14 @@ TEST_F(RecordingMemoryTest, WhatARunWasGivenIsToldOnce) {
     EXPECT_EQ(memory_->TakeGiven(), Spans({{a, 1000}}));
     Free(a);
     void* again = Take(600);  // in a's block, all of which counts as given
-    void* b = Take(50);
-    Free(b);
+    void* b = TakeAndFree(50);
     EXPECT_EQ(memory_->TakeGiven(), Spans({{again, 1000}, {b, 50}}));
     EXPECT_EQ(again, a);
     Free(again);
     memory_->Repeat();
   }
   // Memory given out in an earlier run does not count for the next run.
-  Free(Take(1000));
+  TakeAndFree(1000);
   memory_->Repeat();
   EXPECT_EQ(memory_->TakeGiven(), Spans());
   // Nor does an allocation that failed.

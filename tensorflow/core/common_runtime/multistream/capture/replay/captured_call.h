@@ -24,8 +24,6 @@
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows.h"
-#include "tensorflow/core/common_runtime/multistream/capture/batches/padding.h"
-#include "tensorflow/core/common_runtime/multistream/capture/replay/kernel_settings.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/framework/allocator.h"
@@ -35,6 +33,8 @@
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/tensor_float_32_utils.h"
+#include "tensorflow/core/util/determinism.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -80,6 +80,30 @@ struct StepInputs {
 struct StepOutput {
   Tensor tensor;
   bool on_host = false;
+};
+
+// The settings of the process that kernels read at each launch. A recording
+// fixes the settings of the time when it was made, so they are part of its key.
+// Every other setting that kernels read (docs/captured-steps-reference.md has a
+// table) is fixed when the process first reads it, or when a kernel is made.
+struct KernelSettings {
+  // The current settings. Takes nanoseconds.
+  static KernelSettings Now() {
+    return {tensor_float_32_execution_enabled(), OpDeterminismRequired()};
+  }
+
+  bool operator==(const KernelSettings& other) const {
+    return tensor_float_32 == other.tensor_float_32 &&
+           deterministic == other.deterministic;
+  }
+  bool operator!=(const KernelSettings& other) const {
+    return !(*this == other);
+  }
+
+  // tf.config.experimental.enable_tensor_float_32_execution
+  bool tensor_float_32 = false;
+  // tf.config.experimental.enable_op_determinism
+  bool deterministic = false;
 };
 
 // One step, with its inputs and its caller.

@@ -31,7 +31,7 @@
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
-#include "tensorflow/core/common_runtime/multistream/capture/batches/padding.h"
+#include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows.h"
 #include "tensorflow/core/common_runtime/multistream/capture/replay/captured_call.h"
 #include "tensorflow/core/common_runtime/multistream/capture/replay/recorded_step.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"

@@ -7,7 +7,7 @@
 // out of that memory. CapturedSteps keeps one RecordedStep for each group and
 // input shapes.
 //
-// A step that changes variables (changed_variables.h) locks them exclusively
+// A step that changes variables (variable_home.h) locks them exclusively
 // from the check of their addresses until the step is enqueued.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_RECORDED_STEP_H_
@@ -27,7 +27,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/replay/captured_call.h"
 #include "tensorflow/core/common_runtime/multistream/capture/replay/recorded_copies.h"
 #include "tensorflow/core/common_runtime/multistream/capture/replay/recorded_variables.h"
-#include "tensorflow/core/common_runtime/multistream/capture/variables/changed_variables.h"
+#include "tensorflow/core/common_runtime/multistream/capture/variables/variable_home.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"

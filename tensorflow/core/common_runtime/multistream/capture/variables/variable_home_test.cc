@@ -14,7 +14,6 @@
 
 #include "absl/time/clock.h"
 #include "tensorflow/cc/ops/standard_ops.h"
-#include "tensorflow/core/common_runtime/multistream/capture/variables/changed_variables.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/common_runtime/multistream/testing/variables.h"
 #include "tensorflow/core/framework/resource_var.h"
@@ -142,28 +141,6 @@ TEST_F(VariableHomeTest, MemoryInUseIsLeftAloneAndTheHomeIsThenGivenUp) {
   EXPECT_NE(Of(variable_), home_);
 }
 
-// TensorFlow shares the memory of cached Python scalars forever.
-TEST_F(VariableHomeTest, ASmallValueThatAnotherHasGetsMemoryOfItsOwn) {
-  const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
-  const Tensor kept = Value(3);
-  *variable->tensor() = kept;
-  const auto home = Of(variable);
-  EXPECT_FALSE(home->Has(kept));
-  EXPECT_TRUE(home->PutBack(gpu_, variable.get(), kKey).ok());
-  EXPECT_TRUE(home->Has(*variable->tensor()));
-  EXPECT_TRUE(home->CheckIsItsOwn(variable.get()).ok());
-  for (const float next : {4, 5}) {
-    const Tensor next_kept = Value(next);
-    *variable->tensor() = next_kept;
-    EXPECT_TRUE(home->PutBack(gpu_, variable.get(), kKey).ok());
-    EXPECT_TRUE(home->CheckIsItsOwn(variable.get()).ok());
-    EXPECT_TRUE(gpu_->leader()->Block().ok());
-    EXPECT_EQ(variable->tensor()->flat<float>()(99), next);
-  }
-  EXPECT_EQ(kept.flat<float>()(99), 3);
-  EXPECT_TRUE(kept.RefCountIsOne());
-}
-
 TEST_F(VariableHomeTest, ALargerValueThatAnotherHasIsNotCopied) {
   const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
   const Tensor kept =
@@ -191,22 +168,6 @@ TEST_F(VariableHomeTest, AnotherShapeHasAnotherHome) {
   const auto other = Of(variable_);
   EXPECT_NE(other, home_);
   EXPECT_TRUE(other->Has(*variable_->tensor()));
-}
-
-// The sanitizer is not told of host memory, nor of its reuse.
-TEST_F(VariableHomeTest, MemoryOfTheHostIsNotFollowed) {
-  std::vector<float> memory(300);
-  // The values overlap in memory, one after the other in time.
-  for (const int at : {0, 60, 20}) {
-    const core::RefCountPtr<Var> variable(new Var(DT_FLOAT));
-    *variable->tensor() = HostTensor(memory.data() + at, 100);
-    const auto home = Of(variable);
-    ASSERT_NE(home, nullptr);
-    *variable->tensor() = Value(8);
-    EXPECT_TRUE(home->PutBack(gpu_, variable.get(), kKey).ok());
-    EXPECT_TRUE(gpu_->leader()->Block().ok());
-    EXPECT_EQ(memory[at + 99], 8);
-  }
 }
 
 TEST_F(VariableHomeTest, LargeOnesAndPartsOfLargeOnesHaveNone) {

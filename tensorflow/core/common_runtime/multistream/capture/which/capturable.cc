@@ -11,15 +11,22 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "tensorflow/compiler/tf2xla/const_analysis.h"
+#include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/compile_time_constants.h"
-#include "tensorflow/core/common_runtime/multistream/capture/which/early_values.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
+#include "tensorflow/core/common_runtime/process_function_library_runtime.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/control_flow.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow/core/public/version.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -201,6 +208,58 @@ bool IsTakenBy(bool (*is_of_kind)(const Node&), const Node& node) {
   return false;
 }
 
+// Ops whose results depend only on their inputs' shapes.
+bool GivesShape(const Node& node) {
+  static const auto* ops = new absl::flat_hash_set<absl::string_view>{
+      "Rank", "Shape", "ShapeN", "Size"};
+  return ops->contains(node.type_string());
+}
+
+// The sorted indices of the arguments of `function` that are must-be-constant:
+// needed on the host when XLA compiles the function, by XLA's own analysis. An
+// axis, a shape and a number of rows are; they become part of the compiled
+// code. `library` contains the function and all functions that it calls.
+absl::StatusOr<std::vector<int>> CompileTimeConstants(
+    const NameAttrList& function, const FunctionLibraryDefinition& library) {
+  // No device needed: the runtime only builds the graphs of functions.
+  const ProcessFunctionLibraryRuntime process(
+      /*device_mgr=*/nullptr, Env::Default(), /*config=*/nullptr,
+      TF_GRAPH_DEF_VERSION, &library, OptimizerOptions());
+  FunctionLibraryRuntime* runtime =
+      process.GetFLR(ProcessFunctionLibraryRuntime::kDefaultFLRDevice);
+  FunctionLibraryRuntime::Handle handle;
+  TF_RETURN_IF_ERROR(runtime->Instantiate(
+      function.name(), AttrSlice(&function.attr()), &handle));
+  const FunctionBody* body = runtime->GetFunctionBody(handle);
+  if (body == nullptr) return absl::InternalError("a function has no graph");
+  std::vector<bool> constant(body->arg_types.size());
+  TF_RETURN_IF_ERROR(BackwardsConstAnalysis(
+      *body->graph, &constant, /*compile_time_const_nodes=*/nullptr, runtime));
+  std::vector<int> indices;
+  for (size_t i = 0; i < constant.size(); ++i) {
+    if (constant[i]) indices.push_back(static_cast<int>(i));
+  }
+  return indices;
+}
+
+// Whether the outputs of `node` depend only on types, shapes and constants: on
+// no input value of the graph, and on no variable.
+bool IsDecidedByShapes(const Node& node) {
+  absl::flat_hash_set<const Node*> seen = {&node};
+  std::vector<const Node*> left = {&node};
+  while (!left.empty()) {
+    const Node* next = left.back();
+    left.pop_back();
+    if (GivesShape(*next)) continue;
+    if (next->num_inputs() == 0 && !next->IsConstant()) return false;
+    for (const Edge* edge : next->in_edges()) {
+      if (edge->IsControlEdge()) continue;
+      if (seen.insert(edge->src()).second) left.push_back(edge->src());
+    }
+  }
+  return true;
+}
+
 // Whether arguments and results of `type` live on the host: TensorFlow keeps
 // 32-bit integers there, whatever the device.
 bool IsHostValue(DataType type) { return type == DT_INT32; }
@@ -314,8 +373,8 @@ class Classifier {
   }
 
   // Refuses must-be-constant arguments whose values are not decided by shapes:
-  // to compile, XLA would wait for the GPU, and the code is valid for one value
-  // only.
+  // to compile, XLA would copy a value to the host, which waits for the GPU,
+  // and the code is valid for one value only.
   std::string ObstacleAtConstants(const Node& node,
                                   const NameAttrList& function) {
     const absl::StatusOr<std::vector<int>> constants =

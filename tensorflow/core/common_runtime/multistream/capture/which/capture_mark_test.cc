@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/graph_fixture.h"
 #include "tensorflow/core/framework/function.h"
-#include "tensorflow/core/graph/node_builder.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -38,30 +39,14 @@ class CaptureMarkTest : public testing::Test {
  protected:
   // A graph that calls these functions, one after another.
   Graph* Calling(const std::vector<std::string>& functions) {
-    graph_ = std::make_unique<Graph>(OpRegistry::Global());
-    Node* last = nullptr;
-    EXPECT_TRUE(NodeBuilder("x", "_Arg")
-                    .Attr("T", DT_FLOAT)
-                    .Attr("index", 0)
-                    .Finalize(graph_.get(), &last)
-                    .ok());
+    part_ = std::make_unique<PartGraph>(kGpu, kHost);
+    part_->Add("x = arg(); last = Identity(x)");
     for (const std::string& function : functions) {
-      NameAttrList called;
-      called.set_name(function);
-      EXPECT_TRUE(NodeBuilder(function, "PartitionedCall")
-                      .Input(std::vector<NodeBuilder::NodeOut>{last})
-                      .Attr("Tin", DataTypeVector{DT_FLOAT})
-                      .Attr("Tout", DataTypeVector{DT_FLOAT})
-                      .Attr("f", called)
-                      .Finalize(graph_.get(), &last)
-                      .ok());
+      part_->Add(absl::StrCat("last = PartitionedCall(last) Tout=[DT_FLOAT] f=",
+                              function));
     }
-    EXPECT_TRUE(NodeBuilder("result", "_Retval")
-                    .Input(last)
-                    .Attr("index", 0)
-                    .Finalize(graph_.get(), &last)
-                    .ok());
-    return graph_.get();
+    part_->Add("result(last)");
+    return &part_->graph;
   }
 
   std::optional<CaptureMode> MarkOf(const std::vector<std::string>& functions) {
@@ -77,7 +62,7 @@ class CaptureMarkTest : public testing::Test {
 
   FunctionLibraryDefinition library_{OpRegistry::Global(),
                                      FunctionDefLibrary()};
-  std::unique_ptr<Graph> graph_;
+  std::unique_ptr<PartGraph> part_;
 };
 
 TEST_F(CaptureMarkTest, AGraphHasTheMarkOfTheFunctionsThatItCalls) {
@@ -102,9 +87,7 @@ TEST_F(CaptureMarkTest, AtAnyDepthAndAlsoWhereFunctionsCallThemselves) {
 TEST_F(CaptureMarkTest, AnUnknownMarkIsNamed) {
   for (const char* mark : {"on", "", "marked"}) {
     Graph* graph = Calling({});
-    for (Node* node : graph->op_nodes()) {
-      if (node->name() == "x") node->AddAttr(kCaptureAttr, mark);
-    }
+    (*part_)["x"]->AddAttr(kCaptureAttr, mark);
     const absl::Status status = MarkArgumentsAndResults(library_, graph);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_TRUE(absl::StrContains(status.message(), "'x'")) << status;
@@ -116,11 +99,11 @@ TEST_F(CaptureMarkTest, PartsShareTheMark) {
   Add(Function("must", "require"));
   Graph* marked = Calling({"must"});
   EXPECT_TRUE(MarkArgumentsAndResults(library_, marked).ok());
-  const std::unique_ptr<Graph> kept = std::move(graph_);
-  const std::unique_ptr<Graph> plain = (Calling({}), std::move(graph_));
-  MarkParts({plain.get()});
+  const std::unique_ptr<PartGraph> kept = std::move(part_);
+  Graph* plain = Calling({});
+  MarkParts({plain});
   EXPECT_EQ(CaptureMarkOf(*plain), std::nullopt);
-  MarkParts({plain.get(), kept.get()});
+  MarkParts({plain, marked});
   EXPECT_EQ(CaptureMarkOf(*plain), CaptureMode::kRequire);
 }
 

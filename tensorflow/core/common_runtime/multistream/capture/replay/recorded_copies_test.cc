@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow/core/common_runtime/multistream/capture/replay/input_block.h"
+#include "tensorflow/core/common_runtime/multistream/capture/replay/recorded_copies.h"
 
 #include <gtest/gtest.h>
 
@@ -74,14 +74,6 @@ TEST(InputBlockTest, OneCopyTakesAll) {
         reinterpret_cast<uintptr_t>(inputs[i].data()) % InputBlock::kAlignment,
         reinterpret_cast<uintptr_t>(device.data()) % InputBlock::kAlignment);
   }
-}
-
-TEST(InputBlockTest, NoValues) {
-  const std::vector<Tensor> none;
-  const InputBlock block(none);
-  EXPECT_EQ(block.bytes(), 0);
-  EXPECT_TRUE(block.Spans(none).empty());
-  EXPECT_TRUE(block.In(BlockOf(block, kOthers)).empty());
 }
 
 TEST(InputBlockTest, InputsKeepTheBlock) {

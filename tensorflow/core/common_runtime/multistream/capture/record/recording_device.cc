@@ -1,13 +1,13 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow/core/common_runtime/multistream/capture/record/op_uses.h"
+#include "tensorflow/core/common_runtime/multistream/capture/record/recording_device.h"
 
 #include <utility>
 
 #include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
-#include "tensorflow/core/common_runtime/multistream/ops/op_variables.h"
+#include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/mutex.h"
@@ -29,10 +29,11 @@ OpUses::OpUses(const RecordingMemory* memory, const OpKernel* kernel,
     Add(input, writes);
   }
   const bool writes = MayChangeState(*kernel, /*library=*/nullptr);
-  ForEachVariable(context, [this, writes](Var* variable) {
-    tf_shared_lock lock(*variable->mu());
-    Add(*variable->tensor(), writes);
-  });
+  ForEachVariable(context,
+                  [this, writes](const ResourceHandle&, Var* variable) {
+                    tf_shared_lock lock(*variable->mu());
+                    Add(*variable->tensor(), writes);
+                  });
 }
 
 std::vector<MemoryUse> OpUses::WithMade(

@@ -1,0 +1,53 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Which values does a step on a GPU take from the host? Graph passes of attach
+// prepare the values for capture.
+//
+// A captured step starts once all its values have arrived, so no value may
+// depend on the step's own results. Once a graph has been divided among its
+// devices, early values are marked, which exist before the step's ops on a GPU
+// run; ClassifyForCapture (capturable.h) reads the mark.
+//
+//   host   feed --> a --> send ......... early: nothing before it receives
+//                             :
+//   GPU                    receive --> b --> send ....
+//                                                    :
+//   host                                          receive --> c --> send
+//                                                                  not early
+//
+// TensorFlow leaves a loop's values from the host on the host, and sends them
+// to the GPU in each iteration; an example is a loop over the columns of an
+// argument. A captured step cannot contain such copies. So after placement,
+// these values are moved to the GPU, by one copy before the loop:
+//
+//   host   x - Enter - Merge - Switch -> each time      x -> once
+//   GPU        LoopCond               -> body       =>       Enter - Merge -
+//   ...
+
+#ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_HOST_VALUES_H_
+#define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_HOST_VALUES_H_
+
+#include <vector>
+
+#include "absl/types/span.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow {
+namespace multistream {
+
+// Marks the receives of early values. `parts` are all graphs that run in one
+// step, each on its device.
+void MarkEarlyValues(absl::Span<Graph* const> parts);
+
+// Whether `node` receives a value that is marked as early.
+bool IsEarlyValue(const Node& node);
+
+// Moves the values of loops on a GPU to the GPU. Does not change a loop that
+// computes anything outside its GPU.
+void MoveLoopValues(Graph* graph);
+
+}  // namespace multistream
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_HOST_VALUES_H_

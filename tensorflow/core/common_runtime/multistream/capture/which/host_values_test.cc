@@ -1,0 +1,119 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/graph_fixture.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow {
+namespace multistream {
+namespace {
+
+TEST(EarlyValuesTest, WaitForNothingOfTheStep) {
+  struct Case {
+    std::string host;  // sends `value` to the GPU
+    bool is_early;
+  };
+  const std::string batches =
+      " output_types=[DT_FLOAT] output_shapes='[{dim {size: 1}}]'";
+  for (const auto& [text, is_early] : std::vector<Case>{
+           {"value = send(Exp(Neg(arg())))", true},
+           {"back = receive(); value = send(Exp(back))", false},
+           {"back = receive(); value = send(arg(), ^back)", false},
+           // A variable of the host, and the next batch of a data set.
+           {absl::StrCat(
+                "all = IteratorV2() shared_name=a container=b", batches,
+                "; batch = IteratorGetNext(all)", batches,
+                "; steps = handle(); add = AssignAddVariableOp(steps, arg(), ",
+                "^batch); value = send(read(steps, ^add))"),
+            true},
+           // The step itself may fill a queue, or change such a variable.
+           {"v = VariableV2() dtype=float shape=[]; value = send(Identity(v))",
+            false},
+           // What is sent elsewhere, or under another name.
+           {"value = send(arg()) "
+            "recv_device=/job:a/replica:0/task:0/device:GPU:1;"
+            "other = send(arg())",
+            false}}) {
+    PartGraph host(kHost, kGpu), gpu(kGpu, kHost);
+    gpu.Add("value = receive(); back = send(Neg(value))");
+    host.Add(text);
+    EXPECT_FALSE(IsEarlyValue(*gpu["value"]));
+    MarkEarlyValues({&gpu.graph, &host.graph});
+    EXPECT_EQ(IsEarlyValue(*gpu["value"]), is_early) << text;
+    for (const Node* node : host.graph.op_nodes()) {
+      EXPECT_FALSE(IsEarlyValue(*node)) << text;
+    }
+  }
+}
+
+// A loop that counts on `counts_on`, and carries a value of the host.
+class LoopValuesTest : public ::testing::Test {
+ protected:
+  void Make(const std::string& counts_on) {
+    part_.device = counts_on;
+    part_.Add(
+        "first = enter(0); count = Merge(first, first);"
+        "condition = LoopCond(Less(count, enter(10) is_constant=true));"
+        "turn = Switch(count, condition);"
+        "next = NextIteration(AddV2(turn:1, enter(1) is_constant=true))");
+    part_.Close("next", "count");
+    part_.device = kHost;
+    part_.Add(
+        "x = arg(); x_enter = enter(x); x_merge = Merge(x_enter, x_enter);"
+        "x_turn = Switch(x_merge, condition); x_body = Identity(x_turn:1);"
+        "x_exit = Exit(x_turn); x_next = NextIteration(x_body)");
+    part_.Close("x_next", "x_merge");
+  }
+  // Whether all nodes that the value passes through are on `device`.
+  void ExpectOn(const std::string& device) {
+    for (const char* name :
+         {"x_enter", "x_merge", "x_turn", "x_body", "x_exit", "x_next"}) {
+      EXPECT_EQ(part_[name]->assigned_device_name(), device) << name;
+    }
+    EXPECT_EQ(part_["x"]->assigned_device_name(), kHost);
+  }
+
+  PartGraph part_{kGpu, kHost};
+};
+
+TEST_F(LoopValuesTest, WhatComesFromTheHostGoesRoundOnTheGpu) {
+  Make(kGpu);
+  MoveLoopValues(&part_.graph);
+  ExpectOn(kGpu);
+}
+
+TEST_F(LoopValuesTest, ALoopThatComputesOnTheHostStaysAsItIs) {
+  Make(kGpu);
+  part_.Add("Tanh(x_body)");
+  MoveLoopValues(&part_.graph);
+  ExpectOn(kHost);
+}
+
+TEST_F(LoopValuesTest, ALoopOfTheHostStaysThere) {
+  Make(kHost);
+  part_["x_enter"]->set_assigned_device_name(kGpu);
+  MoveLoopValues(&part_.graph);
+  EXPECT_EQ(part_["condition"]->assigned_device_name(), kHost);
+  EXPECT_EQ(part_["x_enter"]->assigned_device_name(), kGpu);
+}
+
+TEST_F(LoopValuesTest, AGraphWithoutLoopsIsNotTouched) {
+  part_.device = kHost;
+  part_.Add("x = arg(); Identity(x)");
+  const int edges = part_.graph.num_edges();
+  MoveLoopValues(&part_.graph);
+  EXPECT_EQ(part_.graph.num_edges(), edges);
+  EXPECT_EQ(part_["x"]->assigned_device_name(), kHost);
+}
+
+}  // namespace
+}  // namespace multistream
+}  // namespace tensorflow
