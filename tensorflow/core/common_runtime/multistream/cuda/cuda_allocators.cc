@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/base/executor_compat.h"
-#include "tensorflow/core/common_runtime/multistream/memory/pool_allocator.h"
+#include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
 #include "tensorflow/core/platform/stream_executor.h"
 #include "xla/stream_executor/gpu/gpu_init.h"
 
@@ -26,9 +26,9 @@ constexpr int64_t kContextMegabytes = 800;
 
 absl::StatusOr<std::unique_ptr<SubAllocator>> MemoryOf(int gpu,
                                                        se::MemorySpace space) {
-  auto executor = se::GPUMachineManager()->ExecutorForDevice(gpu);
-  if (!executor.ok()) return executor.status();
-  return NewMemory(*executor, gpu, space);
+  TF_ASSIGN_OR_RETURN(se::StreamExecutor * executor,
+                      se::GPUMachineManager()->ExecutorForDevice(gpu));
+  return NewMemory(executor, gpu, space);
 }
 
 // Zeros if the GPU cannot be asked.
@@ -77,8 +77,8 @@ std::pair<const void*, size_t> CudaRegionOf(int gpu, const void* address,
 // while the group's executor is chosen (stream_executors.h).
 absl::StatusOr<std::unique_ptr<Allocator>> NewPinnedMemory(
     const StreamGroup& group) {
-  auto memory = MemoryOf(group.gpu(), se::MemorySpace::kHost);
-  if (!memory.ok()) return memory.status();
+  TF_ASSIGN_OR_RETURN(std::unique_ptr<SubAllocator> memory,
+                      MemoryOf(group.gpu(), se::MemorySpace::kHost));
   int64_t megabytes = 1 << 16;
   if (const char* limit = std::getenv("TF_GPU_HOST_MEM_LIMIT_IN_MB")) {
     int64_t asked;
@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<Allocator>> NewPinnedMemory(
   BFCAllocator::Options options;
   options.allow_growth = true;
   return std::make_unique<HostAllocator>(std::make_unique<BFCAllocator>(
-      *std::move(memory), megabytes << 20,
+      std::move(memory), megabytes << 20,
       absl::StrCat("GPU_", group.gpu(), "_group_", group.index(), "_host_bfc"),
       options));
 }

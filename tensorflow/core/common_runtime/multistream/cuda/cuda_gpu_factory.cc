@@ -62,10 +62,9 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     const MakingGroups making;
     absl::MutexLock lock(&mu_);
     options_ = *ProcessOptions();
-    absl::StatusOr<std::vector<int>> physical = PhysicalGpus();
-    if (!physical.ok()) return physical.status();
+    TF_ASSIGN_OR_RETURN(const std::vector<int> physical, PhysicalGpus());
     absl::StatusOr<std::vector<GpuSizes>> sizes =
-        PlanGroupSizes(options_, options.config, *physical, [this](int gpu) {
+        PlanGroupSizes(options_, options.config, physical, [this](int gpu) {
           mu_.AssertHeld();
           return allocators_.FirstMemoryOf(gpu);
         });
@@ -82,7 +81,9 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       for (int k = 0; k < static_cast<int>(sizes->size()); ++k) {
         if (i >= (*sizes)[k].groups) continue;
         GpuGroups* gpu = RegisterGpuGroups(
-            (*sizes)[k].gpu, NewGroups((*sizes)[k], options_.sanitizer));
+            (*sizes)[k].gpu,
+            NewGpuGroups<CudaStreamGroup>((*sizes)[k].gpu, (*sizes)[k].groups,
+                                          options_.sanitizer));
         if (gpu->size() != (*sizes)[k].groups) {
           return absl::FailedPreconditionError(absl::StrCat(
               "GPU ", (*sizes)[k].gpu, " has ", gpu->size(),
@@ -92,10 +93,9 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
               "one order in all sessions."));
         }
         if (i == 0) {
-          auto of_gpu = StreamsOfSession(options.config, options_, k,
-                                         (*sizes)[k].gpu, gpu->size());
-          if (!of_gpu.ok()) return of_gpu.status();
-          streams.push_back(*of_gpu);
+          TF_ASSIGN_OR_RETURN(streams.emplace_back(),
+                              StreamsOfSession(options.config, options_, k,
+                                               (*sizes)[k].gpu, gpu->size()));
         }
         gpu->group(i)->set_context((*sizes)[k].contexts[i]);
         specs_.push_back(
@@ -139,17 +139,14 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       auto* device = static_cast<CudaGroupDevice*>(all[i].release());
       std::unique_ptr<CudaGroupDevice> owned(device);
       auto* group = static_cast<CudaStreamGroup*>(specs_[i].group);
-      status = group->Bind(device);
-      if (!status.ok()) return status;
+      TF_RETURN_IF_ERROR(group->Bind(device));
       group->set_executor(
           first_with.try_emplace(device->executor(), group->index())
               .first->second);
       owned->SetContext(group);
       if (options_.merge_streams) owned->CompleteMergedCopies(group);
       if (group->is_leader()) {
-        owned->set_session_threads(threads);
-        owned->set_stock_threads(stock_threads);
-        owned->set_session_streams(streams[i]);
+        owned->SetSession(streams[i], threads, stock_threads);
         devices->push_back(std::move(owned));
       } else {
         const size_t k = LeaderOf(specs_[i], devices->size(), sizes->size());
@@ -192,15 +189,6 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
              "one context. Start it with: nvidia-cuda-mps-control -d";
       return;
     }
-  }
-
-  static std::unique_ptr<GpuGroups> NewGroups(const GpuSizes& size,
-                                              SanitizerMode sanitizer) {
-    std::vector<std::unique_ptr<StreamGroup>> groups;
-    for (int i = 0; i < size.groups; ++i) {
-      groups.push_back(std::make_unique<CudaStreamGroup>(size.gpu, i));
-    }
-    return std::make_unique<GpuGroups>(std::move(groups), sanitizer);
   }
 
   // Index in `devices` of the leader of a spec's GPU. The leaders are the last

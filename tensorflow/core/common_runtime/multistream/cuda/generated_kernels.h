@@ -1,14 +1,11 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// In which CUDA context is a kernel loaded that TensorFlow's MLIR compiler
-// made? The generated code calls.
-//
-// A loaded kernel belongs to one CUDA context, and TensorFlow loads each kernel
-// once for all groups of a GPU. Its generated code calls
+// In which CUDA context is a kernel of TensorFlow's MLIR compiler loaded?
+// A loaded kernel belongs to one context, and TensorFlow loads each kernel once
+// for all groups of a GPU. Its generated code calls
 // _mlir_ciface_tf_launch_kernel; hooks/ calls LaunchKernel instead, so that a
-// group in another context than the GPU's first gets kernels loaded into that
-// context.
+// group in another context than the GPU's first gets kernels loaded there.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GENERATED_KERNELS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GENERATED_KERNELS_H_

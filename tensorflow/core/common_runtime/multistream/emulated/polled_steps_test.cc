@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_runtime_fixture.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_load.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/common_runtime/multistream/testing/watched_thread.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"

@@ -13,9 +13,8 @@
 //   (r: event recorded, w: stream waits for it)
 //
 // A vector clock per stream says what the stream has waited for, directly or
-// through other streams. This file knows nothing of devices: the code that
-// enqueues work on the streams tells a Sanitizer of every launch, wait,
-// allocation and so on, in the order in which they are enqueued.
+// through other streams. The code that enqueues work tells a Sanitizer of every
+// launch, wait, allocation and so on, in the order in which they are enqueued.
 //
 // Learning on the host that a stream has completed a point settles lifetimes
 // (memory may be freed once its last use is over), but orders nothing: between

@@ -16,10 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/sanitizer/sanitizer.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_load.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_stats.h"
 #include "tensorflow/core/common_runtime/multistream/stream/out_of_memory.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
@@ -27,6 +28,49 @@
 
 namespace tensorflow {
 namespace multistream {
+
+// Which group of a GPU has the least to do, and how many steps has each run?
+class GroupLoad {
+ public:
+  // The steps of one group since the start of the process.
+  struct Steps {
+    int64_t started = 0;
+    int64_t running = 0;
+    int64_t failed = 0;
+  };
+
+  explicit GroupLoad(int groups) : steps_(groups) {}
+
+  // Counts a step as running on the least loaded of the first `groups` groups,
+  // round robin among equals, and returns that group.
+  int StartOnLeastLoaded(int groups);
+  // Counts a step as running on `group`.
+  void StartOn(int group);
+  void End(int group, bool ok);
+
+  Steps steps(int group) const;
+  // The most steps that ran at the same time, over all groups, while the last
+  // kRecentSteps to 2 * kRecentSteps - 1 steps started. Unlike the number of
+  // running steps, this maximum does not change with each step.
+  int64_t recent_most() const {
+    return recent_most_.load(std::memory_order_relaxed);
+  }
+  static constexpr int kRecentSteps = 64;
+
+ private:
+  void CountStart(int group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  mutable absl::Mutex mu_;
+  std::vector<Steps> steps_ ABSL_GUARDED_BY(mu_);
+  int next_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t running_ ABSL_GUARDED_BY(mu_) = 0;
+  // The maximum over the last `counted_` starts, and over the kRecentSteps
+  // starts before those.
+  int64_t most_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t most_before_ ABSL_GUARDED_BY(mu_) = 0;
+  int counted_ ABSL_GUARDED_BY(mu_) = 0;
+  std::atomic<int64_t> recent_most_{0};
+};
 
 // The stream groups of one visible GPU.
 class GpuGroups {
@@ -108,6 +152,17 @@ class GpuGroups {
   bool ops_overlap_ = false;
   OutOfMemory out_of_memory_;
 };
+
+// Makes `count` groups of the class Group.
+template <class Group>
+std::unique_ptr<GpuGroups> NewGpuGroups(int gpu, int count,
+                                        SanitizerMode sanitizer) {
+  std::vector<std::unique_ptr<StreamGroup>> groups;
+  for (int i = 0; i < count; ++i) {
+    groups.push_back(std::make_unique<Group>(gpu, i));
+  }
+  return std::make_unique<GpuGroups>(std::move(groups), sanitizer);
+}
 
 // The groups of /physical_device:GPU:`gpu`; nullptr if there are none yet, or
 // if they belong to the parent process (forked_process.h).
