@@ -5,12 +5,14 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/base/executor_compat.h"
-#include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
+#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/platform/stream_executor.h"
 #include "xla/stream_executor/gpu/gpu_init.h"
 
@@ -92,35 +94,46 @@ absl::StatusOr<std::unique_ptr<Allocator>> NewPinnedMemory(
       options));
 }
 
+// The visible device's allocator: its statistics cover all groups.
+class LeaderAllocator : public GroupAllocator {
+ public:
+  template <typename Memory>
+  LeaderAllocator(Allocator* wrapped, GpuGroups* gpu, Memory memory)
+      : GroupAllocator(wrapped, gpu->leader(), std::move(memory)), gpu_(gpu) {}
+
+  std::optional<AllocatorStats> GetStats() override {
+    if (pool() != nullptr) return pool()->Stats();
+    std::optional<AllocatorStats> sum = GroupAllocator::GetStats();
+    for (int i = 1; sum && i < gpu_->size(); ++i) {
+      Allocator* allocator = gpu_->group(i)->allocator();
+      if (allocator == nullptr) continue;
+      std::optional<AllocatorStats> stats = allocator->GetStats();
+      if (!stats) continue;
+      sum->num_allocs += stats->num_allocs;
+      sum->bytes_in_use += stats->bytes_in_use;
+      sum->peak_bytes_in_use += stats->peak_bytes_in_use;
+      if (sum->bytes_limit && stats->bytes_limit) {
+        *sum->bytes_limit += *stats->bytes_limit;
+      }
+    }
+    return sum;
+  }
+
+  bool ClearStats() override {
+    bool cleared = GroupAllocator::ClearStats();
+    for (int i = 1; i < gpu_->size(); ++i) {
+      if (Allocator* allocator = gpu_->group(i)->allocator()) {
+        cleared &= allocator->ClearStats();
+      }
+    }
+    return cleared;
+  }
+
+ private:
+  GpuGroups* const gpu_;
+};
+
 }  // namespace
-
-std::optional<AllocatorStats> LeaderAllocator::GetStats() {
-  if (pool() != nullptr) return pool()->Stats();
-  std::optional<AllocatorStats> sum = GroupAllocator::GetStats();
-  for (int i = 1; sum && i < gpu_->size(); ++i) {
-    Allocator* allocator = gpu_->group(i)->allocator();
-    if (allocator == nullptr) continue;
-    std::optional<AllocatorStats> stats = allocator->GetStats();
-    if (!stats) continue;
-    sum->num_allocs += stats->num_allocs;
-    sum->bytes_in_use += stats->bytes_in_use;
-    sum->peak_bytes_in_use += stats->peak_bytes_in_use;
-    if (sum->bytes_limit && stats->bytes_limit) {
-      *sum->bytes_limit += *stats->bytes_limit;
-    }
-  }
-  return sum;
-}
-
-bool LeaderAllocator::ClearStats() {
-  bool cleared = GroupAllocator::ClearStats();
-  for (int i = 1; i < gpu_->size(); ++i) {
-    if (Allocator* allocator = gpu_->group(i)->allocator()) {
-      cleared &= allocator->ClearStats();
-    }
-  }
-  return cleared;
-}
 
 MemoryInfo CudaAllocators::FirstMemoryOf(int gpu) {
   auto [found, added] = memory_.try_emplace(gpu);

@@ -90,19 +90,6 @@ absl::StatusOr<se::StreamExecutor*> ExecutorOfGroup(
   return own.get();
 }
 
-se::StreamExecutor* ExecutorOfEvents(se::StreamExecutor* executor) {
-  GroupExecutors* all = All();
-  absl::MutexLock lock(&all->mu);
-  auto found = all->events_of.find(executor);
-  return found == all->events_of.end() ? executor : found->second;
-}
-
-void SetEventsOf(const se::StreamExecutor* executor, EventMgr* events) {
-  GroupExecutors* all = All();
-  absl::MutexLock lock(&all->mu);
-  all->events[executor] = events;
-}
-
 // The event manager for `stream`: `asked`, unless the context differs.
 EventMgr* EventsOf(se::Stream* stream, EventMgr* asked) {
   GroupExecutors* all = All();
@@ -149,9 +136,15 @@ absl::StatusOr<se::StreamExecutor*> GetOrCreateExecutor(
 EventMgr* GetEventManager(
     se::StreamExecutor* executor,
     absl::FunctionRef<EventMgr*(se::StreamExecutor*)> stock) {
-  executor = ExecutorOfEvents(executor);
+  GroupExecutors* all = All();
+  {
+    absl::MutexLock lock(&all->mu);
+    auto found = all->events_of.find(executor);
+    if (found != all->events_of.end()) executor = found->second;
+  }
   EventMgr* events = stock(executor);
-  SetEventsOf(executor, events);
+  absl::MutexLock lock(&all->mu);
+  all->events[executor] = events;
   return events;
 }
 

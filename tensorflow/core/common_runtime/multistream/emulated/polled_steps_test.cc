@@ -33,7 +33,7 @@ class PolledStepsTest : public EmulatedRuntimeTest {
     expected_ = Run(0);  // not captured yet
     // Run until there is a recording, and the load statistics have forgotten
     // its first launch, which may take longer, and the steps before.
-    for (int i = 0; i < 2 * GroupLoad::kRecentSteps; ++i) Run(0);
+    for (int i = 0; i < 2 * GpuGroups::kRecentSteps; ++i) Run(0);
   }
 
   Tensor Run(int seed) { return Layers(session_.get(), Input(seed)); }

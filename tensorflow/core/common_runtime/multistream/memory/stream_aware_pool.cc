@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
-#include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {
@@ -387,22 +385,6 @@ void StreamAwarePool::ClearStats() {
     stats.largest_alloc_size = 0;
   }
   peak_bytes_in_use_ = bytes_in_use_.load();
-}
-
-std::string PoolAllocator::Name() {
-  return absl::StrCat("GPU_", group_->gpu(), "_group_", group_->index(),
-                      "_stream_aware_pool");
-}
-
-void* PoolAllocator::AllocateRaw(size_t alignment, size_t num_bytes,
-                                 const AllocationAttributes& attributes) {
-  if (alignment > MemoryOwner::kGranule) return nullptr;
-  return pool_->Allocate(group_->index(), num_bytes,
-                         attributes.retry_on_failure);
-}
-
-void PoolAllocator::DeallocateRaw(void* address) {
-  if (address != nullptr) pool_->Free(address);
 }
 
 std::unique_ptr<StreamAwarePool> NewStreamAwarePool(

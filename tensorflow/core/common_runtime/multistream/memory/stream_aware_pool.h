@@ -29,9 +29,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/base/vector_clock.h"
+#include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/memory/pool_chunks.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
@@ -167,13 +169,22 @@ class PoolAllocator : public Allocator {
   PoolAllocator(StreamAwarePool* pool, StreamGroup* group)
       : pool_(pool), group_(group) {}
 
-  std::string Name() override;
+  std::string Name() override {
+    return absl::StrCat("GPU_", group_->gpu(), "_group_", group_->index(),
+                        "_stream_aware_pool");
+  }
   void* AllocateRaw(size_t alignment, size_t num_bytes) override {
     return AllocateRaw(alignment, num_bytes, AllocationAttributes());
   }
   void* AllocateRaw(size_t alignment, size_t num_bytes,
-                    const AllocationAttributes& attributes) override;
-  void DeallocateRaw(void* address) override;
+                    const AllocationAttributes& attributes) override {
+    if (alignment > MemoryOwner::kGranule) return nullptr;
+    return pool_->Allocate(group_->index(), num_bytes,
+                           attributes.retry_on_failure);
+  }
+  void DeallocateRaw(void* address) override {
+    if (address != nullptr) pool_->Free(address);
+  }
   bool TracksAllocationSizes() const override { return true; }
   size_t RequestedSize(const void* address) const override {
     return pool_->RequestedSize(address);

@@ -53,11 +53,7 @@ struct Access {
 };
 
 // A point in a stream, with all that the stream had waited for there.
-class Position {
- private:
-  friend class Sanitizer;
-  VectorClock clock_;
-};
+using Position = VectorClock;
 
 // Follows the streams of one GPU. Thread-safe: the order of the calls is taken
 // as the order of the work. A group is an index below `group_count`.

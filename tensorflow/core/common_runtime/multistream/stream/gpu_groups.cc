@@ -46,8 +46,22 @@ std::vector<StreamGroup*> Pointers(
 
 }  // namespace
 
-int GroupLoad::StartOnLeastLoaded(int groups) {
-  absl::MutexLock lock(&mu_);
+int64_t SanitizerReports() { return sanitizer_reports.load(); }
+
+GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups,
+                     SanitizerMode sanitizer)
+    : groups_(std::move(groups)),
+      sanitizer_(NewSanitizer(size(), sanitizer)),
+      steps_(size()),
+      variables_(Pointers(groups_)),
+      out_of_memory_(leader()->gpu(), size()) {
+  for (const auto& group : groups_) {
+    group->BelongsTo(sanitizer_.get(), &out_of_memory_);
+  }
+}
+
+StreamGroup* GpuGroups::StartStep(int groups) {
+  absl::MutexLock lock(&load_mu_);
   const int first = next_ % groups;
   int best = first;
   for (int i = 1; i < groups; ++i) {
@@ -56,15 +70,15 @@ int GroupLoad::StartOnLeastLoaded(int groups) {
   }
   next_ = (best + 1) % groups;
   CountStart(best);
-  return best;
+  return group(best);
 }
 
-void GroupLoad::StartOn(int group) {
-  absl::MutexLock lock(&mu_);
-  CountStart(group);
+void GpuGroups::StartStepOn(StreamGroup* group) {
+  absl::MutexLock lock(&load_mu_);
+  CountStart(group->index());
 }
 
-void GroupLoad::CountStart(int group) {
+void GpuGroups::CountStart(int group) {
   ++steps_[group].started;
   ++steps_[group].running;
   ++running_;
@@ -78,30 +92,12 @@ void GroupLoad::CountStart(int group) {
   recent_most_.store(std::max(most_, most_before_), std::memory_order_relaxed);
 }
 
-void GroupLoad::End(int group, bool ok) {
-  absl::MutexLock lock(&mu_);
-  --steps_[group].running;
+void GpuGroups::EndStep(StreamGroup* group, bool ok) {
+  absl::MutexLock lock(&load_mu_);
+  Steps& steps = steps_[group->index()];
+  --steps.running;
   --running_;
-  if (!ok) ++steps_[group].failed;
-}
-
-GroupLoad::Steps GroupLoad::steps(int group) const {
-  absl::MutexLock lock(&mu_);
-  return steps_[group];
-}
-
-int64_t SanitizerReports() { return sanitizer_reports.load(); }
-
-GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups,
-                     SanitizerMode sanitizer)
-    : groups_(std::move(groups)),
-      sanitizer_(NewSanitizer(size(), sanitizer)),
-      load_(size()),
-      variables_(Pointers(groups_)),
-      out_of_memory_(leader()->gpu(), size()) {
-  for (const auto& group : groups_) {
-    group->BelongsTo(sanitizer_.get(), &out_of_memory_);
-  }
+  if (!ok) ++steps.failed;
 }
 
 bool GpuGroups::HaveReclaimableMemory() const {
@@ -120,7 +116,8 @@ std::vector<StreamGroupStats> GpuGroups::Stats() const {
   std::vector<StreamGroupStats> all;
   for (const auto& group : groups_) {
     StreamGroupStats& stats = all.emplace_back(group->Stats());
-    const GroupLoad::Steps steps = load_.steps(group->index());
+    absl::MutexLock lock(&load_mu_);
+    const Steps& steps = steps_[group->index()];
     stats.steps_started = steps.started;
     stats.steps_running = steps.running;
     stats.steps_failed = steps.failed;

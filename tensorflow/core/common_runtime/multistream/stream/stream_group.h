@@ -136,7 +136,7 @@ class StreamGroup {
   // the group's streams. Taken before launch_mu.
   absl::Mutex* record_mu() { return &record_mu_; }
 
-  // All statistics of the group, except the counts of steps (GroupLoad).
+  // All statistics of the group, except the counts of steps (GpuGroups).
   StreamGroupStats Stats() const;
 
   // Sets the GPU's sanitizer, which may be nullptr, and OutOfMemory.

@@ -197,7 +197,7 @@ TEST(CapturedBranchesTest, ManyStepsAtOnceHaveNone) {
   // Branches do not return at once, as the number of running steps goes up and
   // down.
   EXPECT_EQ(with_branches(20), 0);
-  with_branches(2 * GroupLoad::kRecentSteps);
+  with_branches(2 * GpuGroups::kRecentSteps);
   EXPECT_EQ(with_branches(20), 20);
 }
 
