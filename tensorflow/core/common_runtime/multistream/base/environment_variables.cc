@@ -17,7 +17,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "tensorflow/core/common_runtime/multistream/base/words.h"
 
 namespace tensorflow {
 namespace multistream {

@@ -10,9 +10,14 @@
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_ENVIRONMENT_VARIABLES_H_
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 
 namespace tensorflow {
@@ -43,6 +48,40 @@ const std::vector<Variable>& Variables();
 
 // The variable's row of docs/variables.md: name, values, default and text.
 std::string RowOf(const Variable& variable);
+
+// The words that are values of variables and marks, in any case.
+inline constexpr std::pair<const char*, Policy> kPolicies[] = {
+    {"none", Policy::kNone},
+    {"user_defined", Policy::kNone},  // marks of the program count anyway
+    {"embedding", Policy::kEmbedding},
+    {"full_graph", Policy::kFullGraph},
+    {"cost", Policy::kCost}};
+
+inline constexpr std::pair<const char*, CaptureMode> kCaptureModes[] = {
+    {"off", CaptureMode::kOff},
+    {"marked", CaptureMode::kMarked},
+    {"auto", CaptureMode::kAuto},
+    {"require", CaptureMode::kRequire}};
+
+inline constexpr std::pair<const char*, SanitizerMode> kSanitizerModes[] = {
+    {"off", SanitizerMode::kOff},
+    {"log", SanitizerMode::kLog},
+    {"abort", SanitizerMode::kAbort}};
+
+inline constexpr std::pair<const char*, ThreadMode> kThreadModes[] = {
+    {"global", ThreadMode::kGlobal},
+    {"gpu_private", ThreadMode::kPrivate},
+    {"gpu_shared", ThreadMode::kShared}};
+
+// The value of a word in one of these tables; nullopt: no such word.
+template <class Words>
+auto ValueOfWord(const Words& words, absl::string_view word) {
+  std::optional<std::decay_t<decltype(words[0].second)>> found;
+  for (const auto& [known, value] : words) {
+    if (absl::EqualsIgnoreCase(known, word)) found = value;
+  }
+  return found;
+}
 
 }  // namespace multistream
 }  // namespace tensorflow

@@ -3,6 +3,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -87,6 +88,9 @@ bool IsHarmless(absl::string_view op) {
                                    "NoOp"};
   return ops->contains(op);
 }
+
+// Whether an input of this type is a variable or other state.
+bool IsState(DataType type) { return type == DT_RESOURCE || IsRefType(type); }
 
 bool NamesFunction(const std::string& attribute, const AttrValue& value) {
   // Attributes with an underscore name gradients and the like.
@@ -199,10 +203,7 @@ class Walk {
     if (!LookUp(node.op(), &op_def)) return true;
     DataTypeVector inputs, outputs;
     if (!InOutTypesForNode(node, *op_def, &inputs, &outputs).ok()) return true;
-    for (DataType type : inputs) {
-      if (type == DT_RESOURCE || IsRefType(type)) return true;
-    }
-    return false;
+    return std::any_of(inputs.begin(), inputs.end(), IsState);
   }
 
   const FunctionLibraryDefinition* const library_;
@@ -218,8 +219,7 @@ GraphTraits ClassifyGraph(const Graph& graph,
   for (const Node* node : graph.op_nodes()) {
     bool takes_state = false;
     for (int i = 0; i < node->num_inputs(); ++i) {
-      takes_state |=
-          node->input_type(i) == DT_RESOURCE || IsRefType(node->input_type(i));
+      takes_state |= IsState(node->input_type(i));
     }
     for (int i = 0; i < node->num_outputs(); ++i) {
       traits.has_references |= IsRefType(node->output_type(i));
@@ -278,11 +278,8 @@ std::string LeaderReason(const Node& node,
 
 bool MayChangeState(const OpKernel& kernel,
                     const FunctionLibraryDefinition* library) {
-  bool takes_state = false;
-  for (DataType type : kernel.input_types()) {
-    takes_state |= type == DT_RESOURCE || IsRefType(type);
-  }
-  if (!takes_state) return false;
+  const DataTypeVector& inputs = kernel.input_types();
+  if (std::none_of(inputs.begin(), inputs.end(), IsState)) return false;
   const absl::string_view op = kernel.type_string_view();
   return !OnlyReads(op) && !OnlyForwards(op) && !IsStepLocal(op) &&
          !IsCall(kernel.def(), library);

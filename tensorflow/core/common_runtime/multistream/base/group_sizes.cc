@@ -13,6 +13,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -94,14 +96,11 @@ absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
     const std::vector<int>& physical,
     const std::function<MemoryInfo(int gpu)>& memory) {
   if (!WantsGpus(config)) return std::vector<GpuSizes>();
-  if (physical.empty()) {
-    return NoGpuError(options);
-  }
-  absl::StatusOr<std::vector<int>> visible = VisibleGpus(config, physical);
-  if (!visible.ok()) return visible.status();
-  absl::Status fits = options.CheckGroupCounts(
-      static_cast<int>(visible->size()), static_cast<int>(physical.size()));
-  if (!fits.ok()) return fits;
+  if (physical.empty()) return NoGpuError(options);
+  TF_ASSIGN_OR_RETURN(const std::vector<int> visible,
+                      VisibleGpus(config, physical));
+  TF_RETURN_IF_ERROR(options.CheckGroupCounts(
+      static_cast<int>(visible.size()), static_cast<int>(physical.size())));
 
   const GPUOptions& gpu_options = config.gpu_options();
   const auto& logical = gpu_options.experimental().virtual_devices();
@@ -114,11 +113,10 @@ absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
                      ", which splits the GPU itself: unset one of them."));
   }
   std::vector<GpuSizes> sizes;
-  for (int k = 0; k < static_cast<int>(visible->size()); ++k) {
-    const int gpu = (*visible)[k];
+  for (int k = 0; k < static_cast<int>(visible.size()); ++k) {
+    const int gpu = visible[k];
     const int groups = options.GroupCount(k);
-    absl::Status prioritized = options.CheckPriorities(groups);
-    if (!prioritized.ok()) return prioritized;
+    TF_RETURN_IF_ERROR(options.CheckPriorities(groups));
     std::vector<int> contexts;
     for (int i = 0; i < groups; ++i) contexts.push_back(options.Context(k, i));
     int64_t bytes;

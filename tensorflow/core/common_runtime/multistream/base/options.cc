@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/common_runtime/multistream/base/environment_variables.h"
-#include "tensorflow/core/common_runtime/multistream/base/words.h"
+#include "tensorflow/core/platform/errors.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -98,8 +98,7 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
     return !get(name).value_or("").empty();
   };
   Options options;
-  absl::Status s = ReadVariables(get, /*stock=*/false, &options);
-  if (!s.ok()) return s;
+  TF_RETURN_IF_ERROR(ReadVariables(get, /*stock=*/false, &options));
   options.default_group_counts = options.group_counts;
   std::sort(options.capture_batches.begin(), options.capture_batches.end());
   // A policy gives groups to nodes, so it needs node level.
@@ -108,8 +107,7 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
   if (splits_steps && !is_set(kNodeLevelVariable)) options.node_level = true;
   options.any_node_level = options.node_level && options.HasSeveralGroups();
   if (options.Enabled()) {
-    s = ReadVariables(get, /*stock=*/true, &options);
-    if (!s.ok()) return s;
+    TF_RETURN_IF_ERROR(ReadVariables(get, /*stock=*/true, &options));
   }
   for (const Variable& variable : Variables()) {
     if (variable.without_effect == nullptr || !is_set(variable.name)) continue;

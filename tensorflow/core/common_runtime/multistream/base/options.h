@@ -15,7 +15,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "tensorflow/core/common_runtime/multistream/base/policy.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -62,6 +61,29 @@ inline constexpr char kTestFaultsVariable[] = "TF_MULTI_STREAM_TEST_FAULTS";
 
 inline constexpr int kMaxGroupCount = 64;
 
+// Which policies give groups to nodes without marks (free nodes)? node_level/
+// implements them.
+enum class Policy {
+  // Free nodes stay in the caller's group.
+  kNone,
+  // Clusters of an embedding lookup, the ops that prepare it and its gradients
+  // (embedding_clusters.h) go to the least loaded groups, the costliest cluster
+  // first. If a mark fixes the lookup's group, the cluster follows. All other
+  // nodes stay in the caller's group.
+  kEmbedding,
+  // Nodes that can run at the same time go to different groups, with the fewest
+  // waits: each chain of a chain cover (chain_cover.h) to one group. With more
+  // chains than groups, chains that would overlap in time are kept apart as far
+  // as possible. The chain with most of the longest path stays in the caller's
+  // group. A chain with marked nodes goes to their group.
+  kFullGraph,
+  // The plan with the shortest estimated step (step_estimate.h), of the other
+  // policies' plans and list schedules (list_schedule.h) of 2 and more groups.
+  // Of plans that are nearly as short, the one with the fewest groups. If no
+  // plan is clearly shorter than kNone's, kNone's plan is used.
+  kCost,
+};
+
 enum class SanitizerMode { kOff, kLog, kAbort };
 // Which steps are captured (captured_steps.h). kUnset: the environment does not
 // say, so steps that the program asks for.
@@ -69,79 +91,59 @@ enum class CaptureMode { kUnset, kOff, kMarked, kAuto, kRequire };
 // Which threads launch ops: see StepThreads::RunnerFor.
 enum class ThreadMode { kProcess, kGlobal, kShared, kPrivate };
 
+// The values of the variables that the comments name; environment_variables.cc
+// says what each of them does.
 struct Options {
   // TF_GPU_STREAM_GROUP_COUNT: empty if unset; one entry stands for every GPU,
-  // several for one visible GPU each.
+  // several for one visible GPU each. TF_GPU_CONTEXT_COUNT: the same.
   std::vector<int> group_counts;
+  std::vector<int> context_counts;
   // group_counts as in the environment, without RequestNodeLevel's additions.
   std::vector<int> default_group_counts;
-  // TF_MULTI_STREAM_EMULATED_GPUS.
-  int emulated_gpus = 0;
-  // TF_SEGMENT_OWN_CONST.
-  bool segment_own_const = false;
-  // TF_MULTI_STREAM_SPIN_LOCKS: driver_locks.h.
-  bool spin_locks = true;
-  // TF_MULTI_STREAM_PYTHON_TURNS: how many Python threads that return from
-  // calls poll for their turn (python_turns.h). 0: turns are off.
-  std::optional<int> python_turns;
-  // TF_NODE_LEVEL_MULTISTREAM; a policy implies true.
-  bool node_level = false;
-  // node_level, or a session's configuration asks for node level.
-  bool any_node_level = false;
-  // TF_MULTI_STREAM_POLICY.
-  Policy policy = Policy::kNone;
-  // TF_MULTI_STREAM_MEASURE: use a policy's plan only if measured to be faster.
-  bool measure = true;
-  // TF_REDUCE_STREAM_WAIT: transitive reduction of waits.
-  bool reduce_stream_wait = true;
-  // TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION: nodes without a group follow
-  // their inputs.
-  bool forward_propagation = false;
-  // TF_STREAM_FROM_FILE: the path of a stream file; see stream_file.h.
-  std::string stream_file;
-  // TF_MULTI_STREAM_SANITIZER.
-  SanitizerMode sanitizer = SanitizerMode::kOff;
-  // TF_GPU_THREAD_MODE; kProcess if unset.
-  ThreadMode thread_mode = ThreadMode::kProcess;
-  // TF_GPU_THREAD_COUNT; the default is stock TensorFlow's.
-  int thread_count = 2;
-  // TF_GPU_STREAM_GROUP_SHARE_MEM_POOL: one pool of memory for all groups.
-  bool share_pool = false;
-  // TF_GPU_STREAM_AWARE_BFC: one pool, too, that hardly outgrows its use.
-  bool stream_aware = false;
-  // TF_BFC_EXTEND_LIMIT_MB; 0: no limit.
-  int extend_limit_mb = 0;
-  // TF_GPU_ALLOCATOR=cuda_malloc_async, a variable of stock TensorFlow.
-  bool cuda_malloc_async = false;
   // TF_GPU_STREAM_GROUP_PRIORITIES: one for all groups, one for each, or none.
   std::vector<int> priorities;
-  // TF_GPU_CONTEXT_COUNT: CUDA contexts of each GPU, listed as group_counts.
-  std::vector<int> context_counts;
-  // TF_GPU_STREAM_MERGE: a group copies on its compute stream.
-  bool merge_streams = false;
-  // TF_PER_STREAM_HOST_ALLOCATOR: each group has its own pinned host memory.
-  bool host_allocators = false;
+  bool merge_streams = false;  // TF_GPU_STREAM_MERGE
+  int emulated_gpus = 0;       // TF_MULTI_STREAM_EMULATED_GPUS
+
+  bool node_level = false;  // TF_NODE_LEVEL_MULTISTREAM; a policy implies true
+  // node_level, or a session's configuration asks for node level.
+  bool any_node_level = false;
+  Policy policy = Policy::kNone;   // TF_MULTI_STREAM_POLICY
+  bool measure = true;             // TF_MULTI_STREAM_MEASURE
+  bool reduce_stream_wait = true;  // TF_REDUCE_STREAM_WAIT
+  std::string stream_file;         // TF_STREAM_FROM_FILE
+  // TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION.
+  bool forward_propagation = false;
+
   // TF_MULTI_STREAM_CAPTURE; at graph level only.
   CaptureMode capture = CaptureMode::kUnset;
-  // TF_MULTI_STREAM_CAPTURE_MB: limit of recordings of each graph of a session.
-  int capture_mb = 1024;
-  // TF_MULTI_STREAM_CAPTURE_VERIFY: one in so many replays of an executor is
-  // compared with a step that is not captured; 0: none.
-  int capture_verify = 0;
-  // TF_MULTI_STREAM_CAPTURE_BRANCHES: how many branches of a recording run at
-  // once; 1: the recording is one stream.
-  int capture_branches = 4;
-  // TF_MULTI_STREAM_CAPTURE_BATCHES: row counts of recordings, ascending;
-  // batches are padded to the next count (independent_rows.h). Empty: no
-  // padding.
+  int capture_mb = 1024;     // TF_MULTI_STREAM_CAPTURE_MB
+  int capture_verify = 0;    // TF_MULTI_STREAM_CAPTURE_VERIFY
+  int capture_branches = 4;  // TF_MULTI_STREAM_CAPTURE_BRANCHES
+  // TF_MULTI_STREAM_CAPTURE_BATCHES, ascending.
   std::vector<int> capture_batches;
   // XLA_FLAGS: XLA may launch its own CUDA graphs (command buffers), which a
   // recording cannot contain.
   bool xla_launches_graphs = true;
   // TF_XLA_FLAGS: XLA may use its own streams (PjRt), which are not recorded.
   bool xla_has_streams = false;
-  // TF_MULTI_STREAM_TEST_FAULTS, for tests of the runtime: test_faults.h.
-  bool test_faults = false;
+
+  bool share_pool = false;         // TF_GPU_STREAM_GROUP_SHARE_MEM_POOL
+  bool stream_aware = false;       // TF_GPU_STREAM_AWARE_BFC
+  int extend_limit_mb = 0;         // TF_BFC_EXTEND_LIMIT_MB; 0: no limit
+  bool cuda_malloc_async = false;  // TF_GPU_ALLOCATOR=cuda_malloc_async
+  bool host_allocators = false;    // TF_PER_STREAM_HOST_ALLOCATOR
+  bool segment_own_const = false;  // TF_SEGMENT_OWN_CONST
+
+  // TF_GPU_THREAD_MODE; kProcess if unset.
+  ThreadMode thread_mode = ThreadMode::kProcess;
+  int thread_count = 2;    // TF_GPU_THREAD_COUNT; as in stock TensorFlow
+  bool spin_locks = true;  // TF_MULTI_STREAM_SPIN_LOCKS
+  std::optional<int> python_turns;  // TF_MULTI_STREAM_PYTHON_TURNS
+  // TF_MULTI_STREAM_SANITIZER.
+  SanitizerMode sanitizer = SanitizerMode::kOff;
+  bool test_faults = false;  // TF_MULTI_STREAM_TEST_FAULTS
+
   // Variables that are set and well-formed but have no effect, and why.
   std::vector<std::string> without_effect;
 

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/platform/errors.h"
 
 namespace tensorflow {
 namespace multistream {
@@ -134,8 +135,7 @@ absl::Status CanRequestCapture() {
 }
 
 absl::Status RequestCapture() {
-  const absl::Status can = CanRequestCapture();
-  if (!can.ok()) return can;
+  TF_RETURN_IF_ERROR(CanRequestCapture());
   const absl::StatusOr<Options>& before = ProcessOptions();
   if (before->captures()) return absl::OkStatus();
   return Request(*before, before->group_counts, before->any_node_level,

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "tensorflow/core/common_runtime/multistream/base/message_fields.h"
+#include "tensorflow/core/platform/statusor.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"
 
 namespace tensorflow {
@@ -116,20 +117,20 @@ bool AsksForCapture(const ConfigProto& config) {
 absl::StatusOr<SessionStreams> StreamsOfSession(const ConfigProto& config,
                                                 const Options& options, int k,
                                                 int gpu, int made) {
-  auto asked = ReadSessionConfig(config);
-  if (!asked.ok()) return asked.status();
+  TF_ASSIGN_OR_RETURN(const std::optional<SessionConfig> asked,
+                      ReadSessionConfig(config));
   SessionStreams streams;
   streams.capture = options.capture;
   if (options.capture == CaptureMode::kMarked && AsksForCapture(config)) {
     streams.capture = CaptureMode::kAuto;
   }
   streams.groups = std::min(options.DefaultGroupCount(k), made);
-  if (!asked->has_value()) {
+  if (!asked.has_value()) {
     streams.node_level = options.node_level;
     streams.policy = options.policy;
     return streams;
   }
-  streams.groups = (*asked)->streams.value_or(streams.groups);
+  streams.groups = asked->streams.value_or(streams.groups);
   if (streams.groups > made) {
     return absl::FailedPreconditionError(absl::StrCat(
         "A session's ", kField, "multi_stream_opts.multi_stream_num is ",
@@ -140,7 +141,7 @@ absl::StatusOr<SessionStreams> StreamsOfSession(const ConfigProto& config,
         kGroupCountVariable, "=", streams.groups));
   }
   streams.node_level = true;
-  streams.policy = (*asked)->policy;
+  streams.policy = asked->policy;
   return streams;
 }
 

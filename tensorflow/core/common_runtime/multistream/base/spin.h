@@ -1,10 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How does a thread wait for another thread's work of a few microseconds? The
-// waiting thread polls, with a pause instruction in between, and yields its
-// core now and then: the operating system may have queued the very thread that
-// does the work on this core.
+// How does a thread wait for another thread's work of a few microseconds? It
+// polls, with a pause instruction in between, and yields its core now and then:
+// the operating system may have queued on this core the very thread that works.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_SPIN_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_SPIN_H_

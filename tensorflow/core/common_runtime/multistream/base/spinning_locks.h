@@ -5,36 +5,31 @@
 // times a second, by as many threads as there are cores?
 //
 // The thread spins, then yields its core between looks, and after a few
-// milliseconds sleeps in the lock until the owner wakes it. Spinning makes the
-// lock fast: the owner needs longer to wake a sleeper than the lock is held,
-// so once enough threads sleep, all sleep once a launch (a lock convoy).
-// Sleeping at the end makes the lock safe: whatever the owner does, the waiter
-// is woken, and takes no core meanwhile.
+// milliseconds sleeps in the lock until the owner wakes it. Spinning is fast:
+// waking a sleeper takes the owner longer than the lock is held, so once enough
+// threads sleep, all sleep once a launch (a lock convoy). Sleeping at the end
+// is safe: the waiter is woken whatever the owner does, and takes no core.
 //
 // Of the threads that spin for a mutex, one looks at the mutex; the others wait
-// for their turn to look. Each look takes the cache line from the owner, which
-// needs the line to unlock: when all threads looked, each of them made the
-// owner hold the lock longer. The throughput halved where the mutex straddled
-// two cache lines, which depends on the address of the driver's memory.
+// for their turn. Each look takes the cache line that the owner needs to unlock
+// the mutex. With all threads looking, the throughput halved where the mutex
+// straddled two cache lines.
 //
-// The GNU C library's reader-writer locks admit readers while a writer waits.
-// If there is always a reader, a writer waits until the load ends. So readers
-// stand back, in time windows, while a writer waits for the same lock:
+// The GNU C library's reader-writer locks admit readers while a writer waits,
+// so that a writer may wait until the load ends. So readers stand back, in time
+// windows, while a writer waits for the same lock:
 //
 //   writer   waits since 0 [back]  5 ms [back]  10 ms [back]      20 ms ...
 //   readers  --------------      -------      --------      ----------
 //
-// Usually all readers leave within the first window, half a millisecond, and
-// the writer gets the lock. Windows end, so that a reader that has something
-// the lock's owner waits for is delayed, never stopped. Windows take a tenth of
-// the time, so that a writer that cannot get in costs no more than that.
-// Windows become longer, so that the writer gets in even where readers stay
+// Usually the writer gets the lock within the first window, half a millisecond.
+// Windows end, so that a reader that has something the lock's owner waits for
+// is delayed, never stopped. They take a tenth of the time, which bounds the
+// cost of a writer that cannot get in, and become longer for readers that stay
 // inside for longer.
 //
-// A reader stands back only for writers of the lock that it wants. Locks must
-// not be told apart by a hash: a reader inside one lock then stood back at
-// another lock for the very writer that waited for this reader to leave. No
-// writer got in, and each launch was delayed, as long as there was load.
+// Locks must not be told apart by a hash: a reader inside one lock would stand
+// back at another lock for the very writer that waits for this reader to leave.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_SPINNING_LOCKS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_SPINNING_LOCKS_H_

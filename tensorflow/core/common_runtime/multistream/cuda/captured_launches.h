@@ -2,16 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What happens to a launch that fails while its step is captured? Most kernels
-// of TensorFlow end the process if their launch fails, which is right for a
-// step that runs. But a capture may end at any time (capture_gate.h); from then
-// on all its launches fail, and only a recording is lost. So on a thread that
-// captures, a failed launch is noted, and its caller is told that it succeeded.
-// That is safe: nothing of a captured step runs, and a recording with a noted
-// failure is dropped.
+// of TensorFlow end the process if their launch fails. But a capture may end at
+// any time (capture_gate.h); from then on all its launches fail, and only a
+// recording is lost. So on a thread that captures, a failed launch is noted,
+// and its caller is told that it succeeded. That is safe: nothing of a captured
+// step runs, and a recording with a noted failure is dropped.
 //
 // This covers the launches, copies and events that TensorFlow's libraries call
-// by name. cuBLAS, cuDNN and XLA return their errors, and so does an op that
-// calls them.
+// by name. cuBLAS, cuDNN and XLA return their errors, and so do ops that call
+// them.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CAPTURED_LAUNCHES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CAPTURED_LAUNCHES_H_

@@ -10,7 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
 namespace tensorflow {
 namespace multistream {

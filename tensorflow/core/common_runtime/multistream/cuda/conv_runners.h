@@ -4,13 +4,11 @@
 // Which cuDNN runner of a convolution does a group use? hooks/ asks, in place
 // of AutotuneMap::Find, which TensorFlow's kernels call.
 //
-// TensorFlow keeps the algorithm that it chose for a convolution, and the
-// runner that cuDNN made for it, in tables of the process. A runner belongs to
-// one StreamExecutor, and each group has its own executor. So every group gets
-// its own runner for the table's algorithm, which all groups share.
-// TensorFlow's tables keep an entry for each shape forever. The groups' runners
-// are in an LRU: an op keeps its evicted runner alive, and the next lookup
-// makes another one for the same algorithm.
+// TensorFlow's tables keep for each shape, forever, the algorithm chosen for a
+// convolution and the runner that cuDNN made for it. A runner belongs to one
+// StreamExecutor, and each group has its own. So every group gets its own
+// runner for the table's algorithm. The groups' runners are in an LRU: an op
+// keeps its evicted runner alive, and the next lookup makes another one.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CONV_RUNNERS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CONV_RUNNERS_H_
@@ -18,9 +16,16 @@
 #include <cstddef>
 
 #include "tensorflow/core/kernels/gpu_utils.h"
+#include "tensorflow/core/util/autotune_maps/conv_parameters.h"
 
 namespace tensorflow {
 namespace multistream {
+
+// TensorFlow's autotune tables: the algorithm chosen for each convolution or
+// matrix product.
+template <typename Parameters, typename Op>
+using AutotuneTable = AutotuneMap<Parameters, AutotuneEntry<Op>,
+                                  internal::AutotuneMapHasher<Parameters>>;
 
 // Most LRU entries for a kind of operation, all groups together. Half as many
 // are certain to stay: 2,048 shapes on 16 groups. If more shapes are used in

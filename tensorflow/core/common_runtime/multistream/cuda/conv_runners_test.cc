@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "tensorflow/core/common_runtime/multistream/hooks/replaced_cuda_functions.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 #include "tensorflow/core/util/autotune_maps/conv_autotune_maps.h"
 

@@ -5,12 +5,14 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/bfc_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/base/executor_compat.h"
-#include "tensorflow/core/common_runtime/multistream/memory/pool_allocator.h"
+#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/platform/stream_executor.h"
 #include "xla/stream_executor/gpu/gpu_init.h"
 
@@ -26,9 +28,9 @@ constexpr int64_t kContextMegabytes = 800;
 
 absl::StatusOr<std::unique_ptr<SubAllocator>> MemoryOf(int gpu,
                                                        se::MemorySpace space) {
-  auto executor = se::GPUMachineManager()->ExecutorForDevice(gpu);
-  if (!executor.ok()) return executor.status();
-  return NewMemory(*executor, gpu, space);
+  TF_ASSIGN_OR_RETURN(se::StreamExecutor * executor,
+                      se::GPUMachineManager()->ExecutorForDevice(gpu));
+  return NewMemory(executor, gpu, space);
 }
 
 // Zeros if the GPU cannot be asked.
@@ -77,8 +79,8 @@ std::pair<const void*, size_t> CudaRegionOf(int gpu, const void* address,
 // while the group's executor is chosen (stream_executors.h).
 absl::StatusOr<std::unique_ptr<Allocator>> NewPinnedMemory(
     const StreamGroup& group) {
-  auto memory = MemoryOf(group.gpu(), se::MemorySpace::kHost);
-  if (!memory.ok()) return memory.status();
+  TF_ASSIGN_OR_RETURN(std::unique_ptr<SubAllocator> memory,
+                      MemoryOf(group.gpu(), se::MemorySpace::kHost));
   int64_t megabytes = 1 << 16;
   if (const char* limit = std::getenv("TF_GPU_HOST_MEM_LIMIT_IN_MB")) {
     int64_t asked;
@@ -87,40 +89,51 @@ absl::StatusOr<std::unique_ptr<Allocator>> NewPinnedMemory(
   BFCAllocator::Options options;
   options.allow_growth = true;
   return std::make_unique<HostAllocator>(std::make_unique<BFCAllocator>(
-      *std::move(memory), megabytes << 20,
+      std::move(memory), megabytes << 20,
       absl::StrCat("GPU_", group.gpu(), "_group_", group.index(), "_host_bfc"),
       options));
 }
 
+// The visible device's allocator: its statistics cover all groups.
+class LeaderAllocator : public GroupAllocator {
+ public:
+  template <typename Memory>
+  LeaderAllocator(Allocator* wrapped, GpuGroups* gpu, Memory memory)
+      : GroupAllocator(wrapped, gpu->leader(), std::move(memory)), gpu_(gpu) {}
+
+  std::optional<AllocatorStats> GetStats() override {
+    if (pool() != nullptr) return pool()->Stats();
+    std::optional<AllocatorStats> sum = GroupAllocator::GetStats();
+    for (int i = 1; sum && i < gpu_->size(); ++i) {
+      Allocator* allocator = gpu_->group(i)->allocator();
+      if (allocator == nullptr) continue;
+      std::optional<AllocatorStats> stats = allocator->GetStats();
+      if (!stats) continue;
+      sum->num_allocs += stats->num_allocs;
+      sum->bytes_in_use += stats->bytes_in_use;
+      sum->peak_bytes_in_use += stats->peak_bytes_in_use;
+      if (sum->bytes_limit && stats->bytes_limit) {
+        *sum->bytes_limit += *stats->bytes_limit;
+      }
+    }
+    return sum;
+  }
+
+  bool ClearStats() override {
+    bool cleared = GroupAllocator::ClearStats();
+    for (int i = 1; i < gpu_->size(); ++i) {
+      if (Allocator* allocator = gpu_->group(i)->allocator()) {
+        cleared &= allocator->ClearStats();
+      }
+    }
+    return cleared;
+  }
+
+ private:
+  GpuGroups* const gpu_;
+};
+
 }  // namespace
-
-std::optional<AllocatorStats> LeaderAllocator::GetStats() {
-  if (pool() != nullptr) return pool()->Stats();
-  std::optional<AllocatorStats> sum = GroupAllocator::GetStats();
-  for (int i = 1; sum && i < gpu_->size(); ++i) {
-    Allocator* allocator = gpu_->group(i)->allocator();
-    if (allocator == nullptr) continue;
-    std::optional<AllocatorStats> stats = allocator->GetStats();
-    if (!stats) continue;
-    sum->num_allocs += stats->num_allocs;
-    sum->bytes_in_use += stats->bytes_in_use;
-    sum->peak_bytes_in_use += stats->peak_bytes_in_use;
-    if (sum->bytes_limit && stats->bytes_limit) {
-      *sum->bytes_limit += *stats->bytes_limit;
-    }
-  }
-  return sum;
-}
-
-bool LeaderAllocator::ClearStats() {
-  bool cleared = GroupAllocator::ClearStats();
-  for (int i = 1; i < gpu_->size(); ++i) {
-    if (Allocator* allocator = gpu_->group(i)->allocator()) {
-      cleared &= allocator->ClearStats();
-    }
-  }
-  return cleared;
-}
 
 MemoryInfo CudaAllocators::FirstMemoryOf(int gpu) {
   auto [found, added] = memory_.try_emplace(gpu);

@@ -12,14 +12,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/multistream/base/group_sizes.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
-#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
@@ -28,20 +25,6 @@
 
 namespace tensorflow {
 namespace multistream {
-
-// The visible device's allocator: its statistics cover all groups.
-class LeaderAllocator : public GroupAllocator {
- public:
-  template <typename Memory>
-  LeaderAllocator(Allocator* wrapped, GpuGroups* gpu, Memory memory)
-      : GroupAllocator(wrapped, gpu->leader(), std::move(memory)), gpu_(gpu) {}
-
-  std::optional<AllocatorStats> GetStats() override;
-  bool ClearStats() override;
-
- private:
-  GpuGroups* const gpu_;
-};
 
 // Not thread-safe: the factory's lock guards it.
 class CudaAllocators {

@@ -62,10 +62,9 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     const MakingGroups making;
     absl::MutexLock lock(&mu_);
     options_ = *ProcessOptions();
-    absl::StatusOr<std::vector<int>> physical = PhysicalGpus();
-    if (!physical.ok()) return physical.status();
+    TF_ASSIGN_OR_RETURN(const std::vector<int> physical, PhysicalGpus());
     absl::StatusOr<std::vector<GpuSizes>> sizes =
-        PlanGroupSizes(options_, options.config, *physical, [this](int gpu) {
+        PlanGroupSizes(options_, options.config, physical, [this](int gpu) {
           mu_.AssertHeld();
           return allocators_.FirstMemoryOf(gpu);
         });
@@ -82,7 +81,9 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
       for (int k = 0; k < static_cast<int>(sizes->size()); ++k) {
         if (i >= (*sizes)[k].groups) continue;
         GpuGroups* gpu = RegisterGpuGroups(
-            (*sizes)[k].gpu, NewGroups((*sizes)[k], options_.sanitizer));
+            (*sizes)[k].gpu,
+            NewGpuGroups<CudaStreamGroup>((*sizes)[k].gpu, (*sizes)[k].groups,
+                                          options_.sanitizer));
         if (gpu->size() != (*sizes)[k].groups) {
           return absl::FailedPreconditionError(absl::StrCat(
               "GPU ", (*sizes)[k].gpu, " has ", gpu->size(),
@@ -92,10 +93,9 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
               "one order in all sessions."));
         }
         if (i == 0) {
-          auto of_gpu = StreamsOfSession(options.config, options_, k,
-                                         (*sizes)[k].gpu, gpu->size());
-          if (!of_gpu.ok()) return of_gpu.status();
-          streams.push_back(*of_gpu);
+          TF_ASSIGN_OR_RETURN(streams.emplace_back(),
+                              StreamsOfSession(options.config, options_, k,
+                                               (*sizes)[k].gpu, gpu->size()));
         }
         gpu->group(i)->set_context((*sizes)[k].contexts[i]);
         specs_.push_back(
@@ -136,25 +136,21 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     const auto stock_threads = StockThreads::Of(options);
     std::map<const se::StreamExecutor*, int> first_with;
     for (size_t i = 0; i < groups; ++i) {
-      auto* device = static_cast<CudaGroupDevice*>(all[i].release());
-      std::unique_ptr<CudaGroupDevice> owned(device);
+      std::unique_ptr<CudaGroupDevice> device(
+          static_cast<CudaGroupDevice*>(all[i].release()));
       auto* group = static_cast<CudaStreamGroup*>(specs_[i].group);
-      status = group->Bind(device);
-      if (!status.ok()) return status;
+      TF_RETURN_IF_ERROR(group->Bind(device.get()));
       group->set_executor(
           first_with.try_emplace(device->executor(), group->index())
               .first->second);
-      owned->SetContext(group);
-      if (options_.merge_streams) owned->CompleteMergedCopies(group);
+      device->SetContext(group);
+      if (options_.merge_streams) device->CompleteMergedCopies(group);
       if (group->is_leader()) {
-        owned->set_session_threads(threads);
-        owned->set_stock_threads(stock_threads);
-        owned->set_session_streams(streams[i]);
-        devices->push_back(std::move(owned));
+        device->SetSession(streams[i], threads, stock_threads);
+        devices->push_back(std::move(device));
       } else {
-        const size_t k = LeaderOf(specs_[i], devices->size(), sizes->size());
-        static_cast<CudaGroupDevice*>((*devices)[k].get())
-            ->AddHidden(std::move(owned));
+        LeaderOf(specs_[i], *devices, sizes->size())
+            ->AddHidden(std::move(device));
       }
     }
     for (size_t i = groups; i < all.size(); ++i) {
@@ -162,8 +158,7 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
           static_cast<CudaRecorder*>(all[i].release()));
       recorder->SetContext(specs_[i].group);
       recorder->set_most_branches(options_.capture_branches);
-      const size_t k = LeaderOf(specs_[i], devices->size(), sizes->size());
-      static_cast<CudaGroupDevice*>((*devices)[k].get())
+      LeaderOf(specs_[i], *devices, sizes->size())
           ->AddRecorder(std::move(recorder));
     }
     return absl::OkStatus();
@@ -194,22 +189,15 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     }
   }
 
-  static std::unique_ptr<GpuGroups> NewGroups(const GpuSizes& size,
-                                              SanitizerMode sanitizer) {
-    std::vector<std::unique_ptr<StreamGroup>> groups;
-    for (int i = 0; i < size.groups; ++i) {
-      groups.push_back(std::make_unique<CudaStreamGroup>(size.gpu, i));
-    }
-    return std::make_unique<GpuGroups>(std::move(groups), sanitizer);
-  }
-
-  // Index in `devices` of the leader of a spec's GPU. The leaders are the last
-  // `gpus` entries of `devices`, in the order of the specs.
-  size_t LeaderOf(const Spec& spec, size_t devices, size_t gpus) const
+  // The leader of a spec's GPU. The leaders are the last `gpus` entries of
+  // `devices`, in the order of the specs.
+  CudaGroupDevice* LeaderOf(const Spec& spec,
+                            const std::vector<std::unique_ptr<Device>>& devices,
+                            size_t gpus) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    size_t k = 0;
-    while (specs_[k].gpu != spec.gpu) ++k;
-    return devices - gpus + k;
+    size_t k = devices.size() - gpus;
+    for (size_t i = 0; specs_[i].gpu != spec.gpu; ++i) ++k;
+    return static_cast<CudaGroupDevice*>(devices[k].get());
   }
 
   absl::StatusOr<std::vector<int>> PhysicalGpus() {
@@ -250,25 +238,20 @@ class CudaGpuFactory : public BaseGPUDeviceFactory {
     for (const GpuSizes& size : sizes) {
       visible.push_back(size.gpu);
       auto* devices = logical->Add();
-      for (int i = 0; i < size.groups; ++i) {
-        devices->add_memory_limit_mb(
-            static_cast<float>(size.group_bytes >> 20));
-        devices->add_device_ordinal(i);
+      const auto add = [&](int64_t megabytes, int ordinal, int group) {
+        mu_.AssertHeld();
+        devices->add_memory_limit_mb(static_cast<float>(megabytes));
+        devices->add_device_ordinal(ordinal);
         if (!options_.priorities.empty()) {
-          devices->add_priority(options_.Priority(i));
+          devices->add_priority(options_.Priority(group));
         }
-      }
+      };
+      const int64_t megabytes = size.group_bytes >> 20;
+      for (int i = 0; i < size.groups; ++i) add(megabytes, i, i);
       for (int i = 0; options_.captures() && i < size.groups; ++i) {
         // Recorders have no memory of their own. But cudaMallocAsync's pool,
         // which all devices share, takes the limit of the last device.
-        devices->add_memory_limit_mb(
-            options_.cuda_malloc_async
-                ? static_cast<float>(size.group_bytes >> 20)
-                : 1);
-        devices->add_device_ordinal(most + i);
-        if (!options_.priorities.empty()) {
-          devices->add_priority(options_.Priority(i));
-        }
+        add(options_.cuda_malloc_async ? megabytes : 1, most + i, i);
       }
     }
     if (options_.merge_streams) {

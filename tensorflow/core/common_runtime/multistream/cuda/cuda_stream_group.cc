@@ -109,27 +109,17 @@ std::function<double()> CudaStreamGroup::StartTimer() {
   };
 }
 
-absl::Status CudaStreamGroup::CopyToDevice(const void* from, void* to,
-                                           size_t bytes) {
+absl::Status CudaStreamGroup::Copy(Direction direction, const void* from,
+                                   void* to, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();
+  const se::DeviceAddressBase source(const_cast<void*>(from), bytes);
+  if (direction == Direction::kToHost) {
+    return stream_->Memcpy(to, source, bytes);
+  }
   se::DeviceAddressBase destination(to, bytes);
-  return stream_->Memcpy(&destination, from, bytes);
-}
-
-absl::Status CudaStreamGroup::CopyToHost(const void* from, void* to,
-                                         size_t bytes) {
-  if (bytes == 0) return absl::OkStatus();
-  return stream_->Memcpy(
-      to, se::DeviceAddressBase(const_cast<void*>(from), bytes), bytes);
-}
-
-absl::Status CudaStreamGroup::CopyOnDevice(const void* from, void* to,
-                                           size_t bytes) {
-  if (bytes == 0) return absl::OkStatus();
-  se::DeviceAddressBase destination(to, bytes);
-  return stream_->Memcpy(&destination,
-                         se::DeviceAddressBase(const_cast<void*>(from), bytes),
-                         bytes);
+  return direction == Direction::kToDevice
+             ? stream_->Memcpy(&destination, from, bytes)
+             : stream_->Memcpy(&destination, source, bytes);
 }
 
 void CudaStreamGroup::Check(const absl::Status& status) {

@@ -37,9 +37,6 @@ class CudaStreamGroup : public StreamGroup {
   void ThenExecute(std::function<void()> f) override;
   absl::Status Synchronize() override;
   std::function<double()> StartTimer() override;
-  absl::Status CopyToDevice(const void* from, void* to, size_t bytes) override;
-  absl::Status CopyToHost(const void* from, void* to, size_t bytes) override;
-  absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) override;
 
   // Two memsets on each stream: of kMarkBytes, and of 4 * (1 + kMarkStreams *
   // group + stream), in the order of `streams_`. tf.cuda.trace reads them.
@@ -51,6 +48,9 @@ class CudaStreamGroup : public StreamGroup {
   se::Stream* stream() const { return stream_; }
 
  private:
+  absl::Status Copy(Direction direction, const void* from, void* to,
+                    size_t bytes) override;
+
   // Ends the process: without the wait an op would read data that is not
   // written yet. CUDA refuses a wait only when its context is lost, and then
   // every later call fails too.

@@ -1,10 +1,8 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which locks of the CUDA driver are taken by spinning (spinning_locks.h), and
-// why?
-//
-// All that it takes through its import table. Each launch takes a reader-writer
+// Which locks of the CUDA driver are taken by spinning (spinning_locks.h)? All
+// that it takes through its import table. Each launch takes a reader-writer
 // lock of the context (making an event takes it as writer), within it the
 // stream's mutex, and within both another reader-writer lock and two mutexes
 // that all streams share, each for about a microsecond. With the driver's own

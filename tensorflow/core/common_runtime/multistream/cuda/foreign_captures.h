@@ -1,16 +1,13 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What may TensorFlow's threads do while other code of the process captures a
-// stream? In CUDA's default capture mode, the global one, "potentially unsafe"
-// calls of every other thread fail: event queries, allocating and freeing
-// memory, loading modules. The failing call ends the other capture, too, and
-// TensorFlow ends the process if an event query fails. PyTorch, for one,
-// captures in the global mode.
-//
+// What may TensorFlow's threads do while other code of the process, such as
+// PyTorch, captures a stream? In CUDA's default capture mode, the global one,
+// "potentially unsafe" calls of every other thread fail: event queries,
+// allocating and freeing memory, loading modules. The failing call ends the
+// other capture, too, and TensorFlow ends the process if an event query fails.
 // TensorFlow's calls have nothing to do with the other capture. So they are
-// made in the thread-local mode, in which a thread ignores other threads'
-// captures.
+// made in the thread-local mode, which ignores other threads' captures.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_FOREIGN_CAPTURES_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_FOREIGN_CAPTURES_H_

@@ -18,6 +18,7 @@
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/public/version.h"
+#include "third_party/gpus/cuda/include/cuda.h"
 #include "xla/stream_executor/host/host_executor.h"
 #include "xla/stream_executor/host/host_stream.h"
 

@@ -4,9 +4,8 @@
 // How does a CUDA graph get branches? A step is captured twice. The first
 // capture, a chain of all ops, tells which nodes of the graph belong to which
 // op, and which memory they use: the tensors that TensorFlow gives the op, and
-// any other memory that its kernels' parameters point to. In the second capture
-// the nodes of each op depend only on the ops that it has to wait for
-// (recorded_order.h).
+// what its kernels' parameters point to. In the second capture the nodes of
+// each op depend only on the ops that it has to wait for (recorded_order.h).
 //
 // The addresses that a launch uses are in its parameters, or in data that is
 // copied to the GPU for that launch. There is no other place for them, since in

@@ -22,8 +22,6 @@ namespace {
 
 constexpr int kMoreThanGpus = 1 << 16;
 
-thread_local int context_on_thread = 0;
-
 struct Contexts {
   absl::Mutex mu;
   // Never destroyed, as TensorFlow's are not.
@@ -59,10 +57,6 @@ absl::StatusOr<CUcontext> CudaContextOf(int gpu, int number, CUdevice device) {
 
 }  // namespace
 
-ContextOnThread::ContextOnThread(int context)
-    : before_(std::exchange(context_on_thread, context)) {}
-ContextOnThread::~ContextOnThread() { context_on_thread = before_; }
-
 int NumberOfContext(int gpu, int context) {
   return gpu + context * kMoreThanGpus;
 }
@@ -83,13 +77,13 @@ std::optional<bool> ContextsRunSideBySide(int gpu) {
 absl::StatusOr<se::gpu::CudaContext*> CreateContext(
     int gpu, int device,
     absl::FunctionRef<absl::StatusOr<se::gpu::CudaContext*>()> stock) {
-  const int number = context_on_thread;
+  const int number = ContextOnThread::Get();
   if (number == 0) return stock();
-  auto context = CudaContextOf(gpu, number, device);
-  if (!context.ok()) return context.status();
+  TF_ASSIGN_OR_RETURN(const CUcontext context,
+                      CudaContextOf(gpu, number, device));
   // The number must be unique: in nested scopes TensorFlow switches contexts
   // only if their numbers differ.
-  return AddContext(*context, NumberOfContext(gpu, number));
+  return AddContext(context, NumberOfContext(gpu, number));
 }
 
 }  // namespace multistream

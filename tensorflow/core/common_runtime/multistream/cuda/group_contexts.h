@@ -1,13 +1,13 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
+
 // Which CUDA context has a group's streams (TF_GPU_CONTEXT_COUNT)?
 //
 // TensorFlow has one context for each GPU, CUDA's primary one. All contexts of
-// a process share device memory, pinned host memory and events: a stream of one
-// context may read memory allocated in another, and wait for its events. Only
-// recording an event needs a stream of the event's own context. TensorFlow gets
-// a GPU's context from a function (executor_compat.h); hooks/ calls
-// CreateContext instead.
+// a process share device memory, pinned host memory and events; only recording
+// an event needs a stream of the event's own context. TensorFlow gets a GPU's
+// context from a function (executor_compat.h); hooks/ calls CreateContext
+// instead.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_CONTEXTS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_CONTEXTS_H_
@@ -17,6 +17,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
+#include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
 #include "tensorflow/core/platform/stream_executor.h"
 
 namespace tensorflow {
@@ -24,15 +25,9 @@ namespace multistream {
 
 // While it lives, executors that this thread makes get the context number
 // `context` of their GPU, created at first use. 0: the primary context.
-class ContextOnThread {
+class ContextOnThread : public OnThread<ContextOnThread, int> {
  public:
-  explicit ContextOnThread(int context);
-  ~ContextOnThread();
-  ContextOnThread(const ContextOnThread&) = delete;
-  ContextOnThread& operator=(const ContextOnThread&) = delete;
-
- private:
-  const int before_;
+  using OnThread::OnThread;
 };
 
 // A number that identifies the context in the process. A GPU's first context

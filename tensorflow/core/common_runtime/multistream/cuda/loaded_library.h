@@ -1,12 +1,11 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How are calls of a loaded shared library redirected? Its code is not changed.
-// We change the addresses through which it calls: entries of its import table
-// (GOT), which the dynamic linker has filled in, and of tables in its data.
-//
-// TensorFlow's libraries call CUDA's functions by name:
-// libtensorflow_framework.so exports them, and looks up CUDA's own.
+// How are calls of a loaded shared library redirected? By changing the
+// addresses through which it calls, not its code: entries of its import table
+// (GOT), and of tables in its data. TensorFlow's libraries call CUDA's
+// functions by name: libtensorflow_framework.so exports them, and looks up
+// CUDA's own.
 //
 //   template <typename Name, typename Function> struct Counted;
 //   template <typename Name, typename Result, typename... Args>

@@ -60,49 +60,6 @@ GroupExecutors* All() {
   return all;
 }
 
-absl::StatusOr<se::StreamExecutor*> ExecutorOfGroup(
-    const se::ExecutorCache* cache, int ordinal,
-    const se::ExecutorCache::ExecutorFactory& factory, bool* is_ours) {
-  *is_ours = false;
-  if (!chosen.learn && !chosen.group) return nullptr;
-  GroupExecutors* all = All();
-  absl::MutexLock lock(&all->mu);
-  if (chosen.learn) {
-    all->cache = cache;
-    chosen.learn = false;  // the factory may look in other caches
-  }
-  if (!chosen.group || cache != all->cache || ordinal != chosen.group->first) {
-    return nullptr;
-  }
-  *is_ours = true;
-  std::unique_ptr<se::StreamExecutor>& own = all->by_group[*chosen.group];
-  if (own == nullptr) {
-    // The factory may look up executors itself.
-    const Chosen before = std::exchange(chosen, Chosen());
-    auto made = [&] {
-      ContextOnThread on(before.context);
-      return factory();
-    }();
-    chosen = before;
-    if (!made.ok()) return made.status();
-    own = *std::move(made);
-  }
-  return own.get();
-}
-
-se::StreamExecutor* ExecutorOfEvents(se::StreamExecutor* executor) {
-  GroupExecutors* all = All();
-  absl::MutexLock lock(&all->mu);
-  auto found = all->events_of.find(executor);
-  return found == all->events_of.end() ? executor : found->second;
-}
-
-void SetEventsOf(const se::StreamExecutor* executor, EventMgr* events) {
-  GroupExecutors* all = All();
-  absl::MutexLock lock(&all->mu);
-  all->events[executor] = events;
-}
-
 // The event manager for `stream`: `asked`, unless the context differs.
 EventMgr* EventsOf(se::Stream* stream, EventMgr* asked) {
   GroupExecutors* all = All();
@@ -140,18 +97,45 @@ absl::StatusOr<se::StreamExecutor*> GetOrCreateExecutor(
     const se::ExecutorCache* cache, int ordinal,
     const se::ExecutorCache::ExecutorFactory& factory,
     absl::FunctionRef<absl::StatusOr<se::StreamExecutor*>()> stock) {
-  bool is_ours;
-  absl::StatusOr<se::StreamExecutor*> own =
-      ExecutorOfGroup(cache, ordinal, factory, &is_ours);
-  return is_ours ? own : stock();
+  if (!chosen.learn && !chosen.group) return stock();
+  {
+    GroupExecutors* all = All();
+    absl::MutexLock lock(&all->mu);
+    if (chosen.learn) {
+      all->cache = cache;
+      chosen.learn = false;  // the factory may look in other caches
+    }
+    if (chosen.group && cache == all->cache && ordinal == chosen.group->first) {
+      std::unique_ptr<se::StreamExecutor>& own = all->by_group[*chosen.group];
+      if (own == nullptr) {
+        // The factory may look up executors itself.
+        const Chosen before = std::exchange(chosen, Chosen());
+        auto made = [&] {
+          ContextOnThread on(before.context);
+          return factory();
+        }();
+        chosen = before;
+        if (!made.ok()) return made.status();
+        own = *std::move(made);
+      }
+      return own.get();
+    }
+  }
+  return stock();
 }
 
 EventMgr* GetEventManager(
     se::StreamExecutor* executor,
     absl::FunctionRef<EventMgr*(se::StreamExecutor*)> stock) {
-  executor = ExecutorOfEvents(executor);
+  GroupExecutors* all = All();
+  {
+    absl::MutexLock lock(&all->mu);
+    auto found = all->events_of.find(executor);
+    if (found != all->events_of.end()) executor = found->second;
+  }
   EventMgr* events = stock(executor);
-  SetEventsOf(executor, events);
+  absl::MutexLock lock(&all->mu);
+  all->events[executor] = events;
   return events;
 }
 

@@ -1,14 +1,12 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which StreamExecutor do a group's streams belong to?
-//
-// TensorFlow makes one for each GPU, whose cuBLAS, cuDNN and cuFFT handles have
-// one lock each. A matrix product holds its lock for 10 microseconds, so groups
-// that launch at the same time would queue. Here each group has its own
-// executor, on the GPU's one CUDA context unless groups are spread over several
-// contexts (group_contexts.h). TensorFlow looks executors up in a cache; hooks/
-// asks here instead.
+// Which StreamExecutor do a group's streams belong to? TensorFlow makes one for
+// each GPU, whose cuBLAS, cuDNN and cuFFT handles have one lock each. A matrix
+// product holds its lock for 10 microseconds, so groups that launch at the same
+// time would queue. Here each group has its own executor, on the GPU's one CUDA
+// context unless groups are spread over several (group_contexts.h). TensorFlow
+// looks executors up in a cache; hooks/ asks here instead.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_STREAM_EXECUTORS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_STREAM_EXECUTORS_H_

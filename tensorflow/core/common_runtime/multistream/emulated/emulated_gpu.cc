@@ -32,7 +32,7 @@
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
-#include "tensorflow/core/common_runtime/multistream/memory/pool_allocator.h"
+#include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
@@ -40,6 +40,7 @@
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/common_runtime/threadpool_device.h"
 #include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/statusor.h"
 #include "tensorflow/core/public/session_options.h"
 
 namespace tensorflow {
@@ -258,11 +259,7 @@ class EmulatedRecorder : public RecordingDevice<HostAndGroupMemory>,
 
 std::unique_ptr<GpuGroups> NewEmulatedGroups(int gpu, int count,
                                              SanitizerMode sanitizer) {
-  std::vector<std::unique_ptr<StreamGroup>> groups;
-  for (int i = 0; i < count; ++i) {
-    groups.push_back(std::make_unique<EmulatedStreamGroup>(gpu, i));
-  }
-  auto all = std::make_unique<GpuGroups>(std::move(groups), sanitizer);
+  auto all = NewGpuGroups<EmulatedStreamGroup>(gpu, count, sanitizer);
   all->NoteThatOpsOverlap();
   return all;
 }
@@ -343,22 +340,22 @@ class EmulatedGpuFactory : public DeviceFactory {
     const Options& process = *ProcessOptions();
     std::vector<int> all;
     for (int i = 0; i < process.emulated_gpus; ++i) all.push_back(i);
-    absl::StatusOr<std::vector<GpuSizes>> sizes =
+    TF_ASSIGN_OR_RETURN(
+        const std::vector<GpuSizes> sizes,
         PlanGroupSizes(process, options.config, all, [](int) {
           return MemoryInfo{kEmulatedMemory, kEmulatedMemory, 0};
-        });
-    if (!sizes.ok()) return sizes.status();
+        }));
     const auto threads = SessionThreads::Of(options.config);
     const auto stock_threads = StockThreads::Of(options);
     const bool allow_growth = AllowGrowth(options.config.gpu_options());
-    for (int k = 0; k < static_cast<int>(sizes->size()); ++k) {
-      const GpuSizes& size = (*sizes)[k];
+    for (int k = 0; k < static_cast<int>(sizes.size()); ++k) {
+      const GpuSizes& size = sizes[k];
       GpuGroups* gpu = RegisterGpuGroups(
           size.gpu,
           NewEmulatedGroups(size.gpu, size.groups, process.sanitizer));
-      absl::StatusOr<SessionStreams> streams =
-          StreamsOfSession(options.config, process, k, size.gpu, gpu->size());
-      if (!streams.ok()) return streams.status();
+      TF_ASSIGN_OR_RETURN(
+          const SessionStreams streams,
+          StreamsOfSession(options.config, process, k, size.gpu, gpu->size()));
       MakeAllocators(gpu, process, size, allow_growth);
       std::unique_ptr<EmulatedDevice> leader;
       for (int i = 0; i < gpu->size(); ++i) {
@@ -369,9 +366,7 @@ class EmulatedGpuFactory : public DeviceFactory {
             group->allocator());
         device->set_stream_group(group);
         if (i == 0) {
-          device->set_session_threads(threads);
-          device->set_stock_threads(stock_threads);
-          device->set_session_streams(*streams);
+          device->SetSession(streams, threads, stock_threads);
           leader = std::move(device);
         } else {
           leader->AddHidden(std::move(device));

@@ -12,6 +12,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "tensorflow/core/common_runtime/device_factory.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/protobuf/device_properties.pb.h"
 #include "tensorflow/core/util/device_name_utils.h"
 
@@ -30,6 +33,11 @@ void PlaceOnEmulatedGpus();
 // device with the device's number.
 DeviceProperties DeviceInfo(const DeviceNameUtils::ParsedName& device,
                             absl::FunctionRef<DeviceProperties()> stock);
+
+// Makes `executor` run `graph` also where its caller gives no rendezvous, if
+// `graph` is on an emulated GPU and receives tensors.
+void GiveOwnRendezvous(const LocalExecutorParams& params, const Graph& graph,
+                       std::unique_ptr<Executor>* executor);
 
 }  // namespace multistream
 }  // namespace tensorflow

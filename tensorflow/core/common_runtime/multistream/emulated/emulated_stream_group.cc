@@ -142,25 +142,14 @@ void EmulatedStreamGroup::ThenExecute(std::function<void()> f) {
   });
 }
 
-absl::Status EmulatedStreamGroup::CopyToDevice(const void* from, void* to,
-                                               size_t bytes) {
-  return Copy("host to GPU", from, to, bytes);
-}
-
-absl::Status EmulatedStreamGroup::CopyToHost(const void* from, void* to,
-                                             size_t bytes) {
-  return Copy("GPU to host", from, to, bytes);
-}
-
-absl::Status EmulatedStreamGroup::CopyOnDevice(const void* from, void* to,
-                                               size_t bytes) {
-  return Copy("GPU to GPU", from, to, bytes);
-}
-
-absl::Status EmulatedStreamGroup::Copy(const char* direction, const void* from,
+absl::Status EmulatedStreamGroup::Copy(Direction direction, const void* from,
                                        void* to, size_t bytes) {
   ScopedTrace trace(TraceKind::kCopy, gpu(), index());
-  if (trace.is_on()) trace.Set(bytes, direction);
+  if (trace.is_on()) {
+    trace.Set(bytes, direction == Direction::kToDevice ? "host to GPU"
+                     : direction == Direction::kToHost ? "GPU to host"
+                                                       : "GPU to GPU");
+  }
   std::memcpy(to, from, bytes);
   return absl::OkStatus();
 }

@@ -31,9 +31,6 @@ class EmulatedStreamGroup : public StreamGroup {
   void WaitForEvent(StreamGroup* other, StreamEvent* event) override;
   bool IsCompleted(StreamEvent* event) override;
   void ThenExecute(std::function<void()> f) override;
-  absl::Status CopyToDevice(const void* from, void* to, size_t bytes) override;
-  absl::Status CopyToHost(const void* from, void* to, size_t bytes) override;
-  absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) override;
   absl::Status Synchronize() override;
   void WaitForCallbacks() override { Synchronize().IgnoreError(); }
   void NoteForeignUse(const void* address) override;
@@ -46,8 +43,8 @@ class EmulatedStreamGroup : public StreamGroup {
   int threads_that_wait() const;
 
  private:
-  absl::Status Copy(const char* direction, const void* from, void* to,
-                    size_t bytes);
+  absl::Status Copy(Direction direction, const void* from, void* to,
+                    size_t bytes) override;
 
   struct Impl;
   std::unique_ptr<Impl> impl_;

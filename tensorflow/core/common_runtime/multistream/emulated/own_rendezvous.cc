@@ -1,12 +1,21 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tensorflow/core/common_runtime/multistream/emulated/own_rendezvous.h"
+// What if a graph that sends tensors to itself is run without a rendezvous?
+//
+// The function of a data set is called without one if its ops are all on the
+// data set's device and that device is a CPU: on a CPU no op sends to another
+// op of the same device. An emulated GPU is a CPU to TensorFlow, and yet the
+// partitioner adds such sends there, between ops on host memory and on the
+// GPU's. (On a machine with a GPU, data sets stay on the CPU: no GPU kernel
+// makes one.) An executor of such a graph then makes a rendezvous for each run.
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/rendezvous_mgr.h"
 #include "tensorflow/core/framework/function.h"
 

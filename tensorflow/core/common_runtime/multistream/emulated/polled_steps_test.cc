@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_runtime_fixture.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_load.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/common_runtime/multistream/testing/watched_thread.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
@@ -33,7 +33,7 @@ class PolledStepsTest : public EmulatedRuntimeTest {
     expected_ = Run(0);  // not captured yet
     // Run until there is a recording, and the load statistics have forgotten
     // its first launch, which may take longer, and the steps before.
-    for (int i = 0; i < 2 * GroupLoad::kRecentSteps; ++i) Run(0);
+    for (int i = 0; i < 2 * GpuGroups::kRecentSteps; ++i) Run(0);
   }
 
   Tensor Run(int seed) { return Layers(session_.get(), Input(seed)); }

@@ -40,8 +40,8 @@ class GraphLevelExecutor : public Executor {
         gpu_(leader->gpu_groups()),
         groups_(leader->session_streams().groups),
         traits_(std::move(traits)),
-        kernels_(SharedKernels::Create(gpu_->leader()->gpu(), params, traits_,
-                                       options.segment_own_const)),
+        kernels_(std::make_shared<SharedKernels>(
+            gpu_->leader()->gpu(), params, traits_, options.segment_own_const)),
         used_(groups_) {}
 
   absl::Status Initialize(const LocalExecutorParams& params, const Graph& graph,

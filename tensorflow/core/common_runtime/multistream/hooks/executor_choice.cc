@@ -9,7 +9,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_mark.h"
-#include "tensorflow/core/common_runtime/multistream/emulated/own_rendezvous.h"
+#include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
 #include "tensorflow/core/common_runtime/multistream/graph_level/graph_level_executor.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_level_executor.h"

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/statusor.h"
 #include "tensorflow/core/public/session_options.h"
 
 namespace tensorflow {
@@ -40,36 +42,30 @@ constexpr int kFactoryPriority = 220;
 // With an invalid environment, or with a wrong library order when groups are
 // requested, each attempt to list or make devices fails with the reason. Python
 // reports it already at import.
+//
+// If nothing is requested and TensorFlow's calls do not reach our functions,
+// sessions that ask for streams fail: then AddDevices below is never called,
+// but this factory is.
 class FailingFactory : public DeviceFactory {
  public:
-  explicit FailingFactory(absl::Status status) : status_(std::move(status)) {}
+  explicit FailingFactory(absl::Status status, bool only_with_streams = false)
+      : status_(std::move(status)), only_with_streams_(only_with_streams) {}
   absl::Status ListPhysicalDevices(std::vector<std::string>*) override {
-    return status_;
-  }
-  absl::Status CreateDevices(const SessionOptions&, const std::string&,
-                             std::vector<std::unique_ptr<Device>>*) override {
-    return status_;
-  }
-
- protected:
-  const absl::Status status_;
-};
-
-// Refuses sessions that ask for streams when TensorFlow's calls do not reach
-// our functions: then AddDevices below is never called, but this factory is.
-class RefusingFactory : public FailingFactory {
- public:
-  using FailingFactory::FailingFactory;
-  absl::Status ListPhysicalDevices(std::vector<std::string>*) override {
-    return absl::OkStatus();
+    return only_with_streams_ ? absl::OkStatus() : status_;
   }
   absl::Status CreateDevices(const SessionOptions& options, const std::string&,
                              std::vector<std::unique_ptr<Device>>*) override {
-    const auto asked = ReadSessionConfig(options.config);
-    if (!asked.ok()) return asked.status();
-    if (asked->has_value() && (*asked)->streams.value_or(1) > 1) return status_;
-    return absl::OkStatus();
+    if (!only_with_streams_) return status_;
+    TF_ASSIGN_OR_RETURN(const std::optional<SessionConfig> asked,
+                        ReadSessionConfig(options.config));
+    return asked.has_value() && asked->streams.value_or(1) > 1
+               ? status_
+               : absl::OkStatus();
   }
+
+ private:
+  const absl::Status status_;
+  const bool only_with_streams_;
 };
 
 std::atomic<bool> registered{false};
@@ -102,9 +98,10 @@ bool LookAtEnvironment() {
   const absl::Status reached = CheckReplacedSymbols();
   if (!options->Enabled()) {
     if (!reached.ok()) {
-      DeviceFactory::Register("MULTI_STREAM_REFUSAL",
-                              std::make_unique<RefusingFactory>(reached),
-                              kFactoryPriority, /*is_pluggable_device=*/false);
+      DeviceFactory::Register(
+          "MULTI_STREAM_REFUSAL",
+          std::make_unique<FailingFactory>(reached, /*only_with_streams=*/true),
+          kFactoryPriority, /*is_pluggable_device=*/false);
     }
     return false;
   }
@@ -247,16 +244,16 @@ absl::Status AddDevices(const SessionOptions& options,
     return WantsGpus(options.config) ? GroupsAreOfParentError() : stock();
   }
   const MakingGroups making;
-  auto asked = ReadSessionConfig(options.config);
-  if (!asked.ok()) return asked.status();
+  TF_ASSIGN_OR_RETURN(const std::optional<SessionConfig> asked,
+                      ReadSessionConfig(options.config));
   // A GPU has groups for as long as the process lives, or none.
   absl::MutexLock lock(&requests_mu);
   const absl::StatusOr<Options>& before = ProcessOptions();
   const size_t gpus_before = AllGpuGroups().size();
   absl::Status status;
-  if (asked->has_value()) status = PrepareFor(**asked);
+  if (asked.has_value()) status = PrepareFor(*asked);
   if (status.ok() && AsksForCapture(options.config)) {
-    TryToPrepareForCapture(asked->has_value() ? &**asked : nullptr);
+    TryToPrepareForCapture(asked.has_value() ? &*asked : nullptr);
   }
   if (status.ok()) status = stock();
   // A failed session's requests must not apply to the next session.

@@ -1,10 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
+
 // How do TensorFlow's functions call the runtime, if both are built from
-// source?
-//
-// The patches in patches/RELEASE/source put these lines at the start of each
-// function that the runtime replaces:
+// source? The patches in patches/RELEASE/source put these lines at the start of
+// each function that the runtime replaces:
 //
 //   Result Function(Argument argument) {
 //     if (auto* ours = multistream::Hook<&Function>::Take()) {

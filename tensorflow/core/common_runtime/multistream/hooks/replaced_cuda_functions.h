@@ -6,7 +6,7 @@
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_REPLACED_CUDA_FUNCTIONS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_REPLACED_CUDA_FUNCTIONS_H_
 
-#include "tensorflow/core/common_runtime/multistream/hooks/autotune_tables.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/conv_runners.h"
 
 namespace tensorflow {
 

@@ -25,7 +25,6 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/recorded_callbacks.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/stream_executors.h"
 #include "tensorflow/core/common_runtime/multistream/emulated/emulated_gpu.h"
-#include "tensorflow/core/common_runtime/multistream/hooks/autotune_tables.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/executor_choice.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/group_requests.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/hook.h"
@@ -77,10 +76,8 @@ absl::StatusOr<se::gpu::CudaContext*> CreateContextForHook(int gpu,
 
 void SetExecutorHooks() {
   Hook<&NewExecutor>::Set(&NewExecutorOnGroups);
-  LocalExecutorHook::Set([](const LocalExecutorParams& params,
-                            const Graph& graph, Executor** executor) {
-    return NewLocalExecutorOnGroups(params, graph, executor,
-                                    &LocalExecutorHook::Stock);
+  LocalExecutorHook::Set([](auto... arguments) {
+    return NewLocalExecutorOnGroups(arguments..., &LocalExecutorHook::Stock);
   });
   AddDevicesHook::Set([](const SessionOptions& options,
                          const std::string& name_prefix,
@@ -122,11 +119,8 @@ void SetStreamHooks() {
     });
   });
   ContextHook::Set(&AsCreateContext<&CreateContextForHook>);
-  LaunchHook::Set([](void* context, void* module, char* name, intptr_t grid_x,
-                     intptr_t grid_y, intptr_t grid_z, intptr_t block_x,
-                     intptr_t block_y, intptr_t block_z, void** params) {
-    LaunchKernel(context, module, name, grid_x, grid_y, grid_z, block_x,
-                 block_y, block_z, params, &LaunchHook::Stock);
+  LaunchHook::Set([](auto... arguments) {
+    LaunchKernel(arguments..., &LaunchHook::Stock);
   });
   CallbackHook::Set([](cudaStream_t stream, cudaStreamCallback_t callback,
                        void* data, unsigned int flags) {

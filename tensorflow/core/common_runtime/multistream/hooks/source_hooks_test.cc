@@ -14,7 +14,7 @@
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/multistream/base/executor_compat.h"
-#include "tensorflow/core/common_runtime/multistream/hooks/autotune_tables.h"
+#include "tensorflow/core/common_runtime/multistream/cuda/conv_runners.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/hook.h"
 #include "tensorflow/core/common_runtime/multistream/hooks/replaced_symbols.h"
 #include "tensorflow/core/grappler/clusters/utils.h"

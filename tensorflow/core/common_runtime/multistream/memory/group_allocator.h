@@ -17,17 +17,30 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "tensorflow/core/common_runtime/multistream/memory/fresh_memory.h"
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/memory/stream_aware_pool.h"
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
 
 namespace tensorflow {
 namespace multistream {
+
+// Which memory has been allocated on this thread since an op began? Group
+// allocators add addresses and OpAccesses reads them, for the sanitizer: an op
+// has written an output whose memory was allocated since the op began.
+inline std::vector<const void*>* FreshMemory() {
+  thread_local std::vector<const void*> fresh;
+  return &fresh;
+}
+
+inline void NoteFreshMemory(const void* address) {
+  // Each op clears the list. Bound it for threads that launch none.
+  constexpr size_t kMost = 4096;
+  if (FreshMemory()->size() >= kMost) FreshMemory()->clear();
+  FreshMemory()->push_back(address);
+}
 
 class GroupAllocator : public AllocatorWrapper {
  public:

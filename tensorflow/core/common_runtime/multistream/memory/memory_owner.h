@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which stream group owns the memory at an address? Allocators enter owners,
-// and OpScopes look them up.
-//
-// Each op looks up every input, so a lookup takes no lock. It reads a table of
-// the address space with two levels and an optional third:
+// and OpScopes look up every input of each op, so a lookup takes no lock. It
+// reads a table of the address space with two levels and an optional third:
 //
 //   1 GiB of addresses -> its 512 parts of 2 MiB -> a group, for all of a part,
 //                                                   or one for each 256 bytes

@@ -8,7 +8,6 @@
 
 #include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
-#include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace tensorflow {
@@ -386,6 +385,22 @@ void StreamAwarePool::ClearStats() {
     stats.largest_alloc_size = 0;
   }
   peak_bytes_in_use_ = bytes_in_use_.load();
+}
+
+std::unique_ptr<StreamAwarePool> NewStreamAwarePool(
+    std::unique_ptr<SubAllocator> memory, GpuGroups* gpu,
+    const Options& options, int64_t limit, bool allow_growth,
+    bool allow_retry) {
+  StreamAwarePool::Options of_pool;
+  of_pool.limit = limit;
+  of_pool.allow_growth = allow_growth;
+  of_pool.allow_retry = allow_retry;
+  of_pool.thrifty = options.stream_aware;
+  of_pool.most_per_extension = int64_t{options.extend_limit_mb} << 20;
+  std::vector<StreamGroup*> groups;
+  for (int i = 0; i < gpu->size(); ++i) groups.push_back(gpu->group(i));
+  return std::make_unique<StreamAwarePool>(std::move(memory), std::move(groups),
+                                           of_pool);
 }
 
 }  // namespace multistream

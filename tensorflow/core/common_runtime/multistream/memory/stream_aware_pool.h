@@ -1,10 +1,9 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How do all stream groups of a GPU share one pool of memory, so that one group
-// can use memory that the others do not need? With
-// TF_GPU_STREAM_GROUP_SHARE_MEM_POOL, the groups' allocators allocate here. The
-// pool knows the last owner of each chunk:
+// How do all stream groups of a GPU share one pool of memory
+// (TF_GPU_STREAM_GROUP_SHARE_MEM_POOL), so that one group can use memory that
+// the others do not need? The pool knows the last owner of each chunk:
 //
 //   | 0: in use | 0: free | 2: free | 1: in use | 1: free |  fresh  ....... |
 //
@@ -24,13 +23,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/base/vector_clock.h"
+#include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/memory/pool_chunks.h"
+#include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "xla/tsl/framework/allocator_retry.h"
@@ -157,6 +162,60 @@ class StreamAwarePool {
   std::atomic<int64_t> peak_pool_bytes_{0};
   std::atomic<int> waiting_{0};  // threads that wait for freed memory
 };
+
+// Allocates one group's memory from the pool.
+class PoolAllocator : public Allocator {
+ public:
+  PoolAllocator(StreamAwarePool* pool, StreamGroup* group)
+      : pool_(pool), group_(group) {}
+
+  std::string Name() override {
+    return absl::StrCat("GPU_", group_->gpu(), "_group_", group_->index(),
+                        "_stream_aware_pool");
+  }
+  void* AllocateRaw(size_t alignment, size_t num_bytes) override {
+    return AllocateRaw(alignment, num_bytes, AllocationAttributes());
+  }
+  void* AllocateRaw(size_t alignment, size_t num_bytes,
+                    const AllocationAttributes& attributes) override {
+    if (alignment > MemoryOwner::kGranule) return nullptr;
+    return pool_->Allocate(group_->index(), num_bytes,
+                           attributes.retry_on_failure);
+  }
+  void DeallocateRaw(void* address) override {
+    if (address != nullptr) pool_->Free(address);
+  }
+  bool TracksAllocationSizes() const override { return true; }
+  size_t RequestedSize(const void* address) const override {
+    return pool_->RequestedSize(address);
+  }
+  size_t AllocatedSize(const void* address) const override {
+    return pool_->AllocatedSize(address);
+  }
+  int64_t AllocationId(const void* address) const override {
+    return pool_->AllocationId(address);
+  }
+  std::optional<AllocatorStats> GetStats() override {
+    return pool_->StatsOfGroup(group_->index());
+  }
+  bool ClearStats() override {
+    pool_->ClearStats();
+    return true;
+  }
+  AllocatorMemoryType GetMemoryType() const override {
+    return AllocatorMemoryType::kDevice;
+  }
+
+ private:
+  StreamAwarePool* const pool_;
+  StreamGroup* const group_;
+};
+
+// Configured by TF_GPU_STREAM_GROUP_SHARE_MEM_POOL, TF_GPU_STREAM_AWARE_BFC and
+// TF_BFC_EXTEND_LIMIT_MB.
+std::unique_ptr<StreamAwarePool> NewStreamAwarePool(
+    std::unique_ptr<SubAllocator> memory, GpuGroups* gpu,
+    const Options& options, int64_t limit, bool allow_growth, bool allow_retry);
 
 }  // namespace multistream
 }  // namespace tensorflow

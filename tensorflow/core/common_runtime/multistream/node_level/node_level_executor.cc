@@ -62,8 +62,8 @@ class NodeLevelExecutor : public Executor {
     auto shared = std::make_shared<RunShared>();
     shared->gpu = gpu_;
     shared->order = OrderOf(gpu_, options.reduce_stream_wait);
-    shared->kernels = SharedKernels::Create(gpu_->leader()->gpu(), params,
-                                            traits, options.segment_own_const);
+    shared->kernels = std::make_shared<SharedKernels>(
+        gpu_->leader()->gpu(), params, traits, options.segment_own_const);
     for (int i = 0; i < groups_; ++i) {
       shared->members.push_back(leader->group_member(i));
       shared->devices.push_back(leader->group_device(i));

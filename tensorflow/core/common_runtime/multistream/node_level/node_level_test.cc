@@ -29,7 +29,6 @@
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/common_runtime/multistream/testing/variables.h"

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tensorflow/core/common_runtime/multistream/base/policy.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/stream_file.h"
 #include "tensorflow/core/graph/graph.h"

@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include "tensorflow/core/common_runtime/multistream/base/policy.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/node_plan.h"
 #include "tensorflow/core/graph/graph.h"
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
-#include "tensorflow/core/common_runtime/multistream/memory/fresh_memory.h"
+#include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
 #include "tensorflow/core/framework/resource_handle.h"

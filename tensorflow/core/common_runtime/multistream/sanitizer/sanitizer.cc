@@ -128,19 +128,17 @@ void Sanitizer::WaitForTail(int group, int other) {
 
 Position Sanitizer::Tail(int group) {
   absl::MutexLock lock(&mu_);
-  Position position;
-  position.clock_ = known_[group];
-  return position;
+  return known_[group];
 }
 
 void Sanitizer::Completed(const Position& position) {
   absl::MutexLock lock(&mu_);
-  completed_.Join(position.clock_);
+  completed_.Join(position);
 }
 
 void Sanitizer::HostSynchronized(const Position& position) {
   absl::MutexLock lock(&mu_);
-  for (VectorClock& known : known_) known.Join(position.clock_);
+  for (VectorClock& known : known_) known.Join(position);
 }
 
 void Sanitizer::Allocate(int owner, const void* address, size_t bytes,

@@ -13,9 +13,8 @@
 //   (r: event recorded, w: stream waits for it)
 //
 // A vector clock per stream says what the stream has waited for, directly or
-// through other streams. This file knows nothing of devices: the code that
-// enqueues work on the streams tells a Sanitizer of every launch, wait,
-// allocation and so on, in the order in which they are enqueued.
+// through other streams. The code that enqueues work tells a Sanitizer of every
+// launch, wait, allocation and so on, in the order in which they are enqueued.
 //
 // Learning on the host that a stream has completed a point settles lifetimes
 // (memory may be freed once its last use is over), but orders nothing: between
@@ -54,11 +53,7 @@ struct Access {
 };
 
 // A point in a stream, with all that the stream had waited for there.
-class Position {
- private:
-  friend class Sanitizer;
-  VectorClock clock_;
-};
+using Position = VectorClock;
 
 // Follows the streams of one GPU. Thread-safe: the order of the calls is taken
 // as the order of the work. A group is an index below `group_count`.

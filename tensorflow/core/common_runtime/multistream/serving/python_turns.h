@@ -3,12 +3,11 @@
 
 // Which of the threads that return from a call goes on in Python first?
 //
-// A thread that waits for the GIL sleeps until the thread that releases the GIL
-// wakes it. Waking takes longer than most threads keep the GIL, so with many
-// threads the GIL is free, and wanted, most of the time. So threads that
-// return from a call queue up here, and only the thread that has the
-// turn asks for the GIL. The first few threads of the queue poll for their
-// turn; the others sleep until they are among the first.
+// The thread that releases the GIL wakes one that waits for it. Waking takes
+// longer than most threads keep the GIL, so with many threads the GIL is free,
+// and wanted, most of the time. So threads that return from a call queue up
+// here, and only the thread that has the turn asks for the GIL. The first few
+// threads of the queue poll for their turn; the others sleep until then.
 //
 //   in a call  ------ Leave ------------------- Enter ---- HasLock -----
 //   in Python                   <- others' turns ->    asks       has it
@@ -20,9 +19,7 @@
 // Threads that make no calls ask for the GIL as always. Such a thread, woken
 // when the GIL is released, would find the GIL taken again each time. So while
 // threads queue for turns, there is now and then a pause without a turn, as
-// long as waking takes.
-//
-// Figures: python_turns_h100_2026-11-25.csv.
+// long as waking takes. Figures: python_turns_h100_2026-11-25.csv.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_PYTHON_TURNS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SERVING_PYTHON_TURNS_H_

@@ -17,8 +17,8 @@
 #include "tensorflow/c/c_api.h"
 #include "tensorflow/c/eager/c_api.h"
 #include "tensorflow/c/tf_tensor.h"
+#include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
-#include "tensorflow/core/common_runtime/multistream/base/waiting_caller.h"
 #include "tensorflow/core/common_runtime/multistream/serving/python_turns.h"
 
 namespace tensorflow {

@@ -23,7 +23,6 @@
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/session_threads.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
@@ -99,18 +98,16 @@ class GroupDevice : public Base, public GroupMember, public GroupLeader {
   std::shared_ptr<StepThreads> session_threads(int i) const override {
     return session_threads_ == nullptr ? nullptr : session_threads_->OfGroup(i);
   }
-  void set_session_threads(std::shared_ptr<const SessionThreads> threads) {
-    session_threads_ = std::move(threads);
-  }
-  void set_stock_threads(std::shared_ptr<const StockThreads> threads) {
-    stock_threads_ = std::move(threads);
-  }
-
   const SessionStreams& session_streams() const override {
     return session_streams_;
   }
-  void set_session_streams(const SessionStreams& streams) {
+  // Called on the leader.
+  void SetSession(const SessionStreams& streams,
+                  std::shared_ptr<const SessionThreads> threads,
+                  std::shared_ptr<const StockThreads> stock_threads) {
     session_streams_ = streams;
+    session_threads_ = std::move(threads);
+    stock_threads_ = std::move(stock_threads);
   }
 
   // Called on the leader: adds the device of the next hidden group.

@@ -18,7 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/ops/holds.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device_fixture.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_var.h"

@@ -44,19 +44,15 @@ void GroupRendezvous::RecvAsync(const ParsedKey& key, const Args& args,
     // use the copy hold the memory, as all memory of other groups.
     const auto* info = leader_->tensorflow_accelerator_device_info();
     if (info != nullptr) ours.device_context = info->default_context;
-    Sanitizer* sanitizer = step_->gpu()->leader()->sanitizer();
-    if (sanitizer == nullptr) {
-      wrapped_->RecvAsync(key, ours, std::move(done));
-      return;
+    if (Sanitizer* sanitizer = step_->gpu()->leader()->sanitizer()) {
+      done = [sanitizer, done = std::move(done)](
+                 const absl::Status& status, const Args& send_args,
+                 const Args& recv_args, const Tensor& value, bool is_dead) {
+        sanitizer->HostSynchronized(0);
+        done(status, send_args, recv_args, value, is_dead);
+      };
     }
-    wrapped_->RecvAsync(
-        key, ours,
-        [sanitizer, done = std::move(done)](
-            const absl::Status& status, const Args& send_args,
-            const Args& recv_args, const Tensor& value, bool is_dead) {
-          sanitizer->HostSynchronized(0);
-          done(status, send_args, recv_args, value, is_dead);
-        });
+    wrapped_->RecvAsync(key, ours, std::move(done));
     return;
   }
   ours.alloc_attrs.set_on_host(true);

@@ -5,11 +5,11 @@
 // rendezvous of each step in a GroupRendezvous.
 //
 // A stock rendezvous places received tensors in the leader's memory, in the
-// order of the leader's stream. That is wrong for a step on another group. So
-// tensors from the host are received on the host, and the group's own stream
-// copies them to the group's own memory. The leader does the same, because no
-// thread has to wait for a copy on the compute stream. Sends need no help:
-// their device context already names the group's streams.
+// order of the leader's stream: wrong for a step on another group. So tensors
+// are received on the host, and the group's own stream copies them to the
+// group's own memory. The leader does the same, because no thread has to wait
+// for a copy on the compute stream. Sends need no help: their device context
+// already names the group's streams.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_RENDEZVOUS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_RENDEZVOUS_H_

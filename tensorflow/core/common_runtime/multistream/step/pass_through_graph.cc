@@ -8,24 +8,16 @@
 #include <utility>
 
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
-#include "tensorflow/core/common_runtime/multistream/base/waiting_caller.h"
+#include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
 
 namespace tensorflow {
 namespace multistream {
 namespace {
 
-// The step whose closure this thread is running; nullptr: none.
-thread_local const void* running = nullptr;
-
-class Running {
+// The step whose closure this thread is running, or nullptr.
+class Running : public OnThread<Running, const void*> {
  public:
-  explicit Running(const void* step) : before_(std::exchange(running, step)) {}
-  ~Running() { running = before_; }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-
- private:
-  const void* const before_;
+  using OnThread::OnThread;
 };
 
 // Runs a closure at once only in a thread that is in this step already. Results
@@ -36,7 +28,7 @@ struct PassingRunner {
   bool caller_waits;
 
   void operator()(Executor::Args::Closure closure) const {
-    if (running == run.get()) {
+    if (Running::Get() == run.get()) {
       closure();
       return;
     }
@@ -62,7 +54,7 @@ class PassingExecutor : public Executor {
     Args ours = args;
     PassingRunner runner{
         std::make_shared<const Args::Runner>(std::move(ours.runner)),
-        WaitingCaller::OfThisThread()};
+        WaitingCaller::Get()};
     Running here(runner.run.get());
     ours.runner = std::move(runner);
     ours.run_all_kernels_inline = true;

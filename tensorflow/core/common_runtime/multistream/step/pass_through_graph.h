@@ -4,11 +4,11 @@
 // Which thread runs a graph on the host that only passes tensors on? The
 // graph's executor decides at the beginning of each step.
 //
-// Each function on a GPU has a pass-through graph on the host: it sends the
-// arguments to the GPU, and receives the results. Stock TensorFlow wakes one
-// pool thread to send, another to receive and a third to end the step. Waking
-// one thread takes longer than all three jobs. Besides, the thread that sends
-// a captured step's last argument launches the step:
+// Each function on a GPU has such a graph on the host: it sends the arguments
+// to the GPU, and receives the results. Stock TensorFlow wakes one pool thread
+// to send, another to receive and a third to end the step, which takes longer
+// than their jobs. Besides, sending a captured step's last argument launches
+// the step:
 //
 //   caller           pool                        callbacks of streams
 //   RunAsync ------> send, launch

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
-#include "tensorflow/core/common_runtime/multistream/base/waiting_caller.h"
+#include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -111,7 +111,7 @@ TEST_F(PassThroughGraphTest, AStepOfAWaitingCallerEndsWhereItsTensorComesFrom) {
   EXPECT_EQ(in_receiver_, (Names{"receive", "over"}));
   EXPECT_EQ(elsewhere_, Names{});
   EXPECT_EQ(scheduled_, 0);
-  EXPECT_FALSE(WaitingCaller::OfThisThread());
+  EXPECT_FALSE(WaitingCaller::Get());
 }
 
 TEST(OnlyPassesTensorsOnTest, OpsThatComputeAreNone) {

@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // On which group does the caller want its calls to run (tf.cuda.stream_group)?
-// The Python API sets the group, and executors ask at the beginning of a step.
-//
-// The thread that makes a call begins the call's step, so the pinned group is
-// thread-local. CPU ops of that step make nested calls on other threads; the
-// step's runner, which the ops pass on, carries the group there.
+// The Python API sets the group of the thread, and executors ask at the
+// beginning of a step, which the calling thread begins. CPU ops of that step
+// make nested calls on other threads; the step's runner, which the ops pass on,
+// carries the group there.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PINNED_GROUP_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PINNED_GROUP_H_

@@ -16,7 +16,6 @@
 #include "tensorflow/cc/ops/array_ops.h"
 #include "tensorflow/cc/ops/state_ops.h"
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/framework/function.h"

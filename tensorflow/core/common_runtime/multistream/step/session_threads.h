@@ -1,12 +1,11 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which threads does a session have for each stream group? The device factories
-// ask, and StepThreads::RunnerFor runs the session's steps there.
-//
-// For each pool in the session's ConfigProto (session_inter_op_thread_pool)
-// there is a StepThreads with as many threads; group i uses pool i mod n. Stock
-// TensorFlow's pools, made from the same list, are left alone.
+// Which threads does a session have for each stream group? For each pool in the
+// session's ConfigProto (session_inter_op_thread_pool) there is a StepThreads
+// with as many threads; group i uses pool i mod n. The device factories ask,
+// and StepThreads::RunnerFor runs the session's steps there. Stock TensorFlow's
+// pools, made from the same list, are left alone.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SESSION_THREADS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SESSION_THREADS_H_

@@ -128,13 +128,6 @@ class ConstantCache {
 
 }  // namespace
 
-std::shared_ptr<SharedKernels> SharedKernels::Create(
-    int gpu, const LocalExecutorParams& params, const GraphTraits& traits,
-    bool share_constants) {
-  return std::shared_ptr<SharedKernels>(
-      new SharedKernels(gpu, params, traits, share_constants));
-}
-
 SharedKernels::SharedKernels(int gpu, const LocalExecutorParams& params,
                              const GraphTraits& traits, bool share_constants)
     : gpu_(gpu),

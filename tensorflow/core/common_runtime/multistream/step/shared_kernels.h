@@ -32,9 +32,8 @@ class SharedKernels {
  public:
   // `share_constants`: equal constants of all graphs exist once, as
   // TF_SEGMENT_OWN_CONST asks for.
-  static std::shared_ptr<SharedKernels> Create(
-      int gpu, const LocalExecutorParams& params, const GraphTraits& traits,
-      bool share_constants);
+  SharedKernels(int gpu, const LocalExecutorParams& params,
+                const GraphTraits& traits, bool share_constants);
 
   // Lets the executor of group `group` make and delete its kernels through
   // `kernels`, which lives until the last kernel is deleted.
@@ -47,9 +46,6 @@ class SharedKernels {
   }
 
  private:
-  SharedKernels(int gpu, const LocalExecutorParams& params,
-                const GraphTraits& traits, bool share_constants);
-
   absl::Status Make(int group,
                     const std::shared_ptr<const NodeProperties>& node,
                     OpKernel** kernel);

@@ -4,33 +4,31 @@
 // Which threads launch the ops of steps on stream groups? Executors ask at the
 // beginning of each step.
 //
-// Not the session's threads. A pool thread of TensorFlow takes its own newest
-// closure first (LIFO): with as many clients as threads, closures from outside
-// waited for seconds. StepThreads is FIFO.
+// Not the session's threads: a pool thread of TensorFlow takes its own newest
+// closure first (LIFO), and with as many clients as threads, closures from
+// outside waited for seconds. StepThreads is FIFO.
 //
 // At most two threads launch for one group. A launch locks the stream, so a
-// third thread would only wait for the other two, while other groups have no
-// thread. Where all threads came to queue behind one stream after another, the
-// throughput was half until the load ended.
+// third thread would only wait for the other two while other groups have no
+// thread: the throughput was half until the load ended.
 //
-// Some idle threads poll for a while before they sleep. A step forks into its
-// branches and joins them some hundred microseconds later; waking a sleeping
-// thread can take as long.
+// Some idle threads poll for a while before they sleep, because a step joins
+// its branches some hundred microseconds after it forks into them, and waking a
+// sleeping thread can take as long.
 //
 // A closure may block: a Python op calls a function and waits for its step, or
-// an op waits for a queue that another step fills. If that other step gets no
-// thread, both wait for ever. So a blocked closure does not count: while
-// closures are queued and no thread is free, another thread stands in.
+// an op waits for a queue that another step fills. Without a thread for that
+// other step, both would wait for ever. So a blocked closure does not count:
+// while closures are queued and no thread is free, another thread stands in.
 //
 //   threads      1       2       3       4       5       6
 //              call    call    call    call
 //                 all blocked, two steps queued  step    step
 //
 // A pool grows to as many threads as stock TensorFlow has for the process's
-// sessions (StockThreads), if it does not begin with more. That is enough for
-// every program that ends on stock: a pool of that size deadlocks only if as
-// many closures wait for queued ones, and then stock's threads, which run the
-// same closures and the CPU's besides, would deadlock, too.
+// sessions (StockThreads), if it does not begin with more. A pool of that size
+// deadlocks only if as many closures wait for queued ones, and then stock's
+// threads, which run the same closures and the CPU's besides, would, too.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_THREADS_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STEP_THREADS_H_

@@ -8,8 +8,6 @@
 #include <map>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/platform/logging.h"
 
@@ -54,12 +52,52 @@ GpuGroups::GpuGroups(std::vector<std::unique_ptr<StreamGroup>> groups,
                      SanitizerMode sanitizer)
     : groups_(std::move(groups)),
       sanitizer_(NewSanitizer(size(), sanitizer)),
-      load_(size()),
+      steps_(size()),
       variables_(Pointers(groups_)),
       out_of_memory_(leader()->gpu(), size()) {
   for (const auto& group : groups_) {
     group->BelongsTo(sanitizer_.get(), &out_of_memory_);
   }
+}
+
+StreamGroup* GpuGroups::StartStep(int groups) {
+  absl::MutexLock lock(&load_mu_);
+  const int first = next_ % groups;
+  int best = first;
+  for (int i = 1; i < groups; ++i) {
+    const int candidate = (first + i) % groups;
+    if (steps_[candidate].running < steps_[best].running) best = candidate;
+  }
+  next_ = (best + 1) % groups;
+  CountStart(best);
+  return group(best);
+}
+
+void GpuGroups::StartStepOn(StreamGroup* group) {
+  absl::MutexLock lock(&load_mu_);
+  CountStart(group->index());
+}
+
+void GpuGroups::CountStart(int group) {
+  ++steps_[group].started;
+  ++steps_[group].running;
+  ++running_;
+  if (counted_ == kRecentSteps) {
+    most_before_ = most_;
+    most_ = 0;
+    counted_ = 0;
+  }
+  ++counted_;
+  most_ = std::max(most_, running_);
+  recent_most_.store(std::max(most_, most_before_), std::memory_order_relaxed);
+}
+
+void GpuGroups::EndStep(StreamGroup* group, bool ok) {
+  absl::MutexLock lock(&load_mu_);
+  Steps& steps = steps_[group->index()];
+  --steps.running;
+  --running_;
+  if (!ok) ++steps.failed;
 }
 
 bool GpuGroups::HaveReclaimableMemory() const {
@@ -78,7 +116,8 @@ std::vector<StreamGroupStats> GpuGroups::Stats() const {
   std::vector<StreamGroupStats> all;
   for (const auto& group : groups_) {
     StreamGroupStats& stats = all.emplace_back(group->Stats());
-    const GroupLoad::Steps steps = load_.steps(group->index());
+    absl::MutexLock lock(&load_mu_);
+    const Steps& steps = steps_[group->index()];
     stats.steps_started = steps.started;
     stats.steps_running = steps.running;
     stats.steps_failed = steps.failed;

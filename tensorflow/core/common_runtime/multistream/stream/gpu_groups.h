@@ -16,10 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/sanitizer/sanitizer.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_load.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_stats.h"
 #include "tensorflow/core/common_runtime/multistream/stream/out_of_memory.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
@@ -40,14 +41,18 @@ class GpuGroups {
   StreamGroup* leader() const { return groups_[0].get(); }
 
   // Counts a step as running on the least loaded of the first `groups` groups,
-  // and returns that group.
-  StreamGroup* StartStep(int groups) {
-    return group(load_.StartOnLeastLoaded(groups));
+  // round robin among equals, and returns that group.
+  StreamGroup* StartStep(int groups);
+  // Counts a step as running on `group`.
+  void StartStepOn(StreamGroup* group);
+  void EndStep(StreamGroup* group, bool ok);
+  // The most steps that ran at the same time, over all groups, while the last
+  // kRecentSteps to 2 * kRecentSteps - 1 steps started. Unlike the number of
+  // running steps, this maximum does not change with each step.
+  int64_t recent_most_steps() const {
+    return recent_most_.load(std::memory_order_relaxed);
   }
-  void StartStepOn(StreamGroup* group) { load_.StartOn(group->index()); }
-  void EndStep(StreamGroup* group, bool ok) { load_.End(group->index(), ok); }
-  // See GroupLoad.
-  int64_t recent_most_steps() const { return load_.recent_most(); }
+  static constexpr int kRecentSteps = 64;
 
   // See VariableOrder.
   using StateKey = VariableOrder::Key;
@@ -100,14 +105,45 @@ class GpuGroups {
   std::vector<StreamGroupStats> Stats() const;
 
  private:
+  // The steps of one group since the start of the process.
+  struct Steps {
+    int64_t started = 0;
+    int64_t running = 0;
+    int64_t failed = 0;
+  };
+
+  void CountStart(int group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(load_mu_);
+
   const std::vector<std::unique_ptr<StreamGroup>> groups_;
   const std::unique_ptr<Sanitizer> sanitizer_;  // or nullptr
-  GroupLoad load_;
+
+  mutable absl::Mutex load_mu_;
+  std::vector<Steps> steps_ ABSL_GUARDED_BY(load_mu_);  // of each group
+  int next_ ABSL_GUARDED_BY(load_mu_) = 0;
+  int64_t running_ ABSL_GUARDED_BY(load_mu_) = 0;
+  // The maximum over the last `counted_` starts, and over the kRecentSteps
+  // starts before those.
+  int64_t most_ ABSL_GUARDED_BY(load_mu_) = 0;
+  int64_t most_before_ ABSL_GUARDED_BY(load_mu_) = 0;
+  int counted_ ABSL_GUARDED_BY(load_mu_) = 0;
+  std::atomic<int64_t> recent_most_{0};
+
   VariableOrder variables_;
   std::atomic<bool> has_recorders_{false};
   bool ops_overlap_ = false;
   OutOfMemory out_of_memory_;
 };
+
+// Makes `count` groups of the class Group.
+template <class Group>
+std::unique_ptr<GpuGroups> NewGpuGroups(int gpu, int count,
+                                        SanitizerMode sanitizer) {
+  std::vector<std::unique_ptr<StreamGroup>> groups;
+  for (int i = 0; i < count; ++i) {
+    groups.push_back(std::make_unique<Group>(gpu, i));
+  }
+  return std::make_unique<GpuGroups>(std::move(groups), sanitizer);
+}
 
 // The groups of /physical_device:GPU:`gpu`; nullptr if there are none yet, or
 // if they belong to the parent process (forked_process.h).

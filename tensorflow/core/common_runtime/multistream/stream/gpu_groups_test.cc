@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_load.h"
 #include "tensorflow/core/common_runtime/multistream/stream/reclaimable_memory.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 
@@ -76,9 +75,9 @@ TEST_F(GpuGroupsTest, TheMostStepsOfLateAreRememberedForAWhile) {
   for (int i = 0; i < 5; ++i) groups_->StartStepOn(groups_->leader());
   EXPECT_EQ(groups_->recent_most_steps(), 5);
   for (int i = 0; i < 5; ++i) groups_->EndStep(groups_->leader(), true);
-  run(GroupLoad::kRecentSteps - 1);
+  run(GpuGroups::kRecentSteps - 1);
   EXPECT_EQ(groups_->recent_most_steps(), 5);
-  run(GroupLoad::kRecentSteps);
+  run(GpuGroups::kRecentSteps);
   EXPECT_EQ(groups_->recent_most_steps(), 1);
 }
 

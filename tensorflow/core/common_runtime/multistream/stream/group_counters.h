@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_stats.h"
 
 namespace tensorflow {
@@ -19,61 +20,83 @@ namespace multistream {
 class GroupCounters {
  public:
   // The group's stream was told to wait for another one.
-  void NoteWait() { Count(&waits_); }
+  void NoteWait() { waits_.Add(1); }
   // An event was recorded on the group's stream.
-  void NoteEvent() { Count(&events_); }
-
+  void NoteEvent() { events_.Add(1); }
   // Adds to the number and bytes of other groups' tensors that are held for
   // this group. Negative: holds were dropped.
-  void NoteHeld(int64_t tensors, int64_t bytes);
-
+  void NoteHeld(int64_t tensors, int64_t bytes) {
+    tensors_held_.Add(tensors);
+    peak_bytes_held_.Raise(bytes_held_.Add(bytes));
+  }
   // Adds to the number of the group's steps that wait for a thread to launch
   // their ops. May be negative.
-  void NoteStepsWaiting(int steps) {
-    steps_waiting_.fetch_add(steps, std::memory_order_relaxed);
-  }
+  void NoteStepsWaiting(int steps) { steps_waiting_.Add(steps); }
   // A step waited for `nanos` for a thread or for a lock of the CUDA driver.
-  void NoteLaunchWait(int64_t nanos);
-
+  void NoteLaunchWait(int64_t nanos) { longest_launch_wait_.Raise(nanos); }
   // A recorded step was launched.
   void NoteReplay(bool with_branches) {
-    Count(&replays_);
-    if (with_branches) Count(&branched_);
+    replays_.Add(1);
+    if (with_branches) branched_.Add(1);
   }
   // The thread that launched a recorded step saw the step's end by polling.
-  void NotePolled() { Count(&polled_); }
-  void NoteVerified() { Count(&verified_); }
+  void NotePolled() { polled_.Add(1); }
+  void NoteVerified() { verified_.Add(1); }
   // Adds to the number and bytes of recordings of the group's steps. May be
   // negative.
-  void NoteRecordings(int recordings, int64_t bytes);
+  void NoteRecordings(int recordings, int64_t bytes) {
+    if (recordings > 0) recordings_made_.Add(recordings);
+    recordings_.Add(recordings);
+    recording_bytes_.Add(bytes);
+  }
   // A recording took `nanos` to make; each launch takes `workspace_bytes` of
   // CUDA's pool for graphs.
-  void NoteNewRecording(int64_t nanos, int64_t workspace_bytes);
-
-  // Fills in the fields of `stats` that are counted here.
-  void CopyTo(StreamGroupStats* stats) const;
-
- private:
-  static void Count(std::atomic<int64_t>* counter) {
-    counter->fetch_add(1, std::memory_order_relaxed);
+  void NoteNewRecording(int64_t nanos, int64_t workspace_bytes) {
+    longest_recording_.Raise(nanos);
+    recording_workspace_.Raise(workspace_bytes);
   }
 
-  std::atomic<int64_t> waits_{0};
-  std::atomic<int64_t> events_{0};
-  std::atomic<int64_t> tensors_held_{0};
-  std::atomic<int64_t> bytes_held_{0};
-  std::atomic<int64_t> peak_bytes_held_{0};
-  std::atomic<int64_t> steps_waiting_{0};
-  std::atomic<int64_t> longest_launch_wait_{0};  // nanoseconds
-  std::atomic<int64_t> replays_{0};
-  std::atomic<int64_t> branched_{0};
-  std::atomic<int64_t> polled_{0};
-  std::atomic<int64_t> verified_{0};
-  std::atomic<int64_t> recordings_made_{0};
-  std::atomic<int64_t> recordings_{0};
-  std::atomic<int64_t> recording_bytes_{0};
-  std::atomic<int64_t> longest_recording_{0};  // nanoseconds
-  std::atomic<int64_t> recording_workspace_{0};
+  // Fills in the fields of `stats` that are counted here.
+  void CopyTo(StreamGroupStats* stats) const {
+    stats->waits = waits_.value();
+    stats->events = events_.value();
+    stats->tensors_held = tensors_held_.value();
+    stats->bytes_held = bytes_held_.value();
+    stats->peak_bytes_held = peak_bytes_held_.value();
+    stats->steps_waiting = steps_waiting_.value();
+    stats->longest_launch_wait_micros = longest_launch_wait_.value() / 1000;
+    stats->steps_replayed = replays_.value();
+    stats->replays_with_branches = branched_.value();
+    stats->replays_polled = polled_.value();
+    stats->replays_verified = verified_.value();
+    stats->recordings_made = recordings_made_.value();
+    stats->recordings = recordings_.value();
+    stats->recording_bytes = recording_bytes_.value();
+    stats->longest_recording_micros = longest_recording_.value() / 1000;
+    stats->recording_workspace_bytes = recording_workspace_.value();
+  }
+
+ private:
+  class Counter {
+   public:
+    // Returns the new value.
+    int64_t Add(int64_t n) {
+      return value_.fetch_add(n, std::memory_order_relaxed) + n;
+    }
+    void Raise(int64_t value) { RaiseTo(value, &value_); }
+    int64_t value() const { return value_.load(std::memory_order_relaxed); }
+
+   private:
+    std::atomic<int64_t> value_{0};
+  };
+
+  Counter waits_, events_;
+  Counter tensors_held_, bytes_held_, peak_bytes_held_;
+  Counter steps_waiting_, longest_launch_wait_;  // the wait in nanoseconds
+  Counter replays_, branched_, polled_, verified_;
+  Counter recordings_made_, recordings_, recording_bytes_;
+  Counter longest_recording_;  // in nanoseconds
+  Counter recording_workspace_;
 };
 
 }  // namespace multistream

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which groups had no memory for a step that ended with RESOURCE_EXHAUSTED?
-//
-// TensorFlow's error names the requested size, not the group whose memory is
-// full. Groups' allocators note each failure here; executors add the text to
-// the step's status.
+// TensorFlow's error names the requested size, not the group. Groups'
+// allocators note each failure here; executors add the text to the step's
+// status.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_OUT_OF_MEMORY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_OUT_OF_MEMORY_H_

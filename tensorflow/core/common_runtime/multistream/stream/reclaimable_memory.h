@@ -1,13 +1,14 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which memory of a stream group can be reclaimed when an allocation fails? The
-// memory of objects that only make steps faster, such as recordings. Their
-// owners are asked to drop them.
+// Which memory of a stream group can be reclaimed when an allocation fails?
+// That of objects that only make steps faster, such as recordings. Their owners
+// are asked to drop them.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_RECLAIMABLE_MEMORY_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_RECLAIMABLE_MEMORY_H_
 
+#include <algorithm>
 #include <atomic>
 #include <vector>
 
@@ -48,14 +49,23 @@ class ReclaimableMemory {
     ReclaimableMemory* const of_;
   };
 
-  void Add(Owner* owner);
-  void Remove(Owner* owner);
+  void Add(Owner* owner) {
+    absl::MutexLock lock(&mu_);
+    owners_.push_back(owner);
+  }
+  void Remove(Owner* owner) {
+    absl::MutexLock lock(&mu_);
+    owners_.erase(std::find(owners_.begin(), owners_.end(), owner));
+  }
 
   // Whether an object has reclaimable memory. A dropped object counts until its
   // memory is free.
   bool IsHeld() const { return holders_.load(std::memory_order_acquire) > 0; }
   // Asks all owners to give back memory. `group` is the group of this object.
-  void Reclaim(StreamGroup* group);
+  void Reclaim(StreamGroup* group) {
+    absl::MutexLock lock(&mu_);
+    for (Owner* owner : owners_) owner->GiveBack(group);
+  }
 
  private:
   absl::Mutex mu_;

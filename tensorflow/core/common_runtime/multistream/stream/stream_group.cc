@@ -36,18 +36,6 @@ void StreamGroup::WaitForCallbacks() {
   completed.WaitForNotification();
 }
 
-absl::Status StreamGroup::CopyToDevice(const void*, void*, size_t) {
-  return absl::UnimplementedError("copies of recorded steps");
-}
-
-absl::Status StreamGroup::CopyOnDevice(const void*, void*, size_t) {
-  return absl::UnimplementedError("copies of recorded steps");
-}
-
-absl::Status StreamGroup::CopyToHost(const void*, void*, size_t) {
-  return absl::UnimplementedError("copies of recorded steps");
-}
-
 void StreamGroup::NoteWait(const StreamGroup* other) {
   counters_.NoteWait();
   ScopedTrace trace(TraceKind::kWait, gpu_, index_);

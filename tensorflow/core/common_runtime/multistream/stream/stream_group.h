@@ -28,6 +28,7 @@
 
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/sanitizer/sanitizer.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_counters.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_stats.h"
@@ -79,9 +80,15 @@ class StreamGroup {
 
   // Enqueue a copy between pinned host memory and GPU memory, or within GPU
   // memory.
-  virtual absl::Status CopyToDevice(const void* from, void* to, size_t bytes);
-  virtual absl::Status CopyToHost(const void* from, void* to, size_t bytes);
-  virtual absl::Status CopyOnDevice(const void* from, void* to, size_t bytes);
+  absl::Status CopyToDevice(const void* from, void* to, size_t bytes) {
+    return Copy(Direction::kToDevice, from, to, bytes);
+  }
+  absl::Status CopyToHost(const void* from, void* to, size_t bytes) {
+    return Copy(Direction::kToHost, from, to, bytes);
+  }
+  absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) {
+    return Copy(Direction::kOnDevice, from, to, bytes);
+  }
 
   // Starts a timer. The returned function blocks until the stream has completed
   // all that is enqueued when the function is called. It returns the
@@ -129,7 +136,7 @@ class StreamGroup {
   // the group's streams. Taken before launch_mu.
   absl::Mutex* record_mu() { return &record_mu_; }
 
-  // All statistics of the group, except the counts of steps (GroupLoad).
+  // All statistics of the group, except the counts of steps (GpuGroups).
   StreamGroupStats Stats() const;
 
   // Sets the GPU's sanitizer, which may be nullptr, and OutOfMemory.
@@ -167,7 +174,15 @@ class StreamGroup {
     priority_.store(priority, std::memory_order_relaxed);
   }
 
+ protected:
+  enum class Direction { kToDevice, kToHost, kOnDevice };
+
  private:
+  virtual absl::Status Copy(Direction direction, const void* from, void* to,
+                            size_t bytes) {
+    return absl::UnimplementedError("copies of recorded steps");
+  }
+
   // Counts and traces a wait of the group's stream for `other`'s.
   void NoteWait(const StreamGroup* other);
 
@@ -185,6 +200,14 @@ class StreamGroup {
   ReclaimableMemory reclaimable_;
   absl::Mutex record_mu_;
   absl::Mutex launch_mu_;
+};
+
+// Which group is this thread launching an op on? An OpScope sets it. Code that
+// TensorFlow calls from inside an op reads it: allocators, and the table of
+// convolutions' runners.
+class GroupOnThread : public OnThread<GroupOnThread, StreamGroup*> {
+ public:
+  using OnThread::OnThread;
 };
 
 }  // namespace multistream

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which waits between the streams of one GPU's groups are needed, and which are
-// implied by earlier ones? Node-level runs (node_level_run) ask for each wait
-// between nodes; StepHolds asks before a hold is dropped early.
+// implied by earlier ones? Node-level runs ask for each wait between nodes;
+// StepHolds asks before a hold is dropped early.
 //
-// Each group counts its launches; a count is a position. A group "knows"
-// another group up to the position that its stream has waited for, directly or
-// through other groups: each stream has a vector clock. A wait for a known
-// position is not enqueued.
+// Each group counts its launches; a count is a position. Each stream has a
+// vector clock: it "knows" another group up to the position that it has waited
+// for, directly or through other groups. A wait for a known position is not
+// enqueued.
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_STREAM_ORDER_H_
 #define TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_STREAM_ORDER_H_

@@ -27,7 +27,6 @@
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
 #include "tensorflow/core/common_runtime/multistream/ops/op_state.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_var.h"

@@ -17,7 +17,7 @@
 #include "absl/strings/match.h"
 #include "tensorflow/cc/ops/standard_ops.h"
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_load.h"
+#include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 
@@ -165,7 +165,7 @@ TEST(CapturedBranchesTest, ManyStepsAtOnceHaveNone) {
   // Branches do not return at once, as the number of running steps goes up and
   // down.
   EXPECT_EQ(with_branches(20), 0);
-  with_branches(2 * GroupLoad::kRecentSteps);
+  with_branches(2 * GpuGroups::kRecentSteps);
   EXPECT_EQ(with_branches(20), 20);
 }
 

@@ -14,7 +14,7 @@
 
 #include <vector>
 
-#include "tensorflow/core/common_runtime/multistream/base/policy.h"
+#include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 
 namespace tensorflow {

@@ -109,15 +109,6 @@ class LateStreamGroup : public StreamGroup {
     }
     return absl::OkStatus();
   }
-  absl::Status CopyToDevice(const void* from, void* to, size_t bytes) override {
-    return Copy("copies to the device", from, to, bytes);
-  }
-  absl::Status CopyToHost(const void* from, void* to, size_t bytes) override {
-    return Copy("copies to the host", from, to, bytes);
-  }
-  absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) override {
-    return Copy("copies on the device", from, to, bytes);
-  }
 
  private:
   struct Work {
@@ -127,10 +118,12 @@ class LateStreamGroup : public StreamGroup {
     std::function<void()> run;
   };
 
-  absl::Status Copy(const char* what, const void* from, void* to,
-                    size_t bytes) {
+  absl::Status Copy(Direction direction, const void* from, void* to,
+                    size_t bytes) override {
+    static constexpr const char* kWhat[] = {
+        "copies to the device", "copies to the host", "copies on the device"};
     CopyInHalves(from, to, bytes, [&](std::function<void()> work) {
-      Enqueue(what, std::move(work));
+      Enqueue(kWhat[static_cast<int>(direction)], std::move(work));
     });
     return absl::OkStatus();
   }
