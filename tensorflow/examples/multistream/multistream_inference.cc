@@ -43,8 +43,7 @@
 #include "tensorflow/core/public/session.h"
 #include "tensorflow/core/public/session_options.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr char kUsage[] =
@@ -460,8 +459,7 @@ int Main(const std::vector<std::string>& arguments) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 int main(int argc, char** argv) {
   return tensorflow::multistream::Main({argv + 1, argv + argc});

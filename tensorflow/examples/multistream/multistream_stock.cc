@@ -6,8 +6,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 bool MultiStreamIsEnabled() { return false; }
 
@@ -19,5 +18,4 @@ int64_t SanitizerReports() { return 0; }
 
 std::string CheckEnvironment() { return ""; }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -40,8 +40,7 @@
 #include "tensorflow/core/public/session.h"
 #include "tensorflow/core/util/command_line_flags.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr char kUsage[] =
@@ -323,8 +322,7 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 int main(int argc, char** argv) {
   return tensorflow::multistream::Main(argc, argv);

@@ -19,8 +19,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 bool MultiStreamIsEnabled() { return IsEnabled(); }
 
@@ -91,8 +90,7 @@ std::string CheckEnvironment() {
   return std::string(LoadProcessStreamFile(*options).status().message());
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 // Copies as much of `text` as fits, with a final 0; returns its length.
 static int CopyText(const std::string& text, char* out, int size) {

@@ -18,8 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kMaxPriority = 64;  // no GPU has as many
@@ -340,5 +339,4 @@ std::string RowOf(const Variable& variable) {
                       variable.text, " |");
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

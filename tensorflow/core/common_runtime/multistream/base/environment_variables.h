@@ -20,8 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Parses the value of a variable.
 struct ValueParser {
@@ -83,7 +82,6 @@ auto ValueOfWord(const Words& words, absl::string_view word) {
   return found;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_ENVIRONMENT_VARIABLES_H_

@@ -32,8 +32,7 @@
 #include "xla/stream_executor/gpu/scoped_activate_context.h"
 #include "xla/stream_executor/integrations/device_host_allocator.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The executor's context is the thread's for as long as the result lives.
 inline se::gpu::ScopedActivateContext Activated(se::StreamExecutor* executor) {
@@ -132,8 +131,7 @@ inline absl::StatusOr<se::DeviceAddressBase> MemoryRange(
   return se::DeviceAddressBase(reinterpret_cast<void*>(base), bytes);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #else
 
@@ -142,8 +140,7 @@ inline absl::StatusOr<se::DeviceAddressBase> MemoryRange(
 #include "xla/stream_executor/gpu/context_map.h"
 #include "xla/stream_executor/integrations/stream_executor_allocator.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 inline std::unique_ptr<se::ActivateContext> Activated(
     se::StreamExecutor* executor) {
@@ -195,8 +192,7 @@ inline absl::StatusOr<se::DeviceAddressBase> MemoryRange(
   return executor->GetMemoryRange(memory);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif
 

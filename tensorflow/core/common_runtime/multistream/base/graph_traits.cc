@@ -14,8 +14,7 @@
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/util/device_name_utils.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using Ops = absl::flat_hash_set<absl::string_view>;
@@ -309,5 +308,4 @@ bool KeepsScratch(const std::string& op) {
   return absl::StrContains(op, "CudnnRNN") || absl::StrContains(op, "FFT");
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -15,8 +15,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 struct GraphTraits {
   // Empty if the graph may run on any group. Otherwise the first reason found
@@ -80,7 +79,6 @@ bool IsOfType(absl::string_view device, absl::string_view type);
 // must not share one.
 bool KeepsScratch(const std::string& op);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_GRAPH_TRAITS_H_

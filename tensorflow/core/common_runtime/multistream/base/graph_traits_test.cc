@@ -24,8 +24,7 @@
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/public/version.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using FDH = FunctionDefHelper;
@@ -357,5 +356,4 @@ TEST(MayChangeStateTest, OnlyKernelsThatWriteWhatTheyAreGiven) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -16,8 +16,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int64_t kMegabyte = 1 << 20;
@@ -161,5 +160,4 @@ bool AllowGrowth(const GPUOptions& options) {
   return options.allow_growth();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -15,8 +15,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 struct MemoryInfo {
   int64_t free_bytes;
@@ -60,7 +59,6 @@ absl::StatusOr<std::vector<GpuSizes>> PlanGroupSizes(
 // As TensorFlow reads allow_growth and TF_FORCE_GPU_ALLOW_GROWTH.
 bool AllowGrowth(const GPUOptions& options);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_GROUP_SIZES_H_

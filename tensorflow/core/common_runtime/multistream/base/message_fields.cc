@@ -15,8 +15,7 @@
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using google::protobuf::DescriptorPool;
@@ -165,5 +164,4 @@ void SetCudaGraph(bool enable, ConfigProto* config) {
   MakeKnown(options);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

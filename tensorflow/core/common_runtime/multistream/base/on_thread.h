@@ -9,8 +9,7 @@
 
 #include <utility>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // For as long as it lives, this thread's Get() returns `value`. Without an
 // object of the `Kind`, Get() returns T().
@@ -41,7 +40,6 @@ class WaitingCaller : public OnThread<WaitingCaller, bool> {
   WaitingCaller() : OnThread(true) {}
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_ON_THREAD_H_

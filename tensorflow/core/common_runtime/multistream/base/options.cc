@@ -12,8 +12,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/environment_variables.h"
 #include "tensorflow/core/platform/errors.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 absl::Status Bad(const std::string& name, const std::string& value,
@@ -121,5 +120,4 @@ absl::StatusOr<Options> ParseOptions(const GetVariable& get) {
   return options;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

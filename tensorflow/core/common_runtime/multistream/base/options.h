@@ -16,8 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 inline constexpr char kGroupCountVariable[] = "TF_GPU_STREAM_GROUP_COUNT";
 inline constexpr char kEmulatedGpusVariable[] = "TF_MULTI_STREAM_EMULATED_GPUS";
@@ -208,7 +207,6 @@ using GetVariable =
 // variable set to the empty string counts as not set.
 absl::StatusOr<Options> ParseOptions(const GetVariable& get);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_OPTIONS_H_

@@ -20,8 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/common_runtime/multistream/base/environment_variables.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using Environment = std::map<std::string, std::string>;
@@ -441,5 +440,4 @@ TEST(VariablesTest, ThePageHasTheRowsOfTheTable) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

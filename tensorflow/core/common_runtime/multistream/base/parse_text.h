@@ -14,8 +14,7 @@
 #include "google/protobuf/text_format.h"
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Keeps the first error, with its place, instead of logging it.
 class FirstError : public google::protobuf::io::ErrorCollector {
@@ -46,7 +45,6 @@ inline std::string ParseText(const std::string& text,
   return error.message().empty() ? "not in text format" : error.message();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_PARSE_TEXT_H_

@@ -17,8 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/platform/errors.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 std::optional<std::string> FromEnvironment(const std::string& name) {
@@ -162,5 +161,4 @@ absl::Status ReadEnvironmentAgain() {
   return absl::OkStatus();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

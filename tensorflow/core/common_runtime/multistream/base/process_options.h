@@ -13,8 +13,7 @@
 #include "absl/status/statusor.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The options of the environment, which is read once, with the additions of
 // RequestNodeLevel and RequestCapture.
@@ -44,7 +43,6 @@ void RestoreOptions(const absl::StatusOr<Options>& before);
 // the options since. Call before other threads use the options.
 absl::Status ReadEnvironmentAgain();
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_PROCESS_OPTIONS_H_

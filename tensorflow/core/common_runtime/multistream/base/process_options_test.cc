@@ -16,8 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -186,5 +185,4 @@ TEST_F(ProcessOptionsDeathTest, ARequestThatTheEnvironmentContradictsIsNamed) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

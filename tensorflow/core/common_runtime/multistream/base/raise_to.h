@@ -6,8 +6,7 @@
 
 #include <atomic>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Atomic maximum: makes `highest` at least `value`.
 template <typename T>
@@ -19,7 +18,6 @@ void RaiseTo(T value, std::atomic<T>* highest) {
   }
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_RAISE_TO_H_

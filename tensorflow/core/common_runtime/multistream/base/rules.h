@@ -11,8 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 enum class Rule {
   kNone,
@@ -105,7 +104,6 @@ class ABSL_SCOPED_LOCKABLE RuleLock {
   absl::Mutex* const mu_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_RULES_H_

@@ -12,8 +12,7 @@
 #include "tensorflow/core/platform/statusor.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using google::protobuf::UnknownField;
@@ -145,5 +144,4 @@ absl::StatusOr<SessionStreams> StreamsOfSession(const ConfigProto& config,
   return streams;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

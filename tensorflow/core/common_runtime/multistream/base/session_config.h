@@ -18,8 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // graph_options.rewrite_options.use_multi_stream and multi_stream_opts.
 struct SessionConfig {
@@ -61,7 +60,6 @@ absl::StatusOr<SessionStreams> StreamsOfSession(const ConfigProto& config,
                                                 const Options& options, int k,
                                                 int gpu, int made);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_SESSION_CONFIG_H_

@@ -12,8 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/base/message_fields.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // A configuration with use_multi_stream and the fields of multi_stream_opts.
@@ -185,5 +184,4 @@ TEST(SessionConfigTest, MoreThanThereAreIsAnErrorThatSaysBoth) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -13,8 +13,7 @@
 #include <cstdint>
 #include <ctime>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 inline int64_t SteadyNanos() {
   timespec now;
@@ -55,7 +54,6 @@ bool YieldUntil(int64_t most_nanos, int looks, Look look) {
   return false;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_SPIN_H_

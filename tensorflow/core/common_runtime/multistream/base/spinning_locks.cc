@@ -12,8 +12,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
 #include "tensorflow/core/common_runtime/multistream/base/spin.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // About 20 microseconds: more than a few launches of other threads.
@@ -267,5 +266,4 @@ int SpinningWriteLock(pthread_rwlock_t* lock) {
   return result;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -39,8 +39,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // pthread_mutex_lock, pthread_rwlock_rdlock and pthread_rwlock_wrlock, waiting
 // as said above. They work on any lock of the GNU C library, even if other code
@@ -79,7 +78,6 @@ void ShowLockWaitsOfThisThread(LockWaits* waits);
 // Whether readers stand back for a writer that has waited for `nanos`.
 bool ReadersStandBackAfter(int64_t nanos);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_SPINNING_LOCKS_H_

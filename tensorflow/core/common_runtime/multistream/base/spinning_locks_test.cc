@@ -22,8 +22,7 @@
 #include "gtest/gtest.h"
 #include "tensorflow/core/common_runtime/multistream/base/spin.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr std::chrono::seconds kLongEnough(60);  // on any machine
@@ -296,5 +295,4 @@ TEST(SpinningLocksTest, LaunchesAndEventsGoOnWhateverTheOwnersDo) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -17,8 +17,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/expect_finds.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using search::Expect;
@@ -278,5 +277,4 @@ TEST_F(SpinningSearchTest, OneLooksAtATimeAndGivesTheTurnOn) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -9,8 +9,7 @@
 
 #include <atomic>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 enum class TestFault {
   kDropWait,         // a stream is not told to wait for another one
@@ -42,7 +41,6 @@ inline bool TakeTestFault(TestFault fault) {
   return pending.fetch_sub(1) > 0;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_TEST_FAULTS_H_

@@ -23,8 +23,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Positions count from 1; groups start at 0.
 class VectorClock {
@@ -87,7 +86,6 @@ class SharedVectorClock {
   std::vector<std::atomic<int64_t>> at_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_BASE_VECTOR_CLOCK_H_

@@ -11,8 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 VectorClock Of(int64_t of_group_0, int64_t of_group_1) {
@@ -71,5 +70,4 @@ TEST(VectorClockTest, ASharedClockKeepsTheHighestOfAllThreads) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -8,8 +8,7 @@
 #include "absl/time/clock.h"
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 thread_local int captures_on_this_thread = 0;
@@ -138,5 +137,4 @@ absl::Status GatedCapture::WhyEnded() const {
 
 bool GatedCapture::IsOnThisThread() { return captures_on_this_thread > 0; }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -45,8 +45,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Fair: a thread does not overtake an earlier one of the other side.
 class CaptureGate {
@@ -145,7 +144,6 @@ class GatedCapture {
   const int64_t passed_before_;  // passed_and_ended() at the start
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CAPTURE_GATE_H_

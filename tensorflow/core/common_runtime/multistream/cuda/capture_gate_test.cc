@@ -14,8 +14,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using Side = CaptureGate::Side;
@@ -187,5 +186,4 @@ TEST_F(CaptureGateTest, TellsWhetherAnotherThreadMayHaveEndedACapture) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

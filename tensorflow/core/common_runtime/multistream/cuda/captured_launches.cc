@@ -11,8 +11,7 @@
 #include "third_party/gpus/cuda/include/cuda.h"
 #include "third_party/gpus/cuda/include/cuda_runtime_api.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 thread_local CapturedLaunches* on_this_thread = nullptr;
@@ -105,5 +104,4 @@ void NoteFailedLaunchesOfTensorFlow() {
   });
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

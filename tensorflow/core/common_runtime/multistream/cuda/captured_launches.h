@@ -20,8 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // While it lives, this thread's launches appear to succeed. At most one at a
 // time on a thread.
@@ -52,7 +51,6 @@ absl::StatusOr<int> NoteFailedLaunchesOf(const std::string& library,
 // The same for TensorFlow's libraries. Logs failures.
 void NoteFailedLaunchesOfTensorFlow();
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CAPTURED_LAUNCHES_H_

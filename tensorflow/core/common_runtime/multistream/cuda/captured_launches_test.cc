@@ -18,8 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/foreign_captures.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr char kFolder[] = "tensorflow/core/common_runtime/multistream/cuda/";
@@ -141,5 +140,4 @@ TEST(TensorFlowsCallsTest, AreByName) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

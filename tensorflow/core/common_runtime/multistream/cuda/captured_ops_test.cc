@@ -16,8 +16,7 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_branches.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 class CapturesOpsTest : public GraphBranchesTest {};
@@ -298,5 +297,4 @@ TEST_F(CapturesOpsTest, ErrorsOfTheDriverAreErrors) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -12,8 +12,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // The groups' entries for one kind of operation.
@@ -90,5 +89,4 @@ template void UseRunnerOfGroup(AutotuneEntry<se::dnn::ConvOp>*);
 template void UseRunnerOfGroup(AutotuneEntry<se::dnn::FusedConvOp>*);
 template void UseRunnerOfGroup(AutotuneEntry<se::dnn::FusedMatmulOp>*);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

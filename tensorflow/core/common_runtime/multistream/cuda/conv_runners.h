@@ -18,8 +18,7 @@
 #include "tensorflow/core/kernels/gpu_utils.h"
 #include "tensorflow/core/util/autotune_maps/conv_parameters.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // TensorFlow's autotune tables: the algorithm chosen for each convolution or
 // matrix product.
@@ -40,7 +39,6 @@ size_t ConvRunnersKept();
 template <typename Op>
 void UseRunnerOfGroup(AutotuneEntry<Op>* entry);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CONV_RUNNERS_H_

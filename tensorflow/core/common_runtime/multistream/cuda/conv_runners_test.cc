@@ -12,8 +12,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 #include "tensorflow/core/util/autotune_maps/conv_autotune_maps.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 class ConvRunnersTest : public ::testing::Test {
@@ -120,5 +119,4 @@ TEST_F(ConvRunnersTest, TheInnermostGroupIsTheThreads) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

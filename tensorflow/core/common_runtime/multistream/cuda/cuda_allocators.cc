@@ -16,8 +16,7 @@
 #include "tensorflow/core/platform/stream_executor.h"
 #include "xla/stream_executor/gpu/gpu_init.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // On an H200 each group took 50 to 60 MiB, including cuBLAS's workspace.
@@ -195,5 +194,4 @@ absl::StatusOr<StreamAwarePool*> CudaAllocators::PoolOf(
   return pool.get();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -23,8 +23,7 @@
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Not thread-safe: the factory's lock guards it.
 class CudaAllocators {
@@ -55,7 +54,6 @@ class CudaAllocators {
   std::map<GpuGroups*, std::unique_ptr<StreamAwarePool>> pools_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_ALLOCATORS_H_

@@ -9,8 +9,7 @@
 #include "tensorflow/core/common_runtime/gpu_device_context.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/group_contexts.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // With merged streams, TensorFlow reports a copy from the host as done when it
@@ -94,5 +93,4 @@ absl::Status CudaDevice::MakeTensorFromProto(const TensorProto& proto,
   return status;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

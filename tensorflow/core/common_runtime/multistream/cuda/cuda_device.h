@@ -16,8 +16,7 @@
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/lib/core/refcount.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 class CudaDevice : public BaseGPUDevice {
  public:
@@ -58,7 +57,6 @@ class CudaDevice : public BaseGPUDevice {
 
 using CudaGroupDevice = GroupDevice<CudaDevice>;
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_DEVICE_H_

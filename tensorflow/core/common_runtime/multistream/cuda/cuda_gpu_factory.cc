@@ -35,8 +35,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 class CudaGpuFactory : public BaseGPUDeviceFactory {
@@ -313,5 +312,4 @@ std::unique_ptr<DeviceFactory> NewCudaGpuFactory() {
   return std::make_unique<CudaGpuFactory>();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -12,12 +12,10 @@
 
 #include "tensorflow/core/common_runtime/device_factory.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 std::unique_ptr<DeviceFactory> NewCudaGpuFactory();
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_GPU_FACTORY_H_

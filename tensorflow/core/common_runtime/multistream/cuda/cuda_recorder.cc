@@ -28,8 +28,7 @@
 #include "tensorflow/core/platform/logging.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 CUstream HandleOf(se::Stream* stream) {
@@ -351,5 +350,4 @@ std::unique_ptr<Recording> CudaRecorder::NewRecording() {
   return std::make_unique<CudaRecording>(this);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

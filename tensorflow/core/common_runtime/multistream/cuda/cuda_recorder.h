@@ -19,8 +19,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_device.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_device.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 class CudaRecorder : public RecordingDevice<CudaDevice>, public Recorder {
  public:
@@ -30,7 +29,6 @@ class CudaRecorder : public RecordingDevice<CudaDevice>, public Recorder {
   std::unique_ptr<Recording> NewRecording() override;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_RECORDER_H_

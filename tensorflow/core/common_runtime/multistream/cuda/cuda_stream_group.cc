@@ -11,8 +11,7 @@
 #include "tensorflow/core/platform/logging.h"
 #include "xla/stream_executor/event_based_timer.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 struct CudaEvent : public StreamEvent {
@@ -129,5 +128,4 @@ void CudaStreamGroup::Check(const absl::Status& status) {
   }
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -18,8 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/platform/stream_executor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 class CudaStreamGroup : public StreamGroup {
  public:
@@ -66,7 +65,6 @@ class CudaStreamGroup : public StreamGroup {
   EventMgr* events_ = nullptr;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_CUDA_STREAM_GROUP_H_

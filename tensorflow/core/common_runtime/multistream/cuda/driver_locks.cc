@@ -9,8 +9,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 absl::StatusOr<int> ReplaceLocksIn(const std::string& library) {
   const LoadedLibrary::Import imports[] = {
@@ -34,5 +33,4 @@ void ReplaceLocksInCudaDriver() {
                              : entries.status().message());
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -17,8 +17,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // From now on pthread_mutex_lock and pthread_rwlock_{rd,wr}lock, as called by
 // the loaded library whose file name begins with `library` ("libcuda.so"), wait
@@ -32,7 +31,6 @@ absl::StatusOr<int> ReplaceLocksIn(const std::string& library);
 // results are right without it, and slower under load.
 void ReplaceLocksInCudaDriver();
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_DRIVER_LOCKS_H_

@@ -16,8 +16,7 @@
 #include "gtest/gtest.h"
 #include "tensorflow/core/common_runtime/multistream/base/spinning_locks.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using ReadWriteLock = int (*)(pthread_rwlock_t*);
@@ -103,5 +102,4 @@ TEST(DriverLocksTest, TheLibrarysLocksSpinAndOtherLibrariesStayAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -19,8 +19,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
@@ -244,5 +243,4 @@ void GateWaitsOfCudaDriver() {
       << gated->message() << ")";
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

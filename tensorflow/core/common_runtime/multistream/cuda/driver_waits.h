@@ -22,8 +22,7 @@
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/multistream/cuda/capture_gate.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Bytes of a stub's code that are examined.
 inline constexpr size_t kEntryBytes = 48;
@@ -43,7 +42,6 @@ absl::Status GateWaitsOf(const std::string& library, CaptureGate* gate);
 // The same for the CUDA driver, once it is loaded. Logs failures.
 void GateWaitsOfCudaDriver();
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_DRIVER_WAITS_H_

@@ -21,8 +21,7 @@
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/path.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // A library's table can be changed only once in a process, so each test loads
@@ -200,5 +199,4 @@ TEST(PlaceOfFunctionTest, KnowsTheEntriesOfDrivers) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -31,8 +31,7 @@
 #include "tensorflow/core/framework/allocator.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // A kernel's parameter. Each is a separate allocation, so that AddressSanitizer
 // reports reads past its end.
@@ -356,7 +355,6 @@ inline Edges EdgesOf(const CapturedOps& captured, const Waits& waits) {
   return edges;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_FAKE_GRAPHS_H_

@@ -11,8 +11,7 @@
 #include "third_party/gpus/cuda/include/cuda.h"
 #include "third_party/gpus/cuda/include/cuda_runtime_api.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using ExchangeMode = decltype(&cuThreadExchangeStreamCaptureMode);
@@ -99,5 +98,4 @@ void IgnoreForeignCapturesInTensorFlow() {
   });
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

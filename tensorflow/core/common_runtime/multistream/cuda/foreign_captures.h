@@ -16,8 +16,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // From now on `library` makes its potentially unsafe calls in the thread-local
 // mode. Arguments, result and errors are those of ReplaceCalls
@@ -28,7 +27,6 @@ absl::StatusOr<int> IgnoreForeignCapturesIn(const std::string& library,
 // The same for TensorFlow's libraries, and ours. Logs failures.
 void IgnoreForeignCapturesInTensorFlow();
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_FOREIGN_CAPTURES_H_

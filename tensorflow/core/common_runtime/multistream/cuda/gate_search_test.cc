@@ -16,8 +16,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/expect_finds.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using search::Body;
@@ -227,5 +226,4 @@ TEST(GateSearchTest, NobodyIsStopped) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

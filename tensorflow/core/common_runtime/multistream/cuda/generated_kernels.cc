@@ -27,8 +27,7 @@
 #include "xla/stream_executor/cuda/cuda_status.h"
 #include "xla/stream_executor/stream.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // The kernels of one context. A resource of the device, as TensorFlow's own
@@ -125,5 +124,4 @@ void LaunchKernel(void* context, void* module, char* name, intptr_t grid_x,
                   {u(block_x), u(block_y), u(block_z)}, params);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

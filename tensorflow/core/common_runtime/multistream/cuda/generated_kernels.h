@@ -12,8 +12,7 @@
 
 #include <cstdint>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 using LaunchKernelFunction = void(void* context, void* module, char* name,
                                   intptr_t grid_x, intptr_t grid_y,
@@ -27,7 +26,6 @@ void LaunchKernel(void* context, void* module, char* name, intptr_t grid_x,
                   intptr_t block_y, intptr_t block_z, void** params,
                   LaunchKernelFunction* stock);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GENERATED_KERNELS_H_

@@ -81,8 +81,7 @@ void _mlir_ciface_tf_launch_kernel(void* context, void* module, char* name,
                                    void** params);
 }
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 char module_a, module_b;  // identified by address
@@ -182,5 +181,4 @@ TEST_F(GeneratedKernelsTest, TheOpFailsWithTheDriversErrorWhichIsNotKept) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

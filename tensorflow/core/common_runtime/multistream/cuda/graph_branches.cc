@@ -13,8 +13,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr uint64_t kPage = 4096;
@@ -342,5 +341,4 @@ absl::StatusOr<size_t> BranchesOps::CountNodes(std::vector<CUgraphNode>* ends) {
   return count;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -27,8 +27,7 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/graph_memory.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The captured ops in order. Many op calls launch nothing.
 struct CapturedOps {
@@ -115,7 +114,6 @@ class BranchesOps : public OpWatcher {
   size_t nodes_ = 0;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GRAPH_BRANCHES_H_

@@ -19,8 +19,7 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/fake_graphs.h"
 #include "third_party/gpus/cuda/include/cuda.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 TEST_F(BranchesOpsTest, AGraphHasTheBranchesOfItsOps) {
@@ -318,5 +317,4 @@ TEST_F(BranchesOpsTest, RandomOpsWaitForThoseThatUseWhatTheyWrite) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -10,8 +10,7 @@
 
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Measured with drivers 580 on H200s, for captured chains of 100 to 300
@@ -93,5 +92,4 @@ int64_t PoolBytesOfAllocation(int64_t bytes) {
   return (bytes + kPortionOfPool - 1) / kPortionOfPool * kPortionOfPool;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

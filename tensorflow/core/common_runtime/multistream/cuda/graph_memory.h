@@ -16,8 +16,7 @@
 #include "third_party/gpus/cuda/include/cuda.h"
 #include "xla/stream_executor/cuda/cuda_status.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The result of a CUDA driver call as a Status.
 inline absl::Status Checked(const char* call, CUresult result) {
@@ -48,7 +47,6 @@ int64_t DriverBytesOfCopy();
 // graphs share.
 int64_t PoolBytesOfAllocation(int64_t bytes);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GRAPH_MEMORY_H_

@@ -5,8 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
@@ -32,5 +31,4 @@ TEST(GraphMemoryTest, MemoryOfGraphsIsTakenInWholePortions) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -16,8 +16,7 @@
 #include "third_party/gpus/cuda/include/cuda.h"
 #include "xla/stream_executor/cuda/cuda_status.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kMoreThanGpus = 1 << 16;
@@ -86,5 +85,4 @@ absl::StatusOr<se::gpu::CudaContext*> CreateContext(
   return AddContext(context, NumberOfContext(gpu, number));
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -20,8 +20,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
 #include "tensorflow/core/platform/stream_executor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // While it lives, executors that this thread makes get the context number
 // `context` of their GPU, created at first use. 0: the primary context.
@@ -46,7 +45,6 @@ absl::StatusOr<se::gpu::CudaContext*> CreateContext(
     int gpu, int device,
     absl::FunctionRef<absl::StatusOr<se::gpu::CudaContext*>()> stock);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_GROUP_CONTEXTS_H_

@@ -22,8 +22,7 @@ FakeDriver& driver = *LoadFakeDriver();
 
 }  // namespace
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using stream_executor::gpu::CudaContext;
@@ -130,5 +129,4 @@ TEST(ContextsRunSideBySideTest, IfTheDriverSaysSo) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -16,8 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/platform/errors.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 #if defined(__x86_64__) && defined(__GLIBC__)
 namespace {
@@ -209,5 +208,4 @@ absl::StatusOr<int> ReplaceCalls(const std::string& library,
   return found.Replace(imports);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

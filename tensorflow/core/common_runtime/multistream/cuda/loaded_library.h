@@ -31,8 +31,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The library must stay loaded.
 class LoadedLibrary {
@@ -106,7 +105,6 @@ absl::StatusOr<int> ReplaceCalls(const std::string& library,
                                  const std::string& cuda,
                                  absl::Span<const CallByName> calls);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_LOADED_LIBRARY_H_

@@ -19,8 +19,7 @@
 #include "tensorflow/core/common_runtime/multistream/cuda/cuda_gpu_factory.h"
 #include "tensorflow/core/public/version.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 class NoCudaGpus : public DeviceFactory {
@@ -56,5 +55,4 @@ std::unique_ptr<DeviceFactory> NewCudaGpuFactory() {
   return std::make_unique<NoCudaGpus>();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -12,8 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 struct Streams {
@@ -71,5 +70,4 @@ bool KeptCallback(void* stream, void (*callback)(void*, int, void*),
   });
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

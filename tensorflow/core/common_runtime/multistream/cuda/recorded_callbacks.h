@@ -16,8 +16,7 @@
 
 #include "tensorflow/core/platform/stream_executor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 using Callbacks = std::vector<std::function<void()>>;
 
@@ -39,7 +38,6 @@ bool KeptCallback(se::Stream* stream, std::function<void()>* callback);
 bool KeptCallback(void* stream, void (*callback)(void*, int, void*),
                   void* data);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_RECORDED_CALLBACKS_H_

@@ -24,8 +24,7 @@
 #include "xla/stream_executor/stream.h"
 #include "xla/stream_executor/stream_executor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // How to answer this thread's next executor lookup.
@@ -146,5 +145,4 @@ void ThenExecute(
   stock(EventsOf(stream, events), std::move(f));
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

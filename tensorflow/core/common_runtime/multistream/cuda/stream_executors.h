@@ -19,8 +19,7 @@
 #include "tensorflow/core/platform/stream_executor.h"
 #include "xla/stream_executor/executor_cache.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // From now on this thread's lookups of the executor of the GPU with CUDA's
 // number `gpu` return that of group `group`; 0: TensorFlow's own executor. A
@@ -47,7 +46,6 @@ void ThenExecute(
     EventMgr* events, se::Stream* stream, std::function<void()> f,
     absl::FunctionRef<void(EventMgr*, std::function<void()>)> stock);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CUDA_STREAM_EXECUTORS_H_

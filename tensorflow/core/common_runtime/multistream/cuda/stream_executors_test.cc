@@ -50,8 +50,7 @@ Platform* GPUMachineManager() {
 
 }  // namespace stream_executor
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The linker name by which TensorFlow calls it, unless it is inlined.
 void ThenExecute(EventMgr* events, se::Stream* stream, std::function<void()> f) __asm__(
@@ -304,5 +303,4 @@ TEST_F(GroupExecutorsTest, AStreamsContextSaysWhoseEventIsRecorded) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

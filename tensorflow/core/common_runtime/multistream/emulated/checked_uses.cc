@@ -9,8 +9,7 @@
 
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr char kRubbish = static_cast<char>(0xB7);
@@ -77,5 +76,4 @@ void CheckedUses::Launched(const std::string& op, std::vector<MemoryUse> uses) {
   kept_.clear();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -17,8 +17,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_device.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Watches a step's first run and, after Again, a repeat. In the repeat, memory
 // that an op is not said to use is filled with garbage while the op runs. Ends
@@ -55,7 +54,6 @@ class CheckedUses : public OpWatcher {
   std::vector<Kept> kept_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_CHECKED_USES_H_

@@ -17,8 +17,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
 #include "tensorflow/core/framework/allocator.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr size_t kBytes = 64;
@@ -174,5 +173,4 @@ TEST_F(CheckedUsesTest, LargeMemoryIsNotChecked) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

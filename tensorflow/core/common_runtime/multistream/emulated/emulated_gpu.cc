@@ -43,8 +43,7 @@
 #include "tensorflow/core/platform/statusor.h"
 #include "tensorflow/core/public/session_options.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int64_t kEmulatedMemory = int64_t{4} << 30;
@@ -405,5 +404,4 @@ DeviceProperties DeviceInfo(const DeviceNameUtils::ParsedName& device,
   return stock();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -18,8 +18,7 @@
 #include "tensorflow/core/protobuf/device_properties.pb.h"
 #include "tensorflow/core/util/device_name_utils.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Makes options.emulated_gpus GPUs of 4 GiB each.
 std::unique_ptr<DeviceFactory> NewEmulatedGpuFactory();
@@ -39,7 +38,6 @@ DeviceProperties DeviceInfo(const DeviceNameUtils::ParsedName& device,
 void GiveOwnRendezvous(const LocalExecutorParams& params, const Graph& graph,
                        std::unique_ptr<Executor>* executor);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_GPU_H_

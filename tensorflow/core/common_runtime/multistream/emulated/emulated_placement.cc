@@ -19,8 +19,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Sets of nodes that must be on one device (union-find): nodes with `loc:@name`
@@ -106,5 +105,4 @@ void PlaceOnEmulatedGpus() {
       std::make_unique<PlaceOnEmulatedGpu>());
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

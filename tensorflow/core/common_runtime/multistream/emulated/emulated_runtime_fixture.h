@@ -29,8 +29,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The test targets' TF_GPU_STREAM_GROUP_COUNT.
 inline constexpr int kGroups = 4;
@@ -155,7 +154,6 @@ class EmulatedRuntimeTest : public ::testing::Test {
   int64_t violations_before_ = 0;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_RUNTIME_FIXTURE_H_

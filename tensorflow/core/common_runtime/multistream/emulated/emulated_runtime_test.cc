@@ -29,8 +29,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/graph/node_builder.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // An op that returns the id of the thread that launches it.
@@ -239,5 +238,4 @@ TEST_F(EmulatedRuntimeTest, AStepThatIsEndedReleasesItsGroup) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

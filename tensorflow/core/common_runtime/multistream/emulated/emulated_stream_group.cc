@@ -16,8 +16,7 @@
 #include "tensorflow/core/common_runtime/multistream/emulated/memory_in_use.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 struct EmulatedEvent : public StreamEvent {
@@ -195,5 +194,4 @@ void EmulatedStreamGroup::Resume() {
   impl_->changed.SignalAll();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

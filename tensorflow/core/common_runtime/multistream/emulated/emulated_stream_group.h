@@ -15,8 +15,7 @@
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // A stream that completes work on a thread of its own, some time after the host
 // has enqueued it.
@@ -50,7 +49,6 @@ class EmulatedStreamGroup : public StreamGroup {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_EMULATED_STREAM_GROUP_H_

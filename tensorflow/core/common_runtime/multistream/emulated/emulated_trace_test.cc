@@ -21,8 +21,7 @@
 extern "C" int TFMS_TraceStart(int64_t most_events, char* message, int size);
 extern "C" const char* TFMS_TraceStop(int64_t* bytes);
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kLayers = 3;
@@ -113,5 +112,4 @@ TEST_F(EmulatedTraceTest, AWaitNamesWhomItWaitsFor) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

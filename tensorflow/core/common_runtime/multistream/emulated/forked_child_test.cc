@@ -30,8 +30,7 @@
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kGroups = 4;  // TF_GPU_STREAM_GROUP_COUNT of this target
@@ -172,5 +171,4 @@ TEST_F(ForkedChildTest, IsToldThatAStepCannotRun) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

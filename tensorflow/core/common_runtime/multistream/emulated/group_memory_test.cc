@@ -28,8 +28,7 @@
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/public/version.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // How many kernels of CountedIdentity have been made, and how many exist.
@@ -183,5 +182,4 @@ TEST_F(EmulatedRuntimeTest, KernelsOfOtherLibrariesExistOnceForEachGroup) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -5,8 +5,7 @@
 
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 MemoryInUse* MemoryInUse::Get() {
   static MemoryInUse* in_use = new MemoryInUse;
@@ -62,5 +61,4 @@ int64_t MemoryInUse::violations() {
   return violations_;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

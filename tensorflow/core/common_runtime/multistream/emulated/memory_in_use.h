@@ -18,8 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/vector_clock.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Pending uses of memory by groups that do not own the memory, and which of
 // these uses other streams wait for. Thread-safe.
@@ -57,7 +56,6 @@ class MemoryInUse {
   int64_t violations_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_EMULATED_MEMORY_IN_USE_H_

@@ -19,8 +19,7 @@
 #include "tensorflow/core/common_runtime/rendezvous_mgr.h"
 #include "tensorflow/core/framework/function.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 class OwnRendezvousExecutor : public Executor {
@@ -61,5 +60,4 @@ void GiveOwnRendezvous(const LocalExecutorParams& params, const Graph& graph,
   }
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -17,8 +17,7 @@
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/platform/cpu_info.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kLayers = 3;
@@ -109,5 +108,4 @@ TEST_F(PolledStepsTest, OneThatTakesLongEndsLater) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

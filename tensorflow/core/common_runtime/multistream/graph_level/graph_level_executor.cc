@@ -25,8 +25,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/forked_process.h"
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 class GraphLevelExecutor : public Executor {
@@ -318,5 +317,4 @@ absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
   return absl::OkStatus();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -20,8 +20,7 @@
 #include "tensorflow/core/common_runtime/multistream/step/stock_executor.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Makes an executor of `graph` for `leader`, which is params.device, with one
 // stock executor for each group. The stock executors share their kernels.
@@ -31,7 +30,6 @@ absl::Status NewGraphLevelExecutor(const LocalExecutorParams& params,
                                    const MakeStockExecutor& make_stock,
                                    std::unique_ptr<Executor>* out);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_GRAPH_LEVEL_GRAPH_LEVEL_EXECUTOR_H_

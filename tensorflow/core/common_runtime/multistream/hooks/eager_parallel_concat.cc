@@ -15,8 +15,7 @@
 #include "tensorflow/core/framework/tensor_util.h"
 #include "tensorflow/core/platform/errors.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Each value becomes a row of the result.
@@ -94,5 +93,4 @@ TF_CALL_GPU_NUMBER_TYPES(REGISTER_ON_GPU);
 #undef REGISTER_ON_GPU
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

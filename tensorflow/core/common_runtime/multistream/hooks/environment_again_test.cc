@@ -27,8 +27,7 @@
 extern "C" int TFMS_LookAtEnvironmentAgain(char* message, int size);
 extern "C" int TFMS_InjectTestFault(int fault, int times);
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 void Set(const char* name, const char* value) {
@@ -177,5 +176,4 @@ TEST_F(EnvironmentAgainDeathTest, OnlyAProcessThatAsksForTestFaultsHasThem) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -19,8 +19,7 @@
 #include "tensorflow/core/common_runtime/multistream/step/renamed_leader.h"
 #include "tensorflow/core/platform/errors.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 namespace {
 
@@ -109,5 +108,4 @@ absl::Status NewLocalExecutorOnGroups(
   return absl::OkStatus();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -17,8 +17,7 @@
 #include "tensorflow/core/common_runtime/local_executor_params.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Replaces NewExecutor, with which sessions and functions make executors.
 absl::Status NewExecutorOnGroups(const std::string& executor_type,
@@ -36,7 +35,6 @@ absl::Status NewLocalExecutorOnGroups(
                                    Executor**)>
         stock);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_EXECUTOR_CHOICE_H_

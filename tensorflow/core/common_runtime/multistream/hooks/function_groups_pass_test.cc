@@ -22,8 +22,7 @@
 #include "tensorflow/core/public/session.h"
 #include "tensorflow/core/public/session_options.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 class FunctionGroupsPassTest
@@ -131,5 +130,4 @@ INSTANTIATE_TEST_SUITE_P(LoweredOrNot, FunctionGroupsPassTest,
                                             ::testing::Bool()));
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

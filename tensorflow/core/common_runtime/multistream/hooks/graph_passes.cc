@@ -20,8 +20,7 @@
 #include "tensorflow/core/common_runtime/multistream/step/renamed_leader.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 class MarkWholeGraphPass : public GraphOptimizationPass {
@@ -101,5 +100,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

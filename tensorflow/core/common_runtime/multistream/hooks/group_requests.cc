@@ -32,8 +32,7 @@
 #include "tensorflow/core/platform/statusor.h"
 #include "tensorflow/core/public/session_options.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Above TensorFlow's GPU factory, which has 210.
@@ -263,5 +262,4 @@ absl::Status AddDevices(const SessionOptions& options,
   return status;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

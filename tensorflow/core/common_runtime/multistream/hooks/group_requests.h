@@ -14,8 +14,7 @@
 #include "absl/status/status.h"
 #include "tensorflow/core/public/session_options.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Applies the environment's requests, once. Must be called before this process
 // lists or makes devices. A separate runtime library calls it while it is
@@ -55,7 +54,6 @@ inline bool RunsEagerOpsAsFunctions(absl::FunctionRef<bool()> stock) {
 absl::Status AddDevices(const SessionOptions& options,
                         absl::FunctionRef<absl::Status()> stock);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_GROUP_REQUESTS_H_

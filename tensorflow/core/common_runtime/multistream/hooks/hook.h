@@ -20,8 +20,7 @@
 #include <atomic>
 #include <utility>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The hook of a function, or of a member function, whose object is the first
 // argument.
@@ -99,7 +98,6 @@ class Hook<kFunction, Result (Class::*)(Arguments...) const>
   }
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_HOOK_H_

@@ -9,8 +9,7 @@
 #include <thread>  // NOLINT
 #include <utility>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // A function as the patches change TensorFlow's.
@@ -97,5 +96,4 @@ TEST(HookTest, ACallOfAFunctionThatCannotBeChangedIsHooked) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -15,8 +15,7 @@
 #include "tensorflow/core/common_runtime/multistream/multistream.h"
 #include "tensorflow/core/public/session.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Ends the process, with 0 if the error `said` names the function that is not
@@ -46,5 +45,4 @@ TEST(LoadOrderDeathTest, ASessionOnGroupsNamesTheFunctionThatIsNotOurs) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -21,8 +21,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // The functions that a library or program exports.
@@ -239,5 +238,4 @@ const absl::Status& CheckReplacedSymbols() {
   return *status;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -9,8 +9,7 @@
 
 #include "absl/status/status.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // FailedPrecondition names the functions whose calls do not reach ours, the
 // library that they do reach, and what to do. Checks at the first call, in
@@ -26,7 +25,6 @@ namespace multistream {
 //   framework, ours, cc           not those of framework's own functions
 const absl::Status& CheckReplacedSymbols();
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_REPLACED_SYMBOLS_H_

@@ -14,8 +14,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/function_groups.h"
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 SessionOptions WithStreams(int streams) {
@@ -91,5 +90,4 @@ TEST(SessionStreamsTest, ASessionWithoutAConfigHasOneStream) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

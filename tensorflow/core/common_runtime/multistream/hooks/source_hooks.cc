@@ -44,8 +44,7 @@ extern "C" void _mlir_ciface_tf_launch_kernel(void* context, void* module,
                                               intptr_t block_z, void** params);
 }  // namespace mlir::kernel_gen::tf_framework
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Always OK: the patched functions call the hooks whatever the library order.
 const absl::Status& CheckReplacedSymbols() {
@@ -153,5 +152,4 @@ const bool hooks_are_set = [] {
 }();
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

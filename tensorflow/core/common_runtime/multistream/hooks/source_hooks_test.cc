@@ -22,8 +22,7 @@
 #include "xla/stream_executor/executor_cache.h"
 #include "xla/stream_executor/host/host_executor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 TEST(SourceHooksTest, AllAreSet) {
@@ -80,5 +79,4 @@ TEST(SourceHooksTest, AnExecutorThatNoGroupAskedForIsTheCaches) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -14,8 +14,7 @@
 
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // `ours`: a function, or a member function that is not virtual. Returns the
 // function that `ours` replaces, to be called like `ours`.
@@ -39,7 +38,6 @@ Function StockFunction(Function ours) {
   return ours;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_HOOKS_STOCK_FUNCTION_H_

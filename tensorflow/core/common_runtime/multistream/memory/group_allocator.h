@@ -24,8 +24,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Which memory has been allocated on this thread since an op began? Group
 // allocators add addresses and OpAccesses reads them, for the sanitizer: an op
@@ -181,7 +180,6 @@ class HostAllocator : public AllocatorWrapper {
   const std::unique_ptr<Allocator> owned_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_GROUP_ALLOCATOR_H_

@@ -7,8 +7,7 @@
 
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 MemoryOwner::MemoryOwner()
     : parts_(new std::atomic<Parts*>[kEnd >> kPartsBits]()) {}
@@ -117,5 +116,4 @@ bool MemoryOwner::Owns(const void* address, size_t bytes,
   return true;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -27,8 +27,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 class StreamGroup;
 
@@ -124,7 +123,6 @@ class MemoryOwner {
   uint16_t turn_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_MEMORY_OWNER_H_

@@ -18,8 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/memory/group_allocator.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // The tests count in granules.
@@ -362,5 +361,4 @@ TEST_F(GroupAllocatorTest, ForwardsWhatTheWrapperOfTensorFlowDoesNot) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -9,8 +9,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr size_t kGranule = MemoryOwner::kGranule;
@@ -148,5 +147,4 @@ void PoolChunks::RemoveFree(Chunk* chunk) {
   free_[chunk->group].erase({chunk->size, chunk->begin});
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

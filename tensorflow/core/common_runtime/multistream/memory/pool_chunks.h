@@ -17,8 +17,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 class PoolChunks {
  public:
@@ -80,7 +79,6 @@ class PoolChunks {
   std::vector<Region> regions_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_POOL_CHUNKS_H_

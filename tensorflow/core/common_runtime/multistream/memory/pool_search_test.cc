@@ -18,8 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/late_streams.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using search::Body;
@@ -129,5 +128,4 @@ TEST(PoolSearchTest, WaitsThatAreLeftOutAreFound) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -10,8 +10,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr size_t kGranule = MemoryOwner::kGranule;
@@ -403,5 +402,4 @@ std::unique_ptr<StreamAwarePool> NewStreamAwarePool(
                                            of_pool);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

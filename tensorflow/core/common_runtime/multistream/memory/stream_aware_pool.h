@@ -40,8 +40,7 @@
 #include "tensorflow/core/framework/allocator.h"
 #include "xla/tsl/framework/allocator_retry.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 class StreamAwarePool {
  public:
@@ -217,7 +216,6 @@ std::unique_ptr<StreamAwarePool> NewStreamAwarePool(
     std::unique_ptr<SubAllocator> memory, GpuGroups* gpu,
     const Options& options, int64_t limit, bool allow_growth, bool allow_retry);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_MEMORY_STREAM_AWARE_POOL_H_

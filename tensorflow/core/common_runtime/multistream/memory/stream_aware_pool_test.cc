@@ -31,8 +31,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int64_t kMegabyte = 1 << 20;
@@ -495,5 +494,4 @@ TEST_F(StreamAwarePoolTest, ManyThreadsKeepWhatTheyWrote) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -22,8 +22,7 @@
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using Group = std::optional<int>;
@@ -285,5 +284,4 @@ absl::Status AssignFunctionGroups(const GraphOptimizationPassOptions& options,
   return absl::OkStatus();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -22,8 +22,7 @@
 #include "absl/status/status.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The attribute of a node that says which group a stream scope gave it to.
 inline constexpr char kStreamGroupAttr[] = "_stream_group";
@@ -38,7 +37,6 @@ inline constexpr int kFunctionGroupsPhase = 5;
 absl::Status AssignFunctionGroups(const GraphOptimizationPassOptions& options,
                                   bool enabled);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_FUNCTION_GROUPS_H_

@@ -21,8 +21,7 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/graph/node_builder.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 using FDH = FunctionDefHelper;
 using Group = std::optional<int>;
@@ -97,7 +96,6 @@ class FunctionGroupsTest : public ::testing::Test {
   std::unique_ptr<Graph> graph_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_FUNCTION_GROUPS_FIXTURE_H_

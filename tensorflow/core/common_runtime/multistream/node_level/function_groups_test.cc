@@ -29,8 +29,7 @@
 #include "tensorflow/core/graph/node_builder.h"
 #include "tensorflow/core/platform/stack_frame.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // "f__stream_group_1" is "f/1", and "f__stream_groups" is "f/s".
@@ -405,5 +404,4 @@ TEST_F(CopiesTest, ACopysNodesKnowWhereTheyComeFrom) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -14,8 +14,7 @@
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/statusor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // TensorFlow's executor runs all ready inexpensive kernels in one thread, and
 // treats every GPU kernel as inexpensive, so one thread would launch all
@@ -169,5 +168,4 @@ OpTraits LaunchPlanner::TraitsOf(const Node& node, const OpKernel& kernel,
   return traits;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

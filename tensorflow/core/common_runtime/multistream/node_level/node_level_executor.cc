@@ -32,8 +32,7 @@
 #include "tensorflow/core/lib/core/refcount.h"
 #include "tensorflow/core/platform/statusor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 StreamOrder* OrderOf(GpuGroups* gpu, bool reduce) {
@@ -235,5 +234,4 @@ absl::Status NewNodeLevelExecutor(const LocalExecutorParams& params,
   return absl::OkStatus();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -18,8 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/step/stock_executor.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Runs steps with stock executors that `make_stock` makes for the visible
 // device, `leader`'s; node_plan.h decides the nodes' groups. InvalidArgument
@@ -30,7 +29,6 @@ absl::Status NewNodeLevelExecutor(const LocalExecutorParams& params,
                                   const MakeStockExecutor& make_stock,
                                   std::unique_ptr<Executor>* out);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_EXECUTOR_H_

@@ -10,8 +10,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 NodeLevelRun::NodeLevelRun(std::shared_ptr<const RunShared> shared,
                            std::shared_ptr<const Launches> launches,
@@ -166,5 +165,4 @@ void NodeLevelRun::Note(const Launch& launch) {
   RaiseTo(position, &slot.position);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -30,8 +30,7 @@
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/lib/core/refcount.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // How long does each op of a graph keep its stream group busy? In some steps a
 // NodeLevelRun measures its ops one by one; the LaunchPlanner uses the times.
@@ -147,7 +146,6 @@ class NodeLevelRun : public NodeRun,
   std::vector<RunnerSlot> runners_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_LEVEL_RUN_H_

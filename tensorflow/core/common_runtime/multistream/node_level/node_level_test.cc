@@ -35,8 +35,7 @@
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kGroups = 4;  // TF_GPU_STREAM_GROUP_COUNT of this target
@@ -321,5 +320,4 @@ TEST_F(FaultTest, MemoryForACopyFromTheHostIsUsedAtOnce) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

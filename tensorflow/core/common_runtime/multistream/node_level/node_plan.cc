@@ -22,8 +22,7 @@
 #include "tensorflow/core/graph/graph_node_util.h"
 #include "tensorflow/core/platform/statusor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // A node that launches nothing, such as a NoOp that joins many nodes, hands its
@@ -371,5 +370,4 @@ absl::StatusOr<NodePlan> MakeNodePlan(
   return Planner(graph, options, facts_of).Make();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -28,8 +28,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/stream_file.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // What the plan must know of a node's kernel.
 struct NodeFacts {
@@ -130,7 +129,6 @@ absl::StatusOr<NodePlan> MakeNodePlan(
     const Graph& graph, const NodePlanOptions& options,
     const std::function<NodeFacts(const Node&)>& facts_of);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_PLAN_H_

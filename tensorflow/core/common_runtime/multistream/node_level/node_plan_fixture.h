@@ -42,8 +42,7 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/graph/node_builder.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Takes and returns anything: a node's facts come from the test.
 REGISTER_OP("NodePlanTestOp")
@@ -288,7 +287,6 @@ class NodePlanTest : public ::testing::Test,
   std::unique_ptr<StreamFile> file_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_PLAN_FIXTURE_H_

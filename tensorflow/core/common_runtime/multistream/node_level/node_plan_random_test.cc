@@ -22,8 +22,7 @@
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Random graphs.
@@ -314,5 +313,4 @@ TEST(RandomNodePlanTest, EachGroupButTheCallersStartsSomewhere) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -14,8 +14,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/node_plan_fixture.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Where nodes go.
@@ -253,5 +252,4 @@ TEST_F(NodePlanTest, WhatIsLaunchedMayHaveAnyNumberOfPredecessors) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -14,8 +14,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/stream_policy.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using Groups = std::vector<std::optional<int>>;
@@ -222,5 +221,4 @@ std::vector<std::optional<int>> GroupsByPolicy(
   return Placer(graph, order, nodes, options).Place(policy, groups);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -19,8 +19,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/node_plan.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // What the policies must know of a node.
 struct NodeForPolicy {
@@ -53,7 +52,6 @@ bool IsEmbeddingLookup(const Node& node);
 // mostly launches nothing.
 bool HandsOnOnly(const Node& node);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_NODE_POLICY_H_

@@ -21,8 +21,7 @@
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 class NodePolicyTest : public NodePlanTest {};
@@ -423,5 +422,4 @@ TEST_F(NodePlanTest, AWrongAttributeIsInvalidAndNamesTheNode) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -21,8 +21,7 @@
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/platform/statusor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 struct Captured {
@@ -127,5 +126,4 @@ absl::StatusOr<std::string> SavedPlan::Lines() {
   return lines;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -14,8 +14,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/node_plan.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // A line "NODE<tab>GROUP<tab>WHY" for each node of function `function` of
 // `graph`, or of the graph itself if `function` is empty. Leaves out nodes
@@ -45,7 +44,6 @@ class SavedPlan {
   static absl::StatusOr<std::string> Lines();
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_PLAN_REPORT_H_

@@ -9,8 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kWarmUp = 5;  // allocators grow, libraries choose algorithms
@@ -142,5 +141,4 @@ std::vector<double> PlanTuner::MediansOf() const {
   return medians;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

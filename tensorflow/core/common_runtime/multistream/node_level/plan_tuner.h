@@ -22,8 +22,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Thread-safe.
 class PlanTuner {
@@ -83,7 +82,6 @@ class PlanTuner {
   std::vector<std::vector<double>> times_us_ ABSL_GUARDED_BY(mu_);  // by plan
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_PLAN_TUNER_H_

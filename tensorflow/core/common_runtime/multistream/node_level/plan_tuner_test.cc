@@ -21,8 +21,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/barrier.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using StepRun = PlanTuner::Run;
@@ -342,5 +341,4 @@ TEST_F(PlanTunerTest, ThreadsThatCallItAtOnceReachOneDecision) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -10,8 +10,7 @@
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/statusor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 double NowUs() {
@@ -118,5 +117,4 @@ absl::StatusOr<std::shared_ptr<const Launches>> PlanVariants::LaunchesOf(
   return launches;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -22,8 +22,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/plan_tuner.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Thread-safe.
 class PlanVariants {
@@ -87,7 +86,6 @@ class PlanVariants {
   std::vector<std::unique_ptr<Variant>> variants_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_PLAN_VARIANTS_H_

@@ -30,8 +30,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr char kExecutorType[] = "STANDS_STILL_WHEN_TOLD";
@@ -191,5 +190,4 @@ TEST_F(PlanningTest, StepsAndCallbacksGoOnMeanwhile) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

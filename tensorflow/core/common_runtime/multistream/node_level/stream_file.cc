@@ -20,8 +20,7 @@
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/statusor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // If a line has more regexes than this, Summary counts them together: a plan
@@ -250,5 +249,4 @@ absl::StatusOr<const StreamFile*> ProcessStreamFile(const Options& options) {
   return file;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -27,8 +27,7 @@
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Thread-safe.
 class StreamFile {
@@ -78,7 +77,6 @@ absl::StatusOr<std::unique_ptr<StreamFile>> LoadProcessStreamFile(
 // executors. The first executor reads it: all groups exist by then.
 absl::StatusOr<const StreamFile*> ProcessStreamFile(const Options& options);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_STREAM_FILE_H_

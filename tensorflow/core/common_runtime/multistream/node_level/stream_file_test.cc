@@ -16,8 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/platform/env.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kGroups = 4;
@@ -177,5 +176,4 @@ TEST(LoadStreamFileTest, ReadsTheFileAndNamesItInErrors) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -13,8 +13,7 @@
 #include "tensorflow/core/common_runtime/multistream/memory/memory_owner.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 void EnqueuedHold::Record() const {
   const StreamGroup* owner = MemoryOwner::Get()->Find(tensor_.data());
@@ -131,5 +130,4 @@ void StepHolds::ReleaseWhenCompleted(StreamGroup* group,
                             /*host_waits=*/true);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -43,8 +43,7 @@
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 class Step;
 
@@ -197,7 +196,6 @@ void ReleaseHoldsWhenCompleted(StreamGroup* group, H holds,
       host_waits);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_HOLDS_H_

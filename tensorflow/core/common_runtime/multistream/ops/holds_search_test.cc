@@ -18,8 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/late_streams.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using search::Body;
@@ -106,5 +105,4 @@ TEST(HoldsSearchTest, HoldsThatAreLetGoEarlyAreFound) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -25,8 +25,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/manual_stream_group.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int64_t kMost = StepHolds::kMostBytes;
@@ -442,5 +441,4 @@ TEST_F(StepHoldsTest, WhatIsHeldIsCounted) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -15,8 +15,7 @@
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/types.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 const char* DataOf(const Tensor& tensor) {
@@ -122,5 +121,4 @@ void OpAccesses::LogVariables() const {
   });
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -19,8 +19,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Whether `tensor` is in memory of a group, which the group's allocator reports
 // to the sanitizer. Host memory, where an emulated GPU may have a variable, is
@@ -63,7 +62,6 @@ class OpAccesses {
   std::vector<Input> inputs_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_ACCESSES_H_

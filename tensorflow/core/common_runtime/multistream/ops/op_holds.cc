@@ -14,8 +14,7 @@
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/types.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 bool IsForeign(StreamGroup* group, const Tensor& tensor) {
@@ -137,5 +136,4 @@ void HoldIfForeign(StreamGroup* group, const Tensor& tensor, Holds* holds) {
   holds->Add(tensor);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

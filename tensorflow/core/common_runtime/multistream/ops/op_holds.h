@@ -15,8 +15,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 class OpHolds {
  public:
@@ -62,7 +61,6 @@ class OpHolds {
 // Adds `tensor` to `group`'s `holds` if another group owns the memory.
 void HoldIfForeign(StreamGroup* group, const Tensor& tensor, Holds* holds);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_HOLDS_H_

@@ -13,8 +13,7 @@
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/types.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 absl::Status OpInputCopies::Copy(const OpLaunch& op,
                                  const std::vector<int>& inputs,
@@ -109,5 +108,4 @@ absl::Status MakeGathered(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
   return absl::OkStatus();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

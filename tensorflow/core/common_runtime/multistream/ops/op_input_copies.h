@@ -28,8 +28,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Copies within or into the memory of the op's group, in stream order.
 using CopyOnStream =
@@ -61,7 +60,6 @@ absl::Status MakeGathered(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
                           OpKernelContext* context, Allocator* allocator,
                           const CopyOnStream& copy);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_INPUT_COPIES_H_

@@ -6,8 +6,7 @@
 #include <memory>
 #include <utility>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 OpScope::OpScope(GpuGroups* gpu, StreamGroup* group, OpKernel* kernel,
                  OpKernelContext* context, const OpTraits* traits)
@@ -59,5 +58,4 @@ std::function<void()> OpScope::TakeEnd() {
   };
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -28,8 +28,7 @@
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Alive while an op is launched on `group`'s device. The state that the op uses
 // is locked from Enter to the scope's end, not before, because copies of inputs
@@ -85,7 +84,6 @@ class OpScope {
   std::optional<OpAccesses> log_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_SCOPE_H_

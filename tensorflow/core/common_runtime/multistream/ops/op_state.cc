@@ -14,8 +14,7 @@
 #include "tensorflow/core/framework/type_index.h"
 #include "tensorflow/core/framework/types.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // One key for all reference variables. They are changed in place even if other
@@ -174,5 +173,4 @@ void OpState::FindKeys(const OpLaunch& op, bool references) {
   if (references) keys_.push_back(kReferences);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -22,8 +22,7 @@
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The handles in a tensor of type DT_RESOURCE.
 absl::Span<const ResourceHandle> HandlesOf(const Tensor& tensor);
@@ -77,7 +76,6 @@ class OpState {
   absl::InlinedVector<GpuGroups::StateKey, 4> keys_;  // of the locks
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_OPS_OP_STATE_H_

@@ -7,8 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 std::string Title(const Report& report) {
@@ -98,5 +97,4 @@ std::string ReportAsText(const Report& report) {
                       "\n  missing: ", report.missing);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -10,8 +10,7 @@
 #include <cstddef>
 #include <string>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 enum class UseKind { kRead, kWrite, kFree, kAllocate, kOwn };
 
@@ -56,7 +55,6 @@ std::string MissingOrder(const Report& report);
 // Several lines for people, the current use first.
 std::string ReportAsText(const Report& report);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SANITIZER_RACE_REPORT_H_

@@ -9,8 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // The history is swept when it has doubled, and not while it is small.
@@ -393,5 +392,4 @@ void Sanitizer::Sweep() {
   sweep_at_ = std::max(kSmallHistory, 2 * (ranges_.size() + blocks_.size()));
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -38,8 +38,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/vector_clock.h"
 #include "tensorflow/core/common_runtime/multistream/sanitizer/race_report.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Identifies a CUDA event or its stand-in, for example by its address.
 using EventId = uint64_t;
@@ -188,7 +187,6 @@ class Sanitizer {
   absl::flat_hash_set<std::string> reported_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_SANITIZER_SANITIZER_H_

@@ -21,8 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr uintptr_t kM = 0x1000;
@@ -398,5 +397,4 @@ TEST(SanitizerThreadsTest, ARenewalIsNoMomentWithoutTheMemory) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -10,8 +10,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
 #include "tensorflow/core/common_runtime/multistream/base/spin.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kLooksBetweenYields = 64;
@@ -178,5 +177,4 @@ void PythonTurns::CountLost() {
   off_ = std::min(2 * off_, int64_t{limits_.most_off.count()});
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

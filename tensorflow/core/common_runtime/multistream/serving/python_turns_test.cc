@@ -12,8 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using std::chrono::hours;
@@ -278,5 +277,4 @@ TEST(PythonTurnsTest, AllGoOn) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

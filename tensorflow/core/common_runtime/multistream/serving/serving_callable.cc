@@ -21,8 +21,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/process_options.h"
 #include "tensorflow/core/common_runtime/multistream/serving/python_turns.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 template <auto kDelete>
@@ -253,8 +252,7 @@ std::vector<TF_DataType> Types(const int32_t* numbers, int count) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 extern "C" {
 

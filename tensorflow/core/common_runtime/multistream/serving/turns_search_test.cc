@@ -19,8 +19,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/expect_finds.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using search::Body;
@@ -168,5 +167,4 @@ TEST(TurnsSearchTest, TurnsThatAreLostAreFound) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

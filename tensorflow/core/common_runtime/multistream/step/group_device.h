@@ -26,8 +26,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Launches ops on a group's device.
 class GroupMember {
@@ -270,7 +269,6 @@ class GroupDevice : public Base, public GroupMember, public GroupLeader {
   SessionStreams session_streams_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_DEVICE_H_

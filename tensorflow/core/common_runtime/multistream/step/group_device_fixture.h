@@ -34,8 +34,7 @@
 #include "tensorflow/core/public/version.h"
 #include "unsupported/Eigen/CXX11/Tensor"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 using Member = GroupDevice<FakeDevice>;
 
@@ -189,7 +188,6 @@ class GroupDeviceTest : public ::testing::Test {
   std::shared_ptr<Step> step_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_DEVICE_FIXTURE_H_

@@ -26,8 +26,7 @@
 #include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/platform/mutex.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using Calls = std::vector<std::string>;
@@ -408,5 +407,4 @@ TEST_F(MemoryWaitTest, AGatherMovesTheValueThatTheVariableHasByThen) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -16,8 +16,7 @@
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/stream_executor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 absl::Status GroupRendezvous::Send(const ParsedKey& key, const Args& args,
                                    const Tensor& value, bool is_dead) {
@@ -153,5 +152,4 @@ absl::Status GroupRendezvous::CopyOnStream(se::Stream* stream, const void* from,
   return CopyToDevice(stream, from, &destination, bytes);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -24,8 +24,7 @@
 #include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/platform/stream_executor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 class GroupRendezvous : public RendezvousInterface {
  public:
@@ -73,7 +72,6 @@ class GroupRendezvous : public RendezvousInterface {
   const HostToDevice copy_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_GROUP_RENDEZVOUS_H_

@@ -22,8 +22,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/variant.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr char kCpu[] = "/job:localhost/replica:0/task:0/device:CPU:0";
@@ -232,5 +231,4 @@ TEST_F(GroupRendezvousTest, ErrorsAndDeadTensorsAreHandedOn) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -23,8 +23,7 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/public/version.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 std::thread::id callback_thread;
@@ -136,5 +135,4 @@ TEST(InlineRunnerTest, OnlyHostStepsThatComputeAskForThreads) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

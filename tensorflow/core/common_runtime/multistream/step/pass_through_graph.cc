@@ -10,8 +10,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
 #include "tensorflow/core/common_runtime/multistream/base/on_thread.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // The step whose closure this thread is running, or nullptr.
@@ -79,5 +78,4 @@ std::unique_ptr<Executor> RunWhereTensorsAre(std::unique_ptr<Executor> stock) {
   return std::make_unique<PassingExecutor>(std::move(stock));
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

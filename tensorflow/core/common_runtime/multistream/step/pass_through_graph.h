@@ -30,8 +30,7 @@
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Whether a graph on the host has only arguments, results, constants,
 // identities, sends and receives.
@@ -42,7 +41,6 @@ bool OnlyPassesTensorsOn(const Graph& graph);
 // or, for a WaitingCaller, in the thread that brings the tensor.
 std::unique_ptr<Executor> RunWhereTensorsAre(std::unique_ptr<Executor> stock);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PASS_THROUGH_GRAPH_H_

@@ -19,8 +19,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Schedules one closure at its begin, one when its tensor is there, and one
@@ -135,5 +134,4 @@ TEST(OnlyPassesTensorsOnTest, OpsThatComputeAreNone) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

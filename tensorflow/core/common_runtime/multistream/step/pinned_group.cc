@@ -8,8 +8,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/base/compat.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 thread_local int pinned = kAnyGroup;
@@ -56,5 +55,4 @@ std::unique_ptr<Executor> KeepPinnedGroup(std::unique_ptr<Executor> executor) {
   return std::make_unique<PinKeepingExecutor>(std::move(executor));
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -14,8 +14,7 @@
 
 #include "tensorflow/core/common_runtime/executor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 constexpr int kAnyGroup = -1;
 
@@ -30,7 +29,6 @@ int PinnedGroup(const Executor::Args& args);
 // ops run on the group that the step's calling thread has pinned.
 std::unique_ptr<Executor> KeepPinnedGroup(std::unique_ptr<Executor> executor);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_PINNED_GROUP_H_

@@ -25,8 +25,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Long enough for a step that no lock keeps out.
@@ -125,5 +124,4 @@ TEST(ReferenceVariablesTest, AreNotChangedWhileAnOpOrFunctionIsLaunched) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -13,8 +13,7 @@
 #include "absl/base/const_init.h"
 #include "absl/synchronization/mutex.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // A hidden group's device, with the name and the resources of the session's
@@ -151,5 +150,4 @@ GroupLeader* LeaderOf(Device* device) {
   return found.get();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -17,14 +17,12 @@
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // `device` as a leader, or the leader that `device` wraps; nullptr if `device`
 // has no groups. The result lives as long as the leader, and is thread-safe.
 GroupLeader* LeaderOf(Device* device);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_RENAMED_LEADER_H_

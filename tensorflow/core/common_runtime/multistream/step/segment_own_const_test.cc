@@ -18,8 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int64_t kConstantBytes = 4 << 20;
@@ -114,5 +113,4 @@ TEST_F(SegmentOwnConstTest, FetchesAndEqualConstantsOfOneGraphShareThem) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

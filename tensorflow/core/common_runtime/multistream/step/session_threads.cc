@@ -16,8 +16,7 @@
 #include "tensorflow/core/platform/cpu_info.h"
 #include "tensorflow/core/platform/env.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 std::atomic<int> in_process{0};
@@ -92,5 +91,4 @@ int StockThreads::InProcess() {
   return in_process.load(std::memory_order_relaxed);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -17,8 +17,7 @@
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/public/session_options.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 class SessionThreads {
  public:
@@ -60,7 +59,6 @@ class StockThreads {
   const int count_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SESSION_THREADS_H_

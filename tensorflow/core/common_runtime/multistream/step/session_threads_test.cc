@@ -13,8 +13,7 @@
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/public/session_options.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 ConfigProto Pools(
@@ -101,5 +100,4 @@ TEST(StockThreadsTest, ASessionCountsWhatItsConfigurationAsksFor) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -18,8 +18,7 @@
 #include "tensorflow/core/platform/hash.h"
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // The shared library that contains an address, or nullptr.
@@ -205,5 +204,4 @@ void SharedKernels::Delete(OpKernel* kernel) {
   }
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

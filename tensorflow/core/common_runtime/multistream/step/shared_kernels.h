@@ -22,8 +22,7 @@
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Makes each kernel once, through the session's functions; counts the executors
 // that use the kernel, and deletes it with the last of them. Kernels that keep
@@ -72,7 +71,6 @@ class SharedKernels {
   KernelTraits kernel_traits_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_SHARED_KERNELS_H_

@@ -19,8 +19,7 @@
 #include "tensorflow/core/platform/cpu_info.h"
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr absl::Duration kLookFor = absl::Milliseconds(1);
@@ -420,5 +419,4 @@ bool StepThreads::Look() const {
          YieldUntil(absl::ToInt64Nanoseconds(kLookFor), kLooksAtOnce, look);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

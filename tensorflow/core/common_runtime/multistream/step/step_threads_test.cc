@@ -29,8 +29,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/pauses.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 void WaitUntilOneSleepsIn(const pthread_mutex_t& mutex) {
@@ -455,5 +454,4 @@ TEST_F(StepThreadsTest, WhereNothingIsBlockedAnyMoreThreadsRest) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -22,8 +22,7 @@
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Makes a stock executor of the type that the session asks for.
 using MakeStockExecutor = std::function<absl::Status(
@@ -45,7 +44,6 @@ inline Executor::DoneCallback TracedStep(StreamGroup* group,
   };
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STEP_STOCK_EXECUTOR_H_

@@ -22,8 +22,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kGroups = 4;  // TF_GPU_STREAM_GROUP_COUNT of this target
@@ -78,5 +77,4 @@ TEST(SyncedStepsTest, AStepEndsWhenAllItsGroupsAreDone) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

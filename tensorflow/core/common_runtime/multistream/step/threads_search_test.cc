@@ -19,8 +19,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/late_streams.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using search::Body;
@@ -139,5 +138,4 @@ TEST(ThreadsSearchTest, ClosuresThatFindNoThreadAreFound) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -9,8 +9,7 @@
 
 #include "absl/status/status.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 std::atomic<bool> made{false};
@@ -39,5 +38,4 @@ void NoteGroupsMade() { made.store(true); }
 MakingGroups::MakingGroups() { making.fetch_add(1); }
 MakingGroups::~MakingGroups() { making.fetch_sub(1); }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -18,8 +18,7 @@
 
 #include "absl/status/status.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 inline std::atomic<bool> groups_are_of_parent{false};
 
@@ -46,7 +45,6 @@ class MakingGroups {
   MakingGroups& operator=(const MakingGroups&) = delete;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_FORKED_PROCESS_H_

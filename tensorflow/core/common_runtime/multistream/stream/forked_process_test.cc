@@ -16,8 +16,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // The result of `f` in a fork()ed child.
@@ -58,5 +57,4 @@ TEST(ForkStateTest, GroupsAreOfTheParentWhereItHadSomeOrWasMakingThem) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

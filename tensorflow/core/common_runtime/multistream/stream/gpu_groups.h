@@ -26,8 +26,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/stream/variable_order.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The stream groups of one visible GPU.
 class GpuGroups {
@@ -155,7 +154,6 @@ GpuGroups* RegisterGpuGroups(int gpu, std::unique_ptr<GpuGroups> groups);
 // process.
 std::vector<GpuGroups*> AllGpuGroups();
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GPU_GROUPS_H_

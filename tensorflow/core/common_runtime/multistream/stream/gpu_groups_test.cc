@@ -20,8 +20,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/reclaimable_memory.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 class GpuGroupsTest : public ::testing::Test {
@@ -220,5 +219,4 @@ TEST(GpuGroupsRegistryTest, TheFirstGroupsOfAGpuStay) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

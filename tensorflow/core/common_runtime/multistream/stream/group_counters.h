@@ -13,8 +13,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/raise_to.h"
 #include "tensorflow/core/common_runtime/multistream/stream/group_stats.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Thread-safe.
 class GroupCounters {
@@ -99,7 +98,6 @@ class GroupCounters {
   Counter recording_workspace_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_COUNTERS_H_

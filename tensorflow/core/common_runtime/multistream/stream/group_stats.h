@@ -9,8 +9,7 @@
 
 #include <cstdint>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // One stream group at one moment. Counters run from the start of the process
 // and add up all sessions and functions.
@@ -76,7 +75,6 @@ struct StreamGroupStats {
   int64_t recording_workspace_bytes = 0;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_GROUP_STATS_H_

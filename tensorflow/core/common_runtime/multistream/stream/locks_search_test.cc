@@ -16,8 +16,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/expect_finds.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using search::Body;
@@ -232,5 +231,4 @@ TEST(LocksSearchTest, OneKeyKeepsNobodyOutOfAnother) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -9,8 +9,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/numbers.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 void OutOfMemory::Note(int group, size_t bytes,
                        const std::optional<AllocatorStats>& stats,
@@ -48,5 +47,4 @@ absl::Status OutOfMemory::AddTo(absl::Status status,
   return status;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -21,8 +21,7 @@
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/framework/allocator.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The failed allocations of the groups of one GPU.
 class OutOfMemory {
@@ -54,7 +53,6 @@ class OutOfMemory {
   std::vector<Failure> last_ ABSL_GUARDED_BY(mu_);  // of each group
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_OUT_OF_MEMORY_H_

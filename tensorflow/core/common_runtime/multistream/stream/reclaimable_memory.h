@@ -15,8 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 class StreamGroup;
 
@@ -73,7 +72,6 @@ class ReclaimableMemory {
   std::atomic<int> holders_{0};
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_RECLAIMABLE_MEMORY_H_

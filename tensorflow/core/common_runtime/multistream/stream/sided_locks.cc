@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 bool SidedLocks::MayEnter(Side side, absl::Span<const Key> keys,
                           const Request* request) {
@@ -84,5 +83,4 @@ int64_t SidedLocks::waiting() {
   return waiting_;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

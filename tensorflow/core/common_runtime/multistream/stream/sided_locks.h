@@ -36,8 +36,7 @@
 #include "absl/types/span.h"
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // A lock for each key. A thread takes the locks of all its keys at once; while
 // it waits, it holds none of them. Fair: on each key, a thread does not
@@ -104,7 +103,6 @@ class SidedLocks {
   int64_t waiting_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_SIDED_LOCKS_H_

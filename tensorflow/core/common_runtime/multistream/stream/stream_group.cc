@@ -12,8 +12,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/test_faults.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Few, because each poll may call the driver.
@@ -147,5 +146,4 @@ StreamGroupStats StreamGroup::Stats() const {
   return stats;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

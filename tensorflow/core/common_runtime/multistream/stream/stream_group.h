@@ -36,8 +36,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/reclaimable_memory.h"
 #include "tensorflow/core/framework/allocator.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // A point of a stream that other streams can wait for.
 class StreamEvent {
@@ -210,7 +209,6 @@ class GroupOnThread : public OnThread<GroupOnThread, StreamGroup*> {
   using OnThread::OnThread;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_STREAM_GROUP_H_

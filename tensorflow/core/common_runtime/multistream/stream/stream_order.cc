@@ -7,8 +7,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 StreamOrder::StreamOrder(GpuGroups* gpu, bool reduce)
     : gpu_(gpu), reduce_(reduce), positions_(gpu->size()), spare_(gpu->size()) {
@@ -88,5 +87,4 @@ StreamOrder::Counts StreamOrder::counts() const {
   return {recorded_.load(), waited_.load(), left_out_.load()};
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -24,8 +24,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Thread-safe. A position is one group's, from 1; 0 is before all launches.
 class StreamOrder {
@@ -89,7 +88,6 @@ class StreamOrder {
       ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_STREAM_ORDER_H_

@@ -21,8 +21,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using RecordedEvent = std::unique_ptr<StreamOrder::RecordedEvent>;
@@ -244,5 +243,4 @@ TEST_F(StreamOrderTest, AnEventIsNotRecordedAnewBeforeTheStreamWaits) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

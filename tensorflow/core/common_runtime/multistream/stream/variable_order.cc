@@ -7,8 +7,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/base/rules.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 VariableOrder::VariableOrder(std::vector<StreamGroup*> groups)
     : groups_(std::move(groups)), readers_(groups_.size()) {}
@@ -98,5 +97,4 @@ std::optional<int64_t> VariableOrder::Version(Keys state) const {
   return version;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

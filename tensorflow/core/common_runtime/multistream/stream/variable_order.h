@@ -33,8 +33,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/sided_locks.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The order of the groups of one GPU. Does not own the groups.
 class VariableOrder {
@@ -118,7 +117,6 @@ class VariableOrder {
   absl::Mutex waits_mu_;  // held to enqueue the leader's waits for readers
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_STREAM_VARIABLE_ORDER_H_

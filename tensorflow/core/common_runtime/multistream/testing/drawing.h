@@ -22,8 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // [^]NAME[@GROUP][(WORD,WORD...)][:OUTPUT], or the option NAME=VALUE. A `^`
 // makes the edge that leaves the node a control edge.
@@ -75,7 +74,6 @@ inline void ForEachToken(
   }
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_DRAWING_H_

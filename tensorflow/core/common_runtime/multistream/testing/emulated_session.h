@@ -21,8 +21,7 @@
 #include "tensorflow/core/public/session.h"
 #include "tensorflow/core/public/session_options.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Nodes run as written: no constant folding, fusion or common subexpression
 // elimination.
@@ -73,7 +72,6 @@ inline int64_t Total(int64_t StreamGroupStats::*counter) {
   return total;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_EMULATED_SESSION_H_

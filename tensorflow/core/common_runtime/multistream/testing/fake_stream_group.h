@@ -18,8 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/stream/gpu_groups.h"
 #include "tensorflow/core/common_runtime/multistream/stream/stream_group.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The calls of all groups that share the record, in order: "2 waits for 0", "1
 // records" and "2 waits for event of 1".
@@ -73,7 +72,6 @@ inline std::unique_ptr<GpuGroups> NewFakeGroups(int gpu, int count,
   return std::make_unique<GpuGroups>(std::move(groups));
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_FAKE_STREAM_GROUP_H_

@@ -24,8 +24,7 @@
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Tracks which addresses are in use. Reuses no address before Recycle, so that
 // freed memory cannot be mistaken for a new allocation. Thread-safe.
@@ -140,7 +139,6 @@ inline std::unique_ptr<GpuGroups> NewManualGroups(
   return std::make_unique<GpuGroups>(std::move(groups));
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_MANUAL_STREAM_GROUP_H_

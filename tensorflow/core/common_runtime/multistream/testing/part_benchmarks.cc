@@ -24,8 +24,7 @@
 #include "tensorflow/core/framework/rendezvous.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kGroups = 8;
@@ -184,7 +183,6 @@ void WriteLock(benchmark::State& state) {
 BENCHMARK(WriteLock)->Threads(1)->Threads(kManyThreads)->UseRealTime();
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 BENCHMARK_MAIN();

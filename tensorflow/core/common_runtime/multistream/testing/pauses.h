@@ -12,8 +12,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // A test whose wait takes longer than this has failed, on any machine.
 inline constexpr absl::Duration kLongEnough = absl::Seconds(10);
@@ -27,7 +26,6 @@ inline void PauseAtRandom(std::mt19937* random) {
   }
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_PAUSES_H_

@@ -17,8 +17,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/public/session.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // A session's variable on the first GPU, by its shared name; nullptr if there
 // is none.
@@ -60,7 +59,6 @@ inline Tensor HostTensor(float* values, int64_t count, bool owns = true) {
   return tensor;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_VARIABLES_H_

@@ -20,8 +20,7 @@
 #include <thread>
 #include <utility>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Runs a function in a thread of its own. The destructor waits for its end.
 class WatchedThread {
@@ -60,7 +59,6 @@ class WatchedThread {
   std::thread thread_;  // last: it uses the members above
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_WATCHED_THREAD_H_

@@ -24,8 +24,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 enum class TraceKind {
   kStep,    // from when a group was given a step until its stream completed it
@@ -125,7 +124,6 @@ class ScopedTrace {
   std::string name_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TRACE_TRACE_H_

@@ -12,8 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -94,5 +93,4 @@ TEST(TraceTest, LinesHaveAllOfAnEventWhateverItsName) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -22,8 +22,7 @@
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using shape_inference::InferenceContext;
@@ -416,5 +415,4 @@ std::shared_ptr<const Padding> Paddings::NewPadding(
   return padding;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -38,8 +38,7 @@
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The shapes of a step's inputs, each list in the order of Capturable.
 struct StepShapes {
@@ -124,7 +123,6 @@ class Paddings {
       ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_INDEPENDENT_ROWS_H_

@@ -19,8 +19,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 using Value = TextGraph::Value;
 using Values = TextGraph::Values;
@@ -130,7 +129,6 @@ inline void ExpectPadded(const std::vector<PaddedStep>& cases) {
   }
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_INDEPENDENT_ROWS_FIXTURE_H_

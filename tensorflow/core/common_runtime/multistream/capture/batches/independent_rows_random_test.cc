@@ -32,8 +32,7 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/public/session.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kSeeds = 150;
@@ -343,5 +342,4 @@ TEST(IndependentRowsRandomTest, RowsOfWhatIsAcceptedAreIndependent) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

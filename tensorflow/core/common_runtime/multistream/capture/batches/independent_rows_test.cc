@@ -14,8 +14,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows_fixture.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Inputs and outputs of a step.
@@ -220,5 +219,4 @@ TEST(IndependentRowsTest, Attention) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -14,8 +14,7 @@
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Reasons for a refusal.
@@ -487,5 +486,4 @@ std::string KindsOfOutputs(const RowOp& op, std::vector<RowKind>* kinds) {
   return "";
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -23,8 +23,7 @@
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Which part of the batch a tensor depends on.
 enum class RowKind {
@@ -57,7 +56,6 @@ struct RowOp {
 // rows, such as "mixes rows", or an empty string.
 std::string KindsOfOutputs(const RowOp& op, std::vector<RowKind>* kinds);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_BATCHES_ROW_RULES_H_

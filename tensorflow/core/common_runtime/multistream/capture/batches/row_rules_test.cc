@@ -8,8 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/capture/batches/independent_rows_fixture.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr char kMixes[] = "mixes rows";
@@ -348,5 +347,4 @@ TEST(RowRulesTest, TransposesAndTiles) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -8,8 +8,7 @@
 #include <tuple>
 #include <utility>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // The cost of waiting for an op of another chain, in launches: CUDA graphs of
@@ -246,5 +245,4 @@ Branches BranchesOf(const std::vector<RecordedOp>& ops, int most) {
   return branches;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -20,8 +20,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The bytes from `begin` to `end`.
 struct MemoryUse {
@@ -85,7 +84,6 @@ struct Branches {
 // Finds branches of `ops`, in at most `most` chains.
 Branches BranchesOf(const std::vector<RecordedOp>& ops, int most);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_RECORDED_ORDER_H_

@@ -11,8 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using Waits = std::vector<std::vector<int>>;
@@ -238,5 +237,4 @@ TEST(RecordedOrderTest, TooManyOpsHaveNoBranches) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -23,8 +23,7 @@
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/allocator.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // A recorded step of one group. Delete a recording only after the group's
 // stream has completed the last launch.
@@ -78,7 +77,6 @@ class Recorder {
   virtual std::unique_ptr<Recording> NewRecording() = 0;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_RECORDING_H_

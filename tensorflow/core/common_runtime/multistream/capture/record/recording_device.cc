@@ -12,8 +12,7 @@
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/mutex.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 OpUses::OpUses(const RecordingMemory* memory, const OpKernel* kernel,
                OpKernelContext* context)
@@ -66,5 +65,4 @@ void OpUses::Add(Tensor tensor, bool writes) {
   uses_.push_back(UseOf(block->data(), block->size(), writes));
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -33,8 +33,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Told of each op that is launched while a step is recorded, on one thread.
 class OpWatcher {
@@ -208,7 +207,6 @@ class RecordingDevice : public Base {
   absl::Status failure_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_RECORDING_DEVICE_H_

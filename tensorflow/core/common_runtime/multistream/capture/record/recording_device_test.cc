@@ -18,7 +18,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "tensorflow/core/common_runtime/multistream/capture/record/recording_memory.h"
-#include "tensorflow/core/common_runtime/multistream/stream/group_on_thread.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_device.h"
 #include "tensorflow/core/common_runtime/multistream/testing/fake_stream_group.h"
 #include "tensorflow/core/framework/allocator.h"
@@ -30,8 +29,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/public/version.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // The function that the test op runs instead of a launch.
@@ -393,5 +391,4 @@ TEST_F(OpUsesTest, WhoTakesAVariableMayWriteItUnlessItOnlyReads) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -14,8 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Tensors call their allocator when they are deleted, so it must outlive them.
 class RecordingMemory::Part : public Allocator {
@@ -292,5 +291,4 @@ int64_t RecordingMemory::bytes() const {
   return device_->bytes() + pinned_->bytes();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

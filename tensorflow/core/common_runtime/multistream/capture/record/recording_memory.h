@@ -28,8 +28,7 @@
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/framework/allocator.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Thread-safe.
 class RecordingMemory {
@@ -96,7 +95,6 @@ class RecordingMemory {
   std::vector<const void*> again_ ABSL_GUARDED_BY(mu_);  // by this repeat
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_RECORD_RECORDING_MEMORY_H_

@@ -12,8 +12,7 @@
 #include "absl/strings/match.h"
 #include "tensorflow/core/framework/allocator.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 class RecordingMemoryTest : public ::testing::Test {
@@ -246,5 +245,4 @@ TEST_F(RecordingMemoryTest, MemoryThatIsStillUsedIsNotFreed) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -18,8 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/late_steps.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using search::Body;
@@ -322,5 +321,4 @@ TEST(CaptureSearchTest, MemoryThatIsLetGoTooEarlyIsFound) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -17,8 +17,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // A function that the test op calls when it runs. The op's result depends on
@@ -145,5 +144,4 @@ TEST_F(CaptureVerifyTest, ASettingChangedBeforeAReplayIsVerifiedIsNoFault) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

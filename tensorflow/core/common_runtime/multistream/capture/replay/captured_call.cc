@@ -15,8 +15,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Inverts a list: maps an index in the call frame to an index in `items`, or to
@@ -399,5 +398,4 @@ UsesVariables::~UsesVariables() {
   }
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -36,8 +36,7 @@
 #include "tensorflow/core/platform/tensor_float_32_utils.h"
 #include "tensorflow/core/util/determinism.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Attributes of host memory that the GPU can copy from and to.
 AllocatorAttributes PinnedMemory();
@@ -217,7 +216,6 @@ class UsesVariables {
   const bool changes_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_CAPTURED_CALL_H_

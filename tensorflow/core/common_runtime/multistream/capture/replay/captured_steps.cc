@@ -13,8 +13,7 @@
 #include "tensorflow/core/framework/tensor_util.h"
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Copies of a step's outputs, valid on the host once `group`'s stream has
@@ -403,5 +402,4 @@ absl::Status CapturedSteps::Compare(const CapturedCall& call,
   return absl::OkStatus();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

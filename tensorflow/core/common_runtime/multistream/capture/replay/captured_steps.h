@@ -39,8 +39,7 @@
 #include "tensorflow/core/common_runtime/multistream/step/group_device.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The recordings of one executor, and the decisions about them. Thread-safe.
 class CapturedSteps final : public ReclaimableMemory::Owner {
@@ -153,7 +152,6 @@ class CapturedSteps final : public ReclaimableMemory::Owner {
   std::vector<bool> records_ ABSL_GUARDED_BY(mu_);  // by group
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_CAPTURED_STEPS_H_

@@ -21,8 +21,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/common_runtime/multistream/trace/trace.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr char kGpu[] = "/device:GPU:0";
@@ -260,5 +259,4 @@ TEST_F(CapturedStepsTest, AnErrorOfAStepIsTheStepsError) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

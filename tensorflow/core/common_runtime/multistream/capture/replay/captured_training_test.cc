@@ -21,8 +21,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/emulated_session.h"
 #include "tensorflow/core/common_runtime/multistream/testing/variables.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kWidth = 8;
@@ -275,5 +274,4 @@ TEST_F(CapturedTrainingTest, AnotherShapeRunsAsAlways) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

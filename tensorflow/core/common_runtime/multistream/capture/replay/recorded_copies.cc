@@ -10,8 +10,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 namespace {
 
@@ -180,5 +179,4 @@ absl::Status RecordedCopies::CheckPadding(const Padding& padding) const {
   return absl::OkStatus();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -24,8 +24,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The layout of several values in one block of memory, so that all values that
 // a step receives from the host reach the device in one copy. Each copy takes
@@ -134,7 +133,6 @@ class RecordedCopies {
   std::vector<ResultPlace> places_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_RECORDED_COPIES_H_

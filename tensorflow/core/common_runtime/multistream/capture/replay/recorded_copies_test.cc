@@ -15,8 +15,7 @@
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr char kOthers = 0x5A;
@@ -131,5 +130,4 @@ TEST(InputBlockTest, FewerRowsLeaveTheRestAsItWas) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

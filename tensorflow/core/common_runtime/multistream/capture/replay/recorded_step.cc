@@ -20,8 +20,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Branches pay off if at most this many steps have lately run at once on a GPU.
@@ -430,5 +429,4 @@ void RecordedStep::NoteUses(const CapturedCall& call,
   sanitizer->Launch(group_->index(), "captured step", uses);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -10,8 +10,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/mutex.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 absl::Status VariableWasChanged() {
   return absl::UnavailableError("a variable was changed meanwhile");
@@ -121,5 +120,4 @@ bool RecordedVariables::IsOrphaned() const {
   return false;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

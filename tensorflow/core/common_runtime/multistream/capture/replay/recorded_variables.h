@@ -23,8 +23,7 @@
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/platform/refcount.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The error of a call when a variable is not as the recording needs it.
 absl::Status VariableWasChanged();
@@ -74,7 +73,6 @@ class RecordedVariables {
   std::vector<core::WeakPtr<Var>> used_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_RECORDED_VARIABLES_H_

@@ -42,8 +42,7 @@
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The home of one variable, shared and owned by the recordings of all groups.
 // Thread-safe.
@@ -187,7 +186,6 @@ class SavedVariables {
   std::vector<std::pair<void*, Tensor>> saved_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_VARIABLES_VARIABLE_HOME_H_

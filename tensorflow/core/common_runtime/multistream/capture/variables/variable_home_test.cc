@@ -19,8 +19,7 @@
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/platform/refcount.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr GpuGroups::StateKey kKey = 5;
@@ -181,5 +180,4 @@ TEST_F(VariableHomeTest, LargeOnesAndPartsOfLargeOnesHaveNone) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

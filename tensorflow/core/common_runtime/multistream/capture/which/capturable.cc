@@ -28,8 +28,7 @@
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/public/version.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Ops with GPU kernels whose launches depend only on types, shapes, and host
@@ -475,5 +474,4 @@ Capturable ClassifyForCapture(const Graph& graph,
           .found);
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -20,8 +20,7 @@
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 struct Capturable {
   // Empty if steps of the graph may be recorded. Else the first reason found
@@ -65,7 +64,6 @@ struct Capturable {
 Capturable ClassifyForCapture(const Graph& graph,
                               const FunctionLibraryDefinition* library);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_CAPTURABLE_H_

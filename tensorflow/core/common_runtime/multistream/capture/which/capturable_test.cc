@@ -16,8 +16,7 @@
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 class CapturableTest : public ::testing::Test {
@@ -166,5 +165,4 @@ TEST_F(CapturableTest, WhatXlaCompilesIsCapturedIfItsOpsAreKnown) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -14,8 +14,7 @@
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/graph/graph_node_util.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Collects marks and keeps the strongest: CaptureMode is sorted by strength,
@@ -119,5 +118,4 @@ std::optional<CaptureMode> CaptureMarkOf(const Graph& graph) {
   return found;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

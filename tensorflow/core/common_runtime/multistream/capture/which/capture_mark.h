@@ -24,8 +24,7 @@
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The attribute's value is a word of TF_MULTI_STREAM_CAPTURE: off, auto,
 // require.
@@ -47,7 +46,6 @@ void MarkParts(absl::Span<Graph* const> parts);
 // The mark of a part, if it has one.
 std::optional<CaptureMode> CaptureMarkOf(const Graph& graph);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_CAPTURE_MARK_H_

@@ -16,8 +16,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_fixture.h"
 #include "tensorflow/core/framework/function.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // A function with a mark on its argument. The body is Neg, or a call of
@@ -108,5 +107,4 @@ TEST_F(CaptureMarkTest, PartsShareTheMark) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

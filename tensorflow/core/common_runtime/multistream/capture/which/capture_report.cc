@@ -12,8 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 struct Counters {
@@ -79,5 +78,4 @@ std::string CaptureReport::NameOf(const Graph& graph) {
   return text;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -15,8 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // One report per process: graphs with the same NameOf share a counter.
 // Thread-safe.
@@ -41,7 +40,6 @@ class CaptureReport {
   static std::string NameOf(const Graph& graph);
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_CAPTURE_REPORT_H_

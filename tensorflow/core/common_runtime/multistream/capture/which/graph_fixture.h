@@ -11,8 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/common_runtime/multistream/testing/text_graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 inline constexpr char kHost[] = "/job:a/replica:0/task:0/device:CPU:0";
 inline constexpr char kGpu[] = "/job:a/replica:0/task:0/device:GPU:0";
@@ -45,7 +44,6 @@ class PartGraph : public TextGraph {
   }
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_GRAPH_FIXTURE_H_

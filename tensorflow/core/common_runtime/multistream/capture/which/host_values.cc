@@ -17,8 +17,7 @@
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/graph/control_flow.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr char kEarly[] = "_multi_stream_early";
@@ -147,5 +146,4 @@ void MoveLoopValues(Graph* graph) {
   }
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -33,8 +33,7 @@
 #include "absl/types/span.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Marks the receives of early values. `parts` are all graphs that run in one
 // step, each on its device.
@@ -47,7 +46,6 @@ bool IsEarlyValue(const Node& node);
 // computes anything outside its GPU.
 void MoveLoopValues(Graph* graph);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_HOST_VALUES_H_

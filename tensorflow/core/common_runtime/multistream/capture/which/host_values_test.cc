@@ -12,8 +12,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/graph_fixture.h"
 #include "tensorflow/core/graph/graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 TEST(EarlyValuesTest, WaitForNothingOfTheStep) {
@@ -115,5 +114,4 @@ TEST_F(LoopValuesTest, AGraphWithoutLoopsIsNotTouched) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -7,8 +7,7 @@
 #include <numeric>
 #include <utility>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kNone = -1;
@@ -161,5 +160,4 @@ std::vector<Chain> CoverWithChains(const NodeLists& inputs,
   return chains;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

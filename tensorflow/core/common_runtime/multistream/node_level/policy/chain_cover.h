@@ -25,8 +25,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // The transitive reduction: the unique smallest graph with the same paths.
 class ReducedGraph {
@@ -66,7 +65,6 @@ using Chain = std::vector<int>;
 std::vector<Chain> CoverWithChains(const NodeLists& inputs,
                                    const std::vector<double>& weight);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_CHAIN_COVER_H_

@@ -14,8 +14,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph_fixture.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // The chains, with nodes' costs as weights.
@@ -140,5 +139,4 @@ TEST(ChainCoverTest, AllNodesMayMakeWayForOne) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

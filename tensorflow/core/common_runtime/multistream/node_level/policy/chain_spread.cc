@@ -11,8 +11,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/chain_cover.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kNone = -1;
@@ -198,5 +197,4 @@ std::vector<int> SpreadChains(const PolicyGraph& graph,
   return ChainSpread(graph, options).Assign();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -25,14 +25,12 @@
 
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // A group for each node.
 std::vector<int> SpreadChains(const PolicyGraph& graph,
                               const PolicyOptions& options);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_CHAIN_SPREAD_H_

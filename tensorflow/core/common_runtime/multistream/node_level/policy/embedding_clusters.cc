@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kNone = -1;
@@ -124,5 +123,4 @@ EmbeddingClusters FindEmbeddingClusters(const PolicyGraph& graph) {
   return Finder(graph).Find();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

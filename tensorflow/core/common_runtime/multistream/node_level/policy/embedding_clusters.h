@@ -28,8 +28,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 struct EmbeddingClusters {
   // The cluster of each node, or -1. Nodes with a fixed group are in none,
@@ -42,7 +41,6 @@ struct EmbeddingClusters {
 
 EmbeddingClusters FindEmbeddingClusters(const PolicyGraph& graph);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_EMBEDDING_CLUSTERS_H_

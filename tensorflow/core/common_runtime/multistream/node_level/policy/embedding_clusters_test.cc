@@ -16,8 +16,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph_fixture.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 constexpr int kNone = -1;
@@ -137,5 +136,4 @@ TEST(EmbeddingClustersTest, NoNodeOfARandomGraphBetweenDenseNodesIsInACluster) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

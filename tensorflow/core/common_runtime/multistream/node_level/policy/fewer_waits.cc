@@ -8,8 +8,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/step_estimate.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Nodes of one group with a path of edges between them.
@@ -145,5 +144,4 @@ std::vector<int> SaveWaits(const PolicyGraph& graph,
   return Mover(graph, options, std::move(groups)).Run();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

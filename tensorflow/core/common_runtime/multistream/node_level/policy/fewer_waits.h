@@ -10,8 +10,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Moves free nodes, alone or as a small piece among other groups, to the group
 // of most of their neighbours, if the estimated step becomes shorter, or has
@@ -20,7 +19,6 @@ std::vector<int> SaveWaits(const PolicyGraph& graph,
                            const PolicyOptions& options,
                            std::vector<int> groups);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_FEWER_WAITS_H_

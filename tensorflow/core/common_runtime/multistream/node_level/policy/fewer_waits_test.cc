@@ -13,8 +13,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph_fixture.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/step_estimate.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using Groups = std::vector<int>;
@@ -76,5 +75,4 @@ TEST(FewerWaitsTest, RandomGraphsNeverGetLongerOrMoreWaitsForNothing) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -5,8 +5,7 @@
 
 #include <algorithm>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 GroupKnowledge::GroupKnowledge(const NodeLists& inputs,
                                const PolicyOptions& options)
@@ -76,5 +75,4 @@ int GroupKnowledge::WaitsAtEnd() {
   return CountWaits();
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

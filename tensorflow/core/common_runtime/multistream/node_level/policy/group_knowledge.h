@@ -23,8 +23,7 @@
 #include "tensorflow/core/common_runtime/multistream/base/vector_clock.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 class GroupKnowledge {
  public:
@@ -58,7 +57,6 @@ class GroupKnowledge {
   std::vector<int> missing_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_GROUP_KNOWLEDGE_H_

@@ -9,8 +9,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/group_knowledge.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 std::vector<int> ListSchedule(const PolicyGraph& graph,
                               const PolicyOptions& options,
@@ -64,5 +63,4 @@ std::vector<int> ListSchedule(const PolicyGraph& graph,
   return group_of;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -18,8 +18,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Returns a group for each node. Free nodes only go to `groups`, which is not
 // empty; of equally good groups to the first. Groups are compared as if a wait
@@ -29,7 +28,6 @@ std::vector<int> ListSchedule(const PolicyGraph& graph,
                               const std::vector<int>& groups,
                               double wait_weight);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_LIST_SCHEDULE_H_

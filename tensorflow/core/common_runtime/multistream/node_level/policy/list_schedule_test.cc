@@ -12,8 +12,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph_fixture.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/step_estimate.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 std::string Schedule(const std::string& drawing, const PolicyOptions& options,
@@ -62,5 +61,4 @@ TEST(ListScheduleTest, AGreaterWeightOfWaitsMakesFewer) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 void SortUnique(std::vector<int>* numbers) {
   std::sort(numbers->begin(), numbers->end());
@@ -46,5 +45,4 @@ std::vector<double> LongestPaths(const PolicyGraph& graph,
   return longest;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

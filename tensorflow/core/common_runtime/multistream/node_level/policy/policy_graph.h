@@ -10,8 +10,7 @@
 #include <optional>
 #include <vector>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 struct PolicyNode {
   // Numbers of the nodes that this node must come after. They are lower than
@@ -59,7 +58,6 @@ NodeLists Reversed(const NodeLists& lists);
 std::vector<double> LongestPaths(const PolicyGraph& graph,
                                  const NodeLists& consumers, double edge_us);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_POLICY_GRAPH_H_

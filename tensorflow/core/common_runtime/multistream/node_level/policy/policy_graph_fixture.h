@@ -22,8 +22,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 #include "tensorflow/core/common_runtime/multistream/testing/drawing.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // Nodes are numbered in the order of the drawing. The words of a node are its
 // cost, `lookup` and `dense`.
@@ -178,7 +177,6 @@ inline void ForAllAssignments(
   }
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_POLICY_GRAPH_FIXTURE_H_

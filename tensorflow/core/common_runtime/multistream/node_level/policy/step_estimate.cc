@@ -10,8 +10,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/group_knowledge.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 struct Lane {
@@ -77,5 +76,4 @@ StepEstimate StepModel::Estimate(const std::vector<int>& groups) const {
   return estimate;
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -23,8 +23,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 struct StepEstimate {
   double step_us = 0;
@@ -49,7 +48,6 @@ class StepModel {
   const NodeLists consumers_;
 };
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_STEP_ESTIMATE_H_

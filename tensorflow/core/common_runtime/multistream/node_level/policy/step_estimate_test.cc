@@ -15,8 +15,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph_fixture.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 StepEstimate Estimate(const std::string& drawing,
@@ -157,5 +156,4 @@ TEST(StepEstimateTest, RandomGraphsTakeWhatTheModelSaysWithTheFewestWaits) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

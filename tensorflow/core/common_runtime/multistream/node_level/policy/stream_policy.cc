@@ -15,8 +15,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/list_schedule.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/step_estimate.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 // Estimates are not exact: a step longer by this factor is as good.
@@ -200,5 +199,4 @@ std::vector<int> AssignGroups(Policy policy, const PolicyGraph& graph,
   }
 }
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -17,15 +17,13 @@
 #include "tensorflow/core/common_runtime/multistream/base/options.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 
 // A group for each node, in [0, group_count). Deterministic. A policy never
 // changes a fixed group.
 std::vector<int> AssignGroups(Policy policy, const PolicyGraph& graph,
                               const PolicyOptions& options);
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_NODE_LEVEL_POLICY_STREAM_POLICY_H_

@@ -15,8 +15,7 @@
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/policy_graph_fixture.h"
 #include "tensorflow/core/common_runtime/multistream/node_level/policy/step_estimate.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace {
 
 using Groups = std::vector<int>;
@@ -271,5 +270,4 @@ TEST(CostPolicyTest, FewerGroupsAreTakenIfTheyAreNearlyAsFast) {
 }
 
 }  // namespace
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

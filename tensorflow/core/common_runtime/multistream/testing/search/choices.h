@@ -21,8 +21,7 @@
 
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace search {
 
 // A thread of the program.
@@ -183,7 +182,6 @@ class ReplayedChoices : public Choices {
 };
 
 }  // namespace search
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_CHOICES_H_

@@ -27,8 +27,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/errors.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace search {
 
 // The device of a group or of its recorder. It has no kernels: the ops are
@@ -240,7 +239,6 @@ class LateLeader : public GroupLeader {
 };
 
 }  // namespace search
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_DEVICE_H_

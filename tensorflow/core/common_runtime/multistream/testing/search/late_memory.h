@@ -13,8 +13,7 @@
 
 #include "tensorflow/core/framework/allocator.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace search {
 
 // LIFO reuse: the block freed last is allocated first, with its old content. No
@@ -50,7 +49,6 @@ class LateMemory : public Allocator {
 };
 
 }  // namespace search
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_MEMORY_H_

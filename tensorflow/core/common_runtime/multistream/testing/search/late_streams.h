@@ -26,8 +26,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 #include "tensorflow/core/framework/allocator.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace search {
 
 class LateStreamGroup;
@@ -199,7 +198,6 @@ struct Halves {
 };
 
 }  // namespace search
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_LATE_STREAMS_H_

@@ -21,8 +21,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/seam.h"
 #include "tensorflow/core/common_runtime/multistream/testing/search/workers.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace search {
 namespace {
 
@@ -491,5 +490,4 @@ LockState& StateOf(const void* mutex) {
 }
 
 }  // namespace search
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

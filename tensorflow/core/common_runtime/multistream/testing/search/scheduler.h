@@ -34,8 +34,7 @@
 #include <functional>
 #include <string>
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace search {
 
 // Exit status of a search that found a fault, for gtest's EXPECT_EXIT.
@@ -144,7 +143,6 @@ int64_t ClockOf(int task);
 void Sleep(int64_t nanos, Place place);
 
 }  // namespace search
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_SCHEDULER_H_

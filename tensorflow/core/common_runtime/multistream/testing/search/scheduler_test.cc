@@ -15,8 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace search {
 namespace {
 
@@ -205,5 +204,4 @@ TEST(SchedulerTest, AThreadMayStartOthers) {
 
 }  // namespace
 }  // namespace search
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream

@@ -44,8 +44,7 @@
     __builtin_FILE(), __builtin_LINE()             \
   }
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace search {
 
 // Clock id of a thread's CPU time: this plus the thread's number.
@@ -441,8 +440,7 @@ inline int sched_yield(TFMS_HERE) {
 #define clock_gettime(clock, now) \
   ::tensorflow::multistream::search::ClockGetTime(clock, now)
 
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #undef TFMS_HERE
 

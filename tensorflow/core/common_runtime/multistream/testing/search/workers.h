@@ -18,8 +18,7 @@
 #include "tensorflow/core/common_runtime/multistream/testing/search/scheduler.h"
 #include "tensorflow/core/platform/env.h"
 
-namespace tensorflow {
-namespace multistream {
+namespace tensorflow::multistream {
 namespace search {
 
 // A pool of operating system threads, reused for the tasks of all executions.
@@ -91,7 +90,6 @@ class StartedThread : public ::tensorflow::Thread {
 };
 
 }  // namespace search
-}  // namespace multistream
-}  // namespace tensorflow
+}  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_TESTING_SEARCH_WORKERS_H_
