@@ -100,7 +100,7 @@ stage "style, types, patches, site of the documentation" "The message above says
 stage "C++ tests" "Run one test by itself: bazel test //package:name."
 run_bazel test --curses=no --show_progress_rate_limit=15 \
   --repo_env="TFMS_PYTHON=${python}" //... \
-  //tensorflow/core/common_runtime/multistream/testing:{part,step}_benchmarks
+  //tensorflow/core/common_runtime/multistream/testing:part_benchmarks
 
 # The build refuses both ways upward, a dependency on a room above and an include without one, and
 # the process's options where they are passed.
