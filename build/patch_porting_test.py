@@ -38,13 +38,6 @@ def test_moves_with_the_lines_around() -> None:
     assert moved == text.replace("line 10\n", "line 10\nfirst\n").replace("line 31\n", "second\n")
 
 
-def test_what_is_written_applies_and_does_the_same() -> None:
-    text = "new\n" * 7 + OLD
-    moved, _ = patch_porting.move(changes(), OLD, text)
-    again = changes(patch_porting.unified("file.py", text, moved))
-    assert patch_series.apply_file_patch(again, text) == moved
-
-
 def test_a_file_that_is_the_same_is_changed_as_the_patch_says() -> None:
     twice = OLD + OLD
     moved, problems = patch_porting.move(changes(), twice, twice)
@@ -81,11 +74,6 @@ def test_shows_what_is_most_like_lines_that_are_gone() -> None:
     said = str(problem)
     for part in ("0001-it.patch: file.py, @@ -30,3", "second", "line 31 # new", "from line 30"):
         assert part in said
-
-
-def test_shows_nothing_where_nothing_is_like_them() -> None:
-    _, problems = patch_porting.move(changes(), OLD, "other text\n" * 40)
-    assert [problem.line for problem in problems] == [0, 0]
 
 
 def test_later_patches_are_moved_on_top_of_earlier_ones() -> None:
