@@ -185,20 +185,3 @@ def test_growth_slowness_and_calls_that_fail_are_found_on_a_gpu() -> None:
         *("[]", "['copies: cudaMemcpy: 900 (3 times)']", "['copies: nothing was recorded']", "[]"),
         *("0", "1", "1"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("program", "arguments", "named"),
-    [
-        ("captured_updates", ["--steps", "0"], "--steps"),
-        ("foreign_calls", ["--seconds", "0"], "--seconds"),
-        ("foreign_calls", ["--kinds", "unknown"], "--kinds unknown"),
-        ("foreign_calls", ["--pass-gate"], "TF_MULTI_STREAM_TEST_FAULTS"),
-        ("model_reloads", ["--reloads", "-1"], "--reloads"),
-        ("shape_storm", ["--minutes", "-1"], "--minutes"),
-    ],
-)
-def test_bad_arguments_are_named(program: str, arguments: list[str], named: str) -> None:
-    done = run(f"{program}.py", *arguments)
-    assert done.returncode == 2, done.stderr[-3000:]
-    assert named in done.stderr
