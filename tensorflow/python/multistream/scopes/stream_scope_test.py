@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -246,19 +245,6 @@ def test_run_converts_what_autograph_would() -> None:
     assert groups(traced(f), "StatelessIf") == [1]
     with pytest.raises(tf.errors.OperatorNotAllowedInGraphError):
         traced(f, autograph=False)
-
-
-def test_run_calls_functions_layers_and_classes() -> None:
-    """Whatever can be called."""
-    inner = tf.function(tf.sin)
-    layer = keras.layers.Dense(2)
-    layer.build([1, 3])
-
-    def f(x: Any) -> Any:
-        s = tf.cuda.get_stream(1)
-        return s.run(inner, x), s.run(layer, x[None]), s.run(dict, a=s.run(x.__add__, 1.0))
-
-    assert groups(traced(f), "PartitionedCall MatMul AddV2") == [1, 1, 1]
 
 
 def test_a_stream_without_group_is_named(four_groups: None, graph: Any) -> None:
