@@ -35,37 +35,6 @@ def run(code: str, capture: str = "", **environment: str) -> None:
     kit.run_captured(GROUPS, textwrap.dedent(code), groups=4, capture=capture, **environment)
 
 
-def test_arrays_that_other_threads_resize_are_read_whole() -> None:
-    """A resize returns the old memory to the system, so reading it would crash the process."""
-    run("""
-        function = tf.function(lambda x: x[:8] + 0 * tf.reduce_sum(x), input_signature=[
-            tf.TensorSpec([None])])
-        serve_all = tf.cuda.serving_callable(function)
-        small, large = 1 << 16, 1 << 20
-        done = threading.Event()
-        counts = collections.Counter()
-        shared = np.ones(small, np.float32)
-
-        def resize():
-            while not done.is_set():
-                for size in (large, small):
-                    try:
-                        shared.resize(size, refcheck=False)
-                        counts["resized"] += 1
-                    except ValueError:
-                        counts["refused"] += 1
-
-        def client():
-            for _ in range(200):
-                check(serve_all(shared).tolist() == [1] * 8, "result")
-            while len(counts) < 2:
-                serve_all(shared)
-            done.set()
-
-        run_threads([client, resize, resize])
-        """)
-
-
 @pytest.mark.parametrize(("capture", "turns"), [("off", 1), ("auto", 0), ("auto", 64)])
 def test_threads(capture: str, turns: int) -> None:
     """From many threads at once, with and without a device, the bits are those of the function."""
