@@ -95,7 +95,6 @@ def test_nearest_cxx_tests_run_until_they_are_enough() -> None:
         ("patches/2.21.0/series", "examples/docs_test.py", True),
         ("tensorflow/python/multistream/groups/pinned_test.py", "examples/serve_test.py", False),
         ("tensorflow/python/multistream/groups/pinned.py", "build/wheel_test.py", False),
-        ("examples/serve.py", "examples/serve_test.py", False),
     ],
 )
 def test_wheel_is_made_only_where_it_has_the_change(changed: str, tests: str, needed: bool) -> None:

@@ -55,7 +55,7 @@ def dynamic_symbols(program: pathlib.Path) -> list[list[str]]:
     return sorted(line.split()[3:5] + line.split()[7:] for line in read.splitlines()[3:])
 
 
-def test_a_program_is_what_it_is_with_the_library(
+def test_a_program_is_what_it_is_with_the_library_and_lacks_what_is_left_out(
     library: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     interface = tmp_path / "all.ifso"
@@ -69,23 +69,11 @@ def test_a_program_is_what_it_is_with_the_library(
     for program in programs:
         environment = {"LD_LIBRARY_PATH": str(tmp_path)}
         assert subprocess.run([program], env=environment, check=False).returncode == 39
-
-
-def test_what_is_left_out_is_undefined_to_the_linker(
-    library: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
-    interface = tmp_path / "all.ifso"
-    interface_library.make(library, interface)
     source = PROGRAM.replace("CALL", "+ mlir::Left()")
     compiled(tmp_path / "with", source, str(library))
     with pytest.raises(subprocess.CalledProcessError) as error:
         compiled(tmp_path / "without", source, str(interface))
     assert "undefined reference to `mlir::Left()'" in error.value.stderr
-
-
-def test_a_file_that_is_no_library_is_an_error(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(BuildError, match="readelf cannot read"):
-        interface_library.make(tmp_path / "nowhere.so", tmp_path / "out")
 
 
 def test_symbols_of_several_versions_are_an_error() -> None:

@@ -43,28 +43,6 @@ def apply(patches: pathlib.Path, wheel: pathlib.Path) -> dict[str, str]:
         return patch_series.apply_series(patches, archive)
 
 
-def test_applies_the_series(patches: pathlib.Path, wheel: pathlib.Path) -> None:
-    changed = apply(patches, wheel)
-    assert changed == {
-        "tensorflow/__init__.py": fakes.INIT.replace(
-            "import pywrap", "import loader\nimport pywrap"
-        )
-    }
-
-
-def test_later_patches_see_what_earlier_ones_made(
-    patches: pathlib.Path, wheel: pathlib.Path
-) -> None:
-    second = GOOD.replace("+import loader", " import loader\n+loader.load()")
-    second = second.replace("@@ -3,2 +3,3 @@\n # Do not remove this line.", "@@ -4,2 +4,3 @@")
-    (patches / "0002-second.patch").write_text(second)
-    (patches / "series").write_text("0001-load.patch\n0002-second.patch\n")
-    assert (
-        "import loader\nloader.load()\nimport pywrap"
-        in apply(patches, wheel)["tensorflow/__init__.py"]
-    )
-
-
 def test_error_names_patch_file_and_hunk(patches: pathlib.Path, wheel: pathlib.Path) -> None:
     hunk = "@@ -6,1 +7,1 @@\n-from api import stream\n+from api import streams\n"
     (patches / "0001-load.patch").write_text(GOOD + hunk)

@@ -145,11 +145,9 @@ def test_new_and_drop(series: pathlib.Path, command: Command, tmp_path: pathlib.
     ("arguments", "message"),
     [
         (["edit", "0009-no.patch", "work"], "The series has no 0009-no.patch"),
-        (["drop", "0009-no.patch"], "The series has no 0009-no.patch"),
         (["refresh", "nowhere"], "nowhere is not a folder that"),
         (["new", "third", "work", "tensorflow/b.py", "--says", "x"], "third is no name"),
         (["new", "0001-first.patch", "work", "tensorflow/b.py", "--says", "x"], "is no name"),
-        (["new", "3.patch", "work", "tensorflow/c.py", "--says", "x"], "has no tensorflow/c.py"),
         (["edit", "0001-first.patch", "."], "is there already"),
     ],
 )

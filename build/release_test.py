@@ -135,14 +135,6 @@ def test_the_notes_have_each_change_since_the_revision() -> None:
         release.release_notes([], "no-such")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "a.whl",
-        f"tensorflow-{BASE}-cp311-cp311-any.whl",
-        "tensorflow-2.21.0+other-cp311-cp311-a.whl",
-    ],
-)
-def test_another_wheel_is_named(name: str, tmp_path: pathlib.Path) -> None:
+def test_another_wheel_is_named(tmp_path: pathlib.Path) -> None:
     with pytest.raises(BuildError, match="is not a wheel of version"):
-        release.parse_name(tmp_path / name)
+        release.parse_name(tmp_path / f"tensorflow-{BASE}+other-cp311-cp311-a.whl")

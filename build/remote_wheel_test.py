@@ -108,8 +108,3 @@ def test_a_failure_says_what_else_to_do(index: str, monkeypatch: pytest.MonkeyPa
     for url in (index, f"{index}elsewhere/", "http://127.0.0.1:9/"):
         with pytest.raises(BuildError, match="stock_wheel.py fetch --release 9.9.0"):
             read(url)
-
-
-def test_asks_the_index_that_pip_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PIP_INDEX_URL", "https://example.com/simple")
-    assert remote_wheel.index_url() == "https://example.com/simple"

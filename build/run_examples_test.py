@@ -78,12 +78,3 @@ def test_failed_example_is_named_with_what_it_said_and_the_next_runs(
     assert "wrong answers\n" in done.stderr
     assert "error: failed: early (status 1)." in done.stderr
     assert "pair\nemulated 2\n\n2 of 3 examples passed\n" in done.stdout
-
-
-def test_nothing_runs_without_tensorflow_or_for_an_unknown_name(folder: pathlib.Path) -> None:
-    done = run(folder, "three")
-    assert (done.returncode, done.stdout) == (2, "")
-    (folder / "modules/tensorflow.py").write_text("raise ImportError('no library')")
-    done = run(folder)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "no library" in done.stderr

@@ -49,8 +49,7 @@ def test_table_of_the_api_names_what_is_exported_and_nothing_else() -> None:
     ("file", "text"),
     [
         ("a.html", '<script src="https://cdn.example/a.js"></script>'),
-        ("a.html", "<link rel=stylesheet href=//fonts.example/a.css>"),
-        ("deep/a.html", '<img alt="a" src="http://img.example/a.png">'),
+        ("deep/a.html", "<link rel=stylesheet href=//fonts.example/a.css>"),
         ("a.css", "@font-face{src:url(https://fonts.example/a.woff)}"),
     ],
 )

@@ -150,7 +150,6 @@ def test_the_wrong_archive_is_refused_and_not_kept(
         (("tensorflow/tf_version.bzl", None), "not TensorFlow's source tree.*tf_version.bzl"),
         (("tensorflow/tf_version.bzl", VERSION.format("2.20.0")), "is TensorFlow 2.20.0"),
         (("tensorflow/core/a.cc", "other\n"), "0001-hook.patch does not apply.*a.cc, hunk 1"),
-        (("tensorflow/core/a.cc", TEXT.replace("line 1\n", "") * 2), "does not apply"),
         (("tensorflow/core/a.cc", None), "has no tensorflow/core/a.cc"),
         (("tensorflow/workspace3.bzl", "none"), "which repository third_party/xla is"),
     ],
@@ -179,16 +178,6 @@ def test_a_folder_that_is_there_is_not_touched(
     with pytest.raises(BuildError, match="is there already"):
         run(monkeypatch, "--source", tree, "--out", tree)
     assert sorted(tree.rglob("*")) == before
-
-
-def test_lines_that_moved_are_found_if_they_are_there_once() -> None:
-    (file_patch,) = patch_series.parse_patch("p", PATCH)
-    for text in (TEXT, "new\n" + TEXT):
-        assert patch_series.apply_file_patch(file_patch, text, may_move=True) == text.replace(
-            "line 6", "hook\nline 6"
-        )
-    with pytest.raises(BuildError, match="does not apply"):
-        patch_series.apply_file_patch(file_patch, "new\n" + TEXT + TEXT, may_move=True)
 
 
 def test_every_file_of_the_series_has_a_known_text() -> None:

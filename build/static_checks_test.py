@@ -23,11 +23,6 @@ def test_check_gets_the_files_that_it_looks_at_or_runs_whole_if_there_are_some()
     assert commands([LINES, WHOLE], ["b.h"]) == []
 
 
-def test_patches_of_the_python_that_is_asked_for_are_checked() -> None:
-    ((_, command),) = commands(CHECKS, ["patches/2.21.0/series"], "cp313")
-    assert command == [sys.executable, "build/check_patches.py", "--all", "--python=cp313"]
-
-
 def test_each_check_looks_at_a_file_of_the_repository() -> None:
     files = static_checks.repository_files(ROOT)
     assert all(check.concerned(files) for check in CHECKS)
@@ -61,12 +56,3 @@ def test_every_failed_check_is_named_with_what_to_do(monkeypatch: pytest.MonkeyP
     with pytest.raises(BuildError, match=r"^bad failed\. Be good\.\nworse failed\. Stop\.$"):
         run(monkeypatch, (bad, good, worse))
     run(monkeypatch, (bad, good, worse), "good")
-
-
-def test_unknown_check_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        run(monkeypatch, (LINES,), "nothing")
-    assert ended.value.code == 2
-    assert "unknown check 'nothing'. Allowed: lines." in capsys.readouterr().err

@@ -63,17 +63,12 @@ def make_compiler(root: pathlib.Path) -> pathlib.Path:
     return root
 
 
-def test_sysroot_without_a_compiler_is_refused(tmp_path: pathlib.Path) -> None:
-    done = run("build_wheel.sh", "--sysroot", str(tmp_path))
-    assert done.returncode == 2
-    assert f"error: --sysroot '{tmp_path}' has no usr/bin/g++ that runs\n" in done.stderr
-    assert "scripts/make_sysroot.sh FOLDER" in done.stderr
-
-
-def test_sysroot_with_a_colon_is_refused(tmp_path: pathlib.Path) -> None:
-    done = run("build_wheel.sh", f"--sysroot={make_compiler(tmp_path / 'a:b')}")
-    assert done.returncode == 2
-    assert "a:b' has a colon in its path\n" in done.stderr
+def test_sysroot_without_a_compiler_or_with_a_colon_is_refused(tmp_path: pathlib.Path) -> None:
+    colon = make_compiler(tmp_path / "a:b")
+    for root, says in ((tmp_path, "has no usr/bin/g++ that runs"), (colon, "has a colon")):
+        done = run("build_wheel.sh", f"--sysroot={root}")
+        assert done.returncode == 2
+        assert f"error: --sysroot '{root}' {says}" in done.stderr
 
 
 def test_bazel_is_told_of_compiler_and_libraries(tmp_path: pathlib.Path) -> None:

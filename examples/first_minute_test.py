@@ -20,7 +20,6 @@ EMULATED = {
     "TF_CPP_MIN_LOG_LEVEL": "1",
 }
 PROGRAMS = {
-    "serve": ["examples/serve_saved_model.py"],
     "train": ["examples/train_branches.py"],
     "measure": [
         *("benchmarks/bench/main.py", "--quick", "--only=branches", "--peers=captured"),

@@ -13,7 +13,7 @@ import pytest
 
 from .made_up import all_kinds, configuration, results, row
 from .results import ResultsError, load, merge
-from .tables import FASTER, NOISE, SLOWER, best_rows, compare, setting, wrong_table
+from .tables import FASTER, NOISE, SLOWER, best_rows, compare, setting
 
 
 def test_a_file_gives_what_was_saved(tmp_path: pathlib.Path) -> None:
@@ -60,16 +60,6 @@ def test_the_best_setting_is_the_one_of_the_most_queries() -> None:
     other = row(configuration(clients=1), [5.0])
     assert best_rows(results(slow, fast, failed, other)) == [other, fast]
     assert setting(fast) == "2 groups, function"
-
-
-def test_rows_that_failed_or_are_wrong_are_bad() -> None:
-    good, wrong = row(configuration(), [1.0]), row(configuration(parallel=2), [1.0], wrong=3)
-    failed = row(configuration(parallel=8), [])
-    failed.failure = "it broke"
-    run = results(good, wrong, failed)
-    assert run.bad == [wrong, failed]
-    said = wrong_table(run)
-    assert "captured 2: 3 wrong results" in said and "captured 8, recommender: it broke" in said
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,11 @@ class Fake:
         fails: teams whose processes do not start.
         breaks: configurations whose measurement fails.
         seconds: of a measurement.
-        warm_seconds: that warming up takes.
     """
 
     fails: Sequence[Team] = ()
     breaks: Sequence[Configuration] = ()
     seconds: float = 0.0
-    warm_seconds: float = 0.0
     memory_mib: float = 5.0
     done: list[Configuration] = dataclasses.field(default_factory=list)
 
@@ -64,8 +62,7 @@ class Fake:
         pass
 
     def warm(self, of: Configuration, seconds: float) -> None:
-        if of not in self.done:
-            time.sleep(self.warm_seconds)
+        pass
 
     def measure(self, of: Configuration, *_: object) -> Round:
         if of in self.breaks:
@@ -119,25 +116,11 @@ def test_what_breaks_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.bad[0].failure == "it broke"
 
 
-def test_without_a_reference_nothing_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = Fake(fails=[Team("mlp", "stock", 1)])
-    found, _ = measured(fake, monkeypatch, peers="captured")
-    assert fake.done == []
-    assert all("nothing to compare with" in one.failure for one in found.rows)
-
-
 def test_a_short_time_takes_rounds_away_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Fake(seconds=0.01)
     found, _ = measured(fake, monkeypatch, minutes=0.15 / 60)
     assert {len(one.rounds) for one in found.rows} == {1}
     assert found.left_out == ["mlp: 1 of 3 rounds"]
-
-
-def test_warming_up_takes_no_rounds_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the first round has it: 1 s of 1.5 s, and another one takes next to nothing."""
-    count = len(measured(Fake(), monkeypatch)[0].rows)
-    found, _ = measured(Fake(warm_seconds=1.0 / count), monkeypatch, minutes=1.5 / 60)
-    assert {len(one.rounds) for one in found.rows} == {3}
 
 
 def test_a_shorter_time_leaves_out_configurations_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,19 +78,9 @@ def test_short_soak_has_a_round_at_each_level() -> None:
     assert soak.restricted(drawn, ["feeds"], 8, 900, 1200).workers == {"feeds": 8}
 
 
-def test_folder_with_logs_is_left_alone(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "round-0.log").write_text("of another soak")
-    assert soak.main(["--out", str(tmp_path)]) == 2
-    assert str(tmp_path) in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--minutes", "0"], "--minutes: '0' is not a number above 0"),
-        (["--groups", "1"], "--groups: '1' is not a whole number from 2 to 64"),
         (["--only", "x"], "invalid choice: 'x'"),
         (["--memory-mib", "255"], "--memory-mib 255 is less than 64 for each group"),
     ],
@@ -118,8 +108,6 @@ LIMIT = watcher.Limit("MiB", per_minute=30, in_all=40)
         (True, 120, lambda second: 1000 + 1.5 * second),
         # A slow leak, over the noise of a long round.
         (True, 300, lambda second: 1000 + second + (second % 7) * 3),
-        # Memory that is reached once.
-        (False, 120, lambda second: 1000 + 10 * min(second, 40)),
         # Steps that take memory and give it back, and that take more and more at a time.
         (False, 120, lambda second: 1000 + (second % 20) * 30),
         (False, 120, lambda second: 1000 + (second % 20) * second),
@@ -127,7 +115,6 @@ LIMIT = watcher.Limit("MiB", per_minute=30, in_all=40)
         (False, 120, lambda second: 1000 + second % 20 * 50 + second // 24 * 90),
         # One more block of an allocator, and less and less memory.
         (False, 120, lambda second: 1000 if second < 80 else 1100),
-        (False, 120, lambda second: 1000 - second),
     ],
 )
 def test_memory_that_leaks_is_seen_and_memory_that_is_reached_is_not(
@@ -137,16 +124,8 @@ def test_memory_that_leaks_is_seen_and_memory_that_is_reached_is_not(
     found = watcher.growth(seconds, [value(second) for second in seconds])
     assert found is not None
     assert found.exceeds(LIMIT) == leaks
-
-
-def test_growth_is_a_minutes() -> None:
-    seconds = [float(second) for second in range(120)]
-    found = watcher.growth(seconds, [1.5 * second for second in seconds])
-    assert found is not None
-    assert found.per_minute == pytest.approx(90)
     # Short rounds say nothing.
     assert watcher.growth(seconds[:60], [100 * second for second in seconds[:60]]) is None
-    assert watcher.growth([], []) is None
 
 
 def test_workers_that_have_ended_do_not_hide_growth() -> None:
@@ -196,12 +175,6 @@ def test_whatever_is_wrong_makes_it_fail(outcome: report.Outcome, message: str) 
     assert "1 rounds in 1.0 minutes, 1 of them failed" in text
 
 
-def test_round_without_fault_does_not_fail() -> None:
-    outcome = outcome_of(counts_of(), samples=samples_of("threads", [50.0] * 60))
-    assert outcome.failures() == []
-    assert "0 of them failed" in report.report([outcome], 60)
-
-
 def test_table_has_the_slowest_second_of_the_load_and_the_sums() -> None:
     by_second = {str(second): 100 for second in range(8, 60)}  # the first 5 are warm-up
     by_second["30"] = 3
@@ -228,7 +201,6 @@ def test_one_flipped_bit_is_wrong() -> None:
 
 
 ZERO, NAN = np.zeros(3, np.float32), np.full(2, np.nan, np.float32)
-SQUARE = np.array([[1, 2], [3, 4]], np.int32)
 NEAR = np.array([1, -100, 0], np.float32)
 
 
@@ -240,12 +212,9 @@ NEAR = np.array([1, -100, 0], np.float32)
         (-ZERO, ZERO, None, "3 of 3 elements differ"),
         (np.zeros(3), ZERO, None, "float64[3]"),
         (ZERO[:, None], ZERO, None, "float32[3, 1]"),
-        (SQUARE.T, SQUARE, None, "2 of 4 elements differ"),
         (NEAR + 1, NEAR, 0.02, ""),  # a part of the largest number
         (NEAR + 3, NEAR, 0.02, "3.0 off, of 100.0 at most"),
         (np.full(3, np.inf, np.float32), NEAR, 0.02, "not finite"),
-        (NEAR.astype(np.float64), NEAR, 0.02, "float64"),
-        (NEAR[:1], NEAR, 0.02, "[1]"),
     ],
 )
 def test_a_difference_of_bits_shape_or_type_or_beyond_the_tolerance_is_said(
@@ -280,20 +249,6 @@ def sample() -> watcher.Sample:
     return watcher.take_sample(list)
 
 
-def test_sample_is_of_this_process() -> None:
-    before = sample()
-    assert before.resident_mib > 1
-    event = threading.Event()
-    thread = threading.Thread(target=event.wait)
-    thread.start()
-    with pathlib.Path(__file__).open():
-        after = sample()
-    event.set()
-    thread.join()
-    assert after.threads >= before.threads + 1
-    assert after.files >= before.files + 1
-
-
 def test_heap_is_what_malloc_has_handed_out() -> None:
     before = sample().heap_mib
     kept = bytearray(8 << 20)
@@ -324,26 +279,6 @@ def test_hang_is_seen_and_names_the_worker() -> None:
     assert seen.wait(30)
     watching.stop()
     assert hung == ["feeds 1: no result for 100 s"]
-
-
-def test_stacks_show_where_a_thread_stands(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watcher.shutil, "which", lambda name: None)
-    event = threading.Event()
-
-    def stands_here() -> None:
-        event.wait()
-
-    thread = threading.Thread(target=stands_here)
-    thread.start()
-    path = tmp_path / "stacks"
-    with path.open("w") as out:
-        watcher.write_stacks(out, lambda: ["a group"])
-    event.set()
-    thread.join()
-    assert "stands_here" in path.read_text()
-    assert "a group" in path.read_text()
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,8 @@ shape_storm.run_checked = lambda call, *rest: draw(lambda x: -call(x), *rest)
 def test_what_is_wrong_is_found(program: str, spoil: str, message: str) -> None:
     training = ", updated_variables, updating_threads" if program == "captured_updates" else ""
     code = f"import sys, {program}\nimport tensorflow as tf{training}\n{spoil}"
-    code += f"sys.exit({program}.main({SMALL[program]}))"
+    few = ["--steps", "200", "--round-steps", "200"] if program == "captured_updates" else []
+    code += f"sys.exit({program}.main({SMALL[program] + few}))"
     done = run("-c", code, **sanitized(program))
     assert done.returncode == 1, done.stderr[-3000:]
     assert message in done.stderr
@@ -185,20 +186,3 @@ def test_growth_slowness_and_calls_that_fail_are_found_on_a_gpu() -> None:
         *("[]", "['copies: cudaMemcpy: 900 (3 times)']", "['copies: nothing was recorded']", "[]"),
         *("0", "1", "1"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("program", "arguments", "named"),
-    [
-        ("captured_updates", ["--steps", "0"], "--steps"),
-        ("foreign_calls", ["--seconds", "0"], "--seconds"),
-        ("foreign_calls", ["--kinds", "unknown"], "--kinds unknown"),
-        ("foreign_calls", ["--pass-gate"], "TF_MULTI_STREAM_TEST_FAULTS"),
-        ("model_reloads", ["--reloads", "-1"], "--reloads"),
-        ("shape_storm", ["--minutes", "-1"], "--minutes"),
-    ],
-)
-def test_bad_arguments_are_named(program: str, arguments: list[str], named: str) -> None:
-    done = run(f"{program}.py", *arguments)
-    assert done.returncode == 2, done.stderr[-3000:]
-    assert named in done.stderr

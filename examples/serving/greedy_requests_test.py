@@ -69,10 +69,8 @@ def strings(value: bytes, count: int) -> bytes:
 
 BODIES = {
     "empty lists": b'{"instances": [' + filled(b"[],", b"[]]}"),
-    "empty objects": b'{"instances": [' + filled(b"{},", b"{}]}"),
     "empty strings": b'{"instances": [' + filled(b'"",', b'""]}'),
     "numbers": b'{"instances": [' + filled(b"1,", b"1]}"),
-    "one row of numbers": b'{"instances": [[' + filled(b"1,", b"1]]}"),
     "names": b'{"inputs": {' + filled(b'"":1,', b'"":1}}'),
     "lists in lists": b'{"instances": [' + filled(b"[[[[1]]]],", b"1]}"),
     "lists after a string": b'{"inputs": "\\"[", "instances": [' + filled(b"[],", b"[]]}"),
@@ -82,13 +80,10 @@ MESSAGES = {  # the message, the error's code and a part of its text
     "inputs": (filled(b"\x12\x00"), EXHAUSTED, ABOVE),
     "dimensions": (tensor_with(field(2, filled(b"\x12\x00"))), EXHAUSTED, ABOVE),
     "strings": (tensor_with(b"\x08\x07" + filled(b"\x42\x00")), EXHAUSTED, ABOVE),
-    "filters": (filled(b"\x1a\x00"), EXHAUSTED, ABOVE),
     "numbers": (tensor_with(b"\x08\x09" + field(10, filled(b"\x01"))), EXHAUSTED, ABOVE),
     "fields that are unknown": (UNKNOWN, EXHAUSTED, ABOVE),
-    "versions": (filled(b"\x0a\x02\x12\x00"), EXHAUSTED, ABOVE),
     "types": (tensor_with(filled(b"\x08\x01")[:-1]), EXHAUSTED, ""),
     "resources": (tensor_with(b"\x08\x14" + filled(field(14, b""))), INVALID, ""),
-    "variants": (tensor_with(b"\x08\x14" + filled(field(15, b""))), INVALID, ""),
     "no number": (b"\x80" * 100_000, INVALID, "the request is not a message."),
     "no tensor": (field(2, b"\xff" * 100_000), INVALID, ""),
     # A few bytes that stand for many strings.

@@ -7,10 +7,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import threading
-import time
 import types
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,7 +57,7 @@ def result(loads: Any, text: bytes) -> str | None:
         return None
 
 
-@pytest.mark.parametrize("window", [64, 100, 1000])
+@pytest.mark.parametrize("window", [64, 1000])
 def test_sliced_json_is_that_of_the_standard_library(
     monkeypatch: pytest.MonkeyPatch, window: int
 ) -> None:
@@ -91,7 +88,7 @@ def test_sliced_json_is_that_of_the_standard_library(
         assert result(lambda text: sliced_json.loads(text, MOST), text) == result(json.loads, text)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_encodings_of_json(encoding: str) -> None:
     value = {"inputs": ["é"] * 100_000}
     text = json.dumps(value, ensure_ascii=False).encode(encoding)
@@ -107,49 +104,6 @@ def test_json_above_the_limit_is_refused_by_its_values() -> None:
     assert sliced_json.loads(json.dumps([",[" * 500_000]).encode(), 1000)
 
 
-def test_json_that_is_nested_too_deep_is_refused() -> None:
-    blanks = b" " * 100_000
-    for text in (b"[" * 33 + blanks, blanks + b"[" * 33 + b"]" * 33, (b"[" + blanks) * 33):
-        with pytest.raises(ValueError, match="nested more than 32 deep"):
-            sliced_json.loads(text, MOST)
-
-
-def turns_of_others(work: Callable[[], Any]) -> int:
-    """How often another thread gets Python's lock while this one works."""
-    turns, begun, end = 0, threading.Event(), threading.Event()
-
-    def take_turns() -> None:
-        nonlocal turns
-        begun.set()
-        while not end.is_set():
-            time.sleep(0)  # lets go of the lock, and waits for it again
-            turns += 1
-
-    other = threading.Thread(target=take_turns)
-    other.start()
-    begun.wait()
-    before = turns
-    work()
-    found = turns - before
-    end.set()
-    other.join()
-    return found
-
-
-def test_others_take_turns_while_a_large_request_is_handled() -> None:
-    """Each part gives the lock away for each slice; json.loads, json.dumps and NumPy do not."""
-    spec = types.SimpleNamespace(name="f", inputs={"x": tf.TensorSpec([None, 8], tf.float32)})
-    parsed: list[Any] = []
-    body = json.dumps({"instances": [[1.5] * 8] * 100_000}).encode()
-    assert turns_of_others(lambda: parsed.append(rest_json.PredictRequest(body, MOST))) > 10
-    assert turns_of_others(lambda: parsed.append(parsed[0].arrays(spec))) > 10
-    assert parsed[1]["x"].shape == (100_000, 8)
-    assert turns_of_others(lambda: rest_json.answer(parsed[0], parsed[1])) > 10
-    proto = tensor_pb2.TensorProto(dtype=tf.float32.as_datatype_enum, float_val=[1.5] * 1_000_000)
-    proto.tensor_shape.dim.add(size=1_000_000)
-    assert turns_of_others(lambda: tensor_protos.array_of(proto, "x", MOST)) > 10
-
-
 VALUES: tuple[Any, ...] = (
     *([], 1, [1, 2], [1.5] * 20, [[1] * 7] * 5, [[[1.5, 2]] * 9] * 2, [[]] * 30, [True] * 20),
     *([1] * 30 + [1.5], [True] * 9 + [2] * 9, ["a"] * 20, [["a", {"b64": "aaaa"}]] * 9),
@@ -158,7 +112,7 @@ VALUES: tuple[Any, ...] = (
 )
 
 
-@pytest.mark.parametrize("dtype", [tf.float32, tf.int32, tf.uint64, tf.bool, tf.string])
+@pytest.mark.parametrize("dtype", [tf.float32, tf.uint64, tf.string])
 def test_arrays_of_slices_are_those_of_the_whole(
     monkeypatch: pytest.MonkeyPatch, dtype: Any
 ) -> None:

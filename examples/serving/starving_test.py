@@ -19,8 +19,6 @@ import h11
 import pytest
 import server_options
 from http_guard import HttpServer
-from request_memory import RequestMemory
-from serving_error import ServingError
 from serving_kit import request
 
 
@@ -125,18 +123,6 @@ def test_answers_by_http_do_not_wait_for_acknowledgements() -> None:
             assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
     serve_http(echo, use)
-
-
-def test_large_requests_leave_room_for_small_ones() -> None:
-    memory = RequestMemory(1 << 20)
-    with memory.of_request() as read:
-        for _ in range(16):
-            read(1 << 20)
-        with memory.of_request() as other:
-            other(60_000)
-            with pytest.raises(ServingError, match="16 times --max-request-mb"):
-                other(60_000)
-    assert memory.used == 0
 
 
 def test_grpc_connection_without_calls_gives_up_its_place(

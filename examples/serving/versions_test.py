@@ -178,17 +178,6 @@ def test_removed_version_goes_back_to_the_one_before(folder: Folder) -> None:
     assert folder.poll() == [1]  # an empty folder ends nothing
 
 
-def test_held_version_is_dropped_by_its_last_call(folder: Folder) -> None:
-    folder.poll(1)
-    held = [folder.model.acquire(None) for _ in range(2)]
-    folder.poll(2)
-    assert folder.model.acquire(None).number == 2
-    for version in held:
-        assert version.loaded is not None and version.state is State.UNLOADING
-        folder.model.release(version)
-    assert held[0].loaded is None and held[0].state is State.END
-
-
 def test_few_ended_versions_are_remembered(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gc, "collect", lambda: 0)
     for version in range(1, 50):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The environment configures the runtime; a wrong value is an error."""
 
-import os
+import re
 
 import pytest
 
@@ -32,45 +32,12 @@ def test_no_variable_means_stock(count: str | None) -> None:
     assert out.split() == ["False", "1", "[]", "True"]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("TF_GPU_STREAM_GROUP_COUNT", "4,x"), ("TF_MULTI_STREAM_POLICY", "manual")],
-)
-def test_bad_value_is_an_error_at_import(name: str, value: str) -> None:
+def test_bad_value_is_an_error_at_import() -> None:
     """The error names the variable, its value and what is allowed; options_test.cc has them all."""
-    done = run("import tensorflow", **{name: value})
+    done = run("import tensorflow", TF_GPU_STREAM_GROUP_COUNT="4,x")
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ValueError: ") and f'{name}="{value}"' in last and "takes" in last
-
-
-@pytest.mark.skipif(os.path.exists("/dev/nvidia0"), reason="for machines without a GPU")
-def test_groups_without_gpu_are_an_error() -> None:
-    """No GPU and no emulation: an exception that says what to do."""
-    done = run("import tensorflow as tf; tf.constant(1.0)", TF_GPU_STREAM_GROUP_COUNT="4")
-    assert done.returncode == 1
-    assert "TF_GPU_STREAM_GROUP_COUNT=4" in done.stderr
-    assert "TF_MULTI_STREAM_EMULATED_GPUS=1" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("count", "split", "says"),
-    [("4,2", 1, "the list has 2 numbers"), ("4", 2, "2 logical devices")],
-)
-def test_groups_that_the_gpus_cannot_have_are_an_error(count: str, split: int, says: str) -> None:
-    """A list has one number for each GPU, and a GPU that the user splits has no stream groups."""
-    done = run(
-        f"""
-        import tensorflow as tf
-        gpu = tf.config.list_physical_devices("GPU")[0]
-        tf.config.set_logical_device_configuration(
-            gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=64)] * {split})
-        tf.constant(1.0)
-        """,
-        TF_GPU_STREAM_GROUP_COUNT=count,
-        **EMULATED,
-    )
-    assert done.returncode == 1 and says in done.stderr
+    assert re.match('ValueError: .*TF_GPU_STREAM_GROUP_COUNT="4,x".* takes ', last), last
 
 
 def test_one_visible_gpu_for_each_physical_one() -> None:

@@ -213,11 +213,6 @@ def test_all_kinds_of_functions_are_saved(tmp_path: Path, saved: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["/no/such"], "/no/such"),
-        (
-            ["{saved}", "--signature", "other"],
-            "no signature 'other', but obstacle, serving_default",
-        ),
         (["{saved}", "--signature", "words"], "'words', string(None,). Give an example"),
         (["{saved}", "--example", "/no/file"], "/no/file"),
         (["{saved}", "--seconds", "0"], "seconds=0.0"),

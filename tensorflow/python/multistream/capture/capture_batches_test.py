@@ -110,24 +110,6 @@ check(replayed() > 20, str(tf.cuda.capture_report()))
     )
 
 
-def test_what_mixes_rows_is_refused_by_name_and_still_right() -> None:
-    """Without padding, each shape has its own recording."""
-    run("""
-@tf.function(input_signature=spec)
-def function(x):
-    with tf.device(GPU):
-        return x - tf.reduce_mean(x, axis=0, name="over_the_batch")
-
-for turn in range(6):
-    for batch in (3, 8):
-        x = whole(batch, 3) * 24
-        check(np.allclose(function(x).numpy(), x - x.mean(axis=0)), "mean")
-report = str(tf.cuda.capture_report())
-check("its batch is not padded: Mean 'over_the_batch'" in report, report)
-check(replayed() > 0, report)
-""")
-
-
 @pytest.mark.parametrize("sizes", [[5, 8], [8, 5]], ids=["padded first", "whole first"])
 def test_variables_that_have_another_shape(sizes: list[int]) -> None:
     """A proof or recording made with the earlier shape is not used; values may change, too."""

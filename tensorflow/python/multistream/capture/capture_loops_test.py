@@ -124,7 +124,7 @@ for n in (1.0, 3.0, 2.0):
 
 
 BRANCHES = """
-tables, square = floats(24, 40, 16), floats(16, 16) * 0.25
+tables = floats(24, 40, 16)
 
 def lookups(ids):
     # No lookup, with what follows it, needs another one. They are made in this order, so that each
@@ -138,38 +138,21 @@ def lookups(ids):
         parts.append(tf.reduce_sum(part, 1))
     return tf.add_n(parts)
 
-def layers(ids):
-    x = tf.gather(tables[0], ids[:, 0])
-    for _ in range(40):
-        x = tf.tanh(x @ square)
-    return x
-
-def branches_of(function):
-    # Of many replays, those that had branches; all results are the first one's.
-    ids = [rng.integers(0, 40, (8, 24)) for _ in range(3)]
-    step = on_gpu(function)
-    with tf.device(GPU):
-        inputs = [tf.constant(i) for i in ids]
-    expected = [bits(step(x)) for x in inputs]
-    before = replayed(), total("replays_with_branches")
-    for i in range(60):
-        check(bits(step(inputs[i % 3])) == expected[i % 3], "results")
-    replays = replayed() - before[0]
-    branches = total("replays_with_branches") - before[1]
-    check(replays > 30, f"{replays} replays")
-    check(branches in (0, replays), f"{branches} of {replays} replays had branches")
-    return branches
+step = on_gpu(lookups)
+with tf.device(GPU):
+    inputs = [tf.constant(rng.integers(0, 40, (8, 24))) for _ in range(3)]
+expected = [bits(step(x)) for x in inputs]
+before = replayed(), total("replays_with_branches")
+for i in range(60):
+    check(bits(step(inputs[i % 3])) == expected[i % 3], "results")
+replays = replayed() - before[0]
+branches = total("replays_with_branches") - before[1]
+check(replays > 30, f"{replays} replays")
+check(branches == (replays if MOST > 1 else 0), f"{branches} of {replays} replays had branches")
 """
 
 
-@pytest.mark.parametrize(("most", "are_there"), [("", True), ("2", True), ("1", False)])
-def test_recordings_that_gain_run_ops_side_by_side(most: str, are_there: bool) -> None:
+@pytest.mark.parametrize("most", [1, 2])
+def test_recordings_that_gain_run_ops_side_by_side(most: int) -> None:
     """An emulated GPU runs the ops one after the other, and counts what a GPU would do."""
-    run_captured(
-        BRANCHES,
-        f"""
-check((branches_of(lookups) > 0) == {are_there}, "lookups")
-check(branches_of(layers) == 0, "layers")
-""",
-        TF_MULTI_STREAM_CAPTURE_BRANCHES=most,
-    )
+    run_captured(f"MOST = {most}\n", BRANCHES, TF_MULTI_STREAM_CAPTURE_BRANCHES=str(most))

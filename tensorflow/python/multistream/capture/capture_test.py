@@ -137,18 +137,3 @@ expect_ops("ids", [(9, 3)], lambda i: tf.reduce_sum(tf.gather(tf.constant(table)
 @pytest.mark.parametrize("code", [ELEMENTWISE, PRODUCTS, MOVES], ids=range(3))
 def test_ops(code: str) -> None:
     run_captured(HELPERS, code)
-
-
-def test_what_is_not_captured_runs_as_always() -> None:
-    run_captured(
-        HELPERS,
-        """
-for name, model in {
-    "a value that the GPU's pad reads on the host": lambda a: tf.pad(
-        a, [[1, 1], [0, 2]], constant_values=3.0),
-    "where of values": lambda a: tf.where(a > 0),
-    "cond": lambda a: tf1.cond(tf.reduce_sum(a) > 0, lambda: a + 1, lambda: a - 1),
-}.items():
-    expect_ops(name, [(5, 7)], model, captured=False)
-""",
-    )

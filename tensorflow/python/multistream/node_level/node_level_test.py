@@ -21,6 +21,7 @@ from multistream.testing.kit import (
     PROGRAMS,
     batches,
     groups_used,
+    matrix,
     on,
     run_job,
     run_threads,
@@ -86,6 +87,40 @@ def keras_training(scoped: bool) -> list[Any]:
     history = model.fit(x, y, batch_size=16, epochs=20, verbose=0, shuffle=False)
     predicted = model.predict(x, batch_size=160, verbose=0)
     return [*history.history["loss"], *model.get_weights(), predicted]
+
+
+def scopes_use(groups: set[int], peak: int) -> None:
+    """Checks which groups a function uses, and for how many matrices group 1 has memory."""
+
+    @tf.function
+    def function(x: Any) -> Any:
+        with tf.device(GPU):
+            with on(1):
+                y = tf.tanh(x)
+            return tf.reduce_sum(tf.concat([y, y], 0))
+
+    x = tf.constant(matrix())
+    assert groups_used() <= {0}
+    result = function(x).numpy()
+    assert groups_used() == {0} | groups, tf.cuda.stream_stats()
+    matrices = tf.cuda.stream_stats()[1].peak_bytes_in_use / matrix().nbytes
+    assert int(matrices + 0.5) == peak, tf.cuda.stream_stats()
+    assert result == pytest.approx(np.tanh(matrix()).sum() * 2.0, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("groups", "peak", "environment"),
+    [
+        ({1}, 1, {}),
+        ({1}, 3, {"TF_MULTI_STREAM_ALLOW_FORWARD_PROPAGATION": "true"}),
+        (set(), 0, {"TF_NODE_LEVEL_MULTISTREAM": "false"}),
+    ],
+)
+def test_scopes_say_where_nodes_run(
+    groups: set[int], peak: int, environment: dict[str, str]
+) -> None:
+    """Ops of a scope run on its group, and so do ops that follow them if the variable is set."""
+    run_job(scopes_use, groups, peak, **environment)
 
 
 def training() -> None:

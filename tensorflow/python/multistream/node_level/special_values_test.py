@@ -123,32 +123,6 @@ def lists_of_lists(scoped: bool) -> Results:
 
 
 @case
-def old_tensor_arrays(scoped: bool) -> Results:
-    tf1.disable_control_flow_v2()
-    try:
-        with tf.Graph().as_default(), tf.device("/GPU:0"):
-            x = tf1.placeholder(tf.float32, [8, 6])
-            array = tf1.TensorArray(tf.float32, 8, clear_after_read=False)
-            with on(1, scoped):
-                array = array.unstack(tf.tanh(x))
-
-            def body(i: Any, total: Any) -> Any:
-                with on(2, scoped):
-                    row = array.read(i)
-                with on(1, scoped):
-                    return i + 1, tf.sin(total + row)
-
-            with on(2, scoped):
-                total = tf.while_loop(lambda i, _: i < 8, body, [0, x[0]])[1]
-            with on(1, scoped):
-                stacked = array.stack()
-            gradient = tf.gradients(tf.reduce_sum(total) * tf.reduce_sum(stacked * x), x)
-            return runs([total, stacked, gradient], [], x)
-    finally:
-        tf1.enable_control_flow_v2()
-
-
-@case
 def unstage_before_stage(scoped: bool) -> Results:
     """No edge orders the two ops; Unstage blocks its thread until Stage has put a value."""
     with tf.Graph().as_default(), tf.device("/GPU:0"):

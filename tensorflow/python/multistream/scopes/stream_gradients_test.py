@@ -62,11 +62,6 @@ def custom_gradient(x: Any) -> Any:
         return custom(x)
 
 
-def custom_gradient_by_setter(x: Any) -> Any:
-    with tf.stream(lambda op: 2 if op.type in ("Sin", "Identity", "IdentityN") else None):
-        return custom(x)
-
-
 def two_branches(x: Any) -> Any:
     """The gradient of what two branches share is for the runtime to place."""
     with on(1):
@@ -84,24 +79,11 @@ def without_gradients(x: Any) -> Any:
 
 
 SETTER = {"Tanh": 1, "Sigmoid": 2, "PartitionedCall": 3}
-# If the gradient needs more outputs, TensorFlow rebuilds the forward op with another type.
-CONTROL_FLOW = {"StatelessIf": 1, "If": 1, "StatelessWhile": 2, "While": 2}
 
 
 def set_by_type(x: Any) -> Any:
     with tf.stream(lambda op: SETTER.get(op.type)):
         return tf.nn.relu(tf.function(tf.sqrt)(tf.sigmoid(tf.tanh(x))))
-
-
-def set_without_gradients(x: Any) -> Any:
-    with tf.stream(lambda op: SETTER.get(op.type), include_grad=False):
-        return tf.nn.relu(tf.function(tf.sqrt)(tf.sigmoid(tf.tanh(x))))
-
-
-def control_flow_by_setter(x: Any) -> Any:
-    with tf.stream(lambda op: CONTROL_FLOW.get(op.type)):
-        y = tf.cond(x[0] > 0, lambda: tf.tanh(x), lambda: tf.cos(x))
-        return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tf.cos(y)), [0, y])[1]
 
 
 # A function, the groups of ops with its gradient by type, and those in functions.
@@ -118,9 +100,7 @@ CASES: list[tuple[Callable[[Any], Any], dict[str, Groups], dict[str, int | None]
         {"If StatelessIf": [1, 1], "While StatelessWhile": [2, 2]},
         {"TanhGrad": 3, "SigmoidGrad": None},
     ),
-    (control_flow_by_setter, {"If StatelessIf": [1, 1], "While StatelessWhile": [2, 2]}, {}),
     (custom_gradient, {"Sin Asinh": [2, 2]}, {}),
-    (custom_gradient_by_setter, {"Sin Asinh": [2, 2]}, {}),
     (two_branches, {"TanhGrad SigmoidGrad AddN": [1, 2, None]}, {}),
     (
         without_gradients,
@@ -130,11 +110,6 @@ CASES: list[tuple[Callable[[Any], Any], dict[str, Groups], dict[str, int | None]
     (
         set_by_type,
         {"Tanh TanhGrad SigmoidGrad ReluGrad": [1, 1, 2, None], "PartitionedCall": [3, 3]},
-        {},
-    ),
-    (
-        set_without_gradients,
-        {"Tanh TanhGrad SigmoidGrad": [1, None, None], "PartitionedCall": [3, None]},
         {},
     ),
 ]
@@ -147,8 +122,7 @@ def test_gradients_follow(case: Any, how: str) -> None:
     build, expected, in_functions = case
 
     def f(x: Any) -> Any:
-        persistent = build not in (control_flow, control_flow_by_setter)
-        with tf.GradientTape(persistent) as tape:
+        with tf.GradientTape(persistent=build is not control_flow) as tape:
             tape.watch(x)
             y = build(x)
         dx = tf.gradients(y, x)[0] if how == "symbolic" else tape.gradient(y, x)
@@ -160,8 +134,7 @@ def test_gradients_follow(case: Any, how: str) -> None:
     assert found == {op: {group} for op, group in in_functions.items()}
     assert groups(graph, "Exp") == [None]
     tanh = [op for op in graph.get_operations() if op.type == "Tanh"]
-    wanted = build in (without_gradients, set_without_gradients)
-    assert all((NO_GRAD in op.node_def.attr) == wanted for op in tanh)
+    assert all((NO_GRAD in op.node_def.attr) == (build is without_gradients) for op in tanh)
 
 
 @pytest.mark.parametrize("build", [simple, without_gradients])

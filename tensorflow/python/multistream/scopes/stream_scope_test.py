@@ -5,14 +5,15 @@
 import threading
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from multistream.testing.graphs import (
+    NO_GRAD,
     X,
     group_of,
     groups,
@@ -217,6 +218,34 @@ def test_imported_nodes_keep_their_group(graph: Any) -> None:
     assert [group_of(again.get_operation_by_name(name)) for name in "ab"] == [3, 1]
 
 
+def test_a_saved_model_keeps_groups(tmp_path: Path) -> None:
+    """Export and import, in functions and signatures; gradients of loaded functions follow."""
+
+    class Module(tf.Module):
+        @tf.function(input_signature=[X])
+        def call(self, x: Any) -> Any:
+            with on(2):
+                x = tf.tanh(x)
+            with on(1, include_grad=False):
+                return tf.sigmoid(x)
+
+    tf.saved_model.save(Module(), str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    signature = loaded.signatures["serving_default"]
+    for function in (loaded.call, signature):
+        concrete = getattr(function, "concrete_functions", [function])[0]
+        rows = {r.op: (r.group, r.why) for r in tf.cuda.stream_groups_of(concrete)}
+        assert rows["Tanh"] == (2, "scope") and rows["Sigmoid"] == (1, "scope")
+    with tf1.Session(graph=tf.Graph()) as session:
+        tf1.saved_model.load(session, ["serve"], str(tmp_path))
+        assert groups_in_functions(session.graph, "Sigmoid") == {1}
+        nodes = nodes_of_functions(session.graph)
+        assert all(node.attr[NO_GRAD].b for node in nodes if node.op == "Sigmoid")
+    trained = traced(lambda x: tf.gradients(loaded.call(x), x))
+    assert groups_in_functions(trained, "TanhGrad") == {2}
+    assert groups_in_functions(trained, "SigmoidGrad") == {None}
+
+
 # A stream's run.
 
 
@@ -246,19 +275,6 @@ def test_run_converts_what_autograph_would() -> None:
     assert groups(traced(f), "StatelessIf") == [1]
     with pytest.raises(tf.errors.OperatorNotAllowedInGraphError):
         traced(f, autograph=False)
-
-
-def test_run_calls_functions_layers_and_classes() -> None:
-    """Whatever can be called."""
-    inner = tf.function(tf.sin)
-    layer = keras.layers.Dense(2)
-    layer.build([1, 3])
-
-    def f(x: Any) -> Any:
-        s = tf.cuda.get_stream(1)
-        return s.run(inner, x), s.run(layer, x[None]), s.run(dict, a=s.run(x.__add__, 1.0))
-
-    assert groups(traced(f), "PartitionedCall MatMul AddV2") == [1, 1, 1]
 
 
 def test_a_stream_without_group_is_named(four_groups: None, graph: Any) -> None:

@@ -102,8 +102,6 @@ def test_a_setter_may_build_ops(graph: Any) -> None:
     ("said", "error", "message"),
     [
         ("1", TypeError, r"^tf.stream: the setter <.* said '1' for op 'a' \(Const\)\. It must say"),
-        (True, TypeError, r"said True for op 'a'.* It must say"),
-        (tf.cuda.Stream("b"), TypeError, r"said Stream\(group='b'\) for op 'a'.* It must say"),
         (4, ValueError, r"said 4 for op 'a' \(Const\): there is no stream group 4.*COUNT=5"),
         (tf.cuda.Stream(-1), ValueError, r"said Stream\(group=-1\) for op 'a'.*from 0 to 3"),
     ],
@@ -312,15 +310,11 @@ def test_all_groups_are_used_by_default(four_groups: None) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"streams": 4}, TypeError, r"\(streams=4\): streams must be a list"),
         ({"streams": []}, ValueError, r"\(streams=\[\]\): there must be a stream"),
-        ({"streams": [0, "1"]}, TypeError, r"streams\[1\] must be an int"),
         ({"streams": [0, 4]}, ValueError, r"streams=\[0, 4\].*no stream group 4"),
         ({"streams": [1, tf.cuda.Stream(1)]}, ValueError, "names group 1 twice"),
         ({"load": "time"}, ValueError, "load='time' must be 'bytes', 'cost' or a function"),
-        ({"load": float}, TypeError, "load=<class 'float'> must be"),
         ({"op_types": "MatMul"}, TypeError, r"op_types='MatMul' must be a list.*\['MatMul'\]"),
-        ({"op_types": [3]}, TypeError, "3 must be a str"),
         ({"op_types": ["matmul"]}, ValueError, "TensorFlow has no op 'matmul'"),
     ],
 )
@@ -353,16 +347,12 @@ def images(*shape: int | None) -> Any:
         # The bytes of all outputs: an unknown dimension counts as 1, a handle as its variable.
         ("bytes", lambda: tf.sin(images(3, 5)), 60),
         ("bytes", lambda: tf.sin(images(None, 5)), 20),
-        ("bytes", lambda: tf.sin(tf1.placeholder(tf.float64, None)), 8),
-        ("bytes", lambda: tf.nn.moments(images(6), 0)[0], 4),
         ("bytes", lambda: tf.unique(tf1.placeholder(tf.float64, [6])).idx, 8 + 24),
         ("bytes", lambda: tf.strings.as_string(images(6)), 0),
         ("bytes", lambda: tf1.get_variable("v", [6, 2], use_resource=True).handle, 48),
         ("bytes", lambda: tf1.get_variable("v", [6, 2], use_resource=False)._ref(), 48),
         # What TensorFlow's statistics say.
         ("cost", lambda: images(3, 5) @ images(5, 7), 2 * 3 * 5 * 7),
-        ("cost", lambda: tf.linalg.matmul(images(5, 3), images(5, 7), True), 2 * 3 * 5 * 7),
-        ("cost", lambda: images(3, 5) + 1.0, 15),
         ("cost", lambda: tf.nn.conv2d(images(1, 8, 8, 2), images(3, 3, 2, 4), 1, "SAME"), 9216),
         # An operation for 4 bytes: of unknown rank, in NCHW, and of a type without statistics.
         ("cost", lambda: tf1.placeholder(tf.float32) @ images(5, 7), 1),
@@ -381,8 +371,6 @@ def test_a_load_is_the_bytes_or_the_cost(
     ("said", "error", "message"),
     [
         ("3", TypeError, r"load=<.* said '3' for op 'a' \(Const\), and must say a number"),
-        (True, TypeError, "said True for op 'a'"),
-        (-1, ValueError, "said -1 for op 'a'.* at least 0"),
         (float("nan"), ValueError, "said nan for op 'a'.* finite"),
     ],
 )
@@ -393,18 +381,3 @@ def test_a_load_that_is_none_is_named(
     with pytest.raises(error, match=message), tf.stream(setter):
         tf.constant(1.0, name="a")
     assert setter.loads() == {0: 0, 1: 0}
-
-
-@pytest.mark.parametrize("load", [2, 0.5, np.float32(0.5), np.int64(3), 0])
-def test_a_load_is_any_number(graph: Any, load: Any) -> None:
-    """A function may look at the loads so far."""
-
-    def measure(op: Any) -> Any:
-        seen.append(setter.loads()[0])
-        return load
-
-    seen: list[float] = []
-    setter = least_loaded(0, load=measure)
-    with tf.stream(setter):
-        tf.sin(tf.sin(tf.constant(1.0)))
-    assert seen == [0, load, 2 * load] and setter.loads() == {0: 3 * load}

@@ -35,37 +35,6 @@ def run(code: str, capture: str = "", **environment: str) -> None:
     kit.run_captured(GROUPS, textwrap.dedent(code), groups=4, capture=capture, **environment)
 
 
-def test_arrays_that_other_threads_resize_are_read_whole() -> None:
-    """A resize returns the old memory to the system, so reading it would crash the process."""
-    run("""
-        function = tf.function(lambda x: x[:8] + 0 * tf.reduce_sum(x), input_signature=[
-            tf.TensorSpec([None])])
-        serve_all = tf.cuda.serving_callable(function)
-        small, large = 1 << 16, 1 << 20
-        done = threading.Event()
-        counts = collections.Counter()
-        shared = np.ones(small, np.float32)
-
-        def resize():
-            while not done.is_set():
-                for size in (large, small):
-                    try:
-                        shared.resize(size, refcheck=False)
-                        counts["resized"] += 1
-                    except ValueError:
-                        counts["refused"] += 1
-
-        def client():
-            for _ in range(200):
-                check(serve_all(shared).tolist() == [1] * 8, "result")
-            while len(counts) < 2:
-                serve_all(shared)
-            done.set()
-
-        run_threads([client, resize, resize])
-        """)
-
-
 @pytest.mark.parametrize(("capture", "turns"), [("off", 1), ("auto", 0), ("auto", 64)])
 def test_threads(capture: str, turns: int) -> None:
     """From many threads at once, with and without a device, the bits are those of the function."""
@@ -85,28 +54,6 @@ def test_threads(capture: str, turns: int) -> None:
         check((replayed() > 0) == captured, f"replayed {replayed()}")
         """,
         capture,
-        TF_MULTI_STREAM_PYTHON_TURNS=str(turns),
-    )
-
-
-@pytest.mark.parametrize("turns", [0, 1])
-def test_a_thread_that_makes_no_calls_goes_on(turns: int) -> None:
-    """The thread gets the GIL now and then while other threads call until it is done."""
-    run(
-        """
-        done = threading.Event()
-
-        def client():
-            while not done.is_set():
-                check(bits(serve(*given[0])) == expected[0], "result")
-
-        def other():
-            for _ in range(200):
-                time.sleep(0.0005)  # gives the lock back
-            done.set()
-
-        run_threads([other] + [client] * (2 * THREADS))
-        """,
         TF_MULTI_STREAM_PYTHON_TURNS=str(turns),
     )
 
@@ -142,42 +89,6 @@ def test_pinned_to_a_group() -> None:
             ran = [s.steps_started - b for s, b in zip(tf.cuda.stream_stats(), before)]
             check(ran == [5 * (i == group) for i in range(4)], f"{group}: {ran}")
         """)
-
-
-@pytest.mark.parametrize(("device", "capture"), [("/GPU:0", "auto"), ("/CPU:0", "off")])
-def test_a_call_wakes_no_thread_of_tensorflows_pool(device: str, capture: str) -> None:
-    """On the host, the step of a call only passes arguments and results on."""
-    kit.ok(
-        f"""
-        import pathlib
-        import numpy as np
-        import tensorflow as tf
-
-        @tf.function(input_signature=[tf.TensorSpec([4, 8])])
-        def f(x):
-            with tf.device("/GPU:0"):
-                y = tf.tanh(x)
-            with tf.device({device!r}):
-                return tf.identity(y)
-
-        def wakes():
-            texts = [(t / "status").read_text() for t in pathlib.Path("/proc/self/task").iterdir()]
-            return sum(
-                int(text.partition("\\nvoluntary_ctxt_switches:")[2].split()[0])
-                for text in texts if text.startswith("Name:\\ttf_Compute")
-            )
-
-        serve = tf.cuda.serving_callable(f)
-        x = np.ones((4, 8), np.float32)
-        for _ in range(20):
-            serve(x)
-        before = wakes()
-        for _ in range(300):
-            serve(x)
-        assert wakes() - before < 30, wakes() - before
-        """,
-        **kit.environment(4, TF_MULTI_STREAM_CAPTURE=capture),
-    )
 
 
 def test_a_result_leaves_the_gpu_in_the_step() -> None:

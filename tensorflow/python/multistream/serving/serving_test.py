@@ -144,10 +144,7 @@ def test_dlpack() -> None:
             "x .*float64, and must be float32",
         ),
         (lambda: serve_double(1.5), TypeError, "Argument x .*float64"),
-        (lambda: serve_double("abc"), TypeError, "Argument x .*<U3"),
-        (lambda: serve_double(None), TypeError, "Argument x .*object"),
         (lambda: serve_double(ROWS[0]), ValueError, r"x .*shape \(3,\).*\(None, 3\)"),
-        (lambda: serve_double(np.ones((2, 4), np.float32)), ValueError, r"\(2, 4\)"),
         (serve_double, TypeError, "was not given x"),
         (lambda: serve_double(y=ROWS), TypeError, "has no argument 'y'. It takes x"),
         (lambda: serve_double(ROWS, ROWS), TypeError, r"takes 1 arguments by position \(x\)"),
@@ -171,7 +168,6 @@ def test_bad_arguments(call: Callable[[], Any], error: type[Exception], says: st
             TypeError,
             "dense tensors only",
         ),
-        (lambda: bound(tf.sparse.from_dense, Spec([2])), TypeError, "dense tensors only"),
         (lambda: tf.cuda.serving_callable(len), TypeError, "a SavedModel's signature"),
         (lambda: tf.cuda.serving_callable(tf.function(abs)), ValueError, "Pass what it takes"),
         (

@@ -236,4 +236,5 @@ def test_stream_file_counts_for_sessions_with_streams(tmp_path: Path) -> None:
     """A session without streams has one; a group that a session lacks is an error."""
     path = tmp_path / "groups.txt"
     path.write_text("1: Tanh, MatMul  # of a branch\n2: far\n")
-    run(file_and_config, TF_STREAM_FROM_FILE=str(path))
+    log = run(file_and_config, TF_STREAM_FROM_FILE=str(path), TF_CPP_MIN_LOG_LEVEL="0")
+    assert log.count(f"Stream groups from a file:\n{path}:1 group 1 regex 'Tanh'") == 1, log

@@ -1,9 +1,6 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""v1 programs with ops on several GPUs give the same results as with one group per GPU.
-
-A test runs both programs of this file in processes of their own.
-"""
+"""A v1 program with towers on several GPUs gives the results of one group per GPU."""
 
 import contextlib
 import pickle
@@ -11,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import tensorflow.compat.v1 as tf
 
 from multistream.testing import kit
@@ -34,9 +30,9 @@ class Setup:
         return tf.stream(number % 2) if self.scoped else contextlib.nullcontext()
 
 
-def session(graph: Any, soft: bool = False) -> Any:
+def session(graph: Any) -> Any:
     """A session configured as programs for several GPUs configure theirs."""
-    config = tf.ConfigProto(allow_soft_placement=soft)
+    config = tf.ConfigProto()
     config.gpu_options.allow_growth = True
     config.gpu_options.per_process_gpu_memory_fraction = 0.4
     made = tf.Session(graph=graph, config=config)
@@ -45,7 +41,7 @@ def session(graph: Any, soft: bool = False) -> Any:
     return made
 
 
-def devices_of(made: Any, fetches: Any, feeds: Any = None) -> dict[str, str]:
+def devices_of(made: Any, fetches: Any, feeds: Any) -> dict[str, str]:
     """The device of each op of a step, such as "GPU:1"."""
     metadata = tf.RunMetadata()
     options = tf.RunOptions(output_partition_graphs=True)
@@ -59,36 +55,6 @@ def devices_of(made: Any, fetches: Any, feeds: Any = None) -> dict[str, str]:
 
 def numbers(seed: int, *shape: int) -> np.ndarray:
     return np.random.RandomState(seed).randn(*shape).astype(np.float32)
-
-
-def placed_softly(setup: Setup) -> list[Any]:
-    """Places ops on a missing GPU; without soft placement that is TensorFlow's error."""
-    missing = f"/gpu:{len(setup.gpus)}"
-    with tf.Graph().as_default() as graph:
-        x = tf.placeholder(tf.float32, [BATCH, WIDTH])
-        with tf.device(setup.gpus[-1]), setup.branch(1):
-            y = tf.sin(x, name="there")
-        with tf.device(missing), setup.branch(1):
-            z = tf.matmul(y, y, transpose_b=True, name="product")
-            z = tf.tanh(z, name="nowhere")
-        with tf.device(setup.gpus[0]):
-            total = tf.reduce_sum(z * z, 0)
-    feeds = {x: numbers(1, BATCH, WIDTH)}
-    with session(graph, soft=True) as made:
-        results: list[list[Any]] = [made.run([z, total], feeds) for _ in range(READS)]
-        placed = devices_of(made, total, feeds)
-    assert placed["there"] == f"GPU:{len(setup.gpus) - 1}", placed
-    assert placed["nowhere"] in {"CPU:0", *(f"GPU:{i}" for i in range(len(setup.gpus)))}, placed
-    assert all(kit.same(found, results[0]) for found in results)
-    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
-        session(graph)
-    for text in (
-        "device for operation product",
-        f"to /device:{missing[1:].upper()}",
-        f"GPU:{len(setup.gpus) - 1} ]",
-    ):
-        assert text in str(caught.value), (text, str(caught.value))
-    return results[0]
 
 
 class LeastLoaded:
@@ -172,19 +138,19 @@ def towers(setup: Setup) -> list[Any]:
     return results
 
 
-def run_programs(scoped: bool, path: str) -> None:
-    """Runs both programs; writes their results, and the steps and waits of each group."""
+def run_towers(scoped: bool, path: str) -> None:
+    """Trains; writes the results, and the steps and waits of each group."""
     setup = Setup(scoped)
-    results = [*placed_softly(setup), *towers(setup)]
+    results = towers(setup)
     counts = {(s.gpu, s.group): (s.steps_started, s.waits) for s in tf.cuda.stream_stats()}
     Path(path).write_bytes(pickle.dumps((results, counts)))
 
 
 def found(folder: Path, groups: str, node_level: bool) -> tuple[list[Any], Any]:
-    """Results of the programs on three GPUs in a process; branches have streams at node level."""
+    """Results on three GPUs in a process of its own; branches have streams at node level."""
     path = folder / "results.pickle"
     kit.run_job(
-        run_programs,
+        run_towers,
         node_level,
         str(path),
         first="jobs.tf.disable_v2_behavior()",
@@ -196,7 +162,7 @@ def found(folder: Path, groups: str, node_level: bool) -> tuple[list[Any], Any]:
     return results, counts
 
 
-def test_programs_for_several_gpus_give_the_bits_of_one_group(tmp_path: Path) -> None:
+def test_towers_on_several_gpus_give_the_bits_of_one_group(tmp_path: Path) -> None:
     """Whole steps on groups, and branches of towers on groups."""
     expected, _ = found(tmp_path, "1", node_level=False)
     for node_level in (False, True):

@@ -6,19 +6,16 @@ A test names a job, which runs in a process of its own. What a job builds withou
 group 0 of each GPU and is the reference for the same thing with scopes.
 """
 
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from multistream.testing import kit
 from multistream.testing import program_results as programs
-from multistream.testing.gpus import gpu, gpus, leaders, numbers, run, run_all, used
-from multistream.testing.kit import on, same
+from multistream.testing.gpus import gpu, gpus, run, used
+from multistream.testing.kit import on
 from multistream.testing.random_programs import Instruction
 
 tf1 = tf.compat.v1
@@ -117,100 +114,6 @@ def missing_groups() -> None:
     assert used() <= {(0, 0), (0, 1), (0, 3), (1, 0), (1, 1)}
 
 
-def file_for_uneven_gpus() -> None:
-    """The file names groups of the second GPU that the first lacks."""
-
-    @tf.function
-    def function(x: Any) -> Any:
-        with tf.device("/GPU:0"), tf.name_scope("first"):
-            x = tf.tanh(x)
-        with tf.device("/GPU:1"), tf.name_scope("second"):
-            return tf.sin(x)
-
-    @tf.function
-    def bad(x: Any) -> Any:
-        with tf.device("/GPU:0"), tf.name_scope("second"):
-            return tf.tanh(x, name="bad")
-
-    x = tf.constant(numbers(0, 64, 64))
-    assert np.allclose(function(x), np.sin(np.tanh(x)), atol=1e-6)
-    assert used() == {(0, 0), (0, 1), (1, 0), (1, 3)}, used()
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"second/bad.* group 3, and the"):
-        bad(x)
-
-
-def test_gpus_with_different_numbers_of_groups(tmp_path: Path) -> None:
+def test_gpus_with_different_numbers_of_groups() -> None:
     """A group that only another GPU has is an error that names the node."""
-    path = tmp_path / "streams.txt"
-    path.write_text("1: first/.*\n3: second/.*\n", encoding="utf-8")
-    run_all(
-        [
-            partial(run, missing_groups, TF_GPU_STREAM_GROUP_COUNT="4,2"),
-            partial(
-                run,
-                file_for_uneven_gpus,
-                TF_GPU_STREAM_GROUP_COUNT="2,4",
-                TF_STREAM_FROM_FILE=str(path),
-            ),
-        ]
-    )
-
-
-def mirrored_training(strategy: Any, scoped: bool) -> list[Any]:
-    """Losses and weights of replicas whose branches are in scopes."""
-    with strategy.scope():
-        v, w = (tf.Variable(numbers(k, 6, 6)) for k in range(2))
-        optimizer = keras.optimizers.SGD(0.1, momentum=0.5)
-        optimizer.jit_compile = False  # Keras 2 has XLA compile it, and an emulated GPU is a CPU
-        optimizer.build([v, w])
-
-    def replica(x: Any) -> Any:
-        context = tf.distribute.get_replica_context()
-        x *= 1.0 + tf.cast(context.replica_id_in_sync_group, tf.float32)
-        with tf.GradientTape() as tape:
-            with on(1, scoped):
-                a = tf.tanh(tf.matmul(x, v))
-            with on(2, scoped):
-                b = tf.sin(tf.matmul(x, w))
-            with on(None, scoped):
-                loss = tf.reduce_mean(tf.math.squared_difference(a * b, x))
-        optimizer.apply_gradients(
-            [(g, u) for g, u in zip(tape.gradient(loss, [v, w]), [v, w], strict=True)]
-        )
-        with on(2, scoped):
-            return loss + tf.reduce_sum(context.all_reduce("SUM", a))
-
-    @tf.function
-    def step(x: Any) -> Any:
-        return strategy.reduce("SUM", strategy.run(replica, args=(x,)), axis=None)
-
-    data = strategy.experimental_distribute_dataset(
-        tf.data.Dataset.from_tensor_slices(numbers(2, 40, 6)).batch(8),
-        tf.distribute.InputOptions(experimental_fetch_to_device=False),
-    )
-    return [*[step(x).numpy() for x in data], v.numpy(), w.numpy()]
-
-
-def replicas() -> None:
-    """Runs each strategy without scopes, then with scopes."""
-    names = ["/gpu:0", "/gpu:1"]
-    ring = tf.distribute.experimental.CommunicationOptions(
-        implementation=tf.distribute.experimental.CommunicationImplementation.RING
-    )
-    strategies = [
-        tf.distribute.MirroredStrategy(names, tf.distribute.ReductionToOneDevice()),
-        # By default the strategy takes the CPU, since it does not count emulated GPUs.
-        tf.distribute.MultiWorkerMirroredStrategy._from_local_devices(names, ring),
-    ]
-    expected = [mirrored_training(strategy, False) for strategy in strategies]
-    assert used() == leaders(), used()
-    for strategy, results in zip(strategies, expected, strict=True):
-        assert same(mirrored_training(strategy, True), results)
-        assert used() == {(i, j) for i in gpus() for j in range(3)}, used()
-    first, last = expected[0][0], expected[0][4]
-    assert np.isfinite(first) and first != last
-
-
-def test_replicas() -> None:
-    """Copies and collective ops of strategies with scopes in replicas train the same weights."""
-    run(replicas, TF_GPU_STREAM_GROUP_COUNT="3")
+    run(missing_groups, TF_GPU_STREAM_GROUP_COUNT="4,2")

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """For tests of several GPUs, each with stream groups."""
 
-import concurrent.futures
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,6 @@ from multistream.testing import kit
 def run(job: Callable[..., None], *arguments: object, **environment: str) -> None:
     """Runs a job as kit.run_job does, in a process with two GPUs."""
     kit.run_job(job, *arguments, **{"TF_MULTI_STREAM_EMULATED_GPUS": "2", **environment})
-
-
-def run_all(tests: Sequence[Callable[[], object]]) -> None:
-    """Runs processes side by side."""
-    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-        for done in [pool.submit(test) for test in tests]:
-            done.result()
 
 
 def gpu(i: int) -> str:
@@ -45,16 +37,3 @@ def leaders() -> set[tuple[int, int]]:
 
 def numbers(seed: int, *shape: int) -> Any:
     return np.random.RandomState(seed).randn(*shape).astype(np.float32) * 0.5
-
-
-def either(y: Any) -> Any:
-    """A branch that depends on the values.
-
-    Its gradient has only sums of two terms. In a loop's gradient, the order of a sum of three terms
-    depends on which buffers happen to be free, in stock TensorFlow too.
-    """
-    return tf.cond(
-        tf.reduce_sum(y) > 0.0,
-        lambda: tf.sin(y) + 0.5 * y,
-        lambda: y - tf.square(y) * 0.25,
-    )

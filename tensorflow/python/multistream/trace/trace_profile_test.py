@@ -124,14 +124,6 @@ def test_clocks_that_are_not_relative_are_those_of_the_epoch() -> None:
     assert trace_profile.events(space.proto, zero=STARTED)[0].begin == 1010
 
 
-@pytest.mark.parametrize("text", ["", "kind:Device"])
-def test_a_copy_of_unknown_size_is_no_error(text: str) -> None:
-    space = Space()
-    add_line(space.gpu(0), 5, [("MemcpyH2D", 0, 5, text)])
-    [event] = trace_profile.events(space.proto)
-    assert (event.kind, event.amount) == ("copy", 0)
-
-
 def test_rows_are_split_where_events_overlap() -> None:
     """Waits do not occupy the stream, so they split no rows."""
 

@@ -5,7 +5,7 @@
 The coordinator of parameter servers is eager code that calls functions of other processes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -150,8 +150,12 @@ def results_of(client: Callable[..., None], folder: Path, level: dict[str, str])
     return str(result)
 
 
-@pytest.mark.parametrize("client", [coordinate, mirror])
-def test_results_are_those_of_one_stream(client: Callable[..., None], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("client", "levels"), [(coordinate, (GRAPH_LEVEL, NODE_LEVEL)), (mirror, (NODE_LEVEL,))]
+)
+def test_results_are_those_of_one_stream(
+    client: Callable[..., None], levels: Sequence[dict[str, str]], tmp_path: Path
+) -> None:
     expected = results_of(client, tmp_path / "one", ONE_STREAM)
-    assert results_of(client, tmp_path / "graph", GRAPH_LEVEL) == expected
-    assert results_of(client, tmp_path / "node", NODE_LEVEL) == expected
+    for i, level in enumerate(levels):
+        assert results_of(client, tmp_path / str(i), level) == expected

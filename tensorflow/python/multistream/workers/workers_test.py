@@ -15,8 +15,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from multistream.testing.cluster import (
+    FEEDS,
     GRAPH_LEVEL,
-    NODE_LEVEL,
+    Layers,
     Spec,
     Task,
     make_server,
@@ -25,8 +26,7 @@ from multistream.testing.cluster import (
     until,
 )
 from multistream.testing.deeprec import OFF, POLICIES, Clicks, config, waits
-from multistream.testing.kit import groups_used, run_job, run_threads, same
-from multistream.testing.layers import FEEDS, Layers
+from multistream.testing.kit import run_job, run_threads, same
 
 # One worker, with sessions in the worker's process.
 
@@ -42,9 +42,6 @@ def sessions_on(server: Any, layers: Layers, kind: str) -> list[Any]:
         config.cluster_def.CopyFrom(tf.train.ClusterSpec({"other": [address]}).as_cluster_def())
     count = 2 if kind == "isolated" else 1
     return [tf.Session(server.target, graph=layers.graph, config=config) for _ in range(count)]
-
-
-KINDS = pytest.mark.parametrize("kind", ["", "isolated", "cluster"])
 
 
 def queries_of_a_server(kind: str) -> None:
@@ -73,30 +70,9 @@ def queries_of_a_server(kind: str) -> None:
     assert sum(ran) >= len(expected) * 8 * 40 and min(ran) > 0, ran
 
 
-@KINDS
+@pytest.mark.parametrize("kind", ["", "isolated", "cluster"])
 def test_queries_of_a_server_run_on_every_group(kind: str) -> None:
     run_job(queries_of_a_server, kind, **GRAPH_LEVEL)
-
-
-def training_on_a_server(kind: str) -> None:
-    results = []
-    for scoped in (True, False):
-        layers = Layers(scoped)
-        server = tf.train.Server.create_local_server()
-        for session in sessions_on(server, layers, kind):
-            session.run(layers.start)
-            feeds = {layers.x: FEEDS[0]}
-            losses = [session.run([layers.loss, layers.train], feeds)[0] for _ in range(10)]
-            assert losses[-1] < losses[0]
-            results.append([*losses, *session.run(layers.weights)])
-            session.close()
-    assert all(same(found, results[0]) for found in results)
-    assert {1, 2} <= groups_used()
-
-
-@KINDS
-def test_training_on_a_server_gives_what_one_stream_gives(kind: str) -> None:
-    run_job(training_on_a_server, kind, **NODE_LEVEL)
 
 
 # Workers and a parameter server.
