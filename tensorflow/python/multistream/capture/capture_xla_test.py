@@ -8,6 +8,8 @@ graphs.
 
 from __future__ import annotations
 
+import pytest
+
 from multistream.testing.kit import run_captured
 
 FUNCTIONS = "--xla_gpu_enable_command_buffer="
@@ -130,14 +132,21 @@ expect_rows("a shape", called(lambda x: tf.reshape(x, [tf.shape(x)[0] * 2, -1]) 
 """)
 
 
-def test_graphs_that_xla_may_launch_itself_are_in_the_way() -> None:
-    """The report names the flag; capturable_test.cc has clusters that XLA may not compile."""
+@pytest.mark.parametrize(
+    ("compiled", "clusters", "functions", "says"),
+    [(True, "", "", f"XLA_FLAGS={FUNCTIONS}"), (False, CLUSTERS, FUNCTIONS, AT_ONCE)],
+    ids=["graphs that XLA may launch itself", "clusters that XLA may not compile"],
+)
+def test_flags_that_are_in_the_way_are_named(
+    compiled: bool, clusters: str, functions: str, says: str
+) -> None:
     run(
         f"""
-function = called(body)
+function = called(body, {compiled})
 for _ in range(8):
     function(floats(3, 8))
-check(replayed() == 0 and "XLA_FLAGS={FUNCTIONS}" in report(), report())
+check(replayed() == 0 and {says!r} in report(), report())
 """,
-        functions="",
+        clusters,
+        functions,
     )

@@ -256,3 +256,32 @@ check(share(True, use=rewriter_config_pb2.RewriterConfig.ON) == 0, "captured")
     )
     assert done.returncode == 0, done.stderr[-4000:]
     assert "cuda_graph_enable_jit has no effect: its nodes have streams" in done.stderr
+
+
+def test_each_setting_that_kernels_read_at_launch_has_its_own_recordings() -> None:
+    """On a GPU, a recording replayed with another setting would give other bits."""
+    run(
+        """
+x, w = floats(256, 256), floats(256, 256)
+product = lambda x: tf.matmul(x, w) + 1.0
+captured, expected = [tf.cuda.captured(mode=mode)(on_gpu(product)) for mode in ("auto", "off")]
+
+def steps(setting, recorded, replays):
+    before = total("recordings_made"), replayed()
+    for _ in range(6):
+        check(bits(captured(x)) == bits(expected(x)), setting)
+    counts = total("recordings_made") - before[0], replayed() - before[1]
+    check(counts == (recorded, replays), f"{setting}: {counts}")
+
+steps("first", 1, 4)
+tf.config.experimental.enable_tensor_float_32_execution(False)
+steps("TF32 off", 1, 4)
+tf.config.experimental.enable_tensor_float_32_execution(True)
+steps("TF32 on again", 0, 6)
+tf.config.experimental.enable_op_determinism()
+steps("deterministic", 1, 4)
+steps("deterministic, later", 0, 6)
+""",
+        groups=1,
+        capture="marked",
+    )
