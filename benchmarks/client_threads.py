@@ -53,7 +53,7 @@ def run_clients(
     around: Callable[[int], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
     executors: Sequence[concurrent.futures.Executor] = (),
 ) -> Load:
-    """Runs client threads for a while.
+    """Runs client threads for a while; raises the first exception of a call once all have ended.
 
     Args:
         call: what to time; it is given the thread's number and how often it has called before.
@@ -61,12 +61,6 @@ def run_clients(
         until: after how many seconds none begins another call, or what is set then.
         around: makes what a thread, which it is given the number of, is in meanwhile.
         executors: of one thread each, which are the client threads; if there are none, new threads.
-
-    Returns:
-        What they measured.
-
-    Raises:
-        BaseException: the first that a call raised, after all threads have ended.
     """
     times: list[list[float]] = [[] for _ in range(threads)]
     errors: list[BaseException] = []
@@ -109,18 +103,10 @@ def run_checked(
     seconds: float,
     around: Callable[[int], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
 ) -> tuple[Load, int]:
-    """Runs client threads that compare each result, bit by bit.
+    """Runs client threads that compare each result, bit by bit; also returns how many were wrong.
 
-    Args:
-        call: what to time; it is given one of the inputs.
-        inputs: each thread takes them in turn, and begins with another one.
-        expected: the bytes of the result of each input.
-        threads: how many.
-        seconds: after how long none begins another call.
-        around: as for `run_clients`.
-
-    Returns:
-        What they measured, and how many results were wrong.
+    Each thread takes the inputs in turn, and begins with another one. `expected` has the bytes of
+    the result of each input; the rest is as for `run_clients`.
     """
     wrong = [0] * threads
 

@@ -77,9 +77,8 @@ def verdict(problems: Iterable[str]) -> int:
 def verdict_of(found: Mapping[str, Any], slow: str) -> int:
     """Prints what a program has found, a line of JSON; returns the exit status.
 
-    Args:
-        found: with the results that were `wrong`, and what has `grown`.
-        slow: says what is too slow; empty if nothing is. Slowness and growth count on a GPU only.
+    `found` has the results that were `wrong`, and what has `grown`; `slow` says what is too slow.
+    Slowness and growth count on a GPU only.
     """
     print(json.dumps(found), flush=True)
     problems = [f"{found['wrong']} results were wrong"] if found["wrong"] else []

@@ -34,13 +34,8 @@ _NOTICE = "# Changed by the Multi-Stream TensorFlow Authors: see MODIFICATIONS i
 class Names:
     """What a stock wheel's file name says, and the names that follow from it.
 
-    Attributes:
-      version: such as "2.21.0"; new_version is that of the wheel to make.
-      python: tags of the Python, such as "cp312-cp312".
-      stock_dist_info: folder of the stock wheel's metadata; dist_info is that of the wheel to make.
-
-    Raises:
-      BuildError: it is not the name of a TensorFlow wheel.
+    `version` ("2.21.0") and `stock_dist_info` are the stock wheel's, `new_version` and `dist_info`
+    those of the wheel to make; `python` has the tags of the Python, such as "cp312-cp312".
     """
 
     def __init__(self, stock: str) -> None:
@@ -61,7 +56,7 @@ def assemble(
     license_text: bytes,
     out: pathlib.Path,
 ) -> pathlib.Path:
-    """Writes the wheel and returns its path.
+    """Writes the wheel to a folder and returns its path.
 
     Args:
       stock: the stock wheel.
@@ -70,10 +65,6 @@ def assemble(
       added: content of the new files, by path in the wheel.
       license_text: the licence of the added files.
       out: folder to write to.
-
-    Raises:
-      BuildError: a changed file is not in the stock wheel, an added one is, or the runtime needs
-        what a wheel cannot count on.
     """
     name = Names(stock.name)
     with zipfile.ZipFile(stock) as archive:
@@ -121,9 +112,6 @@ def copy_member(
     """Adds a member of another archive, under a name, with its compressed bytes.
 
     zipfile itself would compress all of TensorFlow again, which takes minutes.
-
-    Raises:
-      zipfile.BadZipFile: the other archive is cut off.
     """
     assert source.fp is not None and target.fp is not None
     source.fp.seek(member.header_offset)

@@ -13,11 +13,7 @@ from build_error import BuildError
 
 
 def readelf(library: pathlib.Path, *options: str) -> Iterator[list[str]]:
-    """Runs readelf with options such as "--dynamic" and yields the words of each line.
-
-    Raises:
-      BuildError: there is no readelf, or it cannot read the file.
-    """
+    """Runs readelf with options such as "--dynamic" and yields the words of each line."""
     try:
         process = subprocess.Popen(
             ["readelf", "--wide", *options, library],
@@ -37,11 +33,9 @@ def readelf(library: pathlib.Path, *options: str) -> Iterator[list[str]]:
 
 
 def global_symbol(words: list[str]) -> tuple[str, bool] | None:
-    """Reads the words of a line of `--dyn-syms`.
+    """The symbol of the words of a line of `--dyn-syms`, and whether the library defines it.
 
-    Returns:
-      The symbol's name, without its version, and whether the library defines it; None for a line
-      that has no global symbol.
+    The name is without its version. None for a line that has no global symbol.
     """
     if len(words) < 8 or words[4] not in ("GLOBAL", "WEAK"):
         return None

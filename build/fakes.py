@@ -67,12 +67,7 @@ def make_wheel(folder: pathlib.Path, name: str = STOCK_NAME) -> pathlib.Path:
 
 
 def make_library(path: pathlib.Path, needs: dict[str, list[str]]) -> pathlib.Path:
-    """Links a library that needs others; returns its path.
-
-    Args:
-      path: the file to write.
-      needs: symbol versions that it needs, by library.
-    """
+    """Links a library that needs these symbol versions of others; returns its path."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         calls = ""

@@ -19,21 +19,13 @@ from patch_series import FilePatch, Hunk, Read, apply_file_patch, places
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """A hunk that was not moved.
+    """A hunk that was not moved."""
 
-    Attributes:
-      file_patch: the changes that it is one of.
-      hunk: the one that was not moved.
-      why: in words.
-      line: number, from 1, of the first line of `text`; 0 if there is no such text.
-      text: lines of the new release that are most like it.
-    """
-
-    file_patch: FilePatch
-    hunk: Hunk
-    why: str
-    line: int
-    text: tuple[str, ...]
+    file_patch: FilePatch  # the changes that it is one of
+    hunk: Hunk  # the one that was not moved
+    why: str  # in words
+    line: int  # number, from 1, of the first line of `text`; 0 if there is no such text
+    text: tuple[str, ...]  # lines of the new release that are most like it
 
     def __str__(self) -> str:
         lines = [f"{self.file_patch.patch}: {self.file_patch.path}, {self.hunk.header}: {self.why}"]
@@ -63,8 +55,7 @@ def unified(path: str, before: str, after: str) -> str:
 def move(file_patch: FilePatch, old: str, text: str) -> tuple[str, list[Problem]]:
     """Applies the hunks of a patch, made for the text `old` of a file, to its text elsewhere.
 
-    Returns:
-      The file with the hunks that could be applied, and a problem for each other one.
+    Returns the file with the hunks that could be applied, and a problem for each other one.
     """
     if text == old:
         return apply_file_patch(file_patch, text, may_move=True), []

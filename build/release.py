@@ -57,11 +57,7 @@ _RUNTIME = "tensorflow/libtensorflow_multistream.so"
 
 
 def parse_name(wheel: pathlib.Path) -> tuple[str, str]:
-    """Reads from a wheel's file name the release of TensorFlow and the tag of the Python.
-
-    Raises:
-      BuildError: it is not the name of a wheel of this version of ours.
-    """
+    """Reads from a wheel's file name the release of TensorFlow and the tag of the Python."""
     name = _NAME.fullmatch(wheel.name)
     if name is None or name["local"] != LOCAL_VERSION:
         raise BuildError(
@@ -72,12 +68,7 @@ def parse_name(wheel: pathlib.Path) -> tuple[str, str]:
 
 
 def check(wheel: pathlib.Path) -> None:
-    """Checks a wheel as those do who publish it.
-
-    Raises:
-      BuildError: twine would refuse its description, or auditwheel finds that it needs newer
-        libraries than its name says.
-    """
+    """Checks a wheel as those do who publish it, with twine and auditwheel."""
     for command in (("twine", "check", "--strict"), ("auditwheel", "show")):
         line = [sys.executable, "-m", *command, str(wheel)]
         done = subprocess.run(line, capture_output=True, text=True, check=False)
@@ -109,13 +100,7 @@ def _needed(requirement: str) -> Component:
 def bill_of_materials(wheel: pathlib.Path, patches: pathlib.Path, made: datetime.datetime) -> str:
     """Says what a wheel is made of, in CycloneDX 1.6 as JSON.
 
-    Args:
-      wheel: the file.
-      patches: folder of the series that it was made with.
-      made: the time to say.
-
-    Raises:
-      BuildError: the wheel has no runtime, or no metadata.
+    `patches` is the folder of the series that the wheel was made with, `made` the time to say.
     """
     release, tag = parse_name(wheel)
     stock = release_named(release)
@@ -176,11 +161,7 @@ def bill_of_materials(wheel: pathlib.Path, patches: pathlib.Path, made: datetime
 
 
 def git(*arguments: str) -> str:
-    """Runs Git in the repository and returns what it prints.
-
-    Raises:
-      BuildError: it fails; says why.
-    """
+    """Runs Git in the repository and returns what it prints."""
     command = ["git", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -191,12 +172,7 @@ def git(*arguments: str) -> str:
 def release_notes(wheels: Sequence[pathlib.Path], since: str) -> str:
     """Says in Markdown what is new: the wheels' hashes, the subject of each change, newest first.
 
-    Args:
-      wheels: those that are released.
-      since: a revision; "" for the last tag, or the beginning if there is none.
-
-    Raises:
-      BuildError: there is no such revision.
+    `since` is a revision; "" for the last tag, or the beginning if there is none.
     """
     if not since:
         tags = git("tag", "--merged", "HEAD", "--sort=-creatordate").splitlines()

@@ -32,14 +32,7 @@ def index_url() -> str:
 def opened(tag: str, release: str = BASE, index: str | None = None) -> Iterator[zipfile.ZipFile]:
     """Opens a stock wheel to be read: that of the cache or, if it is not there, the index's.
 
-    Args:
-      tag: such as "cp312".
-      release: such as "2.20.0".
-      index: URL of the index; by default pip's.
-
-    Raises:
-      BuildError: there is no such wheel, the index says that it has another hash, or there is no
-        network.
+    The tag is such as "cp312", the release such as "2.20.0", the index a URL, by default pip's.
     """
     expected = release_named(release).sha256[stock_wheel.check_tag(tag, release)]
     name = stock_wheel.wheel_name(tag, release)

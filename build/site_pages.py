@@ -69,11 +69,7 @@ def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
 
 
 def loaded_from_elsewhere(site: pathlib.Path) -> list[str]:
-    """Looks for what needs the network when a page of the site is viewed.
-
-    Returns:
-      For each script, style, image or font of another host, its file and address.
-    """
+    """Lists scripts, styles, images and fonts of other hosts: the page's file, and the address."""
     return [
         f"{file.relative_to(site)}: {address}"
         for suffix, loads in _LOADED.items()

@@ -43,11 +43,7 @@ def default_tag() -> str:
 
 
 def check_tag(tag: str, release: str = BASE) -> str:
-    """Returns a Python's tag, such as "cp312", if a release has a stock wheel for it.
-
-    Raises:
-      BuildError: TensorFlow has no wheel for it.
-    """
+    """Returns a Python's tag, such as "cp312", if a release has a stock wheel for it."""
     known = release_named(release).sha256
     if tag not in known:
         raise BuildError(
@@ -82,11 +78,7 @@ def sha256_of(path: pathlib.Path) -> str:
 
 
 def fetch(tag: str, cache: pathlib.Path, release: str = BASE) -> pathlib.Path:
-    """Makes sure that the cache folder has a verified stock wheel, and returns its path there.
-
-    Raises:
-      BuildError: no such wheel, no network, no disk or a wrong hash.
-    """
+    """Makes sure that the cache folder has a verified stock wheel, and returns its path there."""
     expected = release_named(release).sha256[check_tag(tag, release)]
     wheel = cache / "wheels" / expected / wheel_name(tag, release)
     if wheel.is_file():
@@ -111,9 +103,6 @@ def unpack(wheel: pathlib.Path, folder: pathlib.Path) -> None:
     """Unpacks a stock wheel's headers to include/ and its libraries to lib/ of a folder.
 
     Does nothing if the folder exists: it appears only once it is complete.
-
-    Raises:
-      BuildError: not enough disk, or a library is not in the wheel.
     """
     if folder.is_dir():
         return
@@ -162,9 +151,6 @@ def prepare(tag: str, patches: pathlib.Path, out: pathlib.Path, release: str = B
     The folder gets include/ and lib/ (links into the cache), wheel/ (a link to the stock wheel),
     patched/ (the files that the series in `patches` changes, changed) and stock.json, which
     describes them.
-
-    Raises:
-      BuildError: see fetch, unpack and patch_series.apply_series.
     """
     wheel, unpacked = fill_cache(tag, release)
     with zipfile.ZipFile(wheel) as archive:
@@ -205,9 +191,6 @@ def download(
       platforms: the tags of which the wheel's platform may have any.
       folder: gets the wheel, and has no other one.
       otherwise: what else one can do, for the error.
-
-    Raises:
-      BuildError: there is no pip, no such wheel or no network.
     """
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
     command += ["--disable-pip-version-check", "--no-cache-dir", "--quiet"]

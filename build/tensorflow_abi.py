@@ -47,27 +47,20 @@ _INCLUDED = re.compile(r'^\s*#include\s+["<]([^">]+)[">]', re.MULTILINE)
 
 @dataclasses.dataclass(frozen=True)
 class Wheel:
-    """What a wheel has.
+    """What a wheel has."""
 
-    Attributes:
-      symbols: mangled names that its libraries define.
-      headers: a hash of each header that was asked for, or that such a header leads to, and that is
-        there, by its path.
-    """
-
-    symbols: frozenset[str]
+    symbols: frozenset[str]  # mangled names that its libraries define
+    # A hash of each header that was asked for, or that such a header leads to, and that is there,
+    # by its path.
     headers: dict[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
 class Abi(Wheel):
-    """What the runtime needs of a wheel.
+    """What the runtime needs of a wheel."""
 
-    Attributes:
-      replaced: mangled names that the runtime defines in TensorFlow's place; the names that it
-        calls are `symbols`.
-    """
-
+    # Mangled names that the runtime defines in TensorFlow's place; the names that it calls are
+    # `symbols`.
     replaced: frozenset[str]
 
     def __str__(self) -> str:
@@ -91,15 +84,7 @@ def dynamic_symbols(library: pathlib.Path) -> tuple[set[str], set[str]]:
 
 
 def read_wheel(wheel: pathlib.Path, headers: Iterable[str]) -> Wheel:
-    """Reads a wheel of TensorFlow's.
-
-    Args:
-      wheel: the file.
-      headers: the headers of interest, relative to the wheel's folder of headers.
-
-    Raises:
-      BuildError: the file is no wheel, or has no such libraries.
-    """
+    """Reads a wheel of TensorFlow's, with these of its headers."""
     symbols: set[str] = set()
     try:
         archive = zipfile.ZipFile(wheel)
@@ -128,12 +113,9 @@ def read_wheel(wheel: pathlib.Path, headers: Iterable[str]) -> Wheel:
 
 
 def needed_of(library: pathlib.Path, sources: pathlib.Path, wheel: pathlib.Path) -> Abi:
-    """Finds what the runtime needs.
+    """Finds what the built runtime needs of the stock wheel that it was built against.
 
-    Args:
-      library: the built runtime.
-      sources: folder of its sources, with exports.lds.
-      wheel: the stock wheel that it was built against.
+    `sources` is the folder of its sources, with exports.lds.
     """
     files = [
         path
@@ -155,11 +137,7 @@ def needed_of(library: pathlib.Path, sources: pathlib.Path, wheel: pathlib.Path)
 
 
 def current(tag: str, release: str) -> Abi:
-    """Finds what the built runtime needs of a release's stock wheel for a Python tag.
-
-    Raises:
-      BuildError: the runtime is not built.
-    """
+    """Finds what the built runtime needs of a release's stock wheel for a Python tag."""
     library = ROOT / "bazel-bin" / _RUNTIME / _LIBRARY
     if not library.is_file():
         raise BuildError(f"{library} is not built.\nBuild it: scripts/build_wheel.sh.")
@@ -168,10 +146,9 @@ def current(tag: str, release: str) -> Abi:
 
 
 def compare(abi: Abi, wheel: Wheel) -> tuple[str, bool]:
-    """Compares what is needed with what there is.
+    """Compares what is needed with what there is; also tells whether something is missing.
 
-    Returns:
-      Lines for a person, of which the last one has the counts; and whether something is missing.
+    Of the lines, which are for a person, the last one has the counts.
     """
     called = sorted(abi.symbols - wheel.symbols)
     replaced = sorted(abi.replaced - wheel.symbols)

@@ -27,26 +27,14 @@ Layer = Callable[[Any], Any]
 
 
 def on_group(group: int, scoped: bool) -> Any:
-    """A scope of a stream group.
-
-    Args:
-        group: any number; groups are counted round.
-        scoped: False gives a context that does nothing.
-
-    Returns:
-        The context manager.
-    """
+    """A scope of a stream group, counted round; with `scoped` False a context that does nothing."""
     if not scoped:
         return contextlib.nullcontext()
     return tf.cuda.stream_scope(tf.cuda.get_stream(group % tf.cuda.stream_group_count()))
 
 
 class Layers:
-    """Makes layers, whose weights are always the same ones.
-
-    Attributes:
-        variables: the weights of all layers.
-    """
+    """Makes layers, whose weights, `variables`, are always the same ones."""
 
     def __init__(self) -> None:
         self._random = np.random.default_rng(SEED)

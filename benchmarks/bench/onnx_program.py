@@ -44,11 +44,7 @@ class Value:
 
 
 class OnnxOps(NumpyOps):
-    """The operations of program.py write nodes; a loop is unrolled.
-
-    Args:
-        head_width: of attention's queries.
-    """
+    """The operations of program.py write nodes; a loop is unrolled."""
 
     sigmoid, tanh, relu, gelu = map(staticmethod, map(_node, ("Sigmoid", "Tanh", "Relu", "Gelu")))
 
@@ -120,16 +116,7 @@ class OnnxOps(NumpyOps):
 
 
 def graph(workload: Workload, size: str, example: np.ndarray) -> bytes:
-    """Writes a workload as an ONNX model, for inputs of the example's shape.
-
-    Args:
-        workload: of models.py.
-        size: of the model.
-        example: an input.
-
-    Returns:
-        The model, with an input `x` and an output `y`.
-    """
+    """Writes a workload as an ONNX model, with an input `x` like the example, and an output `y`."""
     sizes = workload.sizes[size]
     ops = OnnxOps(head_width=sizes.get("width", 1) // sizes.get("heads", 1))
     weights = {name: ops.weight(value) for name, value in workload.weights(size).items()}
@@ -145,14 +132,7 @@ def graph(workload: Workload, size: str, example: np.ndarray) -> bytes:
 
 
 class _Bound:
-    """A session whose input and output stay where they are, as CUDA graphs need it.
-
-    Args:
-        session: which.
-        device: `cuda` or `cpu`.
-        x: an input.
-        y: an output for such inputs.
-    """
+    """A session whose input and output stay where they are, as CUDA graphs need it."""
 
     def __init__(self, session: Any, device: str, x: np.ndarray, y: np.ndarray) -> None:
         self._session = session

@@ -20,30 +20,17 @@ EPSILON = 1e-5  # of layer_norm
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """What a worker is started with.
+    """What a worker is started with."""
 
-    Args:
-        program: the module that runs the workload, such as `tensorflow_program`.
-        workload: name.
-        size: `small` or `full`.
-        parallel: stream groups, copies of the model, or 1.
-        options: what else the program should know, see peers.py.
-    """
-
-    program: str
+    program: str  # the module that runs the workload, such as `tensorflow_program`
     workload: str
-    size: str
-    parallel: int
-    options: dict[str, Any]
+    size: str  # `small` or `full`
+    parallel: int  # stream groups, copies of the model, or 1
+    options: dict[str, Any]  # what else the program should know, see peers.py.
 
 
 class Program(abc.ABC):
-    """A workload, ready to be queried from several threads.
-
-    Args:
-        workload: which.
-        spec: how.
-    """
+    """A workload, ready to be queried from several threads."""
 
     def __init__(self, workload: Workload, spec: Spec) -> None:
         self.workload = workload
@@ -52,10 +39,7 @@ class Program(abc.ABC):
     def prepare(self, inputs: Sequence[np.ndarray], clients: int, call: str) -> None:
         """Makes what clients `0` to `clients - 1` need for such inputs; called again for others.
 
-        Args:
-            inputs: arrays of equal shape.
-            clients: how many.
-            call: of the peer's ways to call, see peers.py.
+        `call` is one of the peer's ways to call, see peers.py.
         """
         del inputs, clients, call
 
@@ -89,9 +73,7 @@ class NumpyOps:
     """The operations; each framework has a class with the same methods for its own tensors.
 
     Tensors also have `+`, `-`, `*` and `@` as NumPy's arrays have them. `tensor` is float32.
-
-    Attributes:
-        module: of the framework, where it has NumPy's functions by NumPy's names.
+    `module` is the framework's, where it has NumPy's functions by NumPy's names.
     """
 
     module: Any = np

@@ -187,13 +187,7 @@ class TensorFlowProgram(Program):
 
 
 def save(workload: Workload, size: str, folder: str) -> None:
-    """Saves the model of a workload that is served.
-
-    Args:
-        workload: which.
-        size: of `workloads.SIZES`.
-        folder: gets a SavedModel, whose signature has an argument `x` and a result `y`.
-    """
+    """Saves the model of a served workload; its signature has an argument `x` and a result `y`."""
     copy = _Copy(workload, Spec("tensorflow_program", workload.name, size, 1, {}), "/GPU:0")
     x = workload.inputs(size, 1)[0]
 

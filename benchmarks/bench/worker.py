@@ -44,11 +44,8 @@ class Judge:
     """Compares results with the expected ones.
 
     Most results have the bits of one that was compared before, so that a comparison takes a
-    microsecond of Python's lock: clients are measured, not this.
-
-    Args:
-        expected: the result of each input.
-        tolerance: largest difference, as a part of the largest expected number; 0: the same bits.
+    microsecond of Python's lock: clients are measured, not this. The tolerance is a part of the
+    largest expected number; with 0 only the same bits are right.
     """
 
     def __init__(self, expected: Sequence[np.ndarray], tolerance: float) -> None:
@@ -71,11 +68,7 @@ class Judge:
 
 
 class Worker:
-    """The commands.
-
-    Args:
-        spec: what to run.
-    """
+    """The commands."""
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
@@ -90,14 +83,7 @@ class Worker:
         return {"version": self._program.version()}
 
     def reference(self, path: str) -> dict[str, Any]:
-        """Writes the results of all inputs of all batches, from one client.
-
-        Args:
-            path: of the .npz, of an array `BATCH_INPUT` for each.
-
-        Returns:
-            Nothing.
-        """
+        """Writes the results of all inputs of all batches, as arrays `BATCH_INPUT` of a .npz."""
         results = {}
         for batch in self._workload.batches:
             inputs = self._inputs(batch)
@@ -111,17 +97,7 @@ class Worker:
         return {}
 
     def warm(self, batch: int, clients: int, call: str, at_most: float) -> dict[str, Any]:
-        """Prepares clients, and lets them query until they are warm.
-
-        Args:
-            batch: rows of a query.
-            clients: threads.
-            call: of the peer's ways to call.
-            at_most: seconds after which they count as warm.
-
-        Returns:
-            The `seconds` it took.
-        """
+        """Prepares clients, and lets them query until they are warm; returns the `seconds`."""
         began = time.monotonic()
         inputs = self._prepare(batch, clients, call)
         queries = 0
@@ -190,15 +166,8 @@ class Worker:
     ) -> dict[str, Any]:
         """Runs clients, always in the same threads: some libraries warm up in each.
 
-        Args:
-            inputs: that they take in turn.
-            clients: how many.
-            seconds: after how long none begins another query.
-            at: of `time.monotonic()`, when queries begin to count.
-            is_right: tells whether a result of an input is right.
-
-        Returns:
-            What came of queries that count: `milliseconds`, an array, and the rest as `measure`.
+        Queries count from `at` of `time.monotonic()` on. Returns their times as an array,
+        `milliseconds`, and the rest as `measure`.
         """
         program, training = self._program, self._workload.training
         at = max(at, time.monotonic())

@@ -205,10 +205,7 @@ class Variables(Work):
     def problem(self, which: int, values: np.ndarray, done_before: int) -> str:
         """Says what is wrong with a read; empty if it is a version that the variable may have had.
 
-        Args:
-            which: the variable.
-            values: numbers read, the least and the largest among them.
-            done_before: `done` before the read.
+        `values` has the least and the largest number; `done_before` was `done` before the read.
         """
         possible = self.versions[which][done_before:]
         least, most = values.min(), values.max()

@@ -42,11 +42,7 @@ HANG_STATUS = 3
 
 
 class Round:
-    """The workers of a round, and the watcher.
-
-    Args:
-        plan: what soak.py wrote.
-    """
+    """The workers of a round that soak.py planned, and the watcher."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
         self.plan = plan

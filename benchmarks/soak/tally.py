@@ -40,10 +40,7 @@ def difference(found: Any, expected: Any) -> str:
 def distance(found: Any, expected: Any, tolerance: float) -> str:
     """Says how far two arrays are apart; empty if by no more than a tolerance.
 
-    Args:
-        found: an array.
-        expected: the array that `found` should be near to.
-        tolerance: as a fraction of the largest expected number.
+    The tolerance is a fraction of the largest expected number.
     """
     found, expected = np.asarray(found), np.asarray(expected)
     if found.dtype != expected.dtype or found.shape != expected.shape:
@@ -57,35 +54,24 @@ def distance(found: Any, expected: Any, tolerance: float) -> str:
 
 @dataclasses.dataclass
 class Counts:
-    """The counts of a kind of work.
+    """The counts of a kind of work."""
 
-    Args:
-        steps: calls made.
-        results: results that were verified.
-        wrong: results that were not as expected.
-        expected_errors: errors that had to come, and came.
-        unexpected: all other errors, and errors that did not come.
-        by_second: number of results in each whole second.
-        longest_gap: seconds between two results of a worker.
-        examples: descriptions of wrong results and unexpected errors.
-    """
-
-    steps: int = 0
-    results: int = 0
-    wrong: int = 0
-    expected_errors: int = 0
-    unexpected: int = 0
+    steps: int = 0  # calls made
+    results: int = 0  # results that were verified
+    wrong: int = 0  # results that were not as expected
+    expected_errors: int = 0  # errors that had to come, and came
+    unexpected: int = 0  # all other errors, and errors that did not come
+    # Number of results in each whole second.
     by_second: dict[int, int] = dataclasses.field(default_factory=dict)
-    longest_gap: float = 0.0
+    longest_gap: float = 0.0  # seconds between two results of a worker
+    # Descriptions of wrong results and unexpected errors.
     examples: list[str] = dataclasses.field(default_factory=list)
 
 
 class Tally:
     """Counts of one kind of work, from all its workers.
 
-    Args:
-        clock: seconds.
-        spoil: changes a result before it is verified, to check that the change is noticed.
+    `spoil` changes a result before it is verified, to check that the change is noticed.
     """
 
     def __init__(
@@ -157,11 +143,7 @@ class Tally:
 
 
 def flip_a_bit(number: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Makes a `spoil` that changes the lowest bit of the middle of one result.
-
-    Args:
-        number: number of the result that is changed, from 0.
-    """
+    """Makes a `spoil` that changes the lowest bit of the middle of the result of this number."""
     seen = iter(range(2**62))
 
     def spoil(found: np.ndarray) -> np.ndarray:

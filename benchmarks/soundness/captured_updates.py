@@ -111,12 +111,7 @@ def rates_of(of_seconds: list[float]) -> Callable[[int], None]:
 
 
 class Run:
-    """All rounds of a process.
-
-    Args:
-        options: of the command line.
-        folder: for checkpoints.
-    """
+    """All rounds of a process, with a folder for checkpoints."""
 
     def __init__(self, options: argparse.Namespace, folder: str) -> None:
         # Once the environment has been set.

@@ -95,11 +95,7 @@ class Model:
 
 
 class Bench:
-    """Runs the model beside calls of one kind after another.
-
-    Args:
-        options: the command line.
-    """
+    """Runs the model beside calls of one kind after another."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options

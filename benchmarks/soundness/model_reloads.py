@@ -69,12 +69,7 @@ def load(path: str) -> Any:
 
 
 class Served:
-    """A model that is served, and the bits that each of its versions gives.
-
-    Args:
-        paths: folders of the versions; the first is loaded.
-        inputs: inputs of the calls.
-    """
+    """A model that is served, first from the first folder, and the bits of each version."""
 
     def __init__(self, paths: Sequence[str], inputs: Sequence[np.ndarray]) -> None:
         self._paths, self._inputs = paths, inputs

@@ -27,15 +27,10 @@ SPECS = [tf.TensorSpec([None, WIDTH], name="x"), tf.TensorSpec([None], tf.int64,
 
 @dataclasses.dataclass(frozen=True)
 class Input:
-    """The arguments of a step.
+    """The arguments of a step."""
 
-    Args:
-        x: whole numbers, of each column of which the sum is small.
-        ids: rows of a table, of which some may be equal.
-    """
-
-    x: np.ndarray
-    ids: np.ndarray
+    x: np.ndarray  # whole numbers, of each column of which the sum is small
+    ids: np.ndarray  # rows of a table, of which some may be equal
 
 
 def make_inputs(seed: int) -> list[Input]:
@@ -54,11 +49,9 @@ def _zeros(*shape: int, dtype: Any = tf.float32) -> Any:
 
 
 class Variables:
-    """Variables with their start, and the functions that change them.
+    """Variables with their start and a checkpoint, and the functions that change them.
 
-    Args:
-        mode: of `tf.cuda.captured` for all functions.
-        folder: for a checkpoint.
+    `mode` is that of `tf.cuda.captured` for all functions.
     """
 
     def __init__(self, mode: str, folder: str) -> None:
@@ -123,11 +116,7 @@ class Variables:
         self.look = self.marked(self._look, [])
 
     def restart(self, restore: bool) -> None:
-        """Gives all variables the values that they had at the start.
-
-        Args:
-            restore: from a checkpoint; otherwise by assigning them.
-        """
+        """Gives all variables their first values, by assigning them or from a checkpoint."""
         with tf.device(GPU):
             if restore:
                 self._checkpoint.read(self._path).assert_consumed()

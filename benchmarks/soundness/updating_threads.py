@@ -49,12 +49,7 @@ Action = tuple[Any, ...]
 
 
 class Callables:
-    """The functions of some variables, in the ways in which they are called.
-
-    Args:
-        variables: with the functions.
-        inputs: what the functions take.
-    """
+    """The functions of some variables, in the ways in which they are called."""
 
     def __init__(self, variables: Variables, inputs: Sequence[Input]) -> None:
         self.variables, self.inputs = variables, inputs
@@ -87,27 +82,18 @@ class Callables:
 class Together:
     """Trains from several threads for a number of steps, and checks all that is read meanwhile.
 
-    Args:
-        callables: what is called.
-        threads: how many train; one reads and one disturbs beside them.
-        functions: numbers of the functions that are called.
-        inputs: numbers of the inputs.
-        seed: of what the threads draw.
-        failing: the kinds of `FAILING` that fail without capture.
-        pace: seconds between two reads, and between two disturbing actions.
-
     Attributes:
         problems: what is wrong.
         counts: of what was done, by name.
     """
 
-    callables: Callables
-    threads: int
-    functions: Sequence[int]
-    inputs: Sequence[int]
-    seed: str
-    failing: set[str]
-    pace: float
+    callables: Callables  # what is called
+    threads: int  # how many train; one reads and one disturbs beside them
+    functions: Sequence[int]  # numbers of the functions that are called
+    inputs: Sequence[int]  # numbers of the inputs
+    seed: str  # of what the threads draw
+    failing: set[str]  # the kinds of `FAILING` that fail without capture
+    pace: float  # seconds between two reads, and between two disturbing actions
 
     def __post_init__(self) -> None:
         self.problems: list[str] = []
@@ -127,12 +113,9 @@ class Together:
         return sum(self._done)
 
     def run(self, steps: int, deadline: float, watch: Callable[[], None]) -> None:
-        """Runs the threads.
+        """Runs the threads for about so many steps; none begins after the deadline.
 
-        Args:
-            steps: of all threads together, about.
-            deadline: of time.monotonic(), after which no more are begun.
-            watch: is called now and then.
+        The deadline is of time.monotonic(); `watch` is called now and then.
         """
         blocks = itertools.count()
 
@@ -299,13 +282,9 @@ class Together:
 def draw_actions(
     seed: str, steps: int, functions: Sequence[int], inputs: Sequence[int]
 ) -> list[Action]:
-    """Draws what is done, in order.
+    """Draws what is done, in order, of which so many actions are steps of training.
 
-    Args:
-        seed: the same draws the same.
-        steps: how many of the actions are steps of training.
-        functions: numbers of the functions to draw from.
-        inputs: numbers of the inputs to draw from.
+    The actions are of these numbers of functions and inputs; the same seed draws the same.
     """
     draw = random.Random(seed)
     arguments: dict[str, Callable[[], Action]] = {
@@ -324,11 +303,7 @@ def draw_actions(
 
 
 class Side:
-    """Variables, and the values that were read from them.
-
-    Args:
-        callables: what is called.
-    """
+    """Variables, and the values that were read from them."""
 
     def __init__(self, callables: Callables) -> None:
         self._callables = callables
@@ -371,17 +346,7 @@ class Side:
 def in_turn(
     actions: Sequence[Action], threads: int, seed: str, do: Callable[[Action], None]
 ) -> str:
-    """Does all of the actions, in order, each thread some of them in its turn.
-
-    Args:
-        actions: what to do.
-        threads: how many threads; whose turn it is, is drawn at random.
-        seed: seed of the turns.
-        do: does one.
-
-    Returns:
-        The problems found.
-    """
+    """Does all actions, in order, in turns of threads; returns the problem, empty for none."""
     draw = random.Random(seed)
     # Of each turn the thread and the actions.
     turns: list[tuple[int, Sequence[Action]]] = []
@@ -425,13 +390,7 @@ def compare(
 ) -> None:
     """Does the actions on both, from the start, and compares each result and all variables.
 
-    Args:
-        captured: done by threads in turn.
-        plain: done by this thread.
-        actions: what to do.
-        threads: how many.
-        seed: seed of the turns.
-        problems: collects the differences.
+    Threads do those of `captured` in turns drawn from the seed, this thread those of `plain`.
     """
     sides = Side(captured), Side(plain)
     for callables in (captured, plain):

@@ -46,12 +46,7 @@ def _wake(waits: asyncio.Future[None]) -> None:
 
 
 class CallQueue:
-    """A bounded queue before a fixed number of threads; for one event loop.
-
-    Args:
-      threads: how many calls run at once.
-      most_waiting: how many more may wait.
-    """
+    """A bounded queue before a fixed number of threads; for one event loop."""
 
     def __init__(self, threads: int, most_waiting: int) -> None:
         self._threads = threads

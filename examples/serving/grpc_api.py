@@ -193,16 +193,7 @@ class _Health(health.aio.HealthServicer):
 
 
 class GrpcServer:
-    """The gRPC server, on its port.
-
-    Args:
-      calls: answers the calls.
-      memory: bounds the bytes of all requests.
-      options: those of the command line.
-
-    Raises:
-      OSError: it cannot listen on the address.
-    """
+    """The gRPC server, on its port; raises OSError if it cannot listen there."""
 
     def __init__(self, calls: Calls, memory: RequestMemory, options: argparse.Namespace) -> None:
         self._guard = RefuseBrokenMessages(

@@ -49,8 +49,7 @@ class _Walk:
     def through(self, at: int, end: int, fields: Any) -> None:
         """Walks through a message between two places; `fields` is of _PREDICT_REQUEST's form.
 
-        Raises:
-          ServingError: the message takes more than it may, or is no message.
+        Raises a ServingError if the message takes more than it may, or is no message.
         """
         while at < end:
             tag, at = self._number(at)
@@ -97,13 +96,8 @@ class _Walk:
 class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
     """Answers an error to a request that is not a message, or takes too much when it is parsed.
 
-    Attributes:
-      open: an object for each call whose answer has not been sent.
-
-    Args:
-      refused: is called with the names of the method and the status, to count it.
-      most_bytes: the most that a message may take in memory.
-      memory: bounds the bytes of all messages.
+    `open` has an object for each call whose answer has not been sent. `refused` is called with the
+    names of the method and the status, to count it; `memory` bounds the bytes of all messages.
     """
 
     def __init__(

@@ -124,16 +124,11 @@ class _Server(uvicorn.Server):
 
 
 class HttpServer:
-    """The HTTP server, on its port.
+    """The HTTP server, on its port; raises OSError if it cannot listen there.
 
-    Args:
-      application: answers the requests.
-      options: `--host`, `--rest-port`, `--tls-key`, `--tls-certificate`; `--max-connections`: for
-        one more the one is closed that has had no request for longest, or the new one if all have
-        one; and `--read-timeout`.
-
-    Raises:
-      OSError: it cannot listen on the port.
+    Of the options it takes `--host`, `--rest-port`, `--tls-key`, `--tls-certificate`,
+    `--read-timeout`, and `--max-connections`: for one more the one is closed that has had no
+    request for longest, or the new one if all have one.
     """
 
     def __init__(self, application: Any, options: argparse.Namespace) -> None:

@@ -40,13 +40,9 @@ class Version:
 
 
 class Model:
-    """The versions of one model.
+    """The versions of one model: folders with a number for a name, of which the newest are served.
 
-    Args:
-      name: of the model.
-      folder: has a folder with a number for a name for each version.
-      keep: how many versions are served, the newest ones.
-      load: loads the version in a folder, and calls it for the first time.
+    `load` loads the version in a folder, and calls it for the first time.
     """
 
     def __init__(
@@ -62,11 +58,7 @@ class Model:
         self._failed: dict[int, tuple[int, int]] = {}  # how the folder looked that did not load
 
     def acquire(self, number: int | None) -> Version:
-        """Holds a version, the newest for None, so that it stays loaded until its `release`.
-
-        Raises:
-          ServingError: the version is not served.
-        """
+        """Holds a version, the newest for None, so that it stays loaded until its `release`."""
         with self._lock:
             if not self._served:
                 raise not_found(f"model {self.name!r} has no version that is loaded.")

@@ -48,15 +48,10 @@ class Calls:
 
     @contextlib.contextmanager
     def counted(self, model: str, method: str, deadline: float = float("inf")) -> Iterator[None]:
-        """Counts a call in the metrics.
+        """Counts a call in the metrics; turns any exception of the call into a ServingError.
 
-        Args:
-          model: its name, as the client gave it.
-          method: of the API.
-          deadline: by time.monotonic(); a call that is cancelled after it had no more time.
-
-        Raises:
-          ServingError: in place of any exception of the call.
+        The model's name is as the client gave it. A call that is cancelled after its deadline, by
+        time.monotonic(), had no more time.
         """
         began, status = time.monotonic(), "OK"
         self.metrics.in_flight += 1

@@ -19,9 +19,6 @@ class RequestMemory:
     """Bounds the bytes of requests that are being read, wait or run; for the event loop only.
 
     Small requests are always taken: those that are large cannot keep them out.
-
-    Args:
-      most_bytes_of_one: the most that one request may have.
     """
 
     def __init__(self, most_bytes_of_one: int) -> None:
@@ -32,9 +29,8 @@ class RequestMemory:
     def of_request(self) -> Iterator[Callable[[int], None]]:
         """Counts a request until it is handled.
 
-        Yields:
-          A function that is called with how many more bytes of it have been read. It raises
-          ServingError if they do not fit.
+        Yields a function that is called with how many more bytes of it have been read, and raises
+        ServingError if they do not fit.
         """
         size = counted = 0
 

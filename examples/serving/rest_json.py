@@ -24,11 +24,7 @@ _SLICE = 1 << 14
 
 
 class PredictRequest:
-    """The body of a predict request, whose values may take `most_bytes` in memory.
-
-    Raises:
-      ServingError: the body is not JSON, not a predict request, or above the limit.
-    """
+    """The body of a predict request, whose values may take `most_bytes` in memory."""
 
     def __init__(self, body: bytes, most_bytes: int) -> None:
         try:
@@ -231,11 +227,7 @@ def _bytes_in(value: Any, name: str) -> Any:
 
 
 def answer(request: PredictRequest, results: Arrays) -> bytes:
-    """The body of the answer: JSON, with NaN and Infinity as TensorFlow Serving writes them.
-
-    Raises:
-      ServingError: results have no rows, or different numbers of rows, and rows were asked for.
-    """
+    """The body of the answer: JSON, with NaN and Infinity as TensorFlow Serving writes them."""
     if not request.by_row:
         outputs = _text_of(results) if len(results) == 1 else _object_of(results)
         return f'{{"outputs": {outputs}}}'.encode()

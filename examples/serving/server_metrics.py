@@ -35,9 +35,7 @@ _GROUP_FIGURES = (
 class ServerMetrics:
     """The metrics of one server: of calls in its queue, and of its models' versions.
 
-    Attributes:
-      in_flight: calls that have arrived and are not answered.
-      statuses: how many calls had which status.
+    `in_flight` calls have arrived and are not answered.
     """
 
     def __init__(self, queue: CallQueue, models: Models) -> None:

@@ -104,8 +104,7 @@ def _parser() -> argparse.ArgumentParser:
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Parses the command line; ends the program with status 2 if it is wrong.
 
-    Returns:
-      The options by their names; `model` has folders by name, `most_bytes` is --max-request-mb.
+    In the result `model` has folders by name, `most_bytes` is --max-request-mb.
     """
     parser = _parser()
     options = parser.parse_args(arguments)

@@ -147,13 +147,9 @@ def make_models(folder: pathlib.Path) -> Saved:
 
 
 class Server:
-    """A model server in a process of its own, and clients of it.
+    """A model server in a process of its own, with these options and variables, and clients of it.
 
-    Args:
-      *options: of its command line.
-      log: the file of its output.
-      before: code that runs before the server.
-      **variables: of its environment.
+    `before` is code that runs before the server.
     """
 
     def __init__(

@@ -73,11 +73,7 @@ def enter(
 
 
 def leave(owner: object) -> None:
-    """Leaves the innermost scope of this thread that `owner` entered.
-
-    Raises:
-      RuntimeError: this thread is in no scope of this owner.
-    """
+    """Leaves the innermost scope of this thread that `owner` entered."""
     entries = active.entries
     for i in reversed(range(len(entries))):
         if entries[i].owner is owner:
@@ -87,10 +83,7 @@ def leave(owner: object) -> None:
 
 
 def carry(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes a function run in the scopes that this thread is in now, whichever thread calls it.
-
-    The calling thread's own scopes do not apply.
-    """
+    """Makes a function run in the scopes that this thread, not the calling one, is in now."""
     entries = tuple(active.entries)
     if not entries:
         return function
