@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads that call something again and again, and how long each call took."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import contextlib
 import dataclasses

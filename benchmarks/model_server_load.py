@@ -19,8 +19,6 @@ examples/serving/requirements.txt lists.
 Exit status: 0; 1 if an answer is wrong or a server fails; 2 if the command line is not understood.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import itertools

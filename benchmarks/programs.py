@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the programs of this folder share: types of options, emulated GPUs, the verdict."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -8,8 +8,6 @@
 PATH is a path in the wheel. A changed file replaces the stock wheel's, an added one must be new.
 """
 
-from __future__ import annotations
-
 import base64
 import copy
 import csv

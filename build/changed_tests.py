@@ -7,8 +7,6 @@
 docs/contributing.md says what runs for which files, and what is left out.
 """
 
-from __future__ import annotations
-
 import os
 import pathlib
 import re

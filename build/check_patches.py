@@ -9,8 +9,6 @@ Of the patches of TensorFlow's sources, where a release has such, only those of 
 has too can be checked without the sources (scripts/patches.py check --source FOLDER).
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import pathlib
 import zipfile

@@ -9,8 +9,6 @@ A function replaces another only if it has exactly its name and if TensorFlow ca
 a table that the dynamic linker fills. Otherwise it is never called, and nobody would notice.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import fnmatch
 import pathlib

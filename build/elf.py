@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What readelf says of a shared library."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import subprocess

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small stand-ins for TensorFlow's wheel and for a shared library, for the tests here."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import pathlib

@@ -10,8 +10,6 @@ they are left out. Whoever needs one of them after all is told by the linker tha
 Programs run with the library itself.
 """
 
-from __future__ import annotations
-
 import pathlib
 import re
 import subprocess

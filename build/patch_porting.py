@@ -7,8 +7,6 @@ one's. Otherwise a person has to look: a hook that lands in the wrong place is a
 was not moved is shown beside the text of the new release that is most like it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import pathlib

@@ -9,8 +9,6 @@ for other files (those of another release, or TensorFlow's sources) may find its
 lines elsewhere, if they are at one place.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import pathlib
 import re

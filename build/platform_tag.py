@@ -6,8 +6,6 @@ A manylinux level promises which versions of the C and C++ libraries' symbols a 
 (PEP 600). scripts/release.sh has auditwheel look at the wheel, too.
 """
 
-from __future__ import annotations
-
 import pathlib
 
 import elf

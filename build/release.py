@@ -14,8 +14,6 @@ FOLDER gets beside the wheels
 All are the same whenever and wherever they are made from the same wheels and revision.
 """
 
-from __future__ import annotations
-
 import datetime
 import email.parser
 import hashlib

@@ -7,8 +7,6 @@
 prints the tags of the Pythons that a release has wheels for, a line each.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 from build_error import BuildError, command_line, run_main

@@ -6,8 +6,6 @@ For checks. What a wheel is built from is downloaded whole, so that its hash can
 (stock_wheel.py); here it is the index that has to say that the file has this hash.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

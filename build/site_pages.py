@@ -10,8 +10,6 @@ file in both. The page of the API gets the docstrings of all that tf.cuda export
 what a page of the site would load from another host.
 """
 
-from __future__ import annotations
-
 import pathlib
 import re
 import shutil

@@ -8,8 +8,6 @@ Takes TensorFlow's release from a folder, which stays as it is, or downloads its
 runtime's sources and BUILD files into the copy, and applies the patches of patches/RELEASE/source.
 """
 
-from __future__ import annotations
-
 import ast
 import csv
 import dataclasses

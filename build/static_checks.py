@@ -9,8 +9,6 @@ This is the one list of these checks: scripts/test.sh runs all of them, the hook
 build/requirements-dev.txt, in .venv.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import dataclasses
 import pathlib

@@ -11,8 +11,6 @@ XDG_CACHE_HOME).
 `prepare` does so too, then fills DIR with links into the cache and the patched files.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import hashlib

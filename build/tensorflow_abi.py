@@ -15,8 +15,6 @@ changed, before anyone compiles for it. A changed header may be harmless; a head
 is not there is not.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import fnmatch
 import hashlib

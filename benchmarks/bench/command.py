@@ -17,8 +17,6 @@ Exit status: 0; 1 if something failed, a result was wrong or, with --compare, so
 beyond noise; 2 if the command line is not understood.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import os

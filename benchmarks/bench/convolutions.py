@@ -10,8 +10,6 @@ A model can have hand marks: each branch is then in the scope of a stream group,
 Images are [batch, height, width, channels].
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The processes of workers: how they are started, told what to do, and how long that may take."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools
@@ -214,7 +212,7 @@ class Fleet:
     variables: Mapping[str, str]  # what else peers with stream groups have in their environment
     folder: pathlib.Path
 
-    def __enter__(self) -> Fleet:
+    def __enter__(self) -> "Fleet":
         self._workers: dict[Team, Workers] = {}
         self._stack = contextlib.ExitStack()
         self._mps: dict[str, str] = {}

@@ -6,8 +6,6 @@ A model is a function of a class of operations (`program.NumpyOps`, or a framewo
 by name, and an input. So each is written once, and all frameworks run the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

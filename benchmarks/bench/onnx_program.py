@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads with ONNX Runtime: a graph of ONNX's nodes, in one session or a session a client."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Callable, Sequence
@@ -27,7 +25,7 @@ RUNS_THAT_CAPTURE = 3
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 
 
-def _node(op: str) -> Callable[..., Value]:
+def _node(op: str) -> "Callable[..., Value]":
     """A method that writes a node of this op, of what it is given."""
     return lambda self, *inputs: self.ops.node(op, self, *inputs)
 
@@ -37,7 +35,7 @@ class Value:
 
     __add__, __sub__, __mul__, __matmul__ = map(_node, ("Add", "Sub", "Mul", "MatMul"))
 
-    def __init__(self, ops: OnnxOps, name: str, shape: Sequence[int] = ()) -> None:
+    def __init__(self, ops: "OnnxOps", name: str, shape: Sequence[int] = ()) -> None:
         self.ops = ops
         self.name = name
         self.shape = tuple(shape)

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers: with what each runs a workload, what it needs, and what is swept for it."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any

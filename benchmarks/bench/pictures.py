@@ -6,8 +6,6 @@ A picture is drawn with a theme, whose colours also are names: in a page they be
 its style sheet, so that one drawing is light and dark.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import pathlib

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The base of the frameworks: the program of a workload, and the operations of its model."""
 
-from __future__ import annotations
-
 import abc
 import contextlib
 import dataclasses

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report: one page that needs no network, and its pictures as files."""
 
-from __future__ import annotations
-
 import html
 import pathlib
 from collections.abc import Sequence

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a sweep: workload after workload, the configurations of each in turn."""
 
-from __future__ import annotations
-
 import dataclasses
 import pathlib
 import time

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which configurations are measured."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import random

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of what was measured, in Markdown and in a report, and what is faster or slower now."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections import Counter

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads with TensorFlow: on one stream, on stream groups, on virtual devices, with XLA."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Sequence

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads with PyTorch: a stream a client and, with `graphs`, a CUDA graph on it."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Iterator, Sequence

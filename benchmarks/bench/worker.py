@@ -10,8 +10,6 @@ line of JSON, `{"error": ...}` if it failed. All else that is printed goes to st
 between commands, so that many workers can take turns.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import json

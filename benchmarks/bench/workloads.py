@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The workloads: which models, in which sizes, with which inputs. Needs NumPy only."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,6 @@ A round is a process: settings that TensorFlow reads once, and the kinds of work
 side by side.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import random

@@ -5,8 +5,6 @@
 Calls that have to fail must fail with the right error, and later calls must be right.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

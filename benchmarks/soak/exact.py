@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinds of work whose results are known without one stream's: by NumPy, or by what was written."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import random

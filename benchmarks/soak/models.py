@@ -6,8 +6,6 @@ The reference results come from a separate process with one stream group, so tha
 groups share shows as a difference.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import random
@@ -42,7 +40,7 @@ class Place:
 
 
 # The kinds of work, by name: each class that has a name.
-WORKS: dict[str, type[Work]] = {}
+WORKS: "dict[str, type[Work]]" = {}
 
 
 class Work:

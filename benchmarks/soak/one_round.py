@@ -11,8 +11,6 @@ round is.
 Exit status: 0, or 3 if a worker hangs; wrong results are in the outcome, which is a file, too.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import faulthandler
 import gc

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of a soak: one table, and all problems."""
 
-from __future__ import annotations
-
 import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinds of work that serve: the same model and inputs again and again, from several threads."""
 
-from __future__ import annotations
-
 import os
 import random
 from typing import Any

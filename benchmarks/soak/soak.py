@@ -18,8 +18,6 @@ Exit status: 0; 1 if anything is wrong, hangs, fails in a way that it should not
 command line is not understood.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import datetime

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether results are right: compares bits and counts, for each kind of work."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import pathlib

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinds of work that train: from the same start, each loss and the weights at the end compared."""
 
-from __future__ import annotations
-
 import contextlib
 import pathlib
 import random

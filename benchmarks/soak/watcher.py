@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watches a process at work: takes a sample each second, detects hangs, and says what grows."""
 
-from __future__ import annotations
-
 import ctypes
 import dataclasses
 import faulthandler

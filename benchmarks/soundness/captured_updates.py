@@ -18,8 +18,6 @@ end; runs with other seeds add up.
 Exit status: 0; 1 if anything is wrong, fails or hangs; 2 if the command line is not understood.
 """
 
-from __future__ import annotations
-
 import argparse
 import faulthandler
 import gc

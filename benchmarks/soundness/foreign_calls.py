@@ -19,8 +19,6 @@ Exit status: 0; 1 if a result is wrong, a call failed or on a GPU nothing was re
 command line is not understood.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import pathlib

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUDA as another library of the process uses it: through its own handle of the CUDA library."""
 
-from __future__ import annotations
-
 import collections
 import ctypes
 import pathlib

@@ -17,8 +17,6 @@ than `--most` times its own without reloads or memory grows; 2 if the command li
 understood.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import os

@@ -7,8 +7,6 @@ right value for a number of calls of each function, whatever their order. Layers
 train, have one for an order.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Callable, Sequence

@@ -10,8 +10,6 @@ In turn there is one order of steps, whose every bit is known: the same steps ar
 with functions that are not captured, on variables of their own.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import gc
 import itertools

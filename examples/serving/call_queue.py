@@ -8,8 +8,6 @@ run(work, deadline)  -> waits in the queue -> work(), under a cancellation manag
 deadline, cancelled  -> taken out, or ------> manager.start_cancel(): the step ends
 """
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import contextlib

@@ -3,8 +3,6 @@
 
 """TensorFlow Serving's gRPC services: PredictionService and ModelService."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import pathlib

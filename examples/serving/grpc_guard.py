@@ -8,8 +8,6 @@ would take gigabytes and seconds of Python's lock. A large message is walked thr
 thread of its own, whose every step lets other threads run.
 """
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 from collections.abc import Callable

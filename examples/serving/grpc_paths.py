@@ -9,8 +9,6 @@ registered, so that gRPC's core matches their paths byte for byte. The loop gets
 under one fixed name that no service has, and never sees a path that a client made up.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import secrets

@@ -3,8 +3,6 @@
 
 """The HTTP server, with limits on connections and on clients that send their requests slowly."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

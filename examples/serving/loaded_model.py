@@ -3,8 +3,6 @@
 
 """One version of a model: a SavedModel in memory, its signatures, and its first calls."""
 
-from __future__ import annotations
-
 import logging
 import os
 import pathlib

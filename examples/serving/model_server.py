@@ -9,8 +9,6 @@
 docs/model-server.md says what it does. This file starts it, and ends it at SIGTERM.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

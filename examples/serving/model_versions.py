@@ -3,8 +3,6 @@
 
 """Which versions of the models are served: polls their folders, loads, publishes and drops."""
 
-from __future__ import annotations
-
 import dataclasses
 import enum
 import gc

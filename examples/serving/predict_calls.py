@@ -3,8 +3,6 @@
 
 """A call from its arrival to its answer, the same for gRPC and REST."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time

@@ -3,8 +3,6 @@
 
 """How many bytes all requests that are being handled may have together."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 

@@ -3,8 +3,6 @@
 
 """TensorFlow Serving's REST paths, and /metrics."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

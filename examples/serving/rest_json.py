@@ -3,8 +3,6 @@
 
 """TensorFlow Serving's JSON formats: rows (instances) and columns (inputs)."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -3,8 +3,6 @@
 
 """Prometheus metrics: calls by model, method and status, and what each stream group does."""
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Iterator
 from typing import Any

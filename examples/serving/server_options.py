@@ -3,8 +3,6 @@
 
 """The command line of the model server."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import pathlib

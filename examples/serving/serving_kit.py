@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the model server share: models, a server in a process, clients of it."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import contextlib
 import json
@@ -121,7 +119,7 @@ class Saved(NamedTuple):
         """Whether an answer to `x` is that of a version, bit by bit."""
         return bool(np.float32(answer).tobytes() == self.answers[f"y{version}"].tobytes())
 
-    def check(self, server: Server, version: int) -> None:
+    def check(self, server: "Server", version: int) -> None:
         """A server answers `x` as a version does."""
         assert self.right(version, server.predict(self.x)), server.text()[-2000:]
 
@@ -178,7 +176,7 @@ model_server.main()
         until(lambda: started.exists() and "." in started.read_text(), _START_SECONDS)
         self.pid = int(started.read_text()[:-1])
 
-    def wait(self) -> Server:
+    def wait(self) -> "Server":
         """Waits until it is ready."""
         until(lambda: "ready: " in self.text() or self.has_ended(), _START_SECONDS)
         found = re.search(r"ready: gRPC on (\S+), REST on (\S+)", self.text())

@@ -13,8 +13,6 @@ each list or object is cut at its own commas into windows, which json.loads pars
 An element that is longer than a window is cut in the same way.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

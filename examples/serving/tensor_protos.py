@@ -3,8 +3,6 @@
 
 """Tensors of requests, from TensorFlow's TensorProto."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
