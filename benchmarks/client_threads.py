@@ -15,26 +15,18 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """What client threads have measured.
+    """What client threads have measured."""
 
-    Attributes:
-        seconds: how long they ran.
-        cpu_seconds: what the process used of its CPUs meanwhile.
-        milliseconds: of each call.
-    """
-
-    seconds: float
-    cpu_seconds: float
-    milliseconds: np.ndarray
+    seconds: float  # how long they ran
+    cpu_seconds: float  # what the process used of its CPUs meanwhile
+    milliseconds: np.ndarray  # of each call
 
     @property
     def calls(self) -> int:
-        """Calls that ended."""
         return len(self.milliseconds)
 
     @property
     def calls_per_second(self) -> float:
-        """Calls that ended in a second."""
         return self.calls / self.seconds
 
     @property

@@ -63,7 +63,6 @@ class WorkerProcess:
         self._in, self._out = self._process.stdin, self._process.stdout
 
     def tell(self, command: Mapping[str, Any]) -> None:
-        """Sends a command."""
         with contextlib.suppress(BrokenPipeError):  # then there is no answer, either
             self._in.write((json.dumps(command) + "\n").encode())
             self._in.flush()
@@ -84,7 +83,6 @@ class WorkerProcess:
         return answer
 
     def stop(self) -> None:
-        """Ends the process."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._in, self._out):
@@ -108,7 +106,6 @@ class Workers:
         self._warm: set[Configuration] = set()
 
     def wait(self) -> None:
-        """Waits until all have imported their framework."""
         for process in self._processes:
             process.answer()
 
@@ -117,7 +114,6 @@ class Workers:
         return str(self._ask([{"do": "make"} for _ in self._processes])[0]["version"])
 
     def reference(self, path: pathlib.Path) -> None:
-        """Writes the expected results."""
         self._ask([{"do": "reference", "path": str(path)}])
 
     def warm(self, of: Configuration, seconds: float) -> None:
@@ -158,7 +154,6 @@ class Workers:
         )
 
     def stop(self) -> None:
-        """Ends the processes."""
         for process in self._processes:
             process.stop()
 

@@ -33,7 +33,6 @@ class Draw:
         self.weights[name] = self._random.uniform(low, high, shape).astype(np.float32)
 
     def dense(self, name: str, inputs: int, width: int) -> None:
-        """Draws a dense layer."""
         self.normal(f"{name}/kernel", inputs, width, inputs=inputs)
         self.uniform(f"{name}/bias", -0.1, 0.1, width)
 

@@ -42,7 +42,6 @@ class Peer:
 
     @property
     def ours(self) -> bool:
-        """Whether it uses stream groups."""
         return self.parallel == "groups"
 
     def environment(self, parallel: int) -> dict[str, str]:

@@ -113,15 +113,12 @@ class NumpyOps:
         return x @ kernel + bias
 
     def sigmoid(self, x: Any) -> Any:
-        """Sigmoid of each number."""
         return 1 / (1 + np.exp(-x))
 
     def tanh(self, x: Any) -> Any:
-        """Hyperbolic tangent of each number."""
         return self.module.tanh(x)
 
     def softsign(self, x: Any) -> Any:
-        """Softsign of each number."""
         return x / (1 + np.abs(x))
 
     def relu(self, x: Any) -> Any:
@@ -129,7 +126,6 @@ class NumpyOps:
         return np.maximum(x, 0)
 
     def gelu(self, x: Any) -> Any:
-        """The exact GELU of each number."""
         return x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2
 
     def layer_norm(self, x: Any, scale: Any, bias: Any) -> Any:

@@ -47,16 +47,13 @@ class Row:
     failure: str = ""  # what went wrong; empty if nothing did
 
     def median(self, field: str) -> float:
-        """The median of a field of the rounds."""
         return float(statistics.median(self.values(field)))
 
     def values(self, field: str) -> list[float]:
-        """A field of each round."""
         return [getattr(one, field) for one in self.rounds]
 
     @property
     def wrong(self) -> int:
-        """Wrong results of all rounds."""
         return sum(one.wrong for one in self.rounds)
 
 
@@ -81,7 +78,6 @@ class Results:
 
     @property
     def measured(self) -> list[Row]:
-        """Rows that have figures."""
         return [row for row in self.rows if row.rounds]
 
     @property

@@ -39,7 +39,6 @@ class TensorFlowOps(NumpyOps):
         self._trained = trained
 
     def weight(self, value: np.ndarray) -> Any:
-        """A constant's array, or a variable."""
         return tf.Variable(value) if self._trained or value.nbytes > LARGEST_CONSTANT else value
 
     def concat(self, parts: Sequence[Any]) -> Any:
@@ -128,7 +127,6 @@ class _Copy:
         return lambda x: concrete(tf.constant(x)).numpy()
 
     def rewind(self) -> None:
-        """Gives the variables their first values."""
         with tf.device(self.device):
             for variable, value in zip(self.variables, self._first, strict=True):
                 variable.assign(value)

@@ -73,7 +73,6 @@ class _Client:
                     self._output = model(self._on_gpu)
 
     def query(self, x: np.ndarray) -> np.ndarray:
-        """Runs the model, in the stream's context."""
         self._x.copy_(torch.from_numpy(x))
         self._on_gpu.copy_(self._x, non_blocking=True)
         if self._graph is None:

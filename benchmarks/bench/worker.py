@@ -52,7 +52,6 @@ class Judge:
         self._right = [{e.tobytes()} for e in expected]
 
     def is_right(self, i: int, result: np.ndarray) -> bool:
-        """Tells whether this is a right result of input `i`."""
         data = result.tobytes()
         if result.shape != self._expected[i].shape:
             return False
@@ -145,7 +144,6 @@ class Worker:
         return self._workload.inputs(self._spec.size, batch)
 
     def _prepare(self, batch: int, clients: int, call: str) -> list[np.ndarray]:
-        """Prepares clients, and returns their inputs."""
         inputs = self._inputs(batch)
         self._program.prepare(inputs, clients, call)
         while len(self._threads) < clients:

@@ -71,7 +71,6 @@ class EagerOps(Work):
     rows, columns, chain = (1, 7, 32, 100), 24, 2
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Runs the ops, and compares."""
         names = draw.choices(list(OPS), k=self.chain)
         shape = draw.choice(self.rows), self.columns
         x = np.random.default_rng(draw.randrange(2**31)).integers(-4, 5, shape)
@@ -105,7 +104,6 @@ class Feeds(Work):
         self.callable = self.session.make_callable(y, [x])
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Feeds once."""
         (mebi,) = draw.choices(*(self.on_gpu if self.place.gpu else self.emulated))
         first = draw.randrange(1 << 22)
         # Below 2^22 + 2^22, so that twice the number is exact, too.
@@ -186,7 +184,6 @@ class Variables(Work):
         ]
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Writes or reads."""
         tally.step()
         done = list(self.done)
         if worker == 0:
@@ -214,7 +211,6 @@ class Variables(Work):
         return ""
 
     def write(self, draw: random.Random) -> None:
-        """Writes one of the variables, in one of the ways."""
         which, write, given = draw.choice(self.ways)
         version = self.versions[which][-1] + 1
         if write == self.restore:
@@ -226,7 +222,6 @@ class Variables(Work):
         self.done[which] += 1
 
     def restore(self, version: float) -> None:
-        """Writes a saved version."""
         self.checkpoint.read(self.files[self.saved.index(version)])
 
 
@@ -245,7 +240,6 @@ class ForeignCalls(Work):
         self.local = threading.local()  # CUDA binds a GPU per thread
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Makes the calls of one kind."""
         if not hasattr(self.local, "cuda"):
             self.local.cuda = ForeignCuda()
         cuda = self.local.cuda

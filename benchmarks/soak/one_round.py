@@ -67,7 +67,6 @@ class Round:
                 self.tallies[kind].verify(value, of_kind[name], f"{kind}, {name}, before load")
 
     def work(self, kind: str, number: int) -> None:
-        """What a worker's thread does."""
         worker, tally = f"{kind} {number}", self.tallies[kind]
         draw = random.Random(f"{self.plan['seed']}:{worker}")
         hangs = self.plan["break"] == "hang" and worker == f"{next(iter(self.tallies))} 0"
@@ -94,7 +93,6 @@ class Round:
         os._exit(HANG_STATUS)
 
     def run(self) -> None:
-        """Works for as long as the plan says."""
         self.prepare()
         # Dropping a model runs the garbage collector; freeze keeps it off the objects of now.
         gc.collect()
@@ -156,7 +154,6 @@ class Round:
         return problems
 
     def write_outcome(self, samples: list[Sample], problems: list[str]) -> None:
-        """Writes the outcome of the round."""
         groups = [group for group in tf.cuda.stream_stats() if group.gpu == 0]
         outcome = {
             "counts": {k: dataclasses.asdict(t.snapshot()) for k, t in self.tallies.items()},

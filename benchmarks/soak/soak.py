@@ -63,7 +63,6 @@ class Soak:
 
     @property
     def seconds(self) -> float:
-        """Since the start."""
         return time.monotonic() - self._began
 
     def make_reference(self) -> str:

@@ -84,7 +84,6 @@ class Tally:
         self._last: dict[int, float] = {}
 
     def step(self) -> None:
-        """Counts a call."""
         with self._lock:
             self.counts.steps += 1
 
@@ -102,7 +101,6 @@ class Tally:
         return not problem
 
     def expected_error(self) -> None:
-        """Counts an error that had to come."""
         with self._lock:
             self._count_result()
             self.counts.expected_errors += 1
@@ -123,7 +121,6 @@ class Tally:
             self._keep(f"unexpected: {problem}")
 
     def snapshot(self) -> Counts:
-        """The counts as they are now."""
         with self._lock:
             return copy.deepcopy(self.counts)
 

@@ -182,7 +182,6 @@ class Run:
         self.problems += [f"seed {seed}: {problem}" for problem in problems[:EXAMPLES]]
 
     def report(self) -> dict[str, Any]:
-        """What is printed."""
         import tensorflow as tf  # noqa: PLC0415
 
         def total(field: str) -> int:

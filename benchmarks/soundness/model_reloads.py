@@ -81,7 +81,6 @@ class Served:
         self.wrong = 0
 
     def reload(self) -> None:
-        """Loads the next version, and drops the one before."""
         call = load(self._paths[(self._begun + 1) % len(self._paths)])
         self._begun += 1
         self._call = call
@@ -89,7 +88,6 @@ class Served:
         gc.collect()
 
     def query(self, number: int, count: int) -> None:
-        """Calls it, and compares."""
         i = (number + count) % len(self._inputs)
         least = self._done
         found = self._call(x=self._inputs[i])["y"].tobytes()

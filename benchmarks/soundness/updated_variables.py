@@ -127,7 +127,6 @@ class Variables:
         self._given.read(self._given_path)
 
     def values(self) -> list[np.ndarray]:
-        """All variables, read one after another."""
         with tf.device(GPU):
             return [variable.numpy() for variable in self.all]
 

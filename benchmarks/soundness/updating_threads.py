@@ -68,7 +68,6 @@ class Callables:
         self.variables.restart(restore=False)
 
     def fails(self, kind: str) -> bool:
-        """Calls `fail`; returns whether it has."""
         try:
             self.fail(*FAILING[kind])
         except tf.errors.InvalidArgumentError:
@@ -107,7 +106,6 @@ class Together:
 
     @property
     def done(self) -> int:
-        """Steps that have ended."""
         return sum(self._done)
 
     def run(self, steps: int, deadline: float, watch: Callable[[], None]) -> None:
@@ -156,7 +154,6 @@ class Together:
         self.check_end()
 
     def train(self, number: int, draw: random.Random) -> None:
-        """A block of steps."""
         callables = self.callables
         for _ in range(BLOCK):
             function, given = draw.choice(self.functions), draw.choice(self.inputs)
@@ -310,7 +307,6 @@ class Side:
         self.results: list[tuple[Action, Any]] = []
 
     def do(self, action: Action) -> None:
-        """Does the action, and notes its result."""
         kind, *rest = action
         self.results.append((action, getattr(self, f"_{kind}")(*rest)))
 

@@ -67,7 +67,7 @@ class CallQueue:
     async def run(
         self, work: Callable[[], _T], deadline: float, ended: Callable[[], None] = lambda: None
     ) -> _T:
-        """Runs a call.
+        """Runs a call; ServingError if the queue is full or closed, or the deadline is up.
 
         Args:
           work: the call. Steps that it runs are cancelled when the deadline is up, and when the
@@ -75,9 +75,6 @@ class CallQueue:
           deadline: by time.monotonic().
           ended: is called once when the call is no more: run to its end, or never to be run. That
             can be after this coroutine has ended, as a step takes time to be cancelled.
-
-        Raises:
-          ServingError: the queue is full or closed, or the deadline is up.
         """
         try:
             self._check_for_room()
@@ -110,14 +107,7 @@ class CallQueue:
                 manager.start_cancel()
 
     async def close(self, patience: float) -> bool:
-        """Cancels all calls.
-
-        Args:
-          patience: seconds to wait for steps to be cancelled.
-
-        Returns:
-          Whether all calls have ended.
-        """
+        """Cancels all calls; returns whether their steps have ended within `patience` seconds."""
         self._closed = True
         for wake in list(self._calls.values()):
             _wake(wake)

@@ -68,11 +68,7 @@ def _allow_many_connections() -> None:
 
 
 async def _serve(options: argparse.Namespace, models: Models, queue: CallQueue) -> None:
-    """Answers until SIGTERM or SIGINT, then until calls in flight are answered; ends the process.
-
-    Raises:
-      OSError: a port cannot be listened on.
-    """
+    """Answers until SIGTERM or SIGINT, then the calls in flight; ends the process."""
     metrics = ServerMetrics(queue, models)
     calls = Calls(models, queue, metrics, options.call_timeout)
     memory = RequestMemory(options.most_bytes)

@@ -80,16 +80,9 @@ class Calls:
         work: Callable[[Version], _T],
         seconds: float | None = None,
     ) -> _T:
-        """Calls a signature of a model.
+        """Calls a signature of a model in a version, None for the newest.
 
-        Args:
-          name: of the model.
-          version: its number; None for the newest.
-          work: makes the answer, on the call's thread.
-          seconds: that the client waits for the answer; None for any time.
-
-        Raises:
-          ServingError: the call cannot be answered.
+        `work` makes the answer, on the call's thread; the client waits `seconds` for it.
         """
         seconds = self._most_seconds if seconds is None else min(seconds, self._most_seconds)
         deadline = time.monotonic() + seconds

@@ -59,12 +59,8 @@ def enter(
 ) -> None:
     """Enters a scope in this thread, which `leave` leaves by its owner; see `Entry`.
 
-    Args:
-      graph: the graph whose ops to group; None for no ops at all.
-      where: the ops' stream group. A function that returns None defers to the enclosing scope.
-      include_grad: whether gradients follow their ops.
-      of_gradient: whether the ops are gradients that follow the ops of another scope.
-      owner: of the scope.
+    `where` may return None, to defer to the enclosing scope. With `of_gradient`, the ops are
+    gradients that follow the ops of another scope.
     """
     global _any_entered
     _any_entered = True

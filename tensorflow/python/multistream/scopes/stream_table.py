@@ -227,9 +227,8 @@ def _definition(graph: Any, name: str) -> Any:
 def _planner(graph: graph_pb2.GraphDef) -> _Plan:
     """The runtime's plan of a graph and the functions it calls.
 
-    Returns:
-      A function of a function's name ("" for the graph itself) and its caller's group. The mapping
-      that it returns is empty outside node level, and for a function that the graph lacks.
+    The result takes a function's name ("" for the graph itself) and its caller's group, and gives
+    an empty mapping outside node level, and for a function that the graph lacks.
     """
     if not loader.library.TFMS_IsEnabled():
         return lambda function, home: {}

@@ -287,14 +287,7 @@ def stream_scope(
 
 
 class StreamScope:
-    """A context manager and decorator; see `tf.stream` and `tf.cuda.stream_scope`, which make it.
-
-    Args:
-      stream: the ops' stream, or a function that chooses it for each op; None for the next group
-        at each entry.
-      include_grad: whether gradients follow their ops.
-      name: the public function that made the scope, for errors.
-    """
+    """A context manager and decorator, which `tf.stream` and `tf.cuda.stream_scope` make."""
 
     def __init__(
         self,
@@ -333,12 +326,7 @@ class StreamScope:
         return group
 
     def __call__(self, function: _F) -> _F:
-        """Decorates a function, method or `tf.function`: each call runs in the scope.
-
-        Raises:
-          TypeError: `function` is not a function, or its body runs after its call has returned
-            (a generator or coroutine).
-        """
+        """Decorates a function, method or `tf.function`: each call runs in the scope."""
         hint = "To use it inside a class, decorate a method."
         if inspect.isfunction(self._stream):
             hint = f"As a decorator, {self._name} takes a stream: @{self._name}(1)"
