@@ -43,7 +43,7 @@ def run_clients(
     around: Callable[[int], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
     executors: Sequence[concurrent.futures.Executor] = (),
 ) -> Load:
-    """Runs client threads for a while; raises the first exception of a call once all have ended.
+    """Runs client threads for a while; raises what a call raised, once all have ended.
 
     Args:
         call: what to time; it is given the thread's number and how often it has called before.
@@ -53,7 +53,6 @@ def run_clients(
         executors: of one thread each, which are the client threads; if there are none, new threads.
     """
     times: list[list[float]] = [[] for _ in range(threads)]
-    errors: list[BaseException] = []
     ended = threading.Event()
 
     def client(number: int) -> None:
@@ -64,9 +63,8 @@ def run_clients(
                     start = time.perf_counter()
                     call(number, len(mine))
                     mine.append(time.perf_counter() - start)
-        except BaseException as error:
-            errors.append(error)
-            ended.set()
+        finally:
+            ended.set()  # a call that fails ends all clients
 
     with contextlib.ExitStack() as stack:
         if not executors:
@@ -80,8 +78,8 @@ def run_clients(
             ended.wait(until)
         ended.set()
         concurrent.futures.wait(clients)
-    if errors:
-        raise errors[0]
+        for each in clients:
+            each.result()
     return Load(time.perf_counter() - start, time.process_time() - cpu, np.concatenate(times) * 1e3)
 
 

@@ -72,7 +72,13 @@ def assemble(
         notice = _NOTICE.format(dist_info=name.dist_info).encode()
         changed = {path: notice + content for path, content in sorted(changed.items())}
         added = dict(sorted({**added, runtime_path: runtime.read_bytes()}.items()))
-        _check_paths(stock, stock_paths, changed, added)
+        for path in sorted(changed.keys() - stock_paths):
+            raise BuildError(f"{path} is to be changed, but {stock.name} has no such file.")
+        for path in sorted(added.keys() & stock_paths):
+            raise BuildError(
+                f"{path} is to be added, but {stock.name} has it.\n"
+                "Rename it, or change the stock file by a patch."
+            )
         platform = platform_tag.platform_tag(
             runtime, bundled=frozenset(path.rsplit("/", 1)[-1] for path in stock_paths)
         )
@@ -107,10 +113,7 @@ def assemble(
 def copy_member(
     source: zipfile.ZipFile, member: zipfile.ZipInfo, target: zipfile.ZipFile, name: str
 ) -> None:
-    """Adds a member of another archive, under a name, with its compressed bytes.
-
-    zipfile itself would compress all of TensorFlow again, which takes minutes.
-    """
+    """Adds a member of another archive with its compressed bytes: compressing takes minutes."""
     assert source.fp is not None and target.fp is not None
     source.fp.seek(member.header_offset)
     header = source.fp.read(30)
@@ -138,20 +141,6 @@ def _add(target: zipfile.ZipFile, path: str, content: bytes, date_time: _DateTim
     member = zipfile.ZipInfo(path, date_time)
     member.external_attr = 0o100644 << 16
     target.writestr(member, content, zipfile.ZIP_DEFLATED, compresslevel=9)
-
-
-def _check_paths(
-    stock: pathlib.Path, stock_paths: set[str], changed: dict[str, bytes], added: dict[str, bytes]
-) -> None:
-    for path in changed:
-        if path not in stock_paths:
-            raise BuildError(f"{path} is to be changed, but {stock.name} has no such file.")
-    for path in added:
-        if path in stock_paths:
-            raise BuildError(
-                f"{path} is to be added, but {stock.name} has it.\n"
-                "Rename it, or change the stock file by a patch."
-            )
 
 
 def _new_path(path: str, name: Names) -> str:

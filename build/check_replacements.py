@@ -36,10 +36,7 @@ class Library:
 
 
 def read_patterns(exports: pathlib.Path, release: str | None = None) -> list[str]:
-    """Reads the patterns that a version script makes global, in the order of the file.
-
-    Without a release, such as "2.20.0", patterns for all releases are read.
-    """
+    """Reads the patterns that a version script makes global for a release; None for all."""
     text = _RELEASES.sub(r"\1 \2.\3;", exports.read_text())
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = re.search(r"global:(.*?)(local:|\})", text, flags=re.DOTALL)
@@ -111,17 +108,16 @@ def check(patterns: list[str], runtime: Library, tensorflow: list[Library]) -> N
                 f"name.{_candidates(matching[0] if matching else '', tensorflow)} Give ours that "
                 "signature, or narrow its line of exports.lds."
             )
-        elif not any(_reaches(library, symbol) for library in tensorflow):
+        elif not any(
+            symbol in library.called and not (library.own_first and symbol in library.defined)
+            for library in tensorflow
+        ):
             problems.append(
                 f"{symbol} is never reached: {owners[0].name} has it, but no library of "
                 "TensorFlow looks it up by name. Replace a function that calls it."
             )
     if problems:
         raise BuildError("\n".join([f"{runtime.name} does not fit TensorFlow.", *problems]))
-
-
-def _reaches(library: Library, symbol: str) -> bool:
-    return symbol in library.called and not (library.own_first and symbol in library.defined)
 
 
 def _candidates(pattern: str, tensorflow: list[Library]) -> str:

@@ -31,10 +31,7 @@ def readelf(library: pathlib.Path, *options: str) -> Iterator[list[str]]:
 
 
 def global_symbol(words: list[str]) -> tuple[str, bool] | None:
-    """The symbol of the words of a line of `--dyn-syms`, and whether the library defines it.
-
-    The name is without its version. None for a line that has no global symbol.
-    """
+    """The name without version in a line of `--dyn-syms`, and whether it is defined; or None."""
     if len(words) < 8 or words[4] not in ("GLOBAL", "WEAK"):
         return None
     return words[7].partition("@")[0], words[6] != "UND"

@@ -28,10 +28,7 @@ _TYPES = {"FUNC": "function", "OBJECT": "object", "TLS": "tls_object"}
 
 
 def assembly(symbols: Iterable[list[str]]) -> tuple[str, str]:
-    """Writes a library that has the symbols of another one, of the words of `readelf --dyn-syms`.
-
-    Returns its source in assembly, and its version script, empty if its symbols have no version.
-    """
+    """Writes a library with symbols of `readelf --dyn-syms`: assembly, and a version script."""
     lines = {"FUNC": [".text"], "OBJECT": [".data"], "TLS": ['.section .tbss,"awT",@nobits']}
     versions = set()
     for fields in symbols:

@@ -39,22 +39,12 @@ class Problem:
 
 def unified(path: str, before: str, after: str) -> str:
     """Returns a unified diff of a file, with one line of context; empty if nothing differs."""
-    return "".join(
-        difflib.unified_diff(
-            before.splitlines(keepends=True),
-            after.splitlines(keepends=True),
-            f"a/{path}",
-            f"b/{path}",
-            n=1,
-        )
-    )
+    old, new = (text.splitlines(keepends=True) for text in (before, after))
+    return "".join(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", n=1))
 
 
 def move(file_patch: FilePatch, old: str, text: str) -> tuple[str, list[Problem]]:
-    """Applies the hunks of a patch, made for the text `old` of a file, to its text elsewhere.
-
-    Returns the file with the hunks that could be applied, and a problem for each other one.
-    """
+    """Applies hunks, made for the text `old`, to another one; a problem for each that cannot."""
     if text == old:
         return apply_file_patch(file_patch, text, may_move=True), []
     lines, old_lines = text.splitlines(keepends=True), old.splitlines(keepends=True)

@@ -96,10 +96,7 @@ def _needed(requirement: str) -> Component:
 
 
 def bill_of_materials(wheel: pathlib.Path, patches: pathlib.Path, made: datetime.datetime) -> str:
-    """Says what a wheel is made of, in CycloneDX 1.6 as JSON.
-
-    `patches` is the folder of the series that the wheel was made with, `made` the time to say.
-    """
+    """Says what a wheel is made of, with the patches of that folder, in CycloneDX 1.6 as JSON."""
     release, tag = parse_name(wheel)
     stock = release_named(release)
     with zipfile.ZipFile(wheel) as archive:
@@ -177,23 +174,20 @@ def release_notes(wheels: Sequence[pathlib.Path], since: str) -> str:
         since = tags[0] if tags else ""
     subjects = git("log", "--format=- %s", f"{since}..HEAD" if since else "HEAD", "--")
     pythons = [f"| `{wheel.name}` | `{sha256_of(wheel)}` |" for wheel in wheels]
-    revision = git("rev-parse", "HEAD")
-    return "\n".join(
-        [
-            f"# Multi-stream TensorFlow {LOCAL_VERSION}",
-            "",
-            f"Made from {revision}.",
-            "",
-            "| wheel | SHA-256 |",
-            "| --- | --- |",
-            *pythons,
-            "",
-            f"## Changes since {since}" if since else "## Changes",
-            "",
-            subjects or "None.",
-            "",
-        ]
-    )
+    rows = "\n".join(pythons)
+    return f"""\
+# Multi-stream TensorFlow {LOCAL_VERSION}
+
+Made from {git("rev-parse", "HEAD")}.
+
+| wheel | SHA-256 |
+| --- | --- |
+{rows}
+
+## Changes{f" since {since}" if since else ""}
+
+{subjects or "None."}
+"""
 
 
 def write(wheels: Sequence[pathlib.Path], out: pathlib.Path, since: str) -> None:

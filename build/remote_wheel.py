@@ -28,10 +28,7 @@ def index_url() -> str:
 
 @contextmanager
 def opened(tag: str, release: str = BASE, index: str | None = None) -> Iterator[zipfile.ZipFile]:
-    """Opens a stock wheel to be read: that of the cache or, if it is not there, the index's.
-
-    The tag is such as "cp312", the release such as "2.20.0", the index a URL, by default pip's.
-    """
+    """Opens a stock wheel to be read: that of the cache or, if it is not there, the index's."""
     expected = release_named(release).sha256[stock_wheel.check_tag(tag, release)]
     name = stock_wheel.wheel_name(tag, release)
     cached = stock_wheel.cache_folder() / "wheels" / expected / name

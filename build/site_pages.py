@@ -46,10 +46,7 @@ def public_names(root: pathlib.Path) -> dict[str, str]:
 
 
 def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
-    """Copies the repository's files into `out`, which is emptied first.
-
-    The page of the API gets what mkdocstrings replaces.
-    """
+    """Copies the repository's files into the emptied `out`; the API's page gets a reference."""
     shutil.rmtree(out, ignore_errors=True)
     for file in static_checks.repository_files(root):
         if not file.startswith("."):

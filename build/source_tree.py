@@ -92,10 +92,7 @@ def read_from_wheel(wheel: zipfile.ZipFile) -> patch_series.Read:
 
 
 def check_texts(series: pathlib.Path, read: patch_series.Read) -> list[str]:
-    """Lists the files whose text differs from the one with which a series was made.
-
-    The series' checked.csv has each file's SHA-256.
-    """
+    """Lists the files whose text is not the one that a series was made with (its checked.csv)."""
     table = series / "checked.csv"
     rows = list(csv.DictReader(table.read_text().splitlines()))
     listed = {row["file"]: row["sha256"] for row in rows}
@@ -131,10 +128,7 @@ def apply_to(tree: pathlib.Path, release: str) -> patch_series.Applied:
 
 
 def fetch(release: str, cache: pathlib.Path, sha256: str = "") -> pathlib.Path:
-    """Downloads a release's archive, or finds it in a cache's folder.
-
-    `sha256` is that of the archive, if it is not the known one.
-    """
+    """Downloads a release's archive, or finds it in the cache; `sha256` if it is not known."""
     known = ARCHIVES[release]
     expected = sha256 or known.sha256
     archive = cache / "sources" / expected / pathlib.PurePosixPath(known.url).name
@@ -167,13 +161,8 @@ def fetch(release: str, cache: pathlib.Path, sha256: str = "") -> pathlib.Path:
 def unpack(archive: pathlib.Path, out: pathlib.Path) -> None:
     """Unpacks a .tar.gz with one folder at its top, without that folder."""
     out.mkdir(parents=True, exist_ok=True)
-    command = [
-        "tar",
-        "--extract",
-        f"--file={archive}",
-        "--strip-components=1",
-        f"--directory={out}",
-    ]
+    command = ["tar", "--extract", "--strip-components=1", f"--file={archive}"]
+    command.append(f"--directory={out}")
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise BuildError(f"{archive} cannot be unpacked: {result.stderr.strip()}")

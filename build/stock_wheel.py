@@ -98,10 +98,7 @@ def fetch(tag: str, cache: pathlib.Path, release: str = BASE) -> pathlib.Path:
 
 
 def unpack(wheel: pathlib.Path, folder: pathlib.Path) -> None:
-    """Unpacks a stock wheel's headers to include/ and its libraries to lib/ of a folder.
-
-    Does nothing if the folder exists: it appears only once it is complete.
-    """
+    """Unpacks a stock wheel's headers and libraries to a folder, which appears when complete."""
     if folder.is_dir():
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -129,10 +126,7 @@ def unpack(wheel: pathlib.Path, folder: pathlib.Path) -> None:
 
 
 def fill_cache(tag: str, release: str) -> tuple[pathlib.Path, pathlib.Path]:
-    """Makes sure that the cache has a stock wheel and what it was unpacked to; returns both.
-
-    One process at a time changes the cache.
-    """
+    """Makes sure, one process at a time, that the cache has a stock wheel, also unpacked."""
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:

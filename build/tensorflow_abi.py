@@ -69,10 +69,7 @@ class Abi(Wheel):
 
 
 def dynamic_symbols(library: pathlib.Path) -> tuple[set[str], set[str]]:
-    """Lists the mangled names that a library defines, and that it needs of others.
-
-    Abseil's release is left out of the names.
-    """
+    """Lists the names, without Abseil's release, that a library defines, and that it needs."""
     defined: set[str] = set()
     needed: set[str] = set()
     for words in elf.readelf(library, "--dyn-syms"):
@@ -111,10 +108,7 @@ def read_wheel(wheel: pathlib.Path, headers: Iterable[str]) -> Wheel:
 
 
 def needed_of(library: pathlib.Path, sources: pathlib.Path, wheel: pathlib.Path) -> Abi:
-    """Finds what the built runtime needs of the stock wheel that it was built against.
-
-    `sources` is the folder of its sources, with exports.lds.
-    """
+    """Finds what the built runtime, with exports.lds in `sources`, needs of its stock wheel."""
     files = [
         path
         for path in sources.rglob("*")
@@ -144,10 +138,7 @@ def current(tag: str, release: str) -> Abi:
 
 
 def compare(abi: Abi, wheel: Wheel) -> tuple[str, bool]:
-    """Compares what is needed with what there is; also tells whether something is missing.
-
-    Of the lines, which are for a person, the last one has the counts.
-    """
+    """Says what is missing or has changed, counts last, and whether something is missing."""
     called = sorted(abi.symbols - wheel.symbols)
     replaced = sorted(abi.replaced - wheel.symbols)
     headers = sorted(abi.headers.keys() - wheel.headers.keys())

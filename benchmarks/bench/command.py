@@ -22,6 +22,7 @@ import datetime
 import os
 import pathlib
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -135,12 +136,10 @@ def available_peers(options: argparse.Namespace, skipped: dict[str, str]) -> lis
 
 
 def _machine() -> dict[str, str]:
-    cpu = platform.processor() or platform.machine()
     information = pathlib.Path("/proc/cpuinfo")
-    for line in information.read_text().splitlines() if information.exists() else []:
-        if line.startswith("model name"):
-            cpu = line.partition(":")[2].strip()
-            break
+    text = information.read_text() if information.exists() else ""
+    found = re.search(r"^model name\s*: (.+)$", text, re.MULTILINE)
+    cpu = found[1] if found else platform.processor() or platform.machine()
     return {"cpu": cpu, "cores": str(len(os.sched_getaffinity(0))), **gpu.describe()}
 
 

@@ -39,10 +39,7 @@ class Layers:
         self.variables: list[Any] = []
 
     def _kernel(self, *shape: int, inputs: int, gain: float = 2.0) -> Any:
-        """Draws a variable whose products with `inputs` numbers have `gain` times their variance.
-
-        A gain of 2 makes up for a relu.
-        """
+        """Draws weights whose products have `gain` times the inputs' variance; 2 is for a relu."""
         values = self._random.normal(0, np.sqrt(gain / inputs), shape)
         self.variables.append(tf.Variable(values.astype(np.float32)))
         return self.variables[-1]

@@ -41,10 +41,7 @@ class WorkerError(Exception):
 
 
 class WorkerProcess:
-    """One worker's process, which is told what to do and answers, in lines of JSON.
-
-    The command runs in the folder of the benchmarks; its standard error goes to the log.
-    """
+    """One worker's process, which is told what to do and answers, in lines of JSON."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], log: pathlib.Path
@@ -84,17 +81,11 @@ class WorkerProcess:
 
     def stop(self) -> None:
         self._process.kill()
-        self._process.wait()
-        for pipe in (self._in, self._out):
-            with contextlib.suppress(BrokenPipeError):
-                pipe.close()
+        self._process.communicate()
 
 
 class Workers:
-    """The started processes of a team, among which clients are shared out.
-
-    All methods raise a WorkerError if one fails.
-    """
+    """The started processes of a team, which share the clients; methods raise WorkerError."""
 
     def __init__(
         self, team: Team, processes: Sequence[WorkerProcess], folder: pathlib.Path
@@ -178,10 +169,7 @@ class Workers:
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment without the frameworks' variables, but for emulated GPUs.
-
-    Memory grows, so that idle processes hold no more than they used.
-    """
+    """Leaves out the frameworks' variables; memory grows, so that idle processes hold little."""
     clean = {k: v for k, v in environment.items() if not k.startswith(FRAMEWORK_VARIABLES)}
     clean.update(TF_FORCE_GPU_ALLOW_GROWTH="true", TF_CPP_MIN_LOG_LEVEL="2")
     if environment.get(EMULATION):
@@ -217,10 +205,7 @@ class Fleet:
         self._stack.close()
 
     def start(self, teams: Sequence[Team]) -> dict[Team, str]:
-        """Starts processes, as many at a time as there are cores, and waits for their imports.
-
-        Returns why teams failed.
-        """
+        """Starts as many processes at a time as there are cores; returns why teams failed."""
         failed = {}
         at_a_time = max(1, len(os.sched_getaffinity(0)))
         for first in range(0, len(teams), at_a_time):

@@ -324,10 +324,7 @@ def style() -> str:
 
 
 def write(found: Sequence[Picture], folder: pathlib.Path, note: str) -> None:
-    """Writes pictures as NAME.svg, which is light and dark, NAME-light.png and NAME-dark.png.
-
-    Below each picture is the note: machine and date.
-    """
+    """Writes NAME.svg, light and dark, NAME-light.png and NAME-dark.png, each with the note."""
     folder.mkdir(parents=True, exist_ok=True)
     for picture in found:
         head, end, rest = svg(picture, note).partition(">")

@@ -35,10 +35,7 @@ class Program(abc.ABC):
         self.spec = spec
 
     def prepare(self, inputs: Sequence[np.ndarray], clients: int, call: str) -> None:
-        """Makes what clients `0` to `clients - 1` need for such inputs; called again for others.
-
-        `call` is one of the peer's ways to call, see peers.py.
-        """
+        """Makes what clients below `clients` need for such inputs and this way to call."""
         del inputs, clients, call
 
     def prepare_thread(self, client: int) -> None:

@@ -112,10 +112,7 @@ class Run:
         expected: pathlib.Path,
         end: float,
     ) -> float:
-        """Measures each configuration once; names those that the first round has no time for.
-
-        Returns the seconds that another round will take, in which all are warm.
-        """
+        """Measures each configuration once; returns the seconds of another round, all warm."""
         took = 0.0
         for one in order_of_round(list(rows), number):
             row = rows[one]

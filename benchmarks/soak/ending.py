@@ -39,8 +39,6 @@ from tensorflow.python.eager import cancellation, context, execute
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "soundness"))
 from served import save_layers
 
-Tried = type[Exception] | tuple[type[Exception], ...]
-
 
 class SessionsComeAndGo(Work):
     """A session is made, initialized, run and closed."""
@@ -213,10 +211,7 @@ class FullMemory(Work):
 
 
 def call(function: Any, x: Any, manager: Any) -> Any:
-    """Calls a concrete function of one tensor, so that a manager can cancel it.
-
-    The manager's own way, `get_cancelable_function`, counts for all threads of the process.
-    """
+    """Calls a function so that a manager cancels this call, and not those of all threads."""
     here = context.context()
     return execute.execute_with_cancellation(
         function.name,
@@ -232,7 +227,7 @@ def call(function: Any, x: Any, manager: Any) -> Any:
 
 
 @contextlib.contextmanager
-def expected(tally: Tally, kinds: Tried, text: str = "") -> Iterator[None]:
+def expected(tally: Tally, kinds: Any, text: str = "") -> Iterator[None]:
     """The block has to fail with one of these errors, whose message contains the text."""
     names = getattr(kinds, "__name__", str(kinds))
     try:

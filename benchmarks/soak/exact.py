@@ -87,10 +87,7 @@ class EagerOps(Work):
 
 
 class Feeds(Work):
-    """Feeds whole numbers x, no two the same, and compares 2 x + 1, which is exact.
-
-    The result depends on every bit of the feed.
-    """
+    """Feeds whole numbers x, no two the same; 2 x + 1 is exact, and depends on every bit of x."""
 
     name = "feeds"
     # Size in MiB, and how often it is drawn.
@@ -118,10 +115,7 @@ class Feeds(Work):
 
 
 class Variables(Work):
-    """Worker 0 writes two variables, all others read them: each read is one whole version.
-
-    All elements of a version are one number.
-    """
+    """Worker 0 writes two variables, all others read them: each read is one number throughout."""
 
     name = "variables"
     shape = (256, 64)
@@ -198,10 +192,7 @@ class Variables(Work):
                 tally.check(problem, "a variable, read by a function")
 
     def problem(self, which: int, values: np.ndarray, done_before: int) -> str:
-        """Says what is wrong with a read; empty if it is a version that the variable may have had.
-
-        `values` has the least and the largest number; `done_before` was `done` before the read.
-        """
+        """Says what is wrong with a read, unless it is of a version since the `done_before`-th."""
         possible = self.versions[which][done_before:]
         least, most = values.min(), values.max()
         if least != most:

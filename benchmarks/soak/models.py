@@ -44,10 +44,7 @@ WORKS: "dict[str, type[Work]]" = {}
 
 
 class Work:
-    """A kind of work: a model, and a step that verifies the model's results.
-
-    `reference` has the `results` on one stream; it is empty in the process that makes them.
-    """
+    """A kind of work: a model, and a step that compares its results with the `reference`."""
 
     name = ""
 

@@ -36,10 +36,7 @@ def difference(found: Any, expected: Any) -> str:
 
 
 def distance(found: Any, expected: Any, tolerance: float) -> str:
-    """Says how far two arrays are apart; empty if by no more than a tolerance.
-
-    The tolerance is a fraction of the largest expected number.
-    """
+    """How far two arrays are apart; empty if no more than this fraction of the largest number."""
     found, expected = np.asarray(found), np.asarray(expected)
     if found.dtype != expected.dtype or found.shape != expected.shape:
         return difference(found, expected)
@@ -67,10 +64,7 @@ class Counts:
 
 
 class Tally:
-    """Counts of one kind of work, from all its workers.
-
-    `spoil` changes a result before it is verified, to check that the change is noticed.
-    """
+    """Counts of one kind of work, from all its workers; `spoil` changes a result, for tests."""
 
     def __init__(
         self,

@@ -173,10 +173,7 @@ class Watcher:
 
 
 def write_stacks(out: IO[str], stats: Callable[[], list[Any]]) -> None:
-    """Writes what can be seen of a process that hangs: Python's stacks and the system's view.
-
-    `out` has a file descriptor; `stats` is tf.cuda.stream_stats.
-    """
+    """Writes to a file with a descriptor what can be seen of a process that hangs."""
 
     def head(text: str) -> None:
         out.write(f"--- {text}\n")

@@ -47,10 +47,7 @@ def _zeros(*shape: int, dtype: Any = tf.float32) -> Any:
 
 
 class Variables:
-    """Variables with their start and a checkpoint, and the functions that change them.
-
-    `mode` is that of `tf.cuda.captured` for all functions.
-    """
+    """Variables with their start and a checkpoint, and their functions, captured by `mode`."""
 
     def __init__(self, mode: str, folder: str) -> None:
         self._mode = mode

@@ -10,6 +10,7 @@ In turn there is one order of steps, whose every bit is known: the same steps ar
 with functions that are not captured, on variables of their own.
 """
 
+import contextlib
 import dataclasses
 import gc
 import itertools
@@ -19,6 +20,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -109,10 +111,7 @@ class Together:
         return sum(self._done)
 
     def run(self, steps: int, deadline: float, watch: Callable[[], None]) -> None:
-        """Runs the threads for about so many steps; none begins after the deadline.
-
-        The deadline is of time.monotonic(); `watch` is called now and then.
-        """
+        """Runs about so many steps; none begins after the deadline, of time.monotonic()."""
         blocks = itertools.count()
 
         def trains(number: int, draw: random.Random) -> None:
@@ -121,36 +120,25 @@ class Together:
             ):
                 self.train(number, draw)
 
-        def again(action: Callable[[random.Random], None]) -> Callable[..., None]:
-            def beside(_: object, draw: random.Random) -> None:
-                while not self._ended.wait(self.pace):
-                    action(draw)
+        def again(action: Callable[[random.Random], None], draw: random.Random) -> None:
+            while not self._ended.wait(self.pace):
+                action(draw)
 
-            return beside
+        def guarded(name: object, function: Callable[..., None], what: object) -> None:
+            try:
+                with tf.device(GPU):
+                    function(what, random.Random(f"{self.seed}:{name}"))
+            except Exception:
+                self.problems.append(traceback.format_exc(limit=4))
 
-        def start(function: Callable[..., None], name: object) -> threading.Thread:
-            def guarded() -> None:
-                try:
-                    with tf.device(GPU):
-                        function(name, random.Random(f"{self.seed}:{name}"))
-                except Exception:
-                    self.problems.append(traceback.format_exc(limit=4))
-
-            thread = threading.Thread(target=guarded, daemon=True)
-            thread.start()
-            return thread
-
-        def wait(threads: Sequence[threading.Thread]) -> None:
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(0.05)
+        with ThreadPoolExecutor(self.threads + 2) as executor:
+            training = [executor.submit(guarded, i, trains, i) for i in range(self.threads)]
+            besides = (("reads", self.read), ("disturbs", self.disturb))
+            others = [executor.submit(guarded, name, again, action) for name, action in besides]
+            for running in (training, others):
+                while wait(running, 0.05).not_done:
                     watch()
-
-        training = [start(trains, number) for number in range(self.threads)]
-        others = [start(again(self.read), "reads"), start(again(self.disturb), "disturbs")]
-        wait(training)
-        self._ended.set()
-        wait(others)
+                self._ended.set()
         self.check_end()
 
     def train(self, number: int, draw: random.Random) -> None:
@@ -277,10 +265,7 @@ class Together:
 def draw_actions(
     seed: str, steps: int, functions: Sequence[int], inputs: Sequence[int]
 ) -> list[Action]:
-    """Draws what is done, in order, of which so many actions are steps of training.
-
-    The actions are of these numbers of functions and inputs; the same seed draws the same.
-    """
+    """Draws what is done, in order, with these functions and inputs; so many actions are steps."""
     draw = random.Random(seed)
     arguments: dict[str, Callable[[], Action]] = {
         "step": lambda: (draw.choice(functions), draw.choice(inputs), draw.random() < 0.3),
@@ -342,36 +327,26 @@ def in_turn(
 ) -> str:
     """Does all actions, in order, in turns of threads; returns the problem, empty for none."""
     draw = random.Random(seed)
-    # Of each turn the thread and the actions.
-    turns: list[tuple[int, Sequence[Action]]] = []
-    done = 0
-    while done < len(actions):
-        count = draw.randint(1, TURN)
-        turns.append((draw.randrange(threads), actions[done : done + count]))
-        done += count
-    begins = [threading.Event() for _ in [*turns, None]]
-    errors: list[str] = []
 
-    def works(number: int) -> None:
-        with tf.device(GPU):
-            for turn, (thread, mine) in enumerate(turns):
-                if thread != number:
-                    continue
-                begins[turn].wait()
-                try:
-                    for action in mine if not errors else ():
-                        do(action)
-                except Exception:
-                    errors.append(traceback.format_exc(limit=4))
-                begins[turn + 1].set()
+    def turn(mine: Sequence[Action]) -> str:
+        try:
+            with tf.device(GPU):
+                for action in mine:
+                    do(action)
+        except Exception:
+            return traceback.format_exc(limit=4)
+        return ""
 
-    workers = [threading.Thread(target=works, args=(i,), daemon=True) for i in range(threads)]
-    for worker in workers:
-        worker.start()
-    begins[0].set()
-    for worker in workers:
-        worker.join()
-    return errors[0] if errors else ""
+    with contextlib.ExitStack() as stack:
+        workers = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(threads)]
+        done = 0
+        while done < len(actions):
+            count = draw.randint(1, TURN)
+            worker = workers[draw.randrange(threads)]
+            if problem := worker.submit(turn, actions[done : done + count]).result():
+                return problem
+            done += count
+    return ""
 
 
 def compare(
@@ -382,10 +357,7 @@ def compare(
     seed: str,
     problems: list[str],
 ) -> None:
-    """Does the actions on both, from the start, and compares each result and all variables.
-
-    Threads do those of `captured` in turns drawn from the seed, this thread those of `plain`.
-    """
+    """Does the actions on both, in turns of threads on `captured`, and compares all results."""
     sides = Side(captured), Side(plain)
     for callables in (captured, plain):
         callables.variables.restart(restore=False)

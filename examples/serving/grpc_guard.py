@@ -45,10 +45,7 @@ class _Walk:
         self._most = self._left = most_bytes
 
     def through(self, at: int, end: int, fields: Any) -> None:
-        """Walks through a message between two places; `fields` is of _PREDICT_REQUEST's form.
-
-        Raises a ServingError if the message takes more than it may, or is no message.
-        """
+        """Walks through a message between two places; `fields` is of _PREDICT_REQUEST's form."""
         while at < end:
             tag, at = self._number(at)
             field, kind = tag >> 3, tag & 7

@@ -25,10 +25,7 @@ Arrays = dict[str, Any]
 
 
 class Signature:
-    """A signature of a SavedModel, as a function of arrays.
-
-    `lock_free` calls go through `tf.cuda.serving_callable`.
-    """
+    """A signature of a SavedModel, as a function of arrays; `lock_free` is by serving_callable."""
 
     def __init__(self, name: str, function: Any, device: str, lock_free: bool) -> None:
         self.name = name
@@ -72,10 +69,7 @@ class Signature:
                 )
 
     def __call__(self, arrays: Arrays) -> Arrays:
-        """Calls the function, as one step on the stream group with the least to do.
-
-        Raises a ServingError if an input is not one that the signature takes.
-        """
+        """Calls the function, as one step on the stream group with the least to do."""
         self.check(arrays)
         if self._arrays_function is not None:
             with tf.device(self._device):
@@ -88,10 +82,7 @@ class Signature:
 
 
 class LoadedModel:
-    """A SavedModel in memory; its variables are, and its calls run, on the device.
-
-    Raises whatever TensorFlow raises for a SavedModel that it cannot load.
-    """
+    """A SavedModel on a device; raises whatever TensorFlow raises if it cannot be loaded."""
 
     def __init__(self, folder: pathlib.Path, device: str, lock_free: bool = False) -> None:
         self._folder = folder

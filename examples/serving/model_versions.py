@@ -38,10 +38,7 @@ class Version:
 
 
 class Model:
-    """The versions of one model: folders with a number for a name, of which the newest are served.
-
-    `load` loads the version in a folder, and calls it for the first time.
-    """
+    """The numbered folders of one model, of which the newest are loaded, by `load`, and served."""
 
     def __init__(
         self, name: str, folder: pathlib.Path, keep: int, load: Callable[[pathlib.Path], Any]

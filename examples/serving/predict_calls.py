@@ -80,10 +80,7 @@ class Calls:
         work: Callable[[Version], _T],
         seconds: float | None = None,
     ) -> _T:
-        """Calls a signature of a model in a version, None for the newest.
-
-        `work` makes the answer, on the call's thread; the client waits `seconds` for it.
-        """
+        """Makes the answer by `work` with a version, None for the newest, within `seconds`."""
         seconds = self._most_seconds if seconds is None else min(seconds, self._most_seconds)
         deadline = time.monotonic() + seconds
         with self.counted(name, "Predict", deadline):

@@ -25,11 +25,7 @@ class RequestMemory:
 
     @contextlib.contextmanager
     def of_request(self) -> Iterator[Callable[[int], None]]:
-        """Counts a request until it is handled.
-
-        Yields a function that is called with how many more bytes of it have been read, and raises
-        ServingError if they do not fit.
-        """
+        """Counts a request until it is handled; the function counts more bytes, if they fit."""
         size = counted = 0
 
         def read(more: int) -> None:

@@ -31,10 +31,7 @@ _GROUP_FIGURES = (
 
 
 class ServerMetrics:
-    """The metrics of one server: of calls in its queue, and of its models' versions.
-
-    `in_flight` calls have arrived and are not answered.
-    """
+    """The metrics of a server; `in_flight` calls have arrived and are not answered."""
 
     def __init__(self, queue: CallQueue, models: Models) -> None:
         self.registry = prometheus_client.CollectorRegistry()

@@ -124,10 +124,7 @@ class Saved(NamedTuple):
         assert self.right(version, server.predict(self.x)), server.text()[-2000:]
 
     def copy(self, folder: pathlib.Path, *versions: int, first: int | None = None) -> pathlib.Path:
-        """Copies versions into a folder, as a deployment does: whole, by a move.
-
-        The first copy's number is `first`, if given.
-        """
+        """Copies versions as a deployment does, by a move; the first one as number `first`."""
         folder.mkdir(exist_ok=True)
         for version in versions:
             part = folder / f"{version}.part"
@@ -145,10 +142,7 @@ def make_models(folder: pathlib.Path) -> Saved:
 
 
 class Server:
-    """A model server in a process of its own, with these options and variables, and clients of it.
-
-    `before` is code that runs before the server.
-    """
+    """A model server in a process, after the code `before`, and clients of it."""
 
     def __init__(
         self, *options: str, log: pathlib.Path, before: str = "", **variables: str
