@@ -90,7 +90,10 @@ def assemble(
         }
         replaced = dict(changed)
         replaced[f"{name.dist_info}/METADATA"] = _metadata(stock_metadata["METADATA"], name)
-        replaced[f"{name.dist_info}/WHEEL"] = _wheel_file(stock_metadata["WHEEL"], tag)
+        lines = [line for line in stock_metadata["WHEEL"].splitlines() if line]
+        kept = [line for line in lines if not line.startswith(("Tag: ", "Generator: "))]
+        wheel_lines = [*kept, "Generator: multi-stream-tensorflow", f"Tag: {tag}", ""]
+        replaced[f"{name.dist_info}/WHEEL"] = "\n".join(wheel_lines).encode()
         added[f"{name.dist_info}/licenses/LICENSE"] = license_text
         added[f"{name.dist_info}/MODIFICATIONS"] = _modifications(name, changed, added)
         record_path = f"{name.dist_info}/RECORD"
@@ -171,12 +174,6 @@ def _metadata(stock: str, name: Names) -> bytes:
     return (headers + separator + statement + description.lstrip("\n")).encode()
 
 
-def _wheel_file(stock: str, tag: str) -> bytes:
-    lines = [line for line in stock.splitlines() if line]
-    kept = [line for line in lines if not line.startswith(("Tag: ", "Generator: "))]
-    return "\n".join([*kept, "Generator: multi-stream-tensorflow", f"Tag: {tag}", ""]).encode()
-
-
 def _modifications(name: Names, changed: dict[str, bytes], added: dict[str, bytes]) -> bytes:
     text = (
         f"This package is TensorFlow {name.version} as modified by the Multi-Stream TensorFlow\n"
@@ -196,13 +193,9 @@ def _record(stock: str, name: Names, replaced: dict[str, bytes], added: dict[str
         if path not in replaced:
             writer.writerow((path, digest, size))
     for path, content in {**replaced, **added}.items():
-        writer.writerow((path, _digest(content), len(content)))
+        hashed = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
+        writer.writerow((path, f"sha256={hashed.decode()}", len(content)))
     return sink.getvalue().encode()
-
-
-def _digest(content: bytes) -> str:
-    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest())
-    return "sha256=" + digest.rstrip(b"=").decode()
 
 
 def _files(pairs: list[str]) -> dict[str, bytes]:

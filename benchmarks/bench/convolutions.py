@@ -80,11 +80,6 @@ def average_pool(x: Any) -> Any:
     return tf.nn.avg_pool2d(x, 3, 1, "SAME")
 
 
-def max_pool(x: Any) -> Any:
-    """Largest values of windows of 3 x 3."""
-    return tf.nn.max_pool2d(x, 3, 1, "SAME")
-
-
 def in_turn(layers: Sequence[Layer], x: Any) -> Any:
     """Calls layers one after another."""
     for layer in layers:
@@ -145,7 +140,7 @@ def nasnet_cell(
         ((separable(3), last), (tf.identity, last)),
         ((separable(3), before), (separable(5), last)),
         ((average_pool, last), (tf.identity, before)),
-        ((average_pool, before), (max_pool, before)),
+        ((average_pool, before), (lambda x: tf.nn.max_pool2d(x, 3, 1, "SAME"), before)),
         ((separable(5), before), (separable(3), before)),
     ]
 

@@ -42,12 +42,8 @@ class Workload:
     def weights(self, size: str) -> models.Arrays:
         """Draws the weights of a size, float32, by name."""
         assert self.draw is not None
-        return self.draw(**{k: v for k, v in self.sizes[size].items() if k not in self.shape_only})
-
-    @property
-    def shape_only(self) -> tuple[str, ...]:
-        """Sizes that are of inputs alone."""
-        return tuple(name for name in self.shape if name in ("tokens", "times"))
+        of_inputs = {"tokens", "times"} & set(self.shape)
+        return self.draw(**{k: v for k, v in self.sizes[size].items() if k not in of_inputs})
 
     def compute(self, size: str) -> models.Model:
         """The model of a size: a function of operations, weights and an input."""

@@ -53,7 +53,9 @@ def _protocol(most_connections: int, slow_seconds: float) -> type[asyncio.Protoc
             if self.transport.is_closing():
                 self.received.clear()
                 return
-            size = _PIECE_OF_CHUNKS if self.is_idle() or self._has_chunks() else _PIECE
+            size = _PIECE
+            if self.is_idle() or any(name == b"transfer-encoding" for name, _ in self.headers):
+                size = _PIECE_OF_CHUNKS
             piece = bytes(self.received[:size])
             del self.received[:size]
             self._expect_a_head()
@@ -65,9 +67,6 @@ def _protocol(most_connections: int, slow_seconds: float) -> type[asyncio.Protoc
                 self.loop.call_soon(self._take_a_piece)
             elif not self.flow.read_paused:
                 self.transport.resume_reading()
-
-        def _has_chunks(self) -> bool:
-            return any(name == b"transfer-encoding" for name, _ in self.headers)
 
         def on_response_complete(self) -> None:
             self.idle_since = self.loop.time()

@@ -244,12 +244,6 @@ def follow_colocation(
     return in_group
 
 
-def _default_graph() -> Any:
-    from tensorflow.python.framework import ops  # noqa: PLC0415  it imports this module
-
-    return ops.get_default_graph()
-
-
 def _gradient_group(op: Any) -> int | None:
     """The group of an op whose gradient is to follow the op; None otherwise."""
     if op is None or attribute(op, NO_GRADIENT):
@@ -274,8 +268,10 @@ def _gradient_scope(group: int | None) -> contextlib.AbstractContextManager[None
 
 @contextlib.contextmanager
 def _scope(group: int, include_grad: bool, of_gradient: bool = False) -> Iterator[None]:
+    from tensorflow.python.framework import ops  # noqa: PLC0415  it imports this module
+
     owner = object()
-    enter(_default_graph(), group, include_grad, of_gradient, owner)
+    enter(ops.get_default_graph(), group, include_grad, of_gradient, owner)
     try:
         yield
     finally:
