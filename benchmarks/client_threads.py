@@ -49,8 +49,8 @@ def run_clients(
         call: what to time; it is given the thread's number and how often it has called before.
         threads: how many.
         until: after how many seconds none begins another call, or what is set then.
-        around: makes what a thread, which it is given the number of, is in meanwhile.
-        executors: of one thread each, which are the client threads; if there are none, new threads.
+        around: makes the context of the thread of a number.
+        executors: of one thread each, to be the client threads; none for new threads.
     """
     times: list[list[float]] = [[] for _ in range(threads)]
     ended = threading.Event()

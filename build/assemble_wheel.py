@@ -56,13 +56,8 @@ def assemble(
 ) -> pathlib.Path:
     """Writes the wheel to a folder and returns its path.
 
-    Args:
-      stock: the stock wheel.
-      runtime: the runtime library, which goes beside TensorFlow's own.
-      changed: content of the stock wheel's files that differ, by path in the wheel.
-      added: content of the new files, by path in the wheel.
-      license_text: the licence of the added files.
-      out: folder to write to.
+    `changed` and `added` have the content of files by path in the wheel; `license_text` is the
+    licence of the added ones. The runtime library goes beside TensorFlow's own.
     """
     name = Names(stock.name)
     with zipfile.ZipFile(stock) as archive:

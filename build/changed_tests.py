@@ -111,7 +111,6 @@ def changed_files(base: str, root: pathlib.Path) -> list[str]:
 
 
 def _run(command: Sequence[str], **environment: str) -> None:
-    """Runs a command at the repository's root."""
     print("\n$ " + " ".join(command), flush=True)
     ran = subprocess.run(command, cwd=_ROOT, env={**os.environ, **environment}, check=False)
     if ran.returncode:

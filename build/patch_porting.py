@@ -74,16 +74,9 @@ def move(file_patch: FilePatch, old: str, text: str) -> tuple[str, list[Problem]
 def move_series(
     patches: Mapping[str, tuple[str, Sequence[FilePatch]]], read_old: Read, read: Read
 ) -> tuple[dict[str, str], list[Problem]]:
-    """Moves a series of patches, each on top of those before.
+    """Moves patches (name: description and changes) from one release's files, each on those before.
 
-    Args:
-      patches: description and changes of each by its name in the series, in order.
-      read_old: gives a file of the release that they were made for.
-      read: gives a file of the new release.
-
-    Returns:
-      The text of each patch for the new release, by its file's name, without what could not be
-      moved; and what could not. A patch of which nothing could be moved is not there.
+    Returns the text of each patch that is left, by its file's name, and what could not be moved.
     """
     old_texts: dict[str, str] = {}
     texts: dict[str, str] = {}

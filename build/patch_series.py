@@ -141,13 +141,10 @@ def place_of(hunk: Hunk, lines: Sequence[str], may_move: bool) -> int:
 def apply_patches(
     folder: pathlib.Path, read: Read, *, may_move: bool = False, before: str = ""
 ) -> Applied:
-    """Applies a series, in memory.
+    """Applies a series, in memory, to the files that `read` gives; others are left out.
 
-    Args:
-      folder: holds the patches and their `series`.
-      read: gives the files. A file that it does not have is left out.
-      may_move: as for apply_file_patch; always for a patch of another release.
-      before: name of a patch; it and what comes after it is not applied.
+    `may_move` is as for apply_file_patch, and on for a patch of another release. The patch
+    `before`, and what comes after it, is not applied.
     """
     result = Applied()
     for name in read_series(folder):

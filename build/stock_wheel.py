@@ -175,14 +175,9 @@ def _wanted_members(archive: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
 def download(
     tag: str, release: str, platforms: Iterable[str], folder: pathlib.Path, otherwise: str
 ) -> pathlib.Path:
-    """Gets a wheel of TensorFlow with pip, and does not look at its hash.
+    """Gets a wheel of TensorFlow for one of the platforms with pip, whatever its hash.
 
-    Args:
-      tag: such as "cp312".
-      release: such as "2.21.0"; any that pip finds.
-      platforms: the tags of which the wheel's platform may have any.
-      folder: gets the wheel, and has no other one.
-      otherwise: what else one can do, for the error.
+    `otherwise` says what else one can do, for the error.
     """
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
     command += ["--disable-pip-version-check", "--no-cache-dir", "--quiet"]

@@ -258,11 +258,7 @@ def _mps(folder: pathlib.Path) -> Iterator[dict[str, str]]:
 def missing(needs_gpu: str, package: str, mps: bool, python: str) -> str:
     """Says what a peer lacks here, a sentence; empty if it lacks nothing.
 
-    Args:
-        needs_gpu: why it needs a real GPU; empty if it does not.
-        package: that it imports.
-        mps: whether it needs MPS.
-        python: the interpreter.
+    `needs_gpu` says why it needs a real GPU, if it does; the package is one of that interpreter.
     """
     if needs_gpu and (os.environ.get(EMULATION) or not gpu.is_there()):
         return f"there is no GPU: {needs_gpu}"

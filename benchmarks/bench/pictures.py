@@ -193,7 +193,6 @@ def _memory(name: str, title: str, rows: Sequence[Row]) -> Picture:
 
 
 def _by_peer(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Rows of each peer, peers in their order."""
     found: dict[str, list[Row]] = {name: [] for name in PEERS}
     for row in rows:
         found[row.configuration.team.peer].append(row)

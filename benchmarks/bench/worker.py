@@ -117,20 +117,10 @@ class Worker:
         seconds: float,
         latencies: str,
     ) -> dict[str, Any]:
-        """Lets clients query for a while.
+        """Lets clients query for a while; before `at`, of `time.monotonic()`, nothing counts.
 
-        Args:
-            batch: rows of a query.
-            clients: threads.
-            call: of the peer's ways to call.
-            expected: the file that `reference` wrote.
-            tolerance: see Judge.
-            at: of `time.monotonic()`, when to begin; until then they query, and nothing counts.
-            seconds: after how long none begins another query.
-            latencies: file for the time of each query, .npy, in milliseconds.
-
-        Returns:
-            `queries`, `seconds`, `cpu_seconds`, `wrong`, and what the framework counted.
+        `expected` is the file of `reference`; `latencies` gets the milliseconds of each query.
+        Returns `queries`, `seconds`, `cpu_seconds`, `wrong`, and what the framework counted.
         """
         inputs = self._prepare(batch, clients, call)
         judge = _judge(expected, batch, tolerance)

@@ -123,7 +123,6 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         steady, reloaded = Served(paths[:1], inputs), Served(paths[1:], inputs)
 
         def clients(until: float | threading.Event) -> list[Load]:
-            """Runs the clients of both models; returns their measurements."""
             running = [
                 executor.submit(
                     run_clients, m.query, options.threads // 2, until, lambda _: tf.device(GPU)

@@ -221,7 +221,6 @@ class Variables:
         return tf.reduce_mean(hidden)
 
     def _average(self, x: Any) -> Any:
-        """Assigns what is made of the variable itself and of another one."""
         self.average.assign(0.75 * self.average + 0.25 * self.layers[0])
         return tf.reduce_mean(self.average) + tf.reduce_sum(x)
 
@@ -248,16 +247,10 @@ class Variables:
     def exact(
         self, calls: np.ndarray, inputs: Sequence[Input], failing: Sequence[int], added: int
     ) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """The values that variables have to have after a number of calls, in any order.
+        """What variables have to be after `calls` of each function with each input, in any order.
 
-        Args:
-            calls: how often each function was called with each input, by their numbers.
-            inputs: all of them.
-            failing: how often `fail` was called, and how often it did not fail.
-            added: how often the counts were increased beside that.
-
-        Returns:
-            For each of these variables its name, what it is and what it has to be.
+        `fail` was called and did not fail as often as `failing` says; the counts were increased
+        `added` times beside that. Returns each variable's name, what it is and what it has to be.
         """
         sums = np.stack([each.x.sum(axis=0).astype(np.int64) for each in inputs])
         rows = np.stack([np.bincount(each.ids, minlength=TABLE_ROWS) for each in inputs])
