@@ -206,7 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             results = measure(options, given)
         print(best_table(results))
         if options.html:
-            report.write_html(results, options.html)
+            options.html.write_text(report.page(results), encoding="utf-8")
         if options.pictures:
             report.write_pictures(results, options.pictures)
     except (ImportError, ResultsError, OSError) as error:

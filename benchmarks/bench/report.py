@@ -145,11 +145,6 @@ def page(results: Results) -> str:
     )
 
 
-def write_html(results: Results, path: pathlib.Path) -> None:
-    """Writes the page."""
-    path.write_text(page(results), encoding="utf-8")
-
-
 def write_pictures(results: Results, folder: pathlib.Path) -> None:
     """Writes the pictures as files, see pictures.py."""
     note = f"{machine(results)}, {results.date}"

@@ -7,11 +7,11 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import grpc
 from call_queue import CallQueue
-from model_versions import Model, Models, Version
+from model_versions import Models, Version
 from server_metrics import ServerMetrics
 from serving_error import ServingError, error_of
 
@@ -92,16 +92,6 @@ class Calls:
                 lambda: work(held), deadline, lambda: model.release(held)
             )
             return done
-
-
-@contextlib.contextmanager
-def lease(model: Model, version: int | None) -> Iterator[Any]:
-    """Holds a version while its signatures are read."""
-    held = model.acquire(version)
-    try:
-        yield held
-    finally:
-        model.release(held)
 
 
 def no_such_method(method: str) -> ServingError:

@@ -17,6 +17,7 @@ from serving_error import ServingError, invalid
 
 # For a kind of dtype that an input has, the kinds of numbers that JSON may give for it.
 _KINDS = {"f": "iuf", "c": "iuf", "i": "iu", "u": "iu", "b": "b", "V": "iuf"}
+_WORDS = {"i": "integers", "u": "integers", "f": "fractions", "b": "booleans", "U": "strings"}
 # Values that are converted at once: other threads wait for Python's lock meanwhile.
 _SLICE = 1 << 14
 
@@ -156,7 +157,7 @@ class _Numbers:
             self._kinds.add(kind)
             # A boolean beside numbers is one of them; `check` finds those that are alone.
             if kind not in _KINDS.get(wanted.kind, "") + "b":
-                raise self._error(f"has {_word_of(kind)}")
+                raise self._error(f"has {_WORDS.get(kind, 'values that are no numbers')}")
             if wanted.kind in "iu" and kind in "iu":
                 limits = np.iinfo(wanted)
                 for number in (array.min(), array.max()):
@@ -203,11 +204,6 @@ class _Numbers:
 def _digits(number: int) -> str:
     text = str(number)
     return text if len(text) <= 40 else f"{text[:40]}... ({len(text)} characters)"
-
-
-def _word_of(kind: str) -> str:
-    words = {"i": "integers", "u": "integers", "f": "fractions", "b": "booleans", "U": "strings"}
-    return words.get(kind, "values that are no numbers")
 
 
 def _bytes_in(value: Any, name: str) -> Any:
