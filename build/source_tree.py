@@ -38,8 +38,7 @@ class Archive:
     """A release's sources."""
 
     url: str  # of the archive that GitHub makes of the release's tag
-    # Of that, as Homebrew's formula for TensorFlow and TensorFlow Federated's WORKSPACE have it; it
-    # could not be computed here.
+    # Of the archive, by Homebrew's formula and TensorFlow Federated's WORKSPACE, not computed here.
     sha256: str
 
 
