@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads that call something again and again, and how long each call took."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import contextlib
 import dataclasses
@@ -17,26 +15,18 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """What client threads have measured.
+    """What client threads have measured."""
 
-    Attributes:
-        seconds: how long they ran.
-        cpu_seconds: what the process used of its CPUs meanwhile.
-        milliseconds: of each call.
-    """
-
-    seconds: float
-    cpu_seconds: float
-    milliseconds: np.ndarray
+    seconds: float  # how long they ran
+    cpu_seconds: float  # what the process used of its CPUs meanwhile
+    milliseconds: np.ndarray  # of each call
 
     @property
     def calls(self) -> int:
-        """Calls that ended."""
         return len(self.milliseconds)
 
     @property
     def calls_per_second(self) -> float:
-        """Calls that ended in a second."""
         return self.calls / self.seconds
 
     @property
@@ -53,23 +43,16 @@ def run_clients(
     around: Callable[[int], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
     executors: Sequence[concurrent.futures.Executor] = (),
 ) -> Load:
-    """Runs client threads for a while.
+    """Runs client threads for a while; raises what a call raised, once all have ended.
 
     Args:
         call: what to time; it is given the thread's number and how often it has called before.
         threads: how many.
         until: after how many seconds none begins another call, or what is set then.
-        around: makes what a thread, which it is given the number of, is in meanwhile.
-        executors: of one thread each, which are the client threads; if there are none, new threads.
-
-    Returns:
-        What they measured.
-
-    Raises:
-        BaseException: the first that a call raised, after all threads have ended.
+        around: makes the context of the thread of a number.
+        executors: of one thread each, to be the client threads; none for new threads.
     """
     times: list[list[float]] = [[] for _ in range(threads)]
-    errors: list[BaseException] = []
     ended = threading.Event()
 
     def client(number: int) -> None:
@@ -80,9 +63,8 @@ def run_clients(
                     start = time.perf_counter()
                     call(number, len(mine))
                     mine.append(time.perf_counter() - start)
-        except BaseException as error:
-            errors.append(error)
-            ended.set()
+        finally:
+            ended.set()  # a call that fails ends all clients
 
     with contextlib.ExitStack() as stack:
         if not executors:
@@ -96,8 +78,8 @@ def run_clients(
             ended.wait(until)
         ended.set()
         concurrent.futures.wait(clients)
-    if errors:
-        raise errors[0]
+        for each in clients:
+            each.result()
     return Load(time.perf_counter() - start, time.process_time() - cpu, np.concatenate(times) * 1e3)
 
 
@@ -109,18 +91,10 @@ def run_checked(
     seconds: float,
     around: Callable[[int], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
 ) -> tuple[Load, int]:
-    """Runs client threads that compare each result, bit by bit.
+    """Runs client threads that compare each result, bit by bit; also returns how many were wrong.
 
-    Args:
-        call: what to time; it is given one of the inputs.
-        inputs: each thread takes them in turn, and begins with another one.
-        expected: the bytes of the result of each input.
-        threads: how many.
-        seconds: after how long none begins another call.
-        around: as for `run_clients`.
-
-    Returns:
-        What they measured, and how many results were wrong.
+    Each thread takes the inputs in turn, and begins with another one. `expected` has the bytes of
+    the result of each input; the rest is as for `run_clients`.
     """
     wrong = [0] * threads
 

@@ -19,8 +19,6 @@ examples/serving/requirements.txt lists.
 Exit status: 0; 1 if an answer is wrong or a server fails; 2 if the command line is not understood.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import itertools
@@ -216,11 +214,7 @@ def load_servers(
 
 
 def address_of(server: subprocess.Popen[str], log: pathlib.Path) -> str:
-    """Waits until a server serves.
-
-    Raises:
-        RuntimeError: it does not start.
-    """
+    """Waits until a server serves; raises RuntimeError if it does not start."""
     end = time.monotonic() + START_SECONDS
     while not (found := re.search(r"ready: gRPC on ([^\s,]+)", log.read_text())):
         if server.poll() is not None or time.monotonic() > end:
@@ -230,11 +224,7 @@ def address_of(server: subprocess.Popen[str], log: pathlib.Path) -> str:
 
 
 def run_setup(options: argparse.Namespace, setup: str, servers: int, folder: str) -> str:
-    """Starts servers and loads them; returns the figures of its row.
-
-    Raises:
-        RuntimeError: a server or a client failed.
-    """
+    """Starts servers and loads them; returns the figures of its row."""
     command = [sys.executable, str(SERVER), "--port=0", "--rest-port=0"]
     command += [f"--model=model={folder}/model", f"--threads={options.clients}"]
     command += ["--lock-free"] if setup == "captured" else []

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the programs of this folder share: types of options, emulated GPUs, the verdict."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -77,9 +75,8 @@ def verdict(problems: Iterable[str]) -> int:
 def verdict_of(found: Mapping[str, Any], slow: str) -> int:
     """Prints what a program has found, a line of JSON; returns the exit status.
 
-    Args:
-        found: with the results that were `wrong`, and what has `grown`.
-        slow: says what is too slow; empty if nothing is. Slowness and growth count on a GPU only.
+    `found` has the results that were `wrong`, and what has `grown`; `slow` says what is too slow.
+    Slowness and growth count on a GPU only.
     """
     print(json.dumps(found), flush=True)
     problems = [f"{found['wrong']} results were wrong"] if found["wrong"] else []

@@ -8,8 +8,6 @@
 PATH is a path in the wheel. A changed file replaces the stock wheel's, an added one must be new.
 """
 
-from __future__ import annotations
-
 import base64
 import copy
 import csv
@@ -34,13 +32,8 @@ _NOTICE = "# Changed by the Multi-Stream TensorFlow Authors: see MODIFICATIONS i
 class Names:
     """What a stock wheel's file name says, and the names that follow from it.
 
-    Attributes:
-      version: such as "2.21.0"; new_version is that of the wheel to make.
-      python: tags of the Python, such as "cp312-cp312".
-      stock_dist_info: folder of the stock wheel's metadata; dist_info is that of the wheel to make.
-
-    Raises:
-      BuildError: it is not the name of a TensorFlow wheel.
+    `version` ("2.21.0") and `stock_dist_info` are the stock wheel's, `new_version` and `dist_info`
+    those of the wheel to make; `python` has the tags of the Python, such as "cp312-cp312".
     """
 
     def __init__(self, stock: str) -> None:
@@ -61,19 +54,10 @@ def assemble(
     license_text: bytes,
     out: pathlib.Path,
 ) -> pathlib.Path:
-    """Writes the wheel and returns its path.
+    """Writes the wheel to a folder and returns its path.
 
-    Args:
-      stock: the stock wheel.
-      runtime: the runtime library, which goes beside TensorFlow's own.
-      changed: content of the stock wheel's files that differ, by path in the wheel.
-      added: content of the new files, by path in the wheel.
-      license_text: the licence of the added files.
-      out: folder to write to.
-
-    Raises:
-      BuildError: a changed file is not in the stock wheel, an added one is, or the runtime needs
-        what a wheel cannot count on.
+    `changed` and `added` have the content of files by path in the wheel; `license_text` is the
+    licence of the added ones. The runtime library goes beside TensorFlow's own.
     """
     name = Names(stock.name)
     with zipfile.ZipFile(stock) as archive:
@@ -83,7 +67,13 @@ def assemble(
         notice = _NOTICE.format(dist_info=name.dist_info).encode()
         changed = {path: notice + content for path, content in sorted(changed.items())}
         added = dict(sorted({**added, runtime_path: runtime.read_bytes()}.items()))
-        _check_paths(stock, stock_paths, changed, added)
+        for path in sorted(changed.keys() - stock_paths):
+            raise BuildError(f"{path} is to be changed, but {stock.name} has no such file.")
+        for path in sorted(added.keys() & stock_paths):
+            raise BuildError(
+                f"{path} is to be added, but {stock.name} has it.\n"
+                "Rename it, or change the stock file by a patch."
+            )
         platform = platform_tag.platform_tag(
             runtime, bundled=frozenset(path.rsplit("/", 1)[-1] for path in stock_paths)
         )
@@ -95,7 +85,10 @@ def assemble(
         }
         replaced = dict(changed)
         replaced[f"{name.dist_info}/METADATA"] = _metadata(stock_metadata["METADATA"], name)
-        replaced[f"{name.dist_info}/WHEEL"] = _wheel_file(stock_metadata["WHEEL"], tag)
+        lines = [line for line in stock_metadata["WHEEL"].splitlines() if line]
+        kept = [line for line in lines if not line.startswith(("Tag: ", "Generator: "))]
+        wheel_lines = [*kept, "Generator: multi-stream-tensorflow", f"Tag: {tag}", ""]
+        replaced[f"{name.dist_info}/WHEEL"] = "\n".join(wheel_lines).encode()
         added[f"{name.dist_info}/licenses/LICENSE"] = license_text
         added[f"{name.dist_info}/MODIFICATIONS"] = _modifications(name, changed, added)
         record_path = f"{name.dist_info}/RECORD"
@@ -118,13 +111,7 @@ def assemble(
 def copy_member(
     source: zipfile.ZipFile, member: zipfile.ZipInfo, target: zipfile.ZipFile, name: str
 ) -> None:
-    """Adds a member of another archive, under a name, with its compressed bytes.
-
-    zipfile itself would compress all of TensorFlow again, which takes minutes.
-
-    Raises:
-      zipfile.BadZipFile: the other archive is cut off.
-    """
+    """Adds a member of another archive with its compressed bytes: compressing takes minutes."""
     assert source.fp is not None and target.fp is not None
     source.fp.seek(member.header_offset)
     header = source.fp.read(30)
@@ -152,20 +139,6 @@ def _add(target: zipfile.ZipFile, path: str, content: bytes, date_time: _DateTim
     member = zipfile.ZipInfo(path, date_time)
     member.external_attr = 0o100644 << 16
     target.writestr(member, content, zipfile.ZIP_DEFLATED, compresslevel=9)
-
-
-def _check_paths(
-    stock: pathlib.Path, stock_paths: set[str], changed: dict[str, bytes], added: dict[str, bytes]
-) -> None:
-    for path in changed:
-        if path not in stock_paths:
-            raise BuildError(f"{path} is to be changed, but {stock.name} has no such file.")
-    for path in added:
-        if path in stock_paths:
-            raise BuildError(
-                f"{path} is to be added, but {stock.name} has it.\n"
-                "Rename it, or change the stock file by a patch."
-            )
 
 
 def _new_path(path: str, name: Names) -> str:
@@ -196,12 +169,6 @@ def _metadata(stock: str, name: Names) -> bytes:
     return (headers + separator + statement + description.lstrip("\n")).encode()
 
 
-def _wheel_file(stock: str, tag: str) -> bytes:
-    lines = [line for line in stock.splitlines() if line]
-    kept = [line for line in lines if not line.startswith(("Tag: ", "Generator: "))]
-    return "\n".join([*kept, "Generator: multi-stream-tensorflow", f"Tag: {tag}", ""]).encode()
-
-
 def _modifications(name: Names, changed: dict[str, bytes], added: dict[str, bytes]) -> bytes:
     text = (
         f"This package is TensorFlow {name.version} as modified by the Multi-Stream TensorFlow\n"
@@ -221,13 +188,9 @@ def _record(stock: str, name: Names, replaced: dict[str, bytes], added: dict[str
         if path not in replaced:
             writer.writerow((path, digest, size))
     for path, content in {**replaced, **added}.items():
-        writer.writerow((path, _digest(content), len(content)))
+        hashed = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
+        writer.writerow((path, f"sha256={hashed.decode()}", len(content)))
     return sink.getvalue().encode()
-
-
-def _digest(content: bytes) -> str:
-    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest())
-    return "sha256=" + digest.rstrip(b"=").decode()
 
 
 def _files(pairs: list[str]) -> dict[str, bytes]:

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one kind of failure that the build reports to its user."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable

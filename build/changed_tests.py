@@ -7,8 +7,6 @@
 docs/contributing.md says what runs for which files, and what is left out.
 """
 
-from __future__ import annotations
-
 import os
 import pathlib
 import re
@@ -36,9 +34,8 @@ _PUBLIC = re.compile(r"^(?:def|class) ([^\W_]\w*)", re.MULTILINE)
 def python_tests(changed: Sequence[str], sources: Mapping[str, str]) -> list[str]:
     """Finds the Python tests that changed files can break; `sources` are the repository's by path.
 
-    Returns:
-      The tests' files: those that import a changed module, directly or through others, that name
-      the changed file, or that call what a changed module of the wheel defines.
+    They import a changed module, directly or through others, name the changed file, or call what a
+    changed module of the wheel defines.
     """
     tests = {path for path in sources if path.endswith("_test.py")}
     imported = {
@@ -88,11 +85,7 @@ def bazel_targets(changed: Sequence[str]) -> list[str]:
 
 
 def nearest_tests(targets: Sequence[str], query: Callable[[str], list[str]]) -> list[str]:
-    """Asks Bazel for the C++ tests that depend on targets with the fewest libraries between.
-
-    Returns:
-      Labels: a dozen and those that are as near, or all if there are fewer.
-    """
+    """Asks Bazel for the dozen C++ tests with the fewest libraries between them and the targets."""
     found: list[str] = []
     for depth in (", 2", ", 3", ", 4", ", 6", ""):
         found = query(f"tests(rdeps(//..., set({' '.join(targets)}){depth}))")
@@ -102,11 +95,7 @@ def nearest_tests(targets: Sequence[str], query: Callable[[str], list[str]]) -> 
 
 
 def changed_files(base: str, root: pathlib.Path) -> list[str]:
-    """Lists the files that differ from the commit `base`, uncommitted and deleted files included.
-
-    Raises:
-      BuildError: Git does not know the commit.
-    """
+    """Lists the files that differ from the commit `base`, uncommitted and deleted ones as well."""
     found: set[str] = set()
     for arguments in (
         ["diff", "--name-only", "-z", base, "--"],
@@ -122,7 +111,6 @@ def changed_files(base: str, root: pathlib.Path) -> list[str]:
 
 
 def _run(command: Sequence[str], **environment: str) -> None:
-    """Runs a command at the repository's root."""
     print("\n$ " + " ".join(command), flush=True)
     ran = subprocess.run(command, cwd=_ROOT, env={**os.environ, **environment}, check=False)
     if ran.returncode:

@@ -9,8 +9,6 @@ Of the patches of TensorFlow's sources, where a release has such, only those of 
 has too can be checked without the sources (scripts/patches.py check --source FOLDER).
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import pathlib
 import zipfile
@@ -26,11 +24,7 @@ PATCHES = pathlib.Path(__file__).resolve().parent.parent / "patches"
 
 
 def check(wheel: zipfile.ZipFile, patches: pathlib.Path) -> list[str]:
-    """Applies a series to an open stock wheel's files, in memory, and lists the changed files.
-
-    Raises:
-      BuildError: a patch is wrong; names it, the file and the hunk.
-    """
+    """Applies a series to an open stock wheel's files, in memory, and lists the changed files."""
     changed = patch_series.apply_series(patches, wheel)
     _check_python(patches, changed)
     return list(changed)
@@ -40,9 +34,6 @@ def check_source(wheel: zipfile.ZipFile, series: pathlib.Path, name: str) -> pat
     """Applies a series of source patches to those of the files that a wheel has, in memory.
 
     `name` is the wheel's, for errors; what is `absent` then is what the wheel does not have.
-
-    Raises:
-      BuildError: a patch is wrong, or was made of another text than the wheel's.
     """
     read = source_tree.read_from_wheel(wheel)
     applied = patch_series.apply_patches(series, read, may_move=True)
@@ -76,11 +67,7 @@ def describe_source(applied: patch_series.Applied, what: str) -> str:
 
 
 def check_releases(tag: str, release: str = "") -> None:
-    """Checks the patches of one release, or of all if "", and prints a line for each.
-
-    Raises:
-      BuildError: see check, and remote_wheel.opened.
-    """
+    """Checks the patches of one release, or of all if "", and prints a line for each."""
     folders = sorted(path.parent for path in PATCHES.glob(f"{release or '*'}/series"))
 
     def checked(folder: pathlib.Path) -> list[str]:

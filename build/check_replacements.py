@@ -9,8 +9,6 @@ A function replaces another only if it has exactly its name and if TensorFlow ca
 a table that the dynamic linker fills. Otherwise it is never called, and nobody would notice.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import fnmatch
 import pathlib
@@ -29,31 +27,16 @@ _FILLED_BY_NAME = frozenset(("R_X86_64_JUMP_SLOT", "R_X86_64_GLOB_DAT", "R_X86_6
 
 @dataclasses.dataclass(frozen=True)
 class Library:
-    """What the dynamic linker knows of a library.
+    """What the dynamic linker knows of a library."""
 
-    Attributes:
-      name: of its file.
-      defined: names that it exports.
-      called: names that it looks up, its own among them.
-      own_first: whether it looks a name up in itself before it does elsewhere (-Bsymbolic).
-    """
-
-    name: str
-    defined: frozenset[str]
-    called: frozenset[str]
-    own_first: bool
+    name: str  # of its file
+    defined: frozenset[str]  # names that it exports
+    called: frozenset[str]  # names that it looks up, its own among them
+    own_first: bool  # whether it looks a name up in itself before it does elsewhere (-Bsymbolic)
 
 
 def read_patterns(exports: pathlib.Path, release: str | None = None) -> list[str]:
-    """Reads the patterns that a version script makes global, in the order of the file.
-
-    Args:
-      exports: the version script, with one list of global patterns.
-      release: such as "2.20.0"; without it, patterns for all releases are read.
-
-    Raises:
-      BuildError: there is no such list.
-    """
+    """Reads the patterns that a version script makes global for a release; None for all."""
     text = _RELEASES.sub(r"\1 \2.\3;", exports.read_text())
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = re.search(r"global:(.*?)(local:|\})", text, flags=re.DOTALL)
@@ -98,13 +81,8 @@ def read_library(path: pathlib.Path, patterns: list[str]) -> Library:
 def check(patterns: list[str], runtime: Library, tensorflow: list[Library]) -> None:
     """Checks the runtime library against TensorFlow's, of the wheel that it is for.
 
-    Args:
-      patterns: of the runtime's version script.
-      runtime: the runtime library.
-      tensorflow: TensorFlow's libraries.
-
-    Raises:
-      BuildError: names each symbol or pattern that is wrong, what is wrong, and what to do.
+    `patterns` are those of the runtime's version script. The error names each symbol or
+    pattern that is wrong, what is wrong, and what to do.
     """
     problems = []
     for pattern in patterns:
@@ -130,17 +108,16 @@ def check(patterns: list[str], runtime: Library, tensorflow: list[Library]) -> N
                 f"name.{_candidates(matching[0] if matching else '', tensorflow)} Give ours that "
                 "signature, or narrow its line of exports.lds."
             )
-        elif not any(_reaches(library, symbol) for library in tensorflow):
+        elif not any(
+            symbol in library.called and not (library.own_first and symbol in library.defined)
+            for library in tensorflow
+        ):
             problems.append(
                 f"{symbol} is never reached: {owners[0].name} has it, but no library of "
                 "TensorFlow looks it up by name. Replace a function that calls it."
             )
     if problems:
         raise BuildError("\n".join([f"{runtime.name} does not fit TensorFlow.", *problems]))
-
-
-def _reaches(library: Library, symbol: str) -> bool:
-    return symbol in library.called and not (library.own_first and symbol in library.defined)
 
 
 def _candidates(pattern: str, tensorflow: list[Library]) -> str:

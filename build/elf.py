@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What readelf says of a shared library."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import subprocess
@@ -13,11 +11,7 @@ from build_error import BuildError
 
 
 def readelf(library: pathlib.Path, *options: str) -> Iterator[list[str]]:
-    """Runs readelf with options such as "--dynamic" and yields the words of each line.
-
-    Raises:
-      BuildError: there is no readelf, or it cannot read the file.
-    """
+    """Runs readelf with options such as "--dynamic" and yields the words of each line."""
     try:
         process = subprocess.Popen(
             ["readelf", "--wide", *options, library],
@@ -37,12 +31,7 @@ def readelf(library: pathlib.Path, *options: str) -> Iterator[list[str]]:
 
 
 def global_symbol(words: list[str]) -> tuple[str, bool] | None:
-    """Reads the words of a line of `--dyn-syms`.
-
-    Returns:
-      The symbol's name, without its version, and whether the library defines it; None for a line
-      that has no global symbol.
-    """
+    """The name without version in a line of `--dyn-syms`, and whether it is defined; or None."""
     if len(words) < 8 or words[4] not in ("GLOBAL", "WEAK"):
         return None
     return words[7].partition("@")[0], words[6] != "UND"

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small stand-ins for TensorFlow's wheel and for a shared library, for the tests here."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import pathlib
@@ -67,12 +65,7 @@ def make_wheel(folder: pathlib.Path, name: str = STOCK_NAME) -> pathlib.Path:
 
 
 def make_library(path: pathlib.Path, needs: dict[str, list[str]]) -> pathlib.Path:
-    """Links a library that needs others; returns its path.
-
-    Args:
-      path: the file to write.
-      needs: symbol versions that it needs, by library.
-    """
+    """Links a library that needs these symbol versions of others; returns its path."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         calls = ""

@@ -10,8 +10,6 @@ they are left out. Whoever needs one of them after all is told by the linker tha
 Programs run with the library itself.
 """
 
-from __future__ import annotations
-
 import pathlib
 import re
 import subprocess
@@ -30,14 +28,7 @@ _TYPES = {"FUNC": "function", "OBJECT": "object", "TLS": "tls_object"}
 
 
 def assembly(symbols: Iterable[list[str]]) -> tuple[str, str]:
-    """Writes a library that has the symbols of another one, of the words of `readelf --dyn-syms`.
-
-    Returns:
-      Its source in assembly; and its version script, empty if its symbols have no version.
-
-    Raises:
-      BuildError: the symbols have several versions.
-    """
+    """Writes a library with symbols of `readelf --dyn-syms`: assembly, and a version script."""
     lines = {"FUNC": [".text"], "OBJECT": [".data"], "TLS": ['.section .tbss,"awT",@nobits']}
     versions = set()
     for fields in symbols:
@@ -62,11 +53,7 @@ def assembly(symbols: Iterable[list[str]]) -> tuple[str, str]:
 
 
 def make(library: pathlib.Path, out: pathlib.Path) -> None:
-    """Makes the file `out` to link against instead of `library`, which programs run with.
-
-    Raises:
-      BuildError: see elf.readelf; or the compiler's message.
-    """
+    """Makes the file `out` to link against instead of `library`, which programs run with."""
     source, versions = assembly(elf.readelf(library, "--dyn-syms"))
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "symbols.s").write_text(source)

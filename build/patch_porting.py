@@ -7,8 +7,6 @@ one's. Otherwise a person has to look: a hook that lands in the wrong place is a
 was not moved is shown beside the text of the new release that is most like it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import pathlib
@@ -19,21 +17,13 @@ from patch_series import FilePatch, Hunk, Read, apply_file_patch, places
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """A hunk that was not moved.
+    """A hunk that was not moved."""
 
-    Attributes:
-      file_patch: the changes that it is one of.
-      hunk: the one that was not moved.
-      why: in words.
-      line: number, from 1, of the first line of `text`; 0 if there is no such text.
-      text: lines of the new release that are most like it.
-    """
-
-    file_patch: FilePatch
-    hunk: Hunk
-    why: str
-    line: int
-    text: tuple[str, ...]
+    file_patch: FilePatch  # the changes that it is one of
+    hunk: Hunk  # the one that was not moved
+    why: str  # in words
+    line: int  # number, from 1, of the first line of `text`; 0 if there is no such text
+    text: tuple[str, ...]  # lines of the new release that are most like it
 
     def __str__(self) -> str:
         lines = [f"{self.file_patch.patch}: {self.file_patch.path}, {self.hunk.header}: {self.why}"]
@@ -49,23 +39,12 @@ class Problem:
 
 def unified(path: str, before: str, after: str) -> str:
     """Returns a unified diff of a file, with one line of context; empty if nothing differs."""
-    return "".join(
-        difflib.unified_diff(
-            before.splitlines(keepends=True),
-            after.splitlines(keepends=True),
-            f"a/{path}",
-            f"b/{path}",
-            n=1,
-        )
-    )
+    old, new = (text.splitlines(keepends=True) for text in (before, after))
+    return "".join(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", n=1))
 
 
 def move(file_patch: FilePatch, old: str, text: str) -> tuple[str, list[Problem]]:
-    """Applies the hunks of a patch, made for the text `old` of a file, to its text elsewhere.
-
-    Returns:
-      The file with the hunks that could be applied, and a problem for each other one.
-    """
+    """Applies hunks, made for the text `old`, to another one; a problem for each that cannot."""
     if text == old:
         return apply_file_patch(file_patch, text, may_move=True), []
     lines, old_lines = text.splitlines(keepends=True), old.splitlines(keepends=True)
@@ -95,16 +74,9 @@ def move(file_patch: FilePatch, old: str, text: str) -> tuple[str, list[Problem]
 def move_series(
     patches: Mapping[str, tuple[str, Sequence[FilePatch]]], read_old: Read, read: Read
 ) -> tuple[dict[str, str], list[Problem]]:
-    """Moves a series of patches, each on top of those before.
+    """Moves patches (name: description and changes) from one release's files, each on those before.
 
-    Args:
-      patches: description and changes of each by its name in the series, in order.
-      read_old: gives a file of the release that they were made for.
-      read: gives a file of the new release.
-
-    Returns:
-      The text of each patch for the new release, by its file's name, without what could not be
-      moved; and what could not. A patch of which nothing could be moved is not there.
+    Returns the text of each patch that is left, by its file's name, and what could not be moved.
     """
     old_texts: dict[str, str] = {}
     texts: dict[str, str] = {}

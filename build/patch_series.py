@@ -9,8 +9,6 @@ for other files (those of another release, or TensorFlow's sources) may find its
 lines elsewhere, if they are at one place.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import pathlib
 import re
@@ -27,19 +25,12 @@ Read = Callable[[str], str | None]
 
 @dataclasses.dataclass(frozen=True)
 class Hunk:
-    """One change of a patch, with the line ends of its lines.
+    """One change of a patch, with the line ends of its lines."""
 
-    Attributes:
-      header: its `@@` line, for messages.
-      first_line: number, from 1, of the first old line.
-      old: context and removed lines.
-      new: context and added lines.
-    """
-
-    header: str
-    first_line: int
-    old: tuple[str, ...]
-    new: tuple[str, ...]
+    header: str  # its `@@` line, for messages
+    first_line: int  # number, from 1, of the first old line
+    old: tuple[str, ...]  # context and removed lines
+    new: tuple[str, ...]  # context and added lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,29 +44,21 @@ class FilePatch:
 
 @dataclasses.dataclass
 class Applied:
-    """What a series does to files.
+    """What a series does to files."""
 
-    Attributes:
-      changed: the changed files' text, by path.
-      moved: for each hunk that is elsewhere than its header says, where it is and where that was.
-      absent: for each file that could not be read, the first patch that changes it.
-    """
-
+    # The changed files' text, by path.
     changed: dict[str, str] = dataclasses.field(default_factory=dict)
+    # For each hunk that is elsewhere than its header says, where it is and where that was.
     moved: list[str] = dataclasses.field(default_factory=list)
+    # For each file that could not be read, the first patch that changes it.
     absent: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 def read_series(folder: pathlib.Path) -> list[str]:
     """Lists a folder's patches in the order in which they apply.
 
-    Args:
-      folder: holds the patches and a file `series`, one patch a line. A patch of another release
-        is named with that release's folder, as ../2.21.0/0001-what-for.patch.
-
-    Raises:
-      BuildError: `series` is missing, names a patch that is not there or names one twice, or a
-        patch file is not in `series`.
+    The folder has a file `series`, one patch a line. A patch of another release is named with that
+    release's folder, as ../2.21.0/0001-what-for.patch.
     """
     series = folder / "series"
     if not series.is_file():
@@ -97,11 +80,7 @@ def read_series(folder: pathlib.Path) -> list[str]:
 
 
 def parse_patch(name: str, text: str) -> list[FilePatch]:
-    """Reads what a unified diff does to each file; lines before the first `---` line describe it.
-
-    Raises:
-      BuildError: it is not a unified diff of existing files.
-    """
+    """Reads what a unified diff does to each file; lines before the first `---` describe it."""
     lines = text.splitlines(keepends=True)
     patches: list[FilePatch] = []
     at = 0
@@ -134,16 +113,10 @@ def places(hunk: Hunk, lines: Sequence[str]) -> list[int]:
 
 
 def apply_file_patch(file_patch: FilePatch, text: str, may_move: bool = False) -> str:
-    """Applies one patch to one file.
+    """Applies one patch to the text of a file; an error names patch, file and hunk.
 
-    Args:
-      file_patch: the changes.
-      text: the file as it is.
-      may_move: whether a hunk whose lines are not where its header says goes where they are, if
-        that is one place.
-
-    Raises:
-      BuildError: a line is not what the patch says; names patch, file and hunk.
+    With `may_move` a hunk whose lines are not where its header says goes where they are, if that is
+    one place.
     """
     lines = text.splitlines(keepends=True)
     result: list[str] = []
@@ -168,16 +141,10 @@ def place_of(hunk: Hunk, lines: Sequence[str], may_move: bool) -> int:
 def apply_patches(
     folder: pathlib.Path, read: Read, *, may_move: bool = False, before: str = ""
 ) -> Applied:
-    """Applies a series, in memory.
+    """Applies a series, in memory, to the files that `read` gives; others are left out.
 
-    Args:
-      folder: holds the patches and their `series`.
-      read: gives the files. A file that it does not have is left out.
-      may_move: as for apply_file_patch; always for a patch of another release.
-      before: name of a patch; it and what comes after it is not applied.
-
-    Raises:
-      BuildError: see read_series, parse_patch and apply_file_patch.
+    `may_move` is as for apply_file_patch, and on for a patch of another release. The patch
+    `before`, and what comes after it, is not applied.
     """
     result = Applied()
     for name in read_series(folder):
@@ -206,11 +173,7 @@ def text_in(wheel: zipfile.ZipFile) -> Read:
 
 
 def apply_series(folder: pathlib.Path, stock: zipfile.ZipFile) -> dict[str, str]:
-    """Applies a whole series to a stock wheel's files; returns their text by path in the wheel.
-
-    Raises:
-      BuildError: see apply_patches; or a patch names a file that the wheel does not have.
-    """
+    """Applies a whole series to a stock wheel's files; returns their text by path in the wheel."""
     applied = apply_patches(folder, text_in(stock))
     for path, name in applied.absent.items():
         raise BuildError(

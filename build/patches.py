@@ -12,8 +12,6 @@ scripts/patches.py abi                                  what the built runtime n
 scripts/patches.py check-abi --wheel X.whl              does another wheel have it?
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import pathlib

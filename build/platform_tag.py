@@ -6,8 +6,6 @@ A manylinux level promises which versions of the C and C++ libraries' symbols a 
 (PEP 600). scripts/release.sh has auditwheel look at the wheel, too.
 """
 
-from __future__ import annotations
-
 import pathlib
 
 import elf
@@ -43,11 +41,7 @@ _ON_EVERY_SYSTEM = frozenset(
 
 
 def needs(library: pathlib.Path) -> dict[str, set[str]]:
-    """Reads which versions of others' symbols an ELF file needs.
-
-    Returns:
-      For each library, such as "libc.so.6", the versions, such as "GLIBC_2.34".
-    """
+    """Reads which versions, as "GLIBC_2.34", of libraries, as "libc.so.6", an ELF file needs."""
     found: dict[str, set[str]] = {}
     names: set[str] = set()
     for words in elf.readelf(library, "--dynamic", "--version-info"):
@@ -61,17 +55,10 @@ def needs(library: pathlib.Path) -> dict[str, set[str]]:
 
 
 def platform_tag(library: pathlib.Path, bundled: frozenset[str]) -> str:
-    """Finds the lowest manylinux level, not below TensorFlow's own, that allows what is needed.
+    """Finds the lowest manylinux level, not below TensorFlow's, that allows what a library needs.
 
-    Args:
-      library: that the wheel gets.
-      bundled: names of libraries that the wheel itself has.
-
-    Returns:
-      Such as "manylinux_2_35_x86_64"; "linux_x86_64" if no known level allows it.
-
-    Raises:
-      BuildError: a library is needed that is neither in the wheel nor on every system.
+    The result is "linux_x86_64" if no known level allows it. `bundled` names libraries that the
+    wheel itself has.
     """
     needed = needs(library)
     foreign = sorted(needed.keys() - _ON_EVERY_SYSTEM - bundled)

@@ -14,8 +14,6 @@ FOLDER gets beside the wheels
 All are the same whenever and wherever they are made from the same wheels and revision.
 """
 
-from __future__ import annotations
-
 import datetime
 import email.parser
 import hashlib
@@ -57,11 +55,7 @@ _RUNTIME = "tensorflow/libtensorflow_multistream.so"
 
 
 def parse_name(wheel: pathlib.Path) -> tuple[str, str]:
-    """Reads from a wheel's file name the release of TensorFlow and the tag of the Python.
-
-    Raises:
-      BuildError: it is not the name of a wheel of this version of ours.
-    """
+    """Reads from a wheel's file name the release of TensorFlow and the tag of the Python."""
     name = _NAME.fullmatch(wheel.name)
     if name is None or name["local"] != LOCAL_VERSION:
         raise BuildError(
@@ -72,12 +66,7 @@ def parse_name(wheel: pathlib.Path) -> tuple[str, str]:
 
 
 def check(wheel: pathlib.Path) -> None:
-    """Checks a wheel as those do who publish it.
-
-    Raises:
-      BuildError: twine would refuse its description, or auditwheel finds that it needs newer
-        libraries than its name says.
-    """
+    """Checks a wheel as those do who publish it, with twine and auditwheel."""
     for command in (("twine", "check", "--strict"), ("auditwheel", "show")):
         line = [sys.executable, "-m", *command, str(wheel)]
         done = subprocess.run(line, capture_output=True, text=True, check=False)
@@ -107,16 +96,7 @@ def _needed(requirement: str) -> Component:
 
 
 def bill_of_materials(wheel: pathlib.Path, patches: pathlib.Path, made: datetime.datetime) -> str:
-    """Says what a wheel is made of, in CycloneDX 1.6 as JSON.
-
-    Args:
-      wheel: the file.
-      patches: folder of the series that it was made with.
-      made: the time to say.
-
-    Raises:
-      BuildError: the wheel has no runtime, or no metadata.
-    """
+    """Says what a wheel is made of, with the patches of that folder, in CycloneDX 1.6 as JSON."""
     release, tag = parse_name(wheel)
     stock = release_named(release)
     with zipfile.ZipFile(wheel) as archive:
@@ -176,11 +156,7 @@ def bill_of_materials(wheel: pathlib.Path, patches: pathlib.Path, made: datetime
 
 
 def git(*arguments: str) -> str:
-    """Runs Git in the repository and returns what it prints.
-
-    Raises:
-      BuildError: it fails; says why.
-    """
+    """Runs Git in the repository and returns what it prints."""
     command = ["git", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -191,35 +167,27 @@ def git(*arguments: str) -> str:
 def release_notes(wheels: Sequence[pathlib.Path], since: str) -> str:
     """Says in Markdown what is new: the wheels' hashes, the subject of each change, newest first.
 
-    Args:
-      wheels: those that are released.
-      since: a revision; "" for the last tag, or the beginning if there is none.
-
-    Raises:
-      BuildError: there is no such revision.
+    `since` is a revision; "" for the last tag, or the beginning if there is none.
     """
     if not since:
         tags = git("tag", "--merged", "HEAD", "--sort=-creatordate").splitlines()
         since = tags[0] if tags else ""
     subjects = git("log", "--format=- %s", f"{since}..HEAD" if since else "HEAD", "--")
     pythons = [f"| `{wheel.name}` | `{sha256_of(wheel)}` |" for wheel in wheels]
-    revision = git("rev-parse", "HEAD")
-    return "\n".join(
-        [
-            f"# Multi-stream TensorFlow {LOCAL_VERSION}",
-            "",
-            f"Made from {revision}.",
-            "",
-            "| wheel | SHA-256 |",
-            "| --- | --- |",
-            *pythons,
-            "",
-            f"## Changes since {since}" if since else "## Changes",
-            "",
-            subjects or "None.",
-            "",
-        ]
-    )
+    rows = "\n".join(pythons)
+    return f"""\
+# Multi-stream TensorFlow {LOCAL_VERSION}
+
+Made from {git("rev-parse", "HEAD")}.
+
+| wheel | SHA-256 |
+| --- | --- |
+{rows}
+
+## Changes{f" since {since}" if since else ""}
+
+{subjects or "None."}
+"""
 
 
 def write(wheels: Sequence[pathlib.Path], out: pathlib.Path, since: str) -> None:

@@ -7,8 +7,6 @@
 prints the tags of the Pythons that a release has wheels for, a line each.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 from build_error import BuildError, command_line, run_main
@@ -16,15 +14,10 @@ from build_error import BuildError, command_line, run_main
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """A release's wheels for Linux on x86-64.
+    """A release's wheels for Linux on x86-64."""
 
-    Attributes:
-      platform: tag of their platform.
-      sha256: of each wheel, by the tag of its Python.
-    """
-
-    platform: str
-    sha256: dict[str, str]
+    platform: str  # tag of their platform
+    sha256: dict[str, str]  # of each wheel, by the tag of its Python
 
 
 # The one that is built where none is named, and that the patches of others are ported from.
@@ -78,11 +71,7 @@ RELEASES = {
 
 
 def release_named(name: str) -> Release:
-    """Finds a release, such as "2.20.0"; "" is the one that is built where none is named.
-
-    Raises:
-      BuildError: the wheel is not built from it.
-    """
+    """Finds a release, such as "2.20.0"; "" is the one that is built where none is named."""
     if (name or BASE) not in RELEASES:
         raise BuildError(
             f"The wheel is not built from TensorFlow '{name}'; allowed: {', '.join(RELEASES)}.\n"

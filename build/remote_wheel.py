@@ -6,8 +6,6 @@ For checks. What a wheel is built from is downloaded whole, so that its hash can
 (stock_wheel.py); here it is the index that has to say that the file has this hash.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -30,17 +28,7 @@ def index_url() -> str:
 
 @contextmanager
 def opened(tag: str, release: str = BASE, index: str | None = None) -> Iterator[zipfile.ZipFile]:
-    """Opens a stock wheel to be read: that of the cache or, if it is not there, the index's.
-
-    Args:
-      tag: such as "cp312".
-      release: such as "2.20.0".
-      index: URL of the index; by default pip's.
-
-    Raises:
-      BuildError: there is no such wheel, the index says that it has another hash, or there is no
-        network.
-    """
+    """Opens a stock wheel to be read: that of the cache or, if it is not there, the index's."""
     expected = release_named(release).sha256[stock_wheel.check_tag(tag, release)]
     name = stock_wheel.wheel_name(tag, release)
     cached = stock_wheel.cache_folder() / "wheels" / expected / name

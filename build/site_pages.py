@@ -10,8 +10,6 @@ file in both. The page of the API gets the docstrings of all that tf.cuda export
 what a page of the site would load from another host.
 """
 
-from __future__ import annotations
-
 import pathlib
 import re
 import shutil
@@ -48,10 +46,7 @@ def public_names(root: pathlib.Path) -> dict[str, str]:
 
 
 def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
-    """Copies the repository's files into `out`, which is emptied first.
-
-    The page of the API gets what mkdocstrings replaces.
-    """
+    """Copies the repository's files into the emptied `out`; the API's page gets a reference."""
     shutil.rmtree(out, ignore_errors=True)
     for file in static_checks.repository_files(root):
         if not file.startswith("."):
@@ -69,11 +64,7 @@ def prepare(root: pathlib.Path, out: pathlib.Path) -> None:
 
 
 def loaded_from_elsewhere(site: pathlib.Path) -> list[str]:
-    """Looks for what needs the network when a page of the site is viewed.
-
-    Returns:
-      For each script, style, image or font of another host, its file and address.
-    """
+    """Lists scripts, styles, images and fonts of other hosts: the page's file, and the address."""
     return [
         f"{file.relative_to(site)}: {address}"
         for suffix, loads in _LOADED.items()

@@ -8,8 +8,6 @@ Takes TensorFlow's release from a folder, which stays as it is, or downloads its
 runtime's sources and BUILD files into the copy, and applies the patches of patches/RELEASE/source.
 """
 
-from __future__ import annotations
-
 import ast
 import csv
 import dataclasses
@@ -37,15 +35,10 @@ _REPOSITORIES = "tensorflow/workspace3.bzl"
 
 @dataclasses.dataclass(frozen=True)
 class Archive:
-    """A release's sources.
+    """A release's sources."""
 
-    Attributes:
-      url: of the archive that GitHub makes of the release's tag.
-      sha256: of that, as Homebrew's formula for TensorFlow and TensorFlow Federated's WORKSPACE
-        have it; it could not be computed here.
-    """
-
-    url: str
+    url: str  # of the archive that GitHub makes of the release's tag
+    # Of the archive, by Homebrew's formula and TensorFlow Federated's WORKSPACE, not computed here.
     sha256: str
 
 
@@ -58,11 +51,7 @@ ARCHIVES = {
 
 
 def check_release(tree: pathlib.Path, release: str) -> None:
-    """Checks that a folder has TensorFlow's sources, of the right release.
-
-    Raises:
-      BuildError: it has none, or those of another release.
-    """
+    """Checks that a folder has TensorFlow's sources, of the right release."""
     file = tree / _VERSION_FILE
     if not file.is_file():
         raise BuildError(
@@ -102,18 +91,7 @@ def read_from_wheel(wheel: zipfile.ZipFile) -> patch_series.Read:
 
 
 def check_texts(series: pathlib.Path, read: patch_series.Read) -> list[str]:
-    """Compares files with the texts with which a series was made.
-
-    Args:
-      series: the folder; its checked.csv has each file's SHA-256.
-      read: gives the files.
-
-    Returns:
-      The files that `read` has, with another text.
-
-    Raises:
-      BuildError: checked.csv does not list the files that the series changes.
-    """
+    """Lists the files whose text is not the one that a series was made with (its checked.csv)."""
     table = series / "checked.csv"
     rows = list(csv.DictReader(table.read_text().splitlines()))
     listed = {row["file"]: row["sha256"] for row in rows}
@@ -132,11 +110,7 @@ def check_texts(series: pathlib.Path, read: patch_series.Read) -> list[str]:
 
 
 def apply_to(tree: pathlib.Path, release: str) -> patch_series.Applied:
-    """Applies a release's source patches to its tree, in memory.
-
-    Raises:
-      BuildError: a patch does not apply, or a file is missing.
-    """
+    """Applies a release's source patches to its tree, in memory."""
     series = ROOT / "patches" / release / "source"
     try:
         applied = patch_series.apply_patches(series, read_from(tree), may_move=True)
@@ -153,16 +127,7 @@ def apply_to(tree: pathlib.Path, release: str) -> patch_series.Applied:
 
 
 def fetch(release: str, cache: pathlib.Path, sha256: str = "") -> pathlib.Path:
-    """Downloads a release's archive, or finds it in a cache's folder.
-
-    Args:
-      release: such as "2.21.0".
-      cache: the folder.
-      sha256: of the archive, if it is not the known one.
-
-    Raises:
-      BuildError: it cannot be downloaded, or its hash is wrong.
-    """
+    """Downloads a release's archive, or finds it in the cache; `sha256` if it is not known."""
     known = ARCHIVES[release]
     expected = sha256 or known.sha256
     archive = cache / "sources" / expected / pathlib.PurePosixPath(known.url).name
@@ -193,19 +158,10 @@ def fetch(release: str, cache: pathlib.Path, sha256: str = "") -> pathlib.Path:
 
 
 def unpack(archive: pathlib.Path, out: pathlib.Path) -> None:
-    """Unpacks a .tar.gz with one folder at its top, without that folder.
-
-    Raises:
-      BuildError: it is no such archive.
-    """
+    """Unpacks a .tar.gz with one folder at its top, without that folder."""
     out.mkdir(parents=True, exist_ok=True)
-    command = [
-        "tar",
-        "--extract",
-        f"--file={archive}",
-        "--strip-components=1",
-        f"--directory={out}",
-    ]
+    command = ["tar", "--extract", "--strip-components=1", f"--file={archive}"]
+    command.append(f"--directory={out}")
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise BuildError(f"{archive} cannot be unpacked: {result.stderr.strip()}")
@@ -233,11 +189,7 @@ def exports(root: pathlib.Path) -> str:
 
 
 def lay_out(tree: pathlib.Path, release: str) -> patch_series.Applied:
-    """Turns a copy of TensorFlow's sources into those with the runtime.
-
-    Raises:
-      BuildError: a patch does not apply, or the tree is not as expected. Nothing has changed then.
-    """
+    """Turns a copy of TensorFlow's sources into those with the runtime, or changes none of it."""
     applied = apply_to(tree, release)
     workspace = (read_from(tree)(_REPOSITORIES)) or ""
     xla = re.search(r'name = "(\w+)",\s*(?:rel)?path = "third_party/xla"', workspace)

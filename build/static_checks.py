@@ -9,8 +9,6 @@ This is the one list of these checks: scripts/test.sh runs all of them, the hook
 build/requirements-dev.txt, in .venv.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import dataclasses
 import pathlib
@@ -28,20 +26,13 @@ _NOT_OURS = (".venv", "bazel-", "dist", ".git", ".mypy_cache", ".pytest_cache", 
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """One check.
+    """One check."""
 
-    Attributes:
-      name: in the command line.
-      command: to run at the repository's root.
-      files: a regular expression for the paths, relative to the root, that it looks at.
-      hint: what to do if it fails.
-      takes_files: whether it can look at some of them; if not, it looks at all of them always.
-    """
-
-    name: str
-    command: tuple[str, ...]
-    files: str
-    hint: str
+    name: str  # in the command line
+    command: tuple[str, ...]  # to run at the repository's root
+    files: str  # a regular expression for the paths, relative to the root, that it looks at
+    hint: str  # what to do if it fails
+    # Whether it can look at some of them; if not, it looks at all of them always.
     takes_files: bool = True
 
     def concerned(self, files: Sequence[str]) -> list[str]:
@@ -123,15 +114,10 @@ def too_long(files: Sequence[str], root: pathlib.Path) -> list[str]:
 def commands(
     checks: Sequence[Check], files: Sequence[str], python: str = ""
 ) -> list[tuple[Check, list[str]]]:
-    """Says which commands check files.
+    """Pairs each check that looks at one of the files with its command.
 
-    Args:
-      checks: which of the checks.
-      files: to be checked, relative to the repository's root.
-      python: the tag of the wheel whose patches are checked; empty for the usual one.
-
-    Returns:
-      For each check that looks at one of the files, the check and its command.
+    Files are relative to the repository's root. `python` is the tag of the wheel whose patches are
+    checked; empty for the usual one.
     """
     found = []
     for check in checks:
@@ -164,11 +150,7 @@ def repository_files(root: pathlib.Path) -> list[str]:
 
 
 def run_checks(checks: Sequence[Check], files: Sequence[str], python: str) -> None:
-    """Runs checks of files, all of them even if one fails; the arguments are those of commands.
-
-    Raises:
-      BuildError: names those that failed, and says what to do.
-    """
+    """Runs checks of files, all of them even if one fails; the arguments are those of commands."""
     failed = []
     wanted = commands(checks, files, python)
 

@@ -11,8 +11,6 @@ XDG_CACHE_HOME).
 `prepare` does so too, then fills DIR with links into the cache and the patched files.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import hashlib
@@ -43,11 +41,7 @@ def default_tag() -> str:
 
 
 def check_tag(tag: str, release: str = BASE) -> str:
-    """Returns a Python's tag, such as "cp312", if a release has a stock wheel for it.
-
-    Raises:
-      BuildError: TensorFlow has no wheel for it.
-    """
+    """Returns a Python's tag, such as "cp312", if a release has a stock wheel for it."""
     known = release_named(release).sha256
     if tag not in known:
         raise BuildError(
@@ -82,11 +76,7 @@ def sha256_of(path: pathlib.Path) -> str:
 
 
 def fetch(tag: str, cache: pathlib.Path, release: str = BASE) -> pathlib.Path:
-    """Makes sure that the cache folder has a verified stock wheel, and returns its path there.
-
-    Raises:
-      BuildError: no such wheel, no network, no disk or a wrong hash.
-    """
+    """Makes sure that the cache folder has a verified stock wheel, and returns its path there."""
     expected = release_named(release).sha256[check_tag(tag, release)]
     wheel = cache / "wheels" / expected / wheel_name(tag, release)
     if wheel.is_file():
@@ -108,13 +98,7 @@ def fetch(tag: str, cache: pathlib.Path, release: str = BASE) -> pathlib.Path:
 
 
 def unpack(wheel: pathlib.Path, folder: pathlib.Path) -> None:
-    """Unpacks a stock wheel's headers to include/ and its libraries to lib/ of a folder.
-
-    Does nothing if the folder exists: it appears only once it is complete.
-
-    Raises:
-      BuildError: not enough disk, or a library is not in the wheel.
-    """
+    """Unpacks a stock wheel's headers and libraries to a folder, which appears when complete."""
     if folder.is_dir():
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -142,10 +126,7 @@ def unpack(wheel: pathlib.Path, folder: pathlib.Path) -> None:
 
 
 def fill_cache(tag: str, release: str) -> tuple[pathlib.Path, pathlib.Path]:
-    """Makes sure that the cache has a stock wheel and what it was unpacked to; returns both.
-
-    One process at a time changes the cache.
-    """
+    """Makes sure, one process at a time, that the cache has a stock wheel, also unpacked."""
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:
@@ -162,9 +143,6 @@ def prepare(tag: str, patches: pathlib.Path, out: pathlib.Path, release: str = B
     The folder gets include/ and lib/ (links into the cache), wheel/ (a link to the stock wheel),
     patched/ (the files that the series in `patches` changes, changed) and stock.json, which
     describes them.
-
-    Raises:
-      BuildError: see fetch, unpack and patch_series.apply_series.
     """
     wheel, unpacked = fill_cache(tag, release)
     with zipfile.ZipFile(wheel) as archive:
@@ -197,17 +175,9 @@ def _wanted_members(archive: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
 def download(
     tag: str, release: str, platforms: Iterable[str], folder: pathlib.Path, otherwise: str
 ) -> pathlib.Path:
-    """Gets a wheel of TensorFlow with pip, and does not look at its hash.
+    """Gets a wheel of TensorFlow for one of the platforms with pip, whatever its hash.
 
-    Args:
-      tag: such as "cp312".
-      release: such as "2.21.0"; any that pip finds.
-      platforms: the tags of which the wheel's platform may have any.
-      folder: gets the wheel, and has no other one.
-      otherwise: what else one can do, for the error.
-
-    Raises:
-      BuildError: there is no pip, no such wheel or no network.
+    `otherwise` says what else one can do, for the error.
     """
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
     command += ["--disable-pip-version-check", "--no-cache-dir", "--quiet"]

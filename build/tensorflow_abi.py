@@ -15,8 +15,6 @@ changed, before anyone compiles for it. A changed header may be harmless; a head
 is not there is not.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import fnmatch
 import hashlib
@@ -47,27 +45,20 @@ _INCLUDED = re.compile(r'^\s*#include\s+["<]([^">]+)[">]', re.MULTILINE)
 
 @dataclasses.dataclass(frozen=True)
 class Wheel:
-    """What a wheel has.
+    """What a wheel has."""
 
-    Attributes:
-      symbols: mangled names that its libraries define.
-      headers: a hash of each header that was asked for, or that such a header leads to, and that is
-        there, by its path.
-    """
-
-    symbols: frozenset[str]
+    symbols: frozenset[str]  # mangled names that its libraries define
+    # A hash of each header that was asked for, or that such a header leads to, and that is there,
+    # by its path.
     headers: dict[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
 class Abi(Wheel):
-    """What the runtime needs of a wheel.
+    """What the runtime needs of a wheel."""
 
-    Attributes:
-      replaced: mangled names that the runtime defines in TensorFlow's place; the names that it
-        calls are `symbols`.
-    """
-
+    # Mangled names that the runtime defines in TensorFlow's place; the names that it calls are
+    # `symbols`.
     replaced: frozenset[str]
 
     def __str__(self) -> str:
@@ -78,10 +69,7 @@ class Abi(Wheel):
 
 
 def dynamic_symbols(library: pathlib.Path) -> tuple[set[str], set[str]]:
-    """Lists the mangled names that a library defines, and that it needs of others.
-
-    Abseil's release is left out of the names.
-    """
+    """Lists the names, without Abseil's release, that a library defines, and that it needs."""
     defined: set[str] = set()
     needed: set[str] = set()
     for words in elf.readelf(library, "--dyn-syms"):
@@ -91,15 +79,7 @@ def dynamic_symbols(library: pathlib.Path) -> tuple[set[str], set[str]]:
 
 
 def read_wheel(wheel: pathlib.Path, headers: Iterable[str]) -> Wheel:
-    """Reads a wheel of TensorFlow's.
-
-    Args:
-      wheel: the file.
-      headers: the headers of interest, relative to the wheel's folder of headers.
-
-    Raises:
-      BuildError: the file is no wheel, or has no such libraries.
-    """
+    """Reads a wheel of TensorFlow's, with these of its headers."""
     symbols: set[str] = set()
     try:
         archive = zipfile.ZipFile(wheel)
@@ -128,13 +108,7 @@ def read_wheel(wheel: pathlib.Path, headers: Iterable[str]) -> Wheel:
 
 
 def needed_of(library: pathlib.Path, sources: pathlib.Path, wheel: pathlib.Path) -> Abi:
-    """Finds what the runtime needs.
-
-    Args:
-      library: the built runtime.
-      sources: folder of its sources, with exports.lds.
-      wheel: the stock wheel that it was built against.
-    """
+    """Finds what the built runtime, with exports.lds in `sources`, needs of its stock wheel."""
     files = [
         path
         for path in sources.rglob("*")
@@ -155,11 +129,7 @@ def needed_of(library: pathlib.Path, sources: pathlib.Path, wheel: pathlib.Path)
 
 
 def current(tag: str, release: str) -> Abi:
-    """Finds what the built runtime needs of a release's stock wheel for a Python tag.
-
-    Raises:
-      BuildError: the runtime is not built.
-    """
+    """Finds what the built runtime needs of a release's stock wheel for a Python tag."""
     library = ROOT / "bazel-bin" / _RUNTIME / _LIBRARY
     if not library.is_file():
         raise BuildError(f"{library} is not built.\nBuild it: scripts/build_wheel.sh.")
@@ -168,11 +138,7 @@ def current(tag: str, release: str) -> Abi:
 
 
 def compare(abi: Abi, wheel: Wheel) -> tuple[str, bool]:
-    """Compares what is needed with what there is.
-
-    Returns:
-      Lines for a person, of which the last one has the counts; and whether something is missing.
-    """
+    """Says what is missing or has changed, counts last, and whether something is missing."""
     called = sorted(abi.symbols - wheel.symbols)
     replaced = sorted(abi.replaced - wheel.symbols)
     headers = sorted(abi.headers.keys() - wheel.headers.keys())

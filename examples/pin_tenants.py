@@ -10,8 +10,8 @@ higher priority: its kernels begin before those that wait on the streams of othe
 All answers are compared with those of a single thread, bit by bit.
 """
 
+import concurrent.futures
 import os
-import threading
 
 # Read when TensorFlow is imported.
 os.environ.setdefault("TF_GPU_STREAM_GROUP_COUNT", "4")
@@ -38,21 +38,16 @@ def model(x: tf.Tensor) -> tf.Tensor:
 queries = [tf.random.normal([16, 64]) for _ in range(CALLS)]
 expected = [model(x).numpy().tobytes() for x in queries]
 before = [stats.steps_started for stats in tf.cuda.stream_stats()]
-answers: dict[str, list[bytes]] = {}
 
 
-def serve(tenant: str) -> None:
+def serve(tenant: str) -> list[bytes]:
     """What a thread that serves a tenant does."""
     with tf.cuda.stream_group(GROUP_OF[tenant]):  # also a decorator
-        answers[tenant] = [model(x).numpy().tobytes() for x in queries]
+        return [model(x).numpy().tobytes() for x in queries]
 
 
-threads = [threading.Thread(target=serve, args=(tenant,)) for tenant in GROUP_OF]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-
+with concurrent.futures.ThreadPoolExecutor(len(GROUP_OF)) as threads:
+    answers = dict(zip(GROUP_OF, threads.map(serve, GROUP_OF), strict=True))
 steps = [s.steps_started - n for s, n in zip(tf.cuda.stream_stats(), before, strict=True)]
 for tenant, group in GROUP_OF.items():
     print(f"{tenant}: {steps[group]} steps on group {group}, for {CALLS} calls")

@@ -17,13 +17,12 @@ Exit status: 0; 1 if something failed, a result was wrong or, with --compare, so
 beyond noise; 2 if the command line is not understood.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import os
 import pathlib
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -137,12 +136,10 @@ def available_peers(options: argparse.Namespace, skipped: dict[str, str]) -> lis
 
 
 def _machine() -> dict[str, str]:
-    cpu = platform.processor() or platform.machine()
     information = pathlib.Path("/proc/cpuinfo")
-    for line in information.read_text().splitlines() if information.exists() else []:
-        if line.startswith("model name"):
-            cpu = line.partition(":")[2].strip()
-            break
+    text = information.read_text() if information.exists() else ""
+    found = re.search(r"^model name\s*: (.+)$", text, re.MULTILINE)
+    cpu = found[1] if found else platform.processor() or platform.machine()
     return {"cpu": cpu, "cores": str(len(os.sched_getaffinity(0))), **gpu.describe()}
 
 
@@ -209,7 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             results = measure(options, given)
         print(best_table(results))
         if options.html:
-            report.write_html(results, options.html)
+            options.html.write_text(report.page(results), encoding="utf-8")
         if options.pictures:
             report.write_pictures(results, options.pictures)
     except (ImportError, ResultsError, OSError) as error:

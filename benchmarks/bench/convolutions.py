@@ -10,8 +10,6 @@ A model can have hand marks: each branch is then in the scope of a stream group,
 Images are [batch, height, width, channels].
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -27,36 +25,21 @@ Layer = Callable[[Any], Any]
 
 
 def on_group(group: int, scoped: bool) -> Any:
-    """A scope of a stream group.
-
-    Args:
-        group: any number; groups are counted round.
-        scoped: False gives a context that does nothing.
-
-    Returns:
-        The context manager.
-    """
+    """A scope of a stream group, counted round; with `scoped` False a context that does nothing."""
     if not scoped:
         return contextlib.nullcontext()
     return tf.cuda.stream_scope(tf.cuda.get_stream(group % tf.cuda.stream_group_count()))
 
 
 class Layers:
-    """Makes layers, whose weights are always the same ones.
-
-    Attributes:
-        variables: the weights of all layers.
-    """
+    """Makes layers, whose weights, `variables`, are always the same ones."""
 
     def __init__(self) -> None:
         self._random = np.random.default_rng(SEED)
         self.variables: list[Any] = []
 
     def _kernel(self, *shape: int, inputs: int, gain: float = 2.0) -> Any:
-        """Draws a variable whose products with `inputs` numbers have `gain` times their variance.
-
-        A gain of 2 makes up for a relu.
-        """
+        """Draws weights whose products have `gain` times the inputs' variance; 2 is for a relu."""
         values = self._random.normal(0, np.sqrt(gain / inputs), shape)
         self.variables.append(tf.Variable(values.astype(np.float32)))
         return self.variables[-1]
@@ -95,11 +78,6 @@ class Layers:
 def average_pool(x: Any) -> Any:
     """Means of windows of 3 x 3."""
     return tf.nn.avg_pool2d(x, 3, 1, "SAME")
-
-
-def max_pool(x: Any) -> Any:
-    """Largest values of windows of 3 x 3."""
-    return tf.nn.max_pool2d(x, 3, 1, "SAME")
 
 
 def in_turn(layers: Sequence[Layer], x: Any) -> Any:
@@ -162,7 +140,7 @@ def nasnet_cell(
         ((separable(3), last), (tf.identity, last)),
         ((separable(3), before), (separable(5), last)),
         ((average_pool, last), (tf.identity, before)),
-        ((average_pool, before), (max_pool, before)),
+        ((average_pool, before), (lambda x: tf.nn.max_pool2d(x, 3, 1, "SAME"), before)),
         ((separable(5), before), (separable(3), before)),
     ]
 

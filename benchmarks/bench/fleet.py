@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The processes of workers: how they are started, told what to do, and how long that may take."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools
@@ -43,13 +41,7 @@ class WorkerError(Exception):
 
 
 class WorkerProcess:
-    """One worker's process, which is told what to do and answers, in lines of JSON.
-
-    Args:
-        command: what runs, in the folder of the benchmarks.
-        environment: all of it.
-        log: the file for what it writes to standard error.
-    """
+    """One worker's process, which is told what to do and answers, in lines of JSON."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], log: pathlib.Path
@@ -68,17 +60,12 @@ class WorkerProcess:
         self._in, self._out = self._process.stdin, self._process.stdout
 
     def tell(self, command: Mapping[str, Any]) -> None:
-        """Sends a command."""
         with contextlib.suppress(BrokenPipeError):  # then there is no answer, either
             self._in.write((json.dumps(command) + "\n").encode())
             self._in.flush()
 
     def answer(self, seconds: float = 0.0) -> dict[str, Any]:
-        """Waits for the answer to a command that takes so long.
-
-        Raises:
-            WorkerError: the command or the process failed, or there was no answer in time.
-        """
+        """Waits for the answer to a command that takes so long; raises WorkerError without one."""
         if not select.select([self._out], [], [], seconds + PATIENCE_SECONDS)[0]:
             self.stop()
             raise WorkerError(f"no answer within {seconds + PATIENCE_SECONDS:.0f} s")
@@ -93,24 +80,12 @@ class WorkerProcess:
         return answer
 
     def stop(self) -> None:
-        """Ends the process."""
         self._process.kill()
-        self._process.wait()
-        for pipe in (self._in, self._out):
-            with contextlib.suppress(BrokenPipeError):
-                pipe.close()
+        self._process.communicate()
 
 
 class Workers:
-    """The processes of a team. Clients are shared out among them.
-
-    All methods raise a WorkerError if one fails.
-
-    Args:
-        team: who.
-        processes: theirs; all have been started.
-        folder: for their files.
-    """
+    """The started processes of a team, which share the clients; methods raise WorkerError."""
 
     def __init__(
         self, team: Team, processes: Sequence[WorkerProcess], folder: pathlib.Path
@@ -122,7 +97,6 @@ class Workers:
         self._warm: set[Configuration] = set()
 
     def wait(self) -> None:
-        """Waits until all have imported their framework."""
         for process in self._processes:
             process.answer()
 
@@ -131,31 +105,16 @@ class Workers:
         return str(self._ask([{"do": "make"} for _ in self._processes])[0]["version"])
 
     def reference(self, path: pathlib.Path) -> None:
-        """Writes the expected results."""
         self._ask([{"do": "reference", "path": str(path)}])
 
     def warm(self, of: Configuration, seconds: float) -> None:
-        """Warms up a configuration of this team, if that has not been done.
-
-        Args:
-            of: which.
-            seconds: after which it counts as warm.
-        """
+        """Warms up a configuration of this team once, for at most so many seconds."""
         if of not in self._warm:
             self._ask(self._shared("warm", of, at_most=seconds), seconds)
             self._warm.add(of)
 
     def measure(self, of: Configuration, expected: pathlib.Path, seconds: float) -> Round:
-        """Measures once.
-
-        Args:
-            of: a configuration of this team, which is warm.
-            expected: the file of `reference`.
-            seconds: how long.
-
-        Returns:
-            What it gave.
-        """
+        """Measures a warm configuration; `expected` is the file of `reference`."""
         commands = self._shared(
             "measure",
             of,
@@ -186,7 +145,6 @@ class Workers:
         )
 
     def stop(self) -> None:
-        """Ends the processes."""
         for process in self._processes:
             process.stop()
 
@@ -211,14 +169,7 @@ class Workers:
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What all workers have: without the frameworks' variables, but for emulated GPUs.
-
-    Args:
-        environment: of this process.
-
-    Returns:
-        The variables. Memory grows, so that idle processes hold no more than they used.
-    """
+    """Leaves out the frameworks' variables; memory grows, so that idle processes hold little."""
     clean = {k: v for k, v in environment.items() if not k.startswith(FRAMEWORK_VARIABLES)}
     clean.update(TF_FORCE_GPU_ALLOW_GROWTH="true", TF_CPP_MIN_LOG_LEVEL="2")
     if environment.get(EMULATION):
@@ -229,37 +180,22 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def environment_of(
     team: Team, environment: Mapping[str, str], variables: Mapping[str, str]
 ) -> dict[str, str]:
-    """The environment of a team's processes.
-
-    Args:
-        team: whose.
-        environment: to start from.
-        variables: as of Fleet.
-
-    Returns:
-        The variables.
-    """
+    """The environment of a team's processes, from one to start from and a Fleet's variables."""
     own = PEERS[team.peer].environment(team.parallel)
     return {**environment, **own, **(variables if GROUPS in own else {})}
 
 
 @dataclasses.dataclass
 class Fleet:
-    """All workers of a workload.
+    """All workers of a workload."""
 
-    Args:
-        size: of the models.
-        pythons: the interpreter of each program's package, by name; of others, this one.
-        variables: what else peers with stream groups have in their environment.
-        folder: for files.
-    """
-
-    size: str
+    size: str  # of the models
+    # The interpreter of each program's package, by name; of others, this one.
     pythons: Mapping[str, str]
-    variables: Mapping[str, str]
+    variables: Mapping[str, str]  # what else peers with stream groups have in their environment
     folder: pathlib.Path
 
-    def __enter__(self) -> Fleet:
+    def __enter__(self) -> "Fleet":
         self._workers: dict[Team, Workers] = {}
         self._stack = contextlib.ExitStack()
         self._mps: dict[str, str] = {}
@@ -269,14 +205,7 @@ class Fleet:
         self._stack.close()
 
     def start(self, teams: Sequence[Team]) -> dict[Team, str]:
-        """Starts processes, as many at a time as there are cores, and waits for their imports.
-
-        Args:
-            teams: whose.
-
-        Returns:
-            Why a team failed.
-        """
+        """Starts as many processes at a time as there are cores; returns why teams failed."""
         failed = {}
         at_a_time = max(1, len(os.sched_getaffinity(0)))
         for first in range(0, len(teams), at_a_time):
@@ -327,16 +256,9 @@ def _mps(folder: pathlib.Path) -> Iterator[dict[str, str]]:
 
 @functools.cache
 def missing(needs_gpu: str, package: str, mps: bool, python: str) -> str:
-    """Says what a peer lacks here.
+    """Says what a peer lacks here, a sentence; empty if it lacks nothing.
 
-    Args:
-        needs_gpu: why it needs a real GPU; empty if it does not.
-        package: that it imports.
-        mps: whether it needs MPS.
-        python: the interpreter.
-
-    Returns:
-        A sentence; empty if it lacks nothing.
+    `needs_gpu` says why it needs a real GPU, if it does; the package is one of that interpreter.
     """
     if needs_gpu and (os.environ.get(EMULATION) or not gpu.is_there()):
         return f"there is no GPU: {needs_gpu}"

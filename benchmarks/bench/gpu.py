@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The GPU, as NVIDIA's management library sees it, without a framework."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 from typing import Any

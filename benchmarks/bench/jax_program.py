@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads with JAX: one compiled function, which all clients call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

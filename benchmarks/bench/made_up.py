@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """For tests: results that nobody measured."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 

@@ -6,8 +6,6 @@ A model is a function of a class of operations (`program.NumpyOps`, or a framewo
 by name, and an input. So each is written once, and all frameworks run the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -35,7 +33,6 @@ class Draw:
         self.weights[name] = self._random.uniform(low, high, shape).astype(np.float32)
 
     def dense(self, name: str, inputs: int, width: int) -> None:
-        """Draws a dense layer."""
         self.normal(f"{name}/kernel", inputs, width, inputs=inputs)
         self.uniform(f"{name}/bias", -0.1, 0.1, width)
 

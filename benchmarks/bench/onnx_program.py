@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads with ONNX Runtime: a graph of ONNX's nodes, in one session or a session a client."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Callable, Sequence
@@ -27,7 +25,7 @@ RUNS_THAT_CAPTURE = 3
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 
 
-def _node(op: str) -> Callable[..., Value]:
+def _node(op: str) -> "Callable[..., Value]":
     """A method that writes a node of this op, of what it is given."""
     return lambda self, *inputs: self.ops.node(op, self, *inputs)
 
@@ -37,18 +35,14 @@ class Value:
 
     __add__, __sub__, __mul__, __matmul__ = map(_node, ("Add", "Sub", "Mul", "MatMul"))
 
-    def __init__(self, ops: OnnxOps, name: str, shape: Sequence[int] = ()) -> None:
+    def __init__(self, ops: "OnnxOps", name: str, shape: Sequence[int] = ()) -> None:
         self.ops = ops
         self.name = name
         self.shape = tuple(shape)
 
 
 class OnnxOps(NumpyOps):
-    """The operations of program.py write nodes; a loop is unrolled.
-
-    Args:
-        head_width: of attention's queries.
-    """
+    """The operations of program.py write nodes; a loop is unrolled."""
 
     sigmoid, tanh, relu, gelu = map(staticmethod, map(_node, ("Sigmoid", "Tanh", "Relu", "Gelu")))
 
@@ -120,16 +114,7 @@ class OnnxOps(NumpyOps):
 
 
 def graph(workload: Workload, size: str, example: np.ndarray) -> bytes:
-    """Writes a workload as an ONNX model, for inputs of the example's shape.
-
-    Args:
-        workload: of models.py.
-        size: of the model.
-        example: an input.
-
-    Returns:
-        The model, with an input `x` and an output `y`.
-    """
+    """Writes a workload as an ONNX model, with an input `x` like the example, and an output `y`."""
     sizes = workload.sizes[size]
     ops = OnnxOps(head_width=sizes.get("width", 1) // sizes.get("heads", 1))
     weights = {name: ops.weight(value) for name, value in workload.weights(size).items()}
@@ -145,14 +130,7 @@ def graph(workload: Workload, size: str, example: np.ndarray) -> bytes:
 
 
 class _Bound:
-    """A session whose input and output stay where they are, as CUDA graphs need it.
-
-    Args:
-        session: which.
-        device: `cuda` or `cpu`.
-        x: an input.
-        y: an output for such inputs.
-    """
+    """A session whose input and output stay where they are, as CUDA graphs need it."""
 
     def __init__(self, session: Any, device: str, x: np.ndarray, y: np.ndarray) -> None:
         self._session = session

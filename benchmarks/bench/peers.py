@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers: with what each runs a workload, what it needs, and what is swept for it."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -22,45 +20,28 @@ TENSORFLOW = ("tensorflow_program", "tensorflow")
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """A way to run workloads.
+    """A way to run workloads."""
 
-    Args:
-        name: in command lines and results.
-        title: in reports.
-        program: module that runs it, and the package that this needs.
-        variables: of its processes, beside the number of groups.
-        parallel: what is swept beside clients: `groups`, `copies` or nothing (empty).
-        least: the smallest number of groups or copies that is meant.
-        calls: ways to call that are swept; a training is called the first way.
-        options: for the program.
-        processes: whether each copy is a process of its own.
-        mps: whether these run under NVIDIA's MPS.
-        needs_gpu: why it runs on a real GPU only; empty if it does not.
-        serves: whether it serves.
-        trains: whether it trains.
-        tensorflow_kernels: whether its results should have the bits of stock TensorFlow.
-        models: workloads that it has; empty for all.
-    """
-
-    name: str
-    title: str
-    program: tuple[str, str] = TENSORFLOW
+    name: str  # in command lines and results
+    title: str  # in reports
+    program: tuple[str, str] = TENSORFLOW  # module that runs it, and the package that this needs
+    # Of its processes, beside the number of groups.
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    parallel: str = ""
-    least: int = 1
+    parallel: str = ""  # what is swept beside clients: `groups`, `copies` or nothing (empty)
+    least: int = 1  # the smallest number of groups or copies that is meant
+    # Ways to call that are swept; a training is called the first way.
     calls: tuple[str, ...] = ("function",)
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    processes: bool = False
-    mps: bool = False
-    needs_gpu: str = ""
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # for the program
+    processes: bool = False  # whether each copy is a process of its own
+    mps: bool = False  # whether these run under NVIDIA's MPS
+    needs_gpu: str = ""  # why it runs on a real GPU only; empty if it does not
     serves: bool = True
     trains: bool = False
-    tensorflow_kernels: bool = True
-    models: tuple[str, ...] = ()
+    tensorflow_kernels: bool = True  # whether its results should have the bits of stock TensorFlow
+    models: tuple[str, ...] = ()  # workloads that it has; empty for all
 
     @property
     def ours(self) -> bool:
-        """Whether it uses stream groups."""
         return self.parallel == "groups"
 
     def environment(self, parallel: int) -> dict[str, str]:

@@ -6,8 +6,6 @@ A picture is drawn with a theme, whose colours also are names: in a page they be
 its style sheet, so that one drawing is light and dark.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import pathlib
@@ -78,46 +76,27 @@ _WIDTH, _HEIGHT, _LEGEND_LINE, _POINTS = 4.4, 2.7, 0.19, 8.5
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """One line of a picture.
-
-    Args:
-        peer: name.
-        x: of its points.
-        y: likewise.
-        low: the lowest y of the rounds; empty without.
-        high: the highest.
-        level: whether it is one value, drawn across the picture.
-    """
+    """One line of a picture."""
 
     peer: str
-    x: Sequence[float]
+    x: Sequence[float]  # of its points
     y: Sequence[float]
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
-    level: bool = False
+    low: Sequence[float] = ()  # the lowest y of the rounds; empty without
+    high: Sequence[float] = ()  # the highest
+    level: bool = False  # whether it is one value, drawn across the picture
 
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """What a picture shows.
+    """What a picture shows."""
 
-    Args:
-        name: of its file.
-        title: above it.
-        x: what its x axis is.
-        y: likewise.
-        lines: what is drawn.
-        log_x: whether the x axis is logarithmic, to base 10; otherwise it is to base 2.
-        log_y: whether the y axis is logarithmic; otherwise it begins at 0.
-    """
-
-    name: str
-    title: str
-    x: str
+    name: str  # of its file
+    title: str  # above it
+    x: str  # what its x axis is
     y: str
-    lines: Sequence[Line]
-    log_x: bool = False
-    log_y: bool = False
+    lines: Sequence[Line]  # what is drawn
+    log_x: bool = False  # whether the x axis is logarithmic, to base 10; otherwise it is to base 2
+    log_y: bool = False  # whether the y axis is logarithmic; otherwise it begins at 0
 
 
 def pictures(results: Results, workload: Workload) -> list[Picture]:
@@ -214,7 +193,6 @@ def _memory(name: str, title: str, rows: Sequence[Row]) -> Picture:
 
 
 def _by_peer(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Rows of each peer, peers in their order."""
     found: dict[str, list[Row]] = {name: [] for name in PEERS}
     for row in rows:
         found[row.configuration.team.peer].append(row)
@@ -222,16 +200,7 @@ def _by_peer(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def draw(picture: Picture, theme: Theme, note: str = "") -> Figure:
-    """Draws a picture.
-
-    Args:
-        picture: what.
-        theme: its colours.
-        note: a line below it; empty for none.
-
-    Returns:
-        Matplotlib's figure.
-    """
+    """Draws a picture in the colours of a theme, with a note, a line, below it."""
     legend_lines = (len(picture.lines) + 1) // 2 + bool(note)
     below = 0.45 + _LEGEND_LINE * legend_lines + 0.05
     height = _HEIGHT + below
@@ -354,13 +323,7 @@ def style() -> str:
 
 
 def write(found: Sequence[Picture], folder: pathlib.Path, note: str) -> None:
-    """Writes pictures as files: NAME.svg, which is light and dark, NAME-light.png, NAME-dark.png.
-
-    Args:
-        found: the pictures.
-        folder: for the files.
-        note: a line below each: machine and date.
-    """
+    """Writes NAME.svg, light and dark, NAME-light.png and NAME-dark.png, each with the note."""
     folder.mkdir(parents=True, exist_ok=True)
     for picture in found:
         head, end, rest = svg(picture, note).partition(">")

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The base of the frameworks: the program of a workload, and the operations of its model."""
 
-from __future__ import annotations
-
 import abc
 import contextlib
 import dataclasses
@@ -20,43 +18,24 @@ EPSILON = 1e-5  # of layer_norm
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """What a worker is started with.
+    """What a worker is started with."""
 
-    Args:
-        program: the module that runs the workload, such as `tensorflow_program`.
-        workload: name.
-        size: `small` or `full`.
-        parallel: stream groups, copies of the model, or 1.
-        options: what else the program should know, see peers.py.
-    """
-
-    program: str
+    program: str  # the module that runs the workload, such as `tensorflow_program`
     workload: str
-    size: str
-    parallel: int
-    options: dict[str, Any]
+    size: str  # `small` or `full`
+    parallel: int  # stream groups, copies of the model, or 1
+    options: dict[str, Any]  # what else the program should know, see peers.py.
 
 
 class Program(abc.ABC):
-    """A workload, ready to be queried from several threads.
-
-    Args:
-        workload: which.
-        spec: how.
-    """
+    """A workload, ready to be queried from several threads."""
 
     def __init__(self, workload: Workload, spec: Spec) -> None:
         self.workload = workload
         self.spec = spec
 
     def prepare(self, inputs: Sequence[np.ndarray], clients: int, call: str) -> None:
-        """Makes what clients `0` to `clients - 1` need for such inputs; called again for others.
-
-        Args:
-            inputs: arrays of equal shape.
-            clients: how many.
-            call: of the peer's ways to call, see peers.py.
-        """
+        """Makes what clients below `clients` need for such inputs and this way to call."""
         del inputs, clients, call
 
     def prepare_thread(self, client: int) -> None:
@@ -89,9 +68,7 @@ class NumpyOps:
     """The operations; each framework has a class with the same methods for its own tensors.
 
     Tensors also have `+`, `-`, `*` and `@` as NumPy's arrays have them. `tensor` is float32.
-
-    Attributes:
-        module: of the framework, where it has NumPy's functions by NumPy's names.
+    `module` is the framework's, where it has NumPy's functions by NumPy's names.
     """
 
     module: Any = np
@@ -133,15 +110,12 @@ class NumpyOps:
         return x @ kernel + bias
 
     def sigmoid(self, x: Any) -> Any:
-        """Sigmoid of each number."""
         return 1 / (1 + np.exp(-x))
 
     def tanh(self, x: Any) -> Any:
-        """Hyperbolic tangent of each number."""
         return self.module.tanh(x)
 
     def softsign(self, x: Any) -> Any:
-        """Softsign of each number."""
         return x / (1 + np.abs(x))
 
     def relu(self, x: Any) -> Any:
@@ -149,7 +123,6 @@ class NumpyOps:
         return np.maximum(x, 0)
 
     def gelu(self, x: Any) -> Any:
-        """The exact GELU of each number."""
         return x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2
 
     def layer_norm(self, x: Any, scale: Any, bias: Any) -> Any:

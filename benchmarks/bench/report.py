@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report: one page that needs no network, and its pictures as files."""
 
-from __future__ import annotations
-
 import html
 import pathlib
 from collections.abc import Sequence
@@ -145,11 +143,6 @@ def page(results: Results) -> str:
         f"<nav>{links}</nav>{''.join(sections.values())}"
         f"<section><h2>How it was measured</h2>{_facts(results)}</section></body></html>\n"
     )
-
-
-def write_html(results: Results, path: pathlib.Path) -> None:
-    """Writes the page."""
-    path.write_text(page(results), encoding="utf-8")
 
 
 def write_pictures(results: Results, folder: pathlib.Path) -> None:

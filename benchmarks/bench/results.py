@@ -22,97 +22,62 @@ class ResultsError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """What one configuration gave in one round.
+    """What one configuration gave in one round."""
 
-    Args:
-        queries: that ended; of a training, steps.
-        wrong: of their results.
-        queries_per_second: of all clients together.
-        p50_ms: the median of the queries' times, in milliseconds.
-        p95_ms: their 95th percentile.
-        p99_ms: their 99th percentile.
-        max_ms: the longest.
-        cpu_us: CPU time of all processes for a query, in microseconds.
-        replays: queries, or parts of them, that were captured steps.
-    """
-
-    queries: int
-    wrong: int
-    queries_per_second: float
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
-    max_ms: float
-    cpu_us: float
-    replays: int
+    queries: int  # that ended; of a training, steps
+    wrong: int  # of their results
+    queries_per_second: float  # of all clients together
+    p50_ms: float  # the median of the queries' times, in milliseconds
+    p95_ms: float  # their 95th percentile
+    p99_ms: float  # their 99th percentile
+    max_ms: float  # the longest
+    cpu_us: float  # CPU time of all processes for a query, in microseconds
+    replays: int  # queries, or parts of them, that were captured steps
 
 
 @dataclasses.dataclass
 class Row:
-    """All rounds of a configuration.
+    """All rounds of a configuration."""
 
-    Args:
-        configuration: what was measured.
-        rounds: what it gave.
-        memory_mib: the most memory of the GPU so far of the processes that ran it, see
-            `Results.memory`; None if it is not known.
-        failure: what went wrong; empty if nothing did.
-    """
-
-    configuration: Configuration
+    configuration: Configuration  # what was measured
     rounds: list[Round] = dataclasses.field(default_factory=list)
+    # The most memory of the GPU so far of the processes that ran it, see `Results.memory`; None if
+    # it is not known.
     memory_mib: float | None = None
-    failure: str = ""
+    failure: str = ""  # what went wrong; empty if nothing did
 
     def median(self, field: str) -> float:
-        """The median of a field of the rounds."""
         return float(statistics.median(self.values(field)))
 
     def values(self, field: str) -> list[float]:
-        """A field of each round."""
         return [getattr(one, field) for one in self.rounds]
 
     @property
     def wrong(self) -> int:
-        """Wrong results of all rounds."""
         return sum(one.wrong for one in self.rounds)
 
 
 @dataclasses.dataclass
 class Results:
-    """A run of the benchmark.
+    """A run of the benchmark."""
 
-    Args:
-        date: when it began, as YYYY-MM-DD.
-        command: its command line.
-        commit: of the repository.
-        machine: `cpu`, `cores`, `gpu`, `driver`.
-        emulated: whether the GPU was emulated: times mean nothing then.
-        versions: of frameworks, by peer.
-        seconds: of each measurement.
-        size: of the models, `small` or `full`.
-        memory: what `Row.memory_mib` counts.
-        skipped: why peers did not run, by name.
-        left_out: what there was no time for, a sentence each.
-        rows: what was measured.
-    """
-
-    date: str
-    command: str
-    commit: str
-    machine: dict[str, str]
-    emulated: bool
-    seconds: float
-    size: str
-    memory: str
-    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    date: str  # when it began, as YYYY-MM-DD
+    command: str  # its command line
+    commit: str  # of the repository
+    machine: dict[str, str]  # `cpu`, `cores`, `gpu`, `driver`
+    emulated: bool  # whether the GPU was emulated: times mean nothing then
+    seconds: float  # of each measurement
+    size: str  # of the models, `small` or `full`
+    memory: str  # what `Row.memory_mib` counts.
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)  # of frameworks, by peer
+    # Why peers did not run, by name.
     skipped: dict[str, str] = dataclasses.field(default_factory=dict)
+    # What there was no time for, a sentence each.
     left_out: list[str] = dataclasses.field(default_factory=list)
-    rows: list[Row] = dataclasses.field(default_factory=list)
+    rows: list[Row] = dataclasses.field(default_factory=list)  # what was measured
 
     @property
     def measured(self) -> list[Row]:
-        """Rows that have figures."""
         return [row for row in self.rows if row.rounds]
 
     @property
@@ -129,17 +94,7 @@ class Results:
 
 
 def load(path: pathlib.Path) -> Results:
-    """Reads a file.
-
-    Args:
-        path: of `Results.save`.
-
-    Returns:
-        What is in it.
-
-    Raises:
-        ResultsError: there is no such file, or it is something else; names the field.
-    """
+    """Reads a file of `Results.save`; raises a ResultsError, which names the wrong field."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -156,16 +111,9 @@ def load(path: pathlib.Path) -> Results:
 
 
 def merge(runs: Sequence[Results]) -> Results:
-    """Puts runs together, as one that was measured in parts.
+    """Puts runs together, as one that was measured in parts: a configuration's rounds in one row.
 
-    Args:
-        runs: at least one; on one kind of machine, of one size.
-
-    Returns:
-        All that they have measured: rounds of one configuration are rounds of one row.
-
-    Raises:
-        ResultsError: they differ in what must be the same; names it.
+    Raises ResultsError with the name of what differs: the kind of machine, or the size.
     """
     first = runs[0]
     for name in ("machine", "emulated", "size", "memory"):

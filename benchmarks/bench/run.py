@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a sweep: workload after workload, the configurations of each in turn."""
 
-from __future__ import annotations
-
 import dataclasses
 import pathlib
 import time
@@ -18,46 +16,27 @@ from .workloads import Workload
 
 @dataclasses.dataclass(frozen=True)
 class Effort:
-    """How much is measured.
+    """How much is measured."""
 
-    Args:
-        seconds: of each measurement.
-        rounds: measurements of each configuration.
-        warm_seconds: after which a configuration counts as warm, before its first measurement.
-        minutes: after which nothing more is begun; what remains is shared among the workloads.
-    """
-
-    seconds: float
-    rounds: int
-    warm_seconds: float
-    minutes: float
+    seconds: float  # of each measurement
+    rounds: int  # measurements of each configuration
+    warm_seconds: float  # after which a configuration counts as warm, before its first measurement
+    minutes: float  # after which nothing more is begun; what remains is shared among the workloads
 
 
 @dataclasses.dataclass
 class Run:
-    """A run of the benchmark.
+    """A run of the benchmark."""
 
-    Args:
-        results: gets what is measured; each time that a workload is done, `save` is called.
-        peers: that can run here.
-        sweep: what is swept.
-        effort: how much is measured.
-        pythons: as of Fleet.
-        variables: as of Fleet.
-        folder: for files of the workers.
-        say: prints a line.
-        save: writes the results so far.
-    """
-
-    results: Results
-    peers: Sequence[Peer]
-    sweep: Sweep
-    effort: Effort
-    pythons: Mapping[str, str]
-    variables: Mapping[str, str]
-    folder: pathlib.Path
-    say: Callable[[str], None]
-    save: Callable[[], None]
+    results: Results  # gets what is measured; each time that a workload is done, `save` is called
+    peers: Sequence[Peer]  # that can run here
+    sweep: Sweep  # what is swept
+    effort: Effort  # how much is measured
+    pythons: Mapping[str, str]  # as of Fleet
+    variables: Mapping[str, str]  # as of Fleet
+    folder: pathlib.Path  # for files of the workers
+    say: Callable[[str], None]  # prints a line
+    save: Callable[[], None]  # writes the results so far
 
     def all(self, workloads: Sequence[Workload]) -> None:
         """Measures workloads, each for its share of the time that is left."""
@@ -104,11 +83,7 @@ class Run:
     def _start(
         self, workload: Workload, fleet: Fleet, wanted: Sequence[Team], expected: pathlib.Path
     ) -> dict[Team, str]:
-        """Starts all that run a workload, and writes the expected results.
-
-        Returns:
-            Why teams failed.
-        """
+        """Starts all that run a workload, writes the expected results; returns why teams failed."""
         reference = Team(workload.name, REFERENCE.name, 1)
         teams = list(dict.fromkeys([reference, *wanted]))
         self.say(f"{workload.name} ({workload.title}): starting {len(teams)} kinds of processes")
@@ -137,11 +112,7 @@ class Run:
         expected: pathlib.Path,
         end: float,
     ) -> float:
-        """Measures each configuration once; names those that the first round has no time for.
-
-        Returns:
-            Seconds that another round will take, in which all are warm.
-        """
+        """Measures each configuration once; returns the seconds of another round, all warm."""
         took = 0.0
         for one in order_of_round(list(rows), number):
             row = rows[one]

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which configurations are measured."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import random
@@ -15,17 +13,11 @@ from .workloads import Workload
 
 @dataclasses.dataclass(frozen=True)
 class Team:
-    """The process, or processes, that run a workload for a peer.
-
-    Args:
-        workload: name.
-        peer: name.
-        parallel: stream groups, copies of the model, or 1.
-    """
+    """The process, or processes, that run a workload for a peer."""
 
     workload: str
     peer: str
-    parallel: int
+    parallel: int  # stream groups, copies of the model, or 1
 
     @property
     def setting(self) -> str:
@@ -43,19 +35,12 @@ class Team:
 
 @dataclasses.dataclass(frozen=True)
 class Configuration:
-    """What is measured.
+    """What is measured."""
 
-    Args:
-        team: who runs it.
-        batch: rows of a query.
-        clients: threads that query, of all processes together.
-        call: of the peer's ways to call.
-    """
-
-    team: Team
-    batch: int
-    clients: int
-    call: str
+    team: Team  # who runs it
+    batch: int  # rows of a query
+    clients: int  # threads that query, of all processes together
+    call: str  # of the peer's ways to call
 
     def __str__(self) -> str:
         call = f", {self.call}" if self.call != "function" else ""
@@ -65,16 +50,11 @@ class Configuration:
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """What is swept.
+    """What is swept."""
 
-    Args:
-        clients: numbers of client threads.
-        groups: numbers of stream groups.
-        copies: numbers of copies of the model: virtual devices and processes.
-    """
-
-    clients: tuple[int, ...] = (1, 4, 8, 16)
-    groups: tuple[int, ...] = (1, 4, 8, 16)
+    clients: tuple[int, ...] = (1, 4, 8, 16)  # numbers of client threads
+    groups: tuple[int, ...] = (1, 4, 8, 16)  # numbers of stream groups
+    # Numbers of copies of the model: virtual devices and processes.
     copies: tuple[int, ...] = (4, 8)
 
 
@@ -87,14 +67,8 @@ def configurations(workload: Workload, peers: Sequence[Peer], sweep: Sweep) -> l
     Left out is what could not use all it has: more copies than clients, and more groups than
     clients, but for the fewest groups. A training has one client.
 
-    Args:
-        workload: which.
-        peers: those that can run here.
-        sweep: what is swept.
-
-    Returns:
-        The configurations: those of the most clients first, and of these one of each peer, then
-        another one of each; so that if time is short, every peer has been measured.
+    The configurations of the most clients are first, and of these one of each peer, then another
+    one of each; so that if time is short, every peer has been measured.
     """
     of_peers = [peer for peer in peers if peer.runs(workload)]
     return [

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of what was measured, in Markdown and in a report, and what is faster or slower now."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections import Counter
@@ -103,36 +101,25 @@ def wrong_table(results: Results) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """What became of one configuration.
+    """What became of one configuration."""
 
-    Args:
-        configuration: which.
-        ratio: of queries a second, new to old, medians of the rounds.
-        noise: the lowest and the highest ratio that a round of one to a round of the other has.
-        verdict: `FASTER` if all rounds are faster than all of the old ones, `SLOWER` if all are
-            slower, or else `NOISE`.
-    """
-
-    configuration: Configuration
-    ratio: float
+    configuration: Configuration  # which
+    ratio: float  # of queries a second, new to old, medians of the rounds
+    # The lowest and the highest ratio that a round of one to a round of the other has.
     noise: tuple[float, float]
+    # `FASTER` if all rounds are faster than all of the old ones, `SLOWER` if all are slower, or
+    # else `NOISE`.
     verdict: str
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """All changes.
+    """All changes."""
 
-    Args:
-        changes: of the configurations that both runs have.
-        only_old: configurations that the new run has not.
-        only_new: configurations that the old run had not.
-        notes: what else differs, so that the figures may not be comparable, a sentence each.
-    """
-
-    changes: list[Change]
-    only_old: int
-    only_new: int
+    changes: list[Change]  # of the configurations that both runs have
+    only_old: int  # configurations that the new run has not
+    only_new: int  # configurations that the old run had not
+    # What else differs, so that the figures may not be comparable, a sentence each.
     notes: list[str]
 
     @property
@@ -160,15 +147,7 @@ class Comparison:
 
 
 def compare(old: Results, new: Results) -> Comparison:
-    """Compares two runs.
-
-    Args:
-        old: the older one.
-        new: the newer one.
-
-    Returns:
-        What became of each configuration that both have measured.
-    """
+    """Compares two runs: what became of each configuration that both have measured."""
     before = {row.configuration: row for row in old.measured}
     after = {row.configuration: row for row in new.measured}
     notes = [

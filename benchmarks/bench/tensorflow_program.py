@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads with TensorFlow: on one stream, on stream groups, on virtual devices, with XLA."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Sequence
@@ -41,7 +39,6 @@ class TensorFlowOps(NumpyOps):
         self._trained = trained
 
     def weight(self, value: np.ndarray) -> Any:
-        """A constant's array, or a variable."""
         return tf.Variable(value) if self._trained or value.nbytes > LARGEST_CONSTANT else value
 
     def concat(self, parts: Sequence[Any]) -> Any:
@@ -130,7 +127,6 @@ class _Copy:
         return lambda x: concrete(tf.constant(x)).numpy()
 
     def rewind(self) -> None:
-        """Gives the variables their first values."""
         with tf.device(self.device):
             for variable, value in zip(self.variables, self._first, strict=True):
                 variable.assign(value)
@@ -187,13 +183,7 @@ class TensorFlowProgram(Program):
 
 
 def save(workload: Workload, size: str, folder: str) -> None:
-    """Saves the model of a workload that is served.
-
-    Args:
-        workload: which.
-        size: of `workloads.SIZES`.
-        folder: gets a SavedModel, whose signature has an argument `x` and a result `y`.
-    """
+    """Saves the model of a served workload; its signature has an argument `x` and a result `y`."""
     copy = _Copy(workload, Spec("tensorflow_program", workload.name, size, 1, {}), "/GPU:0")
     x = workload.inputs(size, 1)[0]
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads with PyTorch: a stream a client and, with `graphs`, a CUDA graph on it."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
@@ -75,7 +73,6 @@ class _Client:
                     self._output = model(self._on_gpu)
 
     def query(self, x: np.ndarray) -> np.ndarray:
-        """Runs the model, in the stream's context."""
         self._x.copy_(torch.from_numpy(x))
         self._on_gpu.copy_(self._x, non_blocking=True)
         if self._graph is None:

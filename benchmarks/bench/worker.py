@@ -10,8 +10,6 @@ line of JSON, `{"error": ...}` if it failed. All else that is printed goes to st
 between commands, so that many workers can take turns.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import json
@@ -44,11 +42,8 @@ class Judge:
     """Compares results with the expected ones.
 
     Most results have the bits of one that was compared before, so that a comparison takes a
-    microsecond of Python's lock: clients are measured, not this.
-
-    Args:
-        expected: the result of each input.
-        tolerance: largest difference, as a part of the largest expected number; 0: the same bits.
+    microsecond of Python's lock: clients are measured, not this. The tolerance is a part of the
+    largest expected number; with 0 only the same bits are right.
     """
 
     def __init__(self, expected: Sequence[np.ndarray], tolerance: float) -> None:
@@ -57,7 +52,6 @@ class Judge:
         self._right = [{e.tobytes()} for e in expected]
 
     def is_right(self, i: int, result: np.ndarray) -> bool:
-        """Tells whether this is a right result of input `i`."""
         data = result.tobytes()
         if result.shape != self._expected[i].shape:
             return False
@@ -71,11 +65,7 @@ class Judge:
 
 
 class Worker:
-    """The commands.
-
-    Args:
-        spec: what to run.
-    """
+    """The commands."""
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
@@ -90,14 +80,7 @@ class Worker:
         return {"version": self._program.version()}
 
     def reference(self, path: str) -> dict[str, Any]:
-        """Writes the results of all inputs of all batches, from one client.
-
-        Args:
-            path: of the .npz, of an array `BATCH_INPUT` for each.
-
-        Returns:
-            Nothing.
-        """
+        """Writes the results of all inputs of all batches, as arrays `BATCH_INPUT` of a .npz."""
         results = {}
         for batch in self._workload.batches:
             inputs = self._inputs(batch)
@@ -111,17 +94,7 @@ class Worker:
         return {}
 
     def warm(self, batch: int, clients: int, call: str, at_most: float) -> dict[str, Any]:
-        """Prepares clients, and lets them query until they are warm.
-
-        Args:
-            batch: rows of a query.
-            clients: threads.
-            call: of the peer's ways to call.
-            at_most: seconds after which they count as warm.
-
-        Returns:
-            The `seconds` it took.
-        """
+        """Prepares clients, and lets them query until they are warm; returns the `seconds`."""
         began = time.monotonic()
         inputs = self._prepare(batch, clients, call)
         queries = 0
@@ -144,20 +117,10 @@ class Worker:
         seconds: float,
         latencies: str,
     ) -> dict[str, Any]:
-        """Lets clients query for a while.
+        """Lets clients query for a while; before `at`, of `time.monotonic()`, nothing counts.
 
-        Args:
-            batch: rows of a query.
-            clients: threads.
-            call: of the peer's ways to call.
-            expected: the file that `reference` wrote.
-            tolerance: see Judge.
-            at: of `time.monotonic()`, when to begin; until then they query, and nothing counts.
-            seconds: after how long none begins another query.
-            latencies: file for the time of each query, .npy, in milliseconds.
-
-        Returns:
-            `queries`, `seconds`, `cpu_seconds`, `wrong`, and what the framework counted.
+        `expected` is the file of `reference`; `latencies` gets the milliseconds of each query.
+        Returns `queries`, `seconds`, `cpu_seconds`, `wrong`, and what the framework counted.
         """
         inputs = self._prepare(batch, clients, call)
         judge = _judge(expected, batch, tolerance)
@@ -171,7 +134,6 @@ class Worker:
         return self._workload.inputs(self._spec.size, batch)
 
     def _prepare(self, batch: int, clients: int, call: str) -> list[np.ndarray]:
-        """Prepares clients, and returns their inputs."""
         inputs = self._inputs(batch)
         self._program.prepare(inputs, clients, call)
         while len(self._threads) < clients:
@@ -190,15 +152,8 @@ class Worker:
     ) -> dict[str, Any]:
         """Runs clients, always in the same threads: some libraries warm up in each.
 
-        Args:
-            inputs: that they take in turn.
-            clients: how many.
-            seconds: after how long none begins another query.
-            at: of `time.monotonic()`, when queries begin to count.
-            is_right: tells whether a result of an input is right.
-
-        Returns:
-            What came of queries that count: `milliseconds`, an array, and the rest as `measure`.
+        Queries count from `at` of `time.monotonic()` on. Returns their times as an array,
+        `milliseconds`, and the rest as `measure`.
         """
         program, training = self._program, self._workload.training
         at = max(at, time.monotonic())

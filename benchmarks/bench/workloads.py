@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The workloads: which models, in which sizes, with which inputs. Needs NumPy only."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -23,46 +21,29 @@ SIZES = ("small", "full")
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """A model that is served or trained.
+    """A model that is served or trained."""
 
-    Args:
-        name: in command lines and results.
-        title: what it is, in a few words.
-        sizes: of `small` and `full`, the arguments of `draw`.
-        batches: rows of a query; the first one is used where one is enough.
-        draw: makes the weights; None for a model of convolutions.py, named by `convolutions`.
-        model: what it computes, see models.py.
-        settings: which of the sizes `model` takes as well.
-        shape: names of sizes that follow the batch in the shape of an input.
-        below: name of the size that ids are below; empty if the inputs are float32.
-        convolutions: name in `convolutions.MODELS`, which are TensorFlow's alone.
-        training: whether a query is a step of gradient descent, and its result the loss.
-        same_bits: whether TensorFlow's own kernels give the same bits in each process: cuDNN's
-            algorithms are chosen by time.
-    """
-
-    name: str
-    title: str
-    sizes: Mapping[str, Mapping[str, int]]
-    batches: tuple[int, ...]
+    name: str  # in command lines and results
+    title: str  # what it is, in a few words
+    sizes: Mapping[str, Mapping[str, int]]  # of `small` and `full`, the arguments of `draw`
+    batches: tuple[int, ...]  # rows of a query; the first one is used where one is enough
+    # Makes the weights; None for a model of convolutions.py, named by `convolutions`.
     draw: Callable[..., models.Arrays] | None = None
-    model: Callable[..., Any] | None = None
-    settings: tuple[str, ...] = ()
-    shape: tuple[str, ...] = ()
-    below: str = ""
-    convolutions: str = ""
-    training: bool = False
+    model: Callable[..., Any] | None = None  # what it computes, see models.py.
+    settings: tuple[str, ...] = ()  # which of the sizes `model` takes as well
+    shape: tuple[str, ...] = ()  # names of sizes that follow the batch in the shape of an input
+    below: str = ""  # name of the size that ids are below; empty if the inputs are float32
+    convolutions: str = ""  # name in `convolutions.MODELS`, which are TensorFlow's alone.
+    training: bool = False  # whether a query is a step of gradient descent, and its result the loss
+    # Whether TensorFlow's own kernels give the same bits in each process: cuDNN's algorithms are
+    # chosen by time.
     same_bits: bool = True
 
     def weights(self, size: str) -> models.Arrays:
         """Draws the weights of a size, float32, by name."""
         assert self.draw is not None
-        return self.draw(**{k: v for k, v in self.sizes[size].items() if k not in self.shape_only})
-
-    @property
-    def shape_only(self) -> tuple[str, ...]:
-        """Sizes that are of inputs alone."""
-        return tuple(name for name in self.shape if name in ("tokens", "times"))
+        of_inputs = {"tokens", "times"} & set(self.shape)
+        return self.draw(**{k: v for k, v in self.sizes[size].items() if k not in of_inputs})
 
     def compute(self, size: str) -> models.Model:
         """The model of a size: a function of operations, weights and an input."""
@@ -72,15 +53,7 @@ class Workload:
         )
 
     def inputs(self, size: str, batch: int) -> list[np.ndarray]:
-        """Draws `INPUTS` inputs.
-
-        Args:
-            size: of `SIZES`.
-            batch: rows of each.
-
-        Returns:
-            Arrays [batch, ...], of int64 ids or float32.
-        """
+        """Draws `INPUTS` arrays [batch, ...] of int64 ids or float32."""
         sizes = self.sizes[size]
         random = np.random.default_rng([models.SEED, batch])
         shape = (batch, *(sizes[name] for name in self.shape))

@@ -6,8 +6,6 @@ A round is a process: settings that TensorFlow reads once, and the kinds of work
 side by side.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import random
@@ -73,21 +71,13 @@ SECONDS = (45, 60, 90, 150, 300)
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """One process.
+    """One process."""
 
-    Args:
-        number: from 0.
-        seed: of what its workers draw.
-        seconds: of load.
-        settings: environment variables.
-        workers: number of threads of each kind of work.
-    """
-
-    number: int
-    seed: int
-    seconds: int
-    settings: dict[str, str]
-    workers: dict[str, int]
+    number: int  # from 0
+    seed: int  # of what its workers draw
+    seconds: int  # of load
+    settings: dict[str, str]  # environment variables
+    workers: dict[str, int]  # number of threads of each kind of work
 
     @property
     def node_level(self) -> bool:
@@ -120,15 +110,8 @@ class Round:
 def draw_round(seed: int, number: int, groups: int, gpu: bool) -> Round:
     """Draws a round; the same arguments give the same one.
 
-    Args:
-        seed: of the whole soak.
-        number: of the round.
-        groups: stream groups of the GPU.
-        gpu: whether it is a real one.
-
-    Returns:
-        The round. The first one is at graph level, the second one at node level; each has all kinds
-        of work that its settings allow.
+    The first round is at graph level, the second one at node level; each has all kinds of work that
+    its settings allow.
     """
     draw = random.Random(f"{seed}:{number}")
     settings = {"TF_GPU_STREAM_GROUP_COUNT": str(groups), "TF_DETERMINISTIC_OPS": "1"}

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinds of work whose results are known without one stream's: by NumPy, or by what was written."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import random
@@ -73,7 +71,6 @@ class EagerOps(Work):
     rows, columns, chain = (1, 7, 32, 100), 24, 2
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Runs the ops, and compares."""
         names = draw.choices(list(OPS), k=self.chain)
         shape = draw.choice(self.rows), self.columns
         x = np.random.default_rng(draw.randrange(2**31)).integers(-4, 5, shape)
@@ -90,10 +87,7 @@ class EagerOps(Work):
 
 
 class Feeds(Work):
-    """Feeds whole numbers x, no two the same, and compares 2 x + 1, which is exact.
-
-    The result depends on every bit of the feed.
-    """
+    """Feeds whole numbers x, no two the same; 2 x + 1 is exact, and depends on every bit of x."""
 
     name = "feeds"
     # Size in MiB, and how often it is drawn.
@@ -107,7 +101,6 @@ class Feeds(Work):
         self.callable = self.session.make_callable(y, [x])
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Feeds once."""
         (mebi,) = draw.choices(*(self.on_gpu if self.place.gpu else self.emulated))
         first = draw.randrange(1 << 22)
         # Below 2^22 + 2^22, so that twice the number is exact, too.
@@ -122,10 +115,7 @@ class Feeds(Work):
 
 
 class Variables(Work):
-    """Worker 0 writes two variables, all others read them: each read is one whole version.
-
-    All elements of a version are one number.
-    """
+    """Worker 0 writes two variables, all others read them: each read is one number throughout."""
 
     name = "variables"
     shape = (256, 64)
@@ -188,7 +178,6 @@ class Variables(Work):
         ]
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Writes or reads."""
         tally.step()
         done = list(self.done)
         if worker == 0:
@@ -203,13 +192,7 @@ class Variables(Work):
                 tally.check(problem, "a variable, read by a function")
 
     def problem(self, which: int, values: np.ndarray, done_before: int) -> str:
-        """Says what is wrong with a read; empty if it is a version that the variable may have had.
-
-        Args:
-            which: the variable.
-            values: numbers read, the least and the largest among them.
-            done_before: `done` before the read.
-        """
+        """Says what is wrong with a read, unless it is of a version since the `done_before`-th."""
         possible = self.versions[which][done_before:]
         least, most = values.min(), values.max()
         if least != most:
@@ -219,7 +202,6 @@ class Variables(Work):
         return ""
 
     def write(self, draw: random.Random) -> None:
-        """Writes one of the variables, in one of the ways."""
         which, write, given = draw.choice(self.ways)
         version = self.versions[which][-1] + 1
         if write == self.restore:
@@ -231,7 +213,6 @@ class Variables(Work):
         self.done[which] += 1
 
     def restore(self, version: float) -> None:
-        """Writes a saved version."""
         self.checkpoint.read(self.files[self.saved.index(version)])
 
 
@@ -250,7 +231,6 @@ class ForeignCalls(Work):
         self.local = threading.local()  # CUDA binds a GPU per thread
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Makes the calls of one kind."""
         if not hasattr(self.local, "cuda"):
             self.local.cuda = ForeignCuda()
         cuda = self.local.cuda

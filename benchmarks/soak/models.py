@@ -6,8 +6,6 @@ The reference results come from a separate process with one stream group, so tha
 groups share shows as a difference.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import random
@@ -30,38 +28,23 @@ Results = dict[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where work runs.
+    """Where work runs."""
 
-    Args:
-        gpu: whether the GPU is a real one.
-        groups: its stream groups.
-        node_level: whether nodes of a step have groups.
-        policy: the policy that splits steps; empty if there is none.
-        seed: seed of all models and inputs.
-        folder: for files.
-        memory_mib: limit on the GPU memory of all groups together; 0 for no limit.
-    """
-
-    gpu: bool
-    groups: int
-    node_level: bool
-    policy: str
-    seed: int
+    gpu: bool  # whether the GPU is a real one
+    groups: int  # its stream groups
+    node_level: bool  # whether nodes of a step have groups
+    policy: str  # the policy that splits steps; empty if there is none
+    seed: int  # seed of all models and inputs
     folder: str
-    memory_mib: int = 0
+    memory_mib: int = 0  # limit on the GPU memory of all groups together; 0 for no limit
 
 
 # The kinds of work, by name: each class that has a name.
-WORKS: dict[str, type[Work]] = {}
+WORKS: "dict[str, type[Work]]" = {}
 
 
 class Work:
-    """A kind of work: a model, and a step that verifies the model's results.
-
-    Args:
-        place: where the work runs.
-        reference: the `results` on one stream; empty in the process that makes them.
-    """
+    """A kind of work: a model, and a step that compares its results with the `reference`."""
 
     name = ""
 
@@ -82,13 +65,7 @@ class Work:
         return {}
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Does one step and verifies it.
-
-        Args:
-            worker: the worker's number among those of this kind.
-            draw: the worker's random generator.
-            tally: counts.
-        """
+        """Does one step of a worker of this kind and verifies it."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -11,8 +11,6 @@ round is.
 Exit status: 0, or 3 if a worker hangs; wrong results are in the outcome, which is a file, too.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import faulthandler
 import gc
@@ -42,11 +40,7 @@ HANG_STATUS = 3
 
 
 class Round:
-    """The workers of a round, and the watcher.
-
-    Args:
-        plan: what soak.py wrote.
-    """
+    """The workers of a round that soak.py planned, and the watcher."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
         self.plan = plan
@@ -73,7 +67,6 @@ class Round:
                 self.tallies[kind].verify(value, of_kind[name], f"{kind}, {name}, before load")
 
     def work(self, kind: str, number: int) -> None:
-        """What a worker's thread does."""
         worker, tally = f"{kind} {number}", self.tallies[kind]
         draw = random.Random(f"{self.plan['seed']}:{worker}")
         hangs = self.plan["break"] == "hang" and worker == f"{next(iter(self.tallies))} 0"
@@ -100,7 +93,6 @@ class Round:
         os._exit(HANG_STATUS)
 
     def run(self) -> None:
-        """Works for as long as the plan says."""
         self.prepare()
         # Dropping a model runs the garbage collector; freeze keeps it off the objects of now.
         gc.collect()
@@ -162,7 +154,6 @@ class Round:
         return problems
 
     def write_outcome(self, samples: list[Sample], problems: list[str]) -> None:
-        """Writes the outcome of the round."""
         groups = [group for group in tf.cuda.stream_stats() if group.gpu == 0]
         outcome = {
             "counts": {k: dataclasses.asdict(t.snapshot()) for k, t in self.tallies.items()},

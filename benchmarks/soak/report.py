@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of a soak: one table, and all problems."""
 
-from __future__ import annotations
-
 import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
@@ -20,24 +18,20 @@ SPREAD = ("function", "session", "saved_model")
 
 @dataclasses.dataclass
 class Outcome:
-    """The outcome of a round.
-
-    Args:
-        round: the round.
-        counts: of each kind of work, the fields of tally.Counts.
-        samples: of the process, the fields of watcher.Sample.
-        problems: problems of the round as a whole.
-        steps_of_groups: steps that each stream group started; at node level the leader starts all.
-        peak_bytes_of_groups: the most memory that each stream group has used.
-        load: when the load began and ended, in seconds as in `counts` and `samples`.
-    """
+    """The outcome of a round."""
 
     round: Round
+    # Of each kind of work, the fields of tally.Counts.
     counts: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    # Of the process, the fields of watcher.Sample.
     samples: list[dict[str, float]] = dataclasses.field(default_factory=list)
+    # Problems of the round as a whole.
     problems: list[str] = dataclasses.field(default_factory=list)
+    # Steps that each stream group started; at node level the leader starts all.
     steps_of_groups: list[int] = dataclasses.field(default_factory=list)
+    # The most memory that each stream group has used.
     peak_bytes_of_groups: list[int] = dataclasses.field(default_factory=list)
+    # When the load began and ended, in seconds as in `counts` and `samples`.
     load: tuple[float, float] = (0.0, 0.0)
 
     def growth(self) -> dict[str, Growth]:
@@ -77,12 +71,7 @@ class Outcome:
 
 
 def rates(by_second: Mapping[str, int], load: tuple[float, float]) -> list[int]:
-    """Results in each whole second of the load after the warm-up.
-
-    Args:
-        by_second: number of results by second, as they come from JSON.
-        load: when the load began and ended.
-    """
+    """Results in each whole second of the load (its begin and end) after the warm-up."""
     first, end = int(load[0]) + 1 + WARM_UP, int(load[1])
     return [by_second.get(str(second), 0) for second in range(first, end)]
 
@@ -142,12 +131,7 @@ def growth_lines(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def report(outcomes: Sequence[Outcome], seconds: float) -> str:
-    """Everything that is printed at the end.
-
-    Args:
-        outcomes: outcomes of all rounds.
-        seconds: duration of the soak.
-    """
+    """Everything that is printed at the end of a soak that took so many seconds."""
     lines = [table(outcomes), ""]
     if ran := [outcome for outcome in outcomes if outcome.steps_of_groups]:
         steps = [sum(of_group) for of_group in zip(*(o.steps_of_groups for o in ran), strict=True)]

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinds of work that serve: the same model and inputs again and again, from several threads."""
 
-from __future__ import annotations
-
 import os
 import random
 from typing import Any
@@ -44,11 +42,9 @@ class Serving(Work):
         super().__init__(*arguments)
 
     def call(self, x: Any) -> np.ndarray:
-        """Calls the model."""
         return np.asarray(self.function(tf.constant(x)))
 
     def results(self) -> Results:
-        """The output for each input."""
         if self.tolerance and self.reference:
             return {}
         return {str(i): self.call(x) for i, x in enumerate(self.cases)}
@@ -57,7 +53,6 @@ class Serving(Work):
         self.compare(draw.randrange(CASES), tally)
 
     def compare(self, case: int, tally: Tally, where: str = "") -> None:
-        """Calls the model with an input, and compares."""
         tally.step()
         found, expected = self.call(self.cases[case]), self.reference[str(case)]
         what = f"{self.name}{where}, input {case}"
@@ -186,7 +181,6 @@ class Session(Serving):
         self.function = self.session.make_callable(y, [x])
 
     def session_of(self, graph: Any) -> Any:
-        """Makes the session."""
         return new_session(graph)
 
     def call(self, x: np.ndarray) -> np.ndarray:
@@ -357,7 +351,6 @@ class Compiled(Serving):
         return {}
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Calls one of the functions with an input, and compares."""
         case = draw.randrange(len(self.cases))
         tally.step()
         found = self.call(self.cases[case])
@@ -392,6 +385,5 @@ class Evictions(Serving):
             return np.asarray(self.function(x))
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Calls the function with an input, often with one of the first few."""
         most = self.often if draw.random() < 0.5 else len(self.cases)
         self.compare(draw.randrange(most), tally)

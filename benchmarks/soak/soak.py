@@ -18,8 +18,6 @@ Exit status: 0; 1 if anything is wrong, hangs, fails in a way that it should not
 command line is not understood.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import datetime
@@ -54,12 +52,7 @@ PROGRESS_SECONDS = 10
 
 
 class Soak:
-    """Runs rounds.
-
-    Args:
-        options: of the command line.
-        folder: for logs and files of the rounds.
-    """
+    """Runs rounds, whose logs and files are in the folder."""
 
     def __init__(self, options: argparse.Namespace, folder: pathlib.Path) -> None:
         self._options = options
@@ -70,7 +63,6 @@ class Soak:
 
     @property
     def seconds(self) -> float:
-        """Since the start."""
         return time.monotonic() - self._began
 
     def make_reference(self) -> str:
@@ -225,15 +217,10 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 def restricted(
     round_: Round, only: Sequence[str] | None, threads: int | None, left: float, total: float
 ) -> Round:
-    """A round with the work that is wanted, and no longer than there is time.
+    """A round with the kinds of work and the threads that are wanted, no longer than there is time.
 
-    Args:
-        round_: as it was drawn.
-        only: the kinds of work that are wanted; None for all.
-        threads: of each kind; None as it was drawn.
-        left: seconds.
-        total: seconds of all rounds, of which there should be three at least: the first is at
-            graph level, the second one at node level.
+    Of the `total` seconds there should be three rounds at least: the first is at graph level, the
+    second one at node level.
     """
     seconds = int(max(LEAST_SECONDS, min(round_.seconds, left, total / 3)))
     workers = {k: threads or n for k, n in round_.workers.items() if only is None or k in only}

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether results are right: compares bits and counts, for each kind of work."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import pathlib
@@ -38,13 +36,7 @@ def difference(found: Any, expected: Any) -> str:
 
 
 def distance(found: Any, expected: Any, tolerance: float) -> str:
-    """Says how far two arrays are apart; empty if by no more than a tolerance.
-
-    Args:
-        found: an array.
-        expected: the array that `found` should be near to.
-        tolerance: as a fraction of the largest expected number.
-    """
+    """How far two arrays are apart; empty if no more than this fraction of the largest number."""
     found, expected = np.asarray(found), np.asarray(expected)
     if found.dtype != expected.dtype or found.shape != expected.shape:
         return difference(found, expected)
@@ -57,36 +49,22 @@ def distance(found: Any, expected: Any, tolerance: float) -> str:
 
 @dataclasses.dataclass
 class Counts:
-    """The counts of a kind of work.
+    """The counts of a kind of work."""
 
-    Args:
-        steps: calls made.
-        results: results that were verified.
-        wrong: results that were not as expected.
-        expected_errors: errors that had to come, and came.
-        unexpected: all other errors, and errors that did not come.
-        by_second: number of results in each whole second.
-        longest_gap: seconds between two results of a worker.
-        examples: descriptions of wrong results and unexpected errors.
-    """
-
-    steps: int = 0
-    results: int = 0
-    wrong: int = 0
-    expected_errors: int = 0
-    unexpected: int = 0
+    steps: int = 0  # calls made
+    results: int = 0  # results that were verified
+    wrong: int = 0  # results that were not as expected
+    expected_errors: int = 0  # errors that had to come, and came
+    unexpected: int = 0  # all other errors, and errors that did not come
+    # Number of results in each whole second.
     by_second: dict[int, int] = dataclasses.field(default_factory=dict)
-    longest_gap: float = 0.0
+    longest_gap: float = 0.0  # seconds between two results of a worker
+    # Descriptions of wrong results and unexpected errors.
     examples: list[str] = dataclasses.field(default_factory=list)
 
 
 class Tally:
-    """Counts of one kind of work, from all its workers.
-
-    Args:
-        clock: seconds.
-        spoil: changes a result before it is verified, to check that the change is noticed.
-    """
+    """Counts of one kind of work, from all its workers; `spoil` changes a result, for tests."""
 
     def __init__(
         self,
@@ -100,7 +78,6 @@ class Tally:
         self._last: dict[int, float] = {}
 
     def step(self) -> None:
-        """Counts a call."""
         with self._lock:
             self.counts.steps += 1
 
@@ -118,7 +95,6 @@ class Tally:
         return not problem
 
     def expected_error(self) -> None:
-        """Counts an error that had to come."""
         with self._lock:
             self._count_result()
             self.counts.expected_errors += 1
@@ -139,7 +115,6 @@ class Tally:
             self._keep(f"unexpected: {problem}")
 
     def snapshot(self) -> Counts:
-        """The counts as they are now."""
         with self._lock:
             return copy.deepcopy(self.counts)
 
@@ -157,11 +132,7 @@ class Tally:
 
 
 def flip_a_bit(number: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Makes a `spoil` that changes the lowest bit of the middle of one result.
-
-    Args:
-        number: number of the result that is changed, from 0.
-    """
+    """Makes a `spoil` that changes the lowest bit of the middle of the result of this number."""
     seen = iter(range(2**62))
 
     def spoil(found: np.ndarray) -> np.ndarray:

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinds of work that train: from the same start, each loss and the weights at the end compared."""
 
-from __future__ import annotations
-
 import contextlib
 import pathlib
 import random
@@ -51,25 +49,20 @@ class Training(Work):
         super().__init__(*arguments)
 
     def restart(self) -> None:
-        """Gives the variables the values of the start."""
         assign_all(self.variables, self.values)
 
     def train(self) -> np.ndarray:
-        """Trains for a step; returns the loss."""
         raise NotImplementedError
 
     def weights(self) -> list[np.ndarray]:
-        """The variables as they are."""
         return [v.numpy() for v in self.variables]
 
     def results(self) -> Results:
-        """The losses, and the weights after them."""
         self.restart()
         losses = {f"loss {i}": np.asarray(self.train()) for i in range(STEPS)}
         return {**losses, **{f"weights {i}": w for i, w in enumerate(self.weights())}}
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Trains from the start, and compares."""
         self.restart()
         steps = draw.randint(1, STEPS)
         for i in range(steps):
@@ -81,7 +74,6 @@ class Training(Work):
                 tally.verify(w, self.reference[f"weights {i}"], f"{self.name}, weights {i}")
 
     def loss(self, x: Any, target: Any, layers: list[list[Any]]) -> Any:
-        """Builds the model."""
         y = branches(self.place, x, layers, scoped=True)
         return tf.reduce_mean(tf.math.squared_difference(y, target))
 
@@ -243,18 +235,15 @@ class KerasFit(Work):
         self.start = [matrix(draw, *v.shape) for v in trained] + [v.numpy() for v in others]
 
     def fit(self, epochs: int) -> list[np.ndarray]:
-        """Trains from the start; returns all variables."""
         assign_all(self.variables, self.start)
         more = {"batch_size": self.batch, "shuffle": False, "verbose": 0}
         self.model.fit(self.x, self.y, epochs=epochs, **more)
         return [v.numpy() for v in self.variables]
 
     def results(self) -> Results:
-        """All variables after each number of epochs."""
         return {f"{n} {i}": v for n in self.epochs for i, v in enumerate(self.fit(n))}
 
     def step(self, worker: int, draw: random.Random, tally: Tally) -> None:
-        """Trains, and compares."""
         epochs = draw.choice(self.epochs)
         tally.step()
         for i, found in enumerate(self.fit(epochs)):

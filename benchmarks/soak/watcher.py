@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watches a process at work: takes a sample each second, detects hangs, and says what grows."""
 
-from __future__ import annotations
-
 import ctypes
 import dataclasses
 import faulthandler
@@ -22,24 +20,16 @@ MEBI = 1024.0 * 1024.0
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A process at one moment.
+    """A process at one moment."""
 
-    Args:
-        seconds: on the monotonic clock.
-        resident_mib: memory that the process has touched. An emulated GPU's memory, which is set
-            aside at the start, makes this figure rise without a leak.
-        heap_mib: memory in use, of all that malloc has handed out.
-        threads: number of threads.
-        files: open file descriptors.
-        group_mib: memory that the allocators of all stream groups have handed out.
-    """
-
-    seconds: float
+    seconds: float  # on the monotonic clock
+    # Memory that the process has touched. An emulated GPU's memory, which is set aside at the
+    # start, makes this figure rise without a leak.
     resident_mib: float
-    heap_mib: float
-    threads: int
-    files: int
-    group_mib: float
+    heap_mib: float  # memory in use, of all that malloc has handed out
+    threads: int  # number of threads
+    files: int  # open file descriptors
+    group_mib: float  # memory that the allocators of all stream groups have handed out
 
 
 class _Mallinfo2(ctypes.Structure):
@@ -83,17 +73,11 @@ LEAST_SECONDS = 60
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """The limit above which growth is a failure.
+    """The limit above which growth is a failure."""
 
-    Args:
-        what: of which there is more.
-        per_minute: most growth in a minute.
-        in_all: total growth that is always allowed, such as one more block of an allocator.
-    """
-
-    what: str
-    per_minute: float
-    in_all: float
+    what: str  # of which there is more
+    per_minute: float  # most growth in a minute
+    in_all: float  # total growth that is always allowed, such as one more block of an allocator
 
 
 # By field of watcher.Sample.
@@ -113,16 +97,12 @@ class Growth:
     The minimum of each third of the samples after warm-up counts: memory that steps take and free
     comes and goes, memory that they leak stays. If much comes and goes, minima differ by chance;
     growth is steady only if it leaves the range of the first third.
-
-    Args:
-        per_minute: growth from the first third to the last, per minute.
-        in_all: growth from the first third to the last.
-        steady: whether the second third is above the first, and the last above the second and above
-            the first one's median.
     """
 
-    per_minute: float
-    in_all: float
+    per_minute: float  # growth from the first third to the last, per minute
+    in_all: float  # growth from the first third to the last
+    # Whether the second third is above the first, and the last above the second and above the first
+    # one's median.
     steady: bool
 
     def exceeds(self, limit: Limit) -> bool:
@@ -131,15 +111,7 @@ class Growth:
 
 
 def growth(seconds: Sequence[float], values: Sequence[float]) -> Growth | None:
-    """Finds how much something has grown.
-
-    Args:
-        seconds: when the samples were taken.
-        values: the samples.
-
-    Returns:
-        The growth; None if the samples span too short a time.
-    """
+    """Finds how much something has grown; None if the samples span too short a time."""
     warm = int(len(values) * WARM_UP)
     seconds, values = seconds[warm:], values[warm:]
     if len(values) < 3 or seconds[-1] - seconds[0] < LEAST_SECONDS:
@@ -153,23 +125,15 @@ def growth(seconds: Sequence[float], values: Sequence[float]) -> Growth | None:
 
 @dataclasses.dataclass
 class Watcher:
-    """A thread that takes samples, and looks for workers that have had no result for long.
+    """A thread that takes samples, and looks for workers that have had no result for long."""
 
-    Args:
-        hang_seconds: a worker without a result for so long hangs.
-        sample: takes a sample.
-        on_hang: called once, with the workers that hang and their seconds without a result.
-        on_sample: called with each sample.
-        every: seconds between two samples.
-        clock: seconds.
-    """
-
-    hang_seconds: float
-    sample: Callable[[], Sample]
+    hang_seconds: float  # a worker without a result for so long hangs
+    sample: Callable[[], Sample]  # takes a sample
+    # Called once, with the workers that hang and their seconds without a result.
     on_hang: Callable[[list[str]], None]
-    on_sample: Callable[[Sample], None] = lambda sample: None
-    every: float = 1.0
-    clock: Callable[[], float] = time.monotonic
+    on_sample: Callable[[Sample], None] = lambda sample: None  # called with each sample
+    every: float = 1.0  # seconds between two samples
+    clock: Callable[[], float] = time.monotonic  # seconds
 
     def __post_init__(self) -> None:
         self.samples: list[Sample] = []
@@ -209,12 +173,7 @@ class Watcher:
 
 
 def write_stacks(out: IO[str], stats: Callable[[], list[Any]]) -> None:
-    """Writes what can be seen of a process that hangs: Python's stacks and the system's view.
-
-    Args:
-        out: a file with a descriptor.
-        stats: tf.cuda.stream_stats.
-    """
+    """Writes to a file with a descriptor what can be seen of a process that hangs."""
 
     def head(text: str) -> None:
         out.write(f"--- {text}\n")

@@ -18,8 +18,6 @@ end; runs with other seeds add up.
 Exit status: 0; 1 if anything is wrong, fails or hangs; 2 if the command line is not understood.
 """
 
-from __future__ import annotations
-
 import argparse
 import faulthandler
 import gc
@@ -27,7 +25,6 @@ import json
 import os
 import pathlib
 import random
-import statistics
 import sys
 import tempfile
 import time
@@ -111,12 +108,7 @@ def rates_of(of_seconds: list[float]) -> Callable[[int], None]:
 
 
 class Run:
-    """All rounds of a process.
-
-    Args:
-        options: of the command line.
-        folder: for checkpoints.
-    """
+    """All rounds of a process, with a folder for checkpoints."""
 
     def __init__(self, options: argparse.Namespace, folder: str) -> None:
         # Once the environment has been set.
@@ -189,17 +181,12 @@ class Run:
         self.problems += [f"seed {seed}: {problem}" for problem in problems[:EXAMPLES]]
 
     def report(self) -> dict[str, Any]:
-        """What is printed."""
         import tensorflow as tf  # noqa: PLC0415
-
-        def total(field: str) -> int:
-            return sum(getattr(group, field) for group in tf.cuda.stream_stats())
+        from served import least_median_most, total  # noqa: PLC0415
 
         replayed, made = total("steps_replayed"), total("recordings_made")
         settings = ("TF_GPU_STREAM_GROUP_COUNT", "TF_MULTI_STREAM_CAPTURE_MB", *SWITCHES)
         gpu = tf.config.list_physical_devices("GPU")[0]
-        rates = self._rates or [0.0]
-        figures = {"min": min(rates), "median": statistics.median(rates), "max": max(rates)}
         return {
             "seed": self._options.seed,
             "gpu": tf.config.experimental.get_device_details(gpu).get("device_name", "emulated"),
@@ -210,7 +197,7 @@ class Run:
             "replayed_training_at_least": max(0, replayed - self.counts["captured_reads"]),
             "recordings_made": made,
             "recordings_evicted": made - total("recordings"),
-            "steps_per_second": {name: round(value, 1) for name, value in figures.items()},
+            "steps_per_second": least_median_most(self._rates or [0.0]),
         }
 
 

@@ -19,14 +19,13 @@ Exit status: 0; 1 if a result is wrong, a call failed or on a GPU nothing was re
 command line is not understood.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import pathlib
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -57,16 +56,26 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-class Model:
-    """Dense layers, and a counter that is trained."""
+class Bench:
+    """Calls dense layers, and trains a counter, beside calls of one kind after another."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
         with tf.device(GPU):
             self._weights = [tf.constant(w) for w in layers(1, LAYERS)]
             self._bias = tf.Variable(tf.zeros([WIDTH]))
-            self.counter = tf.Variable(tf.zeros([]))
+            self._counter = tf.Variable(tf.zeros([]))
+        draw = np.random.default_rng(2)
+        plain = self._inference("off")
+        self._inputs: list[np.ndarray] = []
+        self._expected: list[bytes] = []
+        for rows in range(1, ROWS + 1):
+            x = draw.normal(size=[rows, WIDTH]).astype(np.float32)
+            again = CALLS_OF_SIZE * max(1, len(tf.cuda.stream_stats()))
+            self._inputs += [x] * again
+            self._expected += [plain(x).tobytes()] * again
 
-    def inference(self, mode: str) -> Callable[[np.ndarray], np.ndarray]:
+    def _inference(self, mode: str) -> Callable[[np.ndarray], np.ndarray]:
         """Makes a function of its own for `mode` of `tf.cuda.captured`."""
 
         @tf.function(input_signature=[tf.TensorSpec([None, WIDTH])])
@@ -81,38 +90,17 @@ class Model:
         )
         return call
 
-    def training(self) -> Any:
+    def _training(self) -> Any:
         """Makes a function that adds one to the counter."""
 
         @tf.cuda.captured
         @tf.function(input_signature=[tf.TensorSpec([None, WIDTH])])
         def train(x: tf.Tensor) -> tf.Tensor:
             with tf.device(GPU):
-                self.counter.assign_add(1.0)
+                self._counter.assign_add(1.0)
                 return tf.reduce_sum(x)
 
         return train
-
-
-class Bench:
-    """Runs the model beside calls of one kind after another.
-
-    Args:
-        options: the command line.
-    """
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        self._options = options
-        self._model = Model()
-        draw = np.random.default_rng(2)
-        plain = self._model.inference("off")
-        self._inputs: list[np.ndarray] = []
-        self._expected: list[bytes] = []
-        for rows in range(1, ROWS + 1):
-            x = draw.normal(size=[rows, WIDTH]).astype(np.float32)
-            again = CALLS_OF_SIZE * max(1, len(tf.cuda.stream_stats()))
-            self._inputs += [x] * again
-            self._expected += [plain(x).tobytes()] * again
 
     def run(
         self, kind: str, calls: Callable[[], object], bind: Callable[[], object]
@@ -124,7 +112,7 @@ class Bench:
 
         def train() -> None:
             nonlocal trained
-            step = self._model.training()
+            step = self._training()
             try:
                 while not ended.is_set():
                     step(tf.constant(self._inputs[trained % len(self._inputs)]))
@@ -140,26 +128,26 @@ class Bench:
                 made_calls += 1
 
         recorded, replayed = total("recordings_made"), total("steps_replayed")
-        count = float(self._model.counter.numpy())
-        threads = [threading.Thread(target=each) for each in (train, call)]
-        for thread in threads:
-            thread.start()
-        infer = self._model.inference("auto")
-        try:
-            load, wrong = run_checked(
-                infer, self._inputs, self._expected, self._options.threads, self._options.seconds
-            )
-        finally:
-            ended.set()
-            for thread in threads:
-                thread.join()
+        count = float(self._counter.numpy())
+        options = self._options
+        with ThreadPoolExecutor(2) as executor:
+            beside = [executor.submit(each) for each in (train, call)]
+            try:
+                infer = self._inference("auto")
+                load, wrong = run_checked(
+                    infer, self._inputs, self._expected, options.threads, options.seconds
+                )
+            finally:
+                ended.set()
+        for each in beside:
+            each.result()
         return {
             "kind": kind,
             "rounds_of_calls": made_calls,
             "inferences": load.calls,
             "wrong": wrong,
             "trained": trained,
-            "lost": trained - (float(self._model.counter.numpy()) - count),
+            "lost": trained - (float(self._counter.numpy()) - count),
             "errors": errors,
             "recordings_made": total("recordings_made") - recorded,
             "replayed": total("steps_replayed") - replayed,

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUDA as another library of the process uses it: through its own handle of the CUDA library."""
 
-from __future__ import annotations
-
 import collections
 import ctypes
 import pathlib
@@ -54,11 +52,10 @@ def _library(pattern: str) -> ctypes.CDLL:
 
 
 class ForeignCuda:
-    """Makes CUDA calls of one kind after another, on one thread, and counts their return codes.
+    """Makes CUDA calls of one kind after another, on one thread.
 
-    Attributes:
-        codes: how often each call returned each code, by "call: code" (0 is success).
-        left_out: why a kind of call is missing.
+    `codes` counts how often each call returned each code, by "call: code" (0 is success);
+    `left_out` says why a kind of call is missing.
     """
 
     def __init__(self) -> None:

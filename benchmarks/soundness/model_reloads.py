@@ -17,8 +17,6 @@ than `--most` times its own without reloads or memory grows; 2 if the command li
 understood.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import os
@@ -69,12 +67,7 @@ def load(path: str) -> Any:
 
 
 class Served:
-    """A model that is served, and the bits that each of its versions gives.
-
-    Args:
-        paths: folders of the versions; the first is loaded.
-        inputs: inputs of the calls.
-    """
+    """A model that is served, first from the first folder, and the bits of each version."""
 
     def __init__(self, paths: Sequence[str], inputs: Sequence[np.ndarray]) -> None:
         self._paths, self._inputs = paths, inputs
@@ -88,7 +81,6 @@ class Served:
         self.wrong = 0
 
     def reload(self) -> None:
-        """Loads the next version, and drops the one before."""
         call = load(self._paths[(self._begun + 1) % len(self._paths)])
         self._begun += 1
         self._call = call
@@ -96,7 +88,6 @@ class Served:
         gc.collect()
 
     def query(self, number: int, count: int) -> None:
-        """Calls it, and compares."""
         i = (number + count) % len(self._inputs)
         least = self._done
         found = self._call(x=self._inputs[i])["y"].tobytes()
@@ -132,7 +123,6 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         steady, reloaded = Served(paths[:1], inputs), Served(paths[1:], inputs)
 
         def clients(until: float | threading.Event) -> list[Load]:
-            """Runs the clients of both models; returns their measurements."""
             running = [
                 executor.submit(
                     run_clients, m.query, options.threads // 2, until, lambda _: tf.device(GPU)

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the programs that serve share: layers, what the runtime has counted, memory over time."""
 
-from __future__ import annotations
-
 import pathlib
 import statistics
 import sys

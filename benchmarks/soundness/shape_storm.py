@@ -16,8 +16,6 @@ Exit status: 0; 1 if a result is wrong, or on a GPU if captured calls reach less
 the others' throughput or memory grows; 2 if the command line is not understood.
 """
 
-from __future__ import annotations
-
 import argparse
 import pathlib
 import random

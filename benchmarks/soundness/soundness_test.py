@@ -122,8 +122,8 @@ updating_threads.in_turn = twice
 """
 GIVES_OTHER_RESULTS = """
 foreign_calls.ROWS = 4
-infer = foreign_calls.Model.inference
-foreign_calls.Model.inference = lambda self, mode: (
+infer = foreign_calls.Bench._inference
+foreign_calls.Bench._inference = lambda self, mode: (
     infer(self, mode) if mode == "off" else lambda x: -infer(self, "off")(x))
 """
 FORGETS_RELOADS = """

@@ -7,8 +7,6 @@ right value for a number of calls of each function, whatever their order. Layers
 train, have one for an order.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Callable, Sequence
@@ -27,15 +25,10 @@ SPECS = [tf.TensorSpec([None, WIDTH], name="x"), tf.TensorSpec([None], tf.int64,
 
 @dataclasses.dataclass(frozen=True)
 class Input:
-    """The arguments of a step.
+    """The arguments of a step."""
 
-    Args:
-        x: whole numbers, of each column of which the sum is small.
-        ids: rows of a table, of which some may be equal.
-    """
-
-    x: np.ndarray
-    ids: np.ndarray
+    x: np.ndarray  # whole numbers, of each column of which the sum is small
+    ids: np.ndarray  # rows of a table, of which some may be equal
 
 
 def make_inputs(seed: int) -> list[Input]:
@@ -54,12 +47,7 @@ def _zeros(*shape: int, dtype: Any = tf.float32) -> Any:
 
 
 class Variables:
-    """Variables with their start, and the functions that change them.
-
-    Args:
-        mode: of `tf.cuda.captured` for all functions.
-        folder: for a checkpoint.
-    """
+    """Variables with their start and a checkpoint, and their functions, captured by `mode`."""
 
     def __init__(self, mode: str, folder: str) -> None:
         self._mode = mode
@@ -123,11 +111,7 @@ class Variables:
         self.look = self.marked(self._look, [])
 
     def restart(self, restore: bool) -> None:
-        """Gives all variables the values that they had at the start.
-
-        Args:
-            restore: from a checkpoint; otherwise by assigning them.
-        """
+        """Gives all variables their first values, by assigning them or from a checkpoint."""
         with tf.device(GPU):
             if restore:
                 self._checkpoint.read(self._path).assert_consumed()
@@ -140,7 +124,6 @@ class Variables:
         self._given.read(self._given_path)
 
     def values(self) -> list[np.ndarray]:
-        """All variables, read one after another."""
         with tf.device(GPU):
             return [variable.numpy() for variable in self.all]
 
@@ -238,7 +221,6 @@ class Variables:
         return tf.reduce_mean(hidden)
 
     def _average(self, x: Any) -> Any:
-        """Assigns what is made of the variable itself and of another one."""
         self.average.assign(0.75 * self.average + 0.25 * self.layers[0])
         return tf.reduce_mean(self.average) + tf.reduce_sum(x)
 
@@ -265,16 +247,10 @@ class Variables:
     def exact(
         self, calls: np.ndarray, inputs: Sequence[Input], failing: Sequence[int], added: int
     ) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """The values that variables have to have after a number of calls, in any order.
+        """What variables have to be after `calls` of each function with each input, in any order.
 
-        Args:
-            calls: how often each function was called with each input, by their numbers.
-            inputs: all of them.
-            failing: how often `fail` was called, and how often it did not fail.
-            added: how often the counts were increased beside that.
-
-        Returns:
-            For each of these variables its name, what it is and what it has to be.
+        `fail` was called and did not fail as often as `failing` says; the counts were increased
+        `added` times beside that. Returns each variable's name, what it is and what it has to be.
         """
         sums = np.stack([each.x.sum(axis=0).astype(np.int64) for each in inputs])
         rows = np.stack([np.bincount(each.ids, minlength=TABLE_ROWS) for each in inputs])

@@ -10,8 +10,7 @@ In turn there is one order of steps, whose every bit is known: the same steps ar
 with functions that are not captured, on variables of their own.
 """
 
-from __future__ import annotations
-
+import contextlib
 import dataclasses
 import gc
 import itertools
@@ -21,6 +20,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -49,12 +49,7 @@ Action = tuple[Any, ...]
 
 
 class Callables:
-    """The functions of some variables, in the ways in which they are called.
-
-    Args:
-        variables: with the functions.
-        inputs: what the functions take.
-    """
+    """The functions of some variables, in the ways in which they are called."""
 
     def __init__(self, variables: Variables, inputs: Sequence[Input]) -> None:
         self.variables, self.inputs = variables, inputs
@@ -75,7 +70,6 @@ class Callables:
         self.variables.restart(restore=False)
 
     def fails(self, kind: str) -> bool:
-        """Calls `fail`; returns whether it has."""
         try:
             self.fail(*FAILING[kind])
         except tf.errors.InvalidArgumentError:
@@ -87,27 +81,18 @@ class Callables:
 class Together:
     """Trains from several threads for a number of steps, and checks all that is read meanwhile.
 
-    Args:
-        callables: what is called.
-        threads: how many train; one reads and one disturbs beside them.
-        functions: numbers of the functions that are called.
-        inputs: numbers of the inputs.
-        seed: of what the threads draw.
-        failing: the kinds of `FAILING` that fail without capture.
-        pace: seconds between two reads, and between two disturbing actions.
-
     Attributes:
         problems: what is wrong.
         counts: of what was done, by name.
     """
 
-    callables: Callables
-    threads: int
-    functions: Sequence[int]
-    inputs: Sequence[int]
-    seed: str
-    failing: set[str]
-    pace: float
+    callables: Callables  # what is called
+    threads: int  # how many train; one reads and one disturbs beside them
+    functions: Sequence[int]  # numbers of the functions that are called
+    inputs: Sequence[int]  # numbers of the inputs
+    seed: str  # of what the threads draw
+    failing: set[str]  # the kinds of `FAILING` that fail without capture
+    pace: float  # seconds between two reads, and between two disturbing actions
 
     def __post_init__(self) -> None:
         self.problems: list[str] = []
@@ -123,17 +108,10 @@ class Together:
 
     @property
     def done(self) -> int:
-        """Steps that have ended."""
         return sum(self._done)
 
     def run(self, steps: int, deadline: float, watch: Callable[[], None]) -> None:
-        """Runs the threads.
-
-        Args:
-            steps: of all threads together, about.
-            deadline: of time.monotonic(), after which no more are begun.
-            watch: is called now and then.
-        """
+        """Runs about so many steps; none begins after the deadline, of time.monotonic()."""
         blocks = itertools.count()
 
         def trains(number: int, draw: random.Random) -> None:
@@ -142,40 +120,28 @@ class Together:
             ):
                 self.train(number, draw)
 
-        def again(action: Callable[[random.Random], None]) -> Callable[..., None]:
-            def beside(_: object, draw: random.Random) -> None:
-                while not self._ended.wait(self.pace):
-                    action(draw)
+        def again(action: Callable[[random.Random], None], draw: random.Random) -> None:
+            while not self._ended.wait(self.pace):
+                action(draw)
 
-            return beside
+        def guarded(name: object, function: Callable[..., None], what: object) -> None:
+            try:
+                with tf.device(GPU):
+                    function(what, random.Random(f"{self.seed}:{name}"))
+            except Exception:
+                self.problems.append(traceback.format_exc(limit=4))
 
-        def start(function: Callable[..., None], name: object) -> threading.Thread:
-            def guarded() -> None:
-                try:
-                    with tf.device(GPU):
-                        function(name, random.Random(f"{self.seed}:{name}"))
-                except Exception:
-                    self.problems.append(traceback.format_exc(limit=4))
-
-            thread = threading.Thread(target=guarded, daemon=True)
-            thread.start()
-            return thread
-
-        def wait(threads: Sequence[threading.Thread]) -> None:
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(0.05)
+        with ThreadPoolExecutor(self.threads + 2) as executor:
+            training = [executor.submit(guarded, i, trains, i) for i in range(self.threads)]
+            besides = (("reads", self.read), ("disturbs", self.disturb))
+            others = [executor.submit(guarded, name, again, action) for name, action in besides]
+            for running in (training, others):
+                while wait(running, 0.05).not_done:
                     watch()
-
-        training = [start(trains, number) for number in range(self.threads)]
-        others = [start(again(self.read), "reads"), start(again(self.disturb), "disturbs")]
-        wait(training)
-        self._ended.set()
-        wait(others)
+                self._ended.set()
         self.check_end()
 
     def train(self, number: int, draw: random.Random) -> None:
-        """A block of steps."""
         callables = self.callables
         for _ in range(BLOCK):
             function, given = draw.choice(self.functions), draw.choice(self.inputs)
@@ -299,14 +265,7 @@ class Together:
 def draw_actions(
     seed: str, steps: int, functions: Sequence[int], inputs: Sequence[int]
 ) -> list[Action]:
-    """Draws what is done, in order.
-
-    Args:
-        seed: the same draws the same.
-        steps: how many of the actions are steps of training.
-        functions: numbers of the functions to draw from.
-        inputs: numbers of the inputs to draw from.
-    """
+    """Draws what is done, in order, with these functions and inputs; so many actions are steps."""
     draw = random.Random(seed)
     arguments: dict[str, Callable[[], Action]] = {
         "step": lambda: (draw.choice(functions), draw.choice(inputs), draw.random() < 0.3),
@@ -324,11 +283,7 @@ def draw_actions(
 
 
 class Side:
-    """Variables, and the values that were read from them.
-
-    Args:
-        callables: what is called.
-    """
+    """Variables, and the values that were read from them."""
 
     def __init__(self, callables: Callables) -> None:
         self._callables = callables
@@ -337,7 +292,6 @@ class Side:
         self.results: list[tuple[Action, Any]] = []
 
     def do(self, action: Action) -> None:
-        """Does the action, and notes its result."""
         kind, *rest = action
         self.results.append((action, getattr(self, f"_{kind}")(*rest)))
 
@@ -371,48 +325,28 @@ class Side:
 def in_turn(
     actions: Sequence[Action], threads: int, seed: str, do: Callable[[Action], None]
 ) -> str:
-    """Does all of the actions, in order, each thread some of them in its turn.
-
-    Args:
-        actions: what to do.
-        threads: how many threads; whose turn it is, is drawn at random.
-        seed: seed of the turns.
-        do: does one.
-
-    Returns:
-        The problems found.
-    """
+    """Does all actions, in order, in turns of threads; returns the problem, empty for none."""
     draw = random.Random(seed)
-    # Of each turn the thread and the actions.
-    turns: list[tuple[int, Sequence[Action]]] = []
-    done = 0
-    while done < len(actions):
-        count = draw.randint(1, TURN)
-        turns.append((draw.randrange(threads), actions[done : done + count]))
-        done += count
-    begins = [threading.Event() for _ in [*turns, None]]
-    errors: list[str] = []
 
-    def works(number: int) -> None:
-        with tf.device(GPU):
-            for turn, (thread, mine) in enumerate(turns):
-                if thread != number:
-                    continue
-                begins[turn].wait()
-                try:
-                    for action in mine if not errors else ():
-                        do(action)
-                except Exception:
-                    errors.append(traceback.format_exc(limit=4))
-                begins[turn + 1].set()
+    def turn(mine: Sequence[Action]) -> str:
+        try:
+            with tf.device(GPU):
+                for action in mine:
+                    do(action)
+        except Exception:
+            return traceback.format_exc(limit=4)
+        return ""
 
-    workers = [threading.Thread(target=works, args=(i,), daemon=True) for i in range(threads)]
-    for worker in workers:
-        worker.start()
-    begins[0].set()
-    for worker in workers:
-        worker.join()
-    return errors[0] if errors else ""
+    with contextlib.ExitStack() as stack:
+        workers = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(threads)]
+        done = 0
+        while done < len(actions):
+            count = draw.randint(1, TURN)
+            worker = workers[draw.randrange(threads)]
+            if problem := worker.submit(turn, actions[done : done + count]).result():
+                return problem
+            done += count
+    return ""
 
 
 def compare(
@@ -423,16 +357,7 @@ def compare(
     seed: str,
     problems: list[str],
 ) -> None:
-    """Does the actions on both, from the start, and compares each result and all variables.
-
-    Args:
-        captured: done by threads in turn.
-        plain: done by this thread.
-        actions: what to do.
-        threads: how many.
-        seed: seed of the turns.
-        problems: collects the differences.
-    """
+    """Does the actions on both, in turns of threads on `captured`, and compares all results."""
     sides = Side(captured), Side(plain)
     for callables in (captured, plain):
         callables.variables.restart(restore=False)

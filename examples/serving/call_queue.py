@@ -8,8 +8,6 @@ run(work, deadline)  -> waits in the queue -> work(), under a cancellation manag
 deadline, cancelled  -> taken out, or ------> manager.start_cancel(): the step ends
 """
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import contextlib
@@ -46,12 +44,7 @@ def _wake(waits: asyncio.Future[None]) -> None:
 
 
 class CallQueue:
-    """A bounded queue before a fixed number of threads; for one event loop.
-
-    Args:
-      threads: how many calls run at once.
-      most_waiting: how many more may wait.
-    """
+    """A bounded queue before a fixed number of threads; for one event loop."""
 
     def __init__(self, threads: int, most_waiting: int) -> None:
         self._threads = threads
@@ -74,7 +67,7 @@ class CallQueue:
     async def run(
         self, work: Callable[[], _T], deadline: float, ended: Callable[[], None] = lambda: None
     ) -> _T:
-        """Runs a call.
+        """Runs a call; ServingError if the queue is full or closed, or the deadline is up.
 
         Args:
           work: the call. Steps that it runs are cancelled when the deadline is up, and when the
@@ -82,9 +75,6 @@ class CallQueue:
           deadline: by time.monotonic().
           ended: is called once when the call is no more: run to its end, or never to be run. That
             can be after this coroutine has ended, as a step takes time to be cancelled.
-
-        Raises:
-          ServingError: the queue is full or closed, or the deadline is up.
         """
         try:
             self._check_for_room()
@@ -117,14 +107,7 @@ class CallQueue:
                 manager.start_cancel()
 
     async def close(self, patience: float) -> bool:
-        """Cancels all calls.
-
-        Args:
-          patience: seconds to wait for steps to be cancelled.
-
-        Returns:
-          Whether all calls have ended.
-        """
+        """Cancels all calls; returns whether their steps have ended within `patience` seconds."""
         self._closed = True
         for wake in list(self._calls.values()):
             _wake(wake)

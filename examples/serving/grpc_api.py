@@ -3,8 +3,6 @@
 
 """TensorFlow Serving's gRPC services: PredictionService and ModelService."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import pathlib
@@ -19,7 +17,7 @@ from grpc_guard import RefuseBrokenMessages
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_paths import add_service, path_proof_server, start
 from model_versions import Model, Version
-from predict_calls import Calls, lease, no_such_method
+from predict_calls import Calls, no_such_method
 from request_memory import RequestMemory
 from serving_error import ServingError, invalid
 from tensor_protos import array_of
@@ -141,7 +139,8 @@ def version_of(spec: Any) -> int | None:
 
 def metadata(model: Model, version: int | None) -> Any:
     """The answer of GetModelMetadata; ServingError if there is no such version."""
-    with lease(model, version) as held:
+    held = model.acquire(version)
+    try:
         signatures = get_model_metadata_pb2.SignatureDefMap()
         for name, definition in held.loaded.signature_defs.items():
             signatures.signature_def[name].CopyFrom(definition)
@@ -150,6 +149,8 @@ def metadata(model: Model, version: int | None) -> Any:
         response.model_spec.version.CopyFrom(wrappers_pb2.Int64Value(value=held.number))
         response.metadata["signature_def"].Pack(signatures)
         return response
+    finally:
+        model.release(held)
 
 
 def status(model: Model, version: int | None) -> Any:
@@ -193,16 +194,7 @@ class _Health(health.aio.HealthServicer):
 
 
 class GrpcServer:
-    """The gRPC server, on its port.
-
-    Args:
-      calls: answers the calls.
-      memory: bounds the bytes of all requests.
-      options: those of the command line.
-
-    Raises:
-      OSError: it cannot listen on the address.
-    """
+    """The gRPC server, on its port; raises OSError if it cannot listen there."""
 
     def __init__(self, calls: Calls, memory: RequestMemory, options: argparse.Namespace) -> None:
         self._guard = RefuseBrokenMessages(

@@ -8,8 +8,6 @@ would take gigabytes and seconds of Python's lock. A large message is walked thr
 thread of its own, whose every step lets other threads run.
 """
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 from collections.abc import Callable
@@ -47,11 +45,7 @@ class _Walk:
         self._most = self._left = most_bytes
 
     def through(self, at: int, end: int, fields: Any) -> None:
-        """Walks through a message between two places; `fields` is of _PREDICT_REQUEST's form.
-
-        Raises:
-          ServingError: the message takes more than it may, or is no message.
-        """
+        """Walks through a message between two places; `fields` is of _PREDICT_REQUEST's form."""
         while at < end:
             tag, at = self._number(at)
             field, kind = tag >> 3, tag & 7
@@ -97,13 +91,8 @@ class _Walk:
 class RefuseBrokenMessages(grpc.aio.ServerInterceptor):
     """Answers an error to a request that is not a message, or takes too much when it is parsed.
 
-    Attributes:
-      open: an object for each call whose answer has not been sent.
-
-    Args:
-      refused: is called with the names of the method and the status, to count it.
-      most_bytes: the most that a message may take in memory.
-      memory: bounds the bytes of all messages.
+    `open` has an object for each call whose answer has not been sent. `refused` is called with the
+    names of the method and the status, to count it; `memory` bounds the bytes of all messages.
     """
 
     def __init__(

@@ -9,8 +9,6 @@ registered, so that gRPC's core matches their paths byte for byte. The loop gets
 under one fixed name that no service has, and never sees a path that a client made up.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import secrets
@@ -77,12 +75,8 @@ def _unfit() -> OSError:
 def path_proof_server(unknown: Callable[[], None], **options: Any) -> grpc.aio.Server:
     """A server of grpc.aio that no path of a request can end, for `add_service` and `start`.
 
-    Args:
-      unknown: is called for each call of a method that is not there.
-      **options: those of `grpc.aio.server`.
-
-    Raises:
-      OSError: the installed grpcio accepts calls in another way.
+    `unknown` is called for each call of a method that is not there; the options are those of
+    `grpc.aio.server`. Raises OSError if the installed grpcio accepts calls in another way.
     """
     if not all(hasattr(_PLAIN, place) for place in _PLACES):
         raise _unfit()

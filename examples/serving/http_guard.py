@@ -3,8 +3,6 @@
 
 """The HTTP server, with limits on connections and on clients that send their requests slowly."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib
@@ -55,7 +53,9 @@ def _protocol(most_connections: int, slow_seconds: float) -> type[asyncio.Protoc
             if self.transport.is_closing():
                 self.received.clear()
                 return
-            size = _PIECE_OF_CHUNKS if self.is_idle() or self._has_chunks() else _PIECE
+            size = _PIECE
+            if self.is_idle() or any(name == b"transfer-encoding" for name, _ in self.headers):
+                size = _PIECE_OF_CHUNKS
             piece = bytes(self.received[:size])
             del self.received[:size]
             self._expect_a_head()
@@ -67,9 +67,6 @@ def _protocol(most_connections: int, slow_seconds: float) -> type[asyncio.Protoc
                 self.loop.call_soon(self._take_a_piece)
             elif not self.flow.read_paused:
                 self.transport.resume_reading()
-
-        def _has_chunks(self) -> bool:
-            return any(name == b"transfer-encoding" for name, _ in self.headers)
 
         def on_response_complete(self) -> None:
             self.idle_since = self.loop.time()
@@ -124,16 +121,11 @@ class _Server(uvicorn.Server):
 
 
 class HttpServer:
-    """The HTTP server, on its port.
+    """The HTTP server, on its port; raises OSError if it cannot listen there.
 
-    Args:
-      application: answers the requests.
-      options: `--host`, `--rest-port`, `--tls-key`, `--tls-certificate`; `--max-connections`: for
-        one more the one is closed that has had no request for longest, or the new one if all have
-        one; and `--read-timeout`.
-
-    Raises:
-      OSError: it cannot listen on the port.
+    Of the options it takes `--host`, `--rest-port`, `--tls-key`, `--tls-certificate`,
+    `--read-timeout`, and `--max-connections`: for one more the one is closed that has had no
+    request for longest, or the new one if all have one.
     """
 
     def __init__(self, application: Any, options: argparse.Namespace) -> None:

@@ -3,8 +3,6 @@
 
 """One version of a model: a SavedModel in memory, its signatures, and its first calls."""
 
-from __future__ import annotations
-
 import logging
 import os
 import pathlib
@@ -27,14 +25,7 @@ Arrays = dict[str, Any]
 
 
 class Signature:
-    """A signature of a SavedModel, as a function of arrays.
-
-    Args:
-      name: of the signature.
-      function: the signature as TensorFlow loaded it.
-      device: where its calls run.
-      lock_free: whether calls go through `tf.cuda.serving_callable`.
-    """
+    """A signature of a SavedModel, as a function of arrays; `lock_free` is by serving_callable."""
 
     def __init__(self, name: str, function: Any, device: str, lock_free: bool) -> None:
         self.name = name
@@ -78,12 +69,7 @@ class Signature:
                 )
 
     def __call__(self, arrays: Arrays) -> Arrays:
-        """Calls the function, as one step on the stream group with the least to do.
-
-        Raises:
-          ServingError: an input is not one that the signature takes.
-          tf.errors.OpError: what the step raises.
-        """
+        """Calls the function, as one step on the stream group with the least to do."""
         self.check(arrays)
         if self._arrays_function is not None:
             with tf.device(self._device):
@@ -96,16 +82,7 @@ class Signature:
 
 
 class LoadedModel:
-    """A SavedModel in memory.
-
-    Args:
-      folder: the version's folder.
-      device: where its variables are and its calls run.
-      lock_free: whether calls go through `tf.cuda.serving_callable`.
-
-    Raises:
-      Exception: whatever TensorFlow raises for a SavedModel that it cannot load.
-    """
+    """A SavedModel on a device; raises whatever TensorFlow raises if it cannot be loaded."""
 
     def __init__(self, folder: pathlib.Path, device: str, lock_free: bool = False) -> None:
         self._folder = folder
@@ -137,11 +114,8 @@ class LoadedModel:
     def warm_up(self) -> None:
         """Makes the calls that are slow because they are the first, on every stream group.
 
-        They are the requests of assets.extra/tf_serving_warmup_requests, or else a call of each
-        signature with zeros, which a model may refuse.
-
-        Raises:
-          Exception: a request of the file cannot be answered.
+        They are the requests of assets.extra/tf_serving_warmup_requests, each of which has to be
+        answered, or else a call of each signature with zeros, which a model may refuse.
         """
         # A step is recorded when two like it have run on its group.
         times = 1 if os.environ.get("TF_MULTI_STREAM_CAPTURE", "off") == "off" else 3

@@ -10,8 +10,6 @@ for them, `outputs/NAME`. An answer with other bits is a failure. Locust's statu
 one. `GrpcUser` or `RestUser` at the end of the command has users of one kind only.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import sys

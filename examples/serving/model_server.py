@@ -9,8 +9,6 @@
 docs/model-server.md says what it does. This file starts it, and ends it at SIGTERM.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib
@@ -63,18 +61,8 @@ def _loaded_models(options: argparse.Namespace) -> Models:
     return Models(models, options.poll_seconds)
 
 
-def _allow_many_connections() -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65536)), hard))
-
-
 async def _serve(options: argparse.Namespace, models: Models, queue: CallQueue) -> None:
-    """Answers until SIGTERM or SIGINT, then until calls in flight are answered; ends the process.
-
-    Raises:
-      OSError: a port cannot be listened on.
-    """
+    """Answers until SIGTERM or SIGINT, then the calls in flight; ends the process."""
     metrics = ServerMetrics(queue, models)
     calls = Calls(models, queue, metrics, options.call_timeout)
     memory = RequestMemory(options.most_bytes)
@@ -118,7 +106,9 @@ def main() -> None:
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
     options = parse()
-    _allow_many_connections()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):  # many connections
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65536)), hard))
     # Dropping a version collects garbage: not among all that importing TensorFlow has made.
     gc.collect()
     gc.freeze()

@@ -3,8 +3,6 @@
 
 """Which versions of the models are served: polls their folders, loads, publishes and drops."""
 
-from __future__ import annotations
-
 import dataclasses
 import enum
 import gc
@@ -40,14 +38,7 @@ class Version:
 
 
 class Model:
-    """The versions of one model.
-
-    Args:
-      name: of the model.
-      folder: has a folder with a number for a name for each version.
-      keep: how many versions are served, the newest ones.
-      load: loads the version in a folder, and calls it for the first time.
-    """
+    """The numbered folders of one model, of which the newest are loaded, by `load`, and served."""
 
     def __init__(
         self, name: str, folder: pathlib.Path, keep: int, load: Callable[[pathlib.Path], Any]
@@ -62,11 +53,7 @@ class Model:
         self._failed: dict[int, tuple[int, int]] = {}  # how the folder looked that did not load
 
     def acquire(self, number: int | None) -> Version:
-        """Holds a version, the newest for None, so that it stays loaded until its `release`.
-
-        Raises:
-          ServingError: the version is not served.
-        """
+        """Holds a version, the newest for None, so that it stays loaded until its `release`."""
         with self._lock:
             if not self._served:
                 raise not_found(f"model {self.name!r} has no version that is loaded.")

@@ -3,17 +3,15 @@
 
 """A call from its arrival to its answer, the same for gRPC and REST."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import grpc
 from call_queue import CallQueue
-from model_versions import Model, Models, Version
+from model_versions import Models, Version
 from server_metrics import ServerMetrics
 from serving_error import ServingError, error_of
 
@@ -48,15 +46,10 @@ class Calls:
 
     @contextlib.contextmanager
     def counted(self, model: str, method: str, deadline: float = float("inf")) -> Iterator[None]:
-        """Counts a call in the metrics.
+        """Counts a call in the metrics; turns any exception of the call into a ServingError.
 
-        Args:
-          model: its name, as the client gave it.
-          method: of the API.
-          deadline: by time.monotonic(); a call that is cancelled after it had no more time.
-
-        Raises:
-          ServingError: in place of any exception of the call.
+        The model's name is as the client gave it. A call that is cancelled after its deadline, by
+        time.monotonic(), had no more time.
         """
         began, status = time.monotonic(), "OK"
         self.metrics.in_flight += 1
@@ -87,17 +80,7 @@ class Calls:
         work: Callable[[Version], _T],
         seconds: float | None = None,
     ) -> _T:
-        """Calls a signature of a model.
-
-        Args:
-          name: of the model.
-          version: its number; None for the newest.
-          work: makes the answer, on the call's thread.
-          seconds: that the client waits for the answer; None for any time.
-
-        Raises:
-          ServingError: the call cannot be answered.
-        """
+        """Makes the answer by `work` with a version, None for the newest, within `seconds`."""
         seconds = self._most_seconds if seconds is None else min(seconds, self._most_seconds)
         deadline = time.monotonic() + seconds
         with self.counted(name, "Predict", deadline):
@@ -109,16 +92,6 @@ class Calls:
                 lambda: work(held), deadline, lambda: model.release(held)
             )
             return done
-
-
-@contextlib.contextmanager
-def lease(model: Model, version: int | None) -> Iterator[Any]:
-    """Holds a version while its signatures are read."""
-    held = model.acquire(version)
-    try:
-        yield held
-    finally:
-        model.release(held)
 
 
 def no_such_method(method: str) -> ServingError:

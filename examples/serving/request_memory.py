@@ -3,8 +3,6 @@
 
 """How many bytes all requests that are being handled may have together."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 
@@ -19,9 +17,6 @@ class RequestMemory:
     """Bounds the bytes of requests that are being read, wait or run; for the event loop only.
 
     Small requests are always taken: those that are large cannot keep them out.
-
-    Args:
-      most_bytes_of_one: the most that one request may have.
     """
 
     def __init__(self, most_bytes_of_one: int) -> None:
@@ -30,12 +25,7 @@ class RequestMemory:
 
     @contextlib.contextmanager
     def of_request(self) -> Iterator[Callable[[int], None]]:
-        """Counts a request until it is handled.
-
-        Yields:
-          A function that is called with how many more bytes of it have been read. It raises
-          ServingError if they do not fit.
-        """
+        """Counts a request until it is handled; the function counts more bytes, if they fit."""
         size = counted = 0
 
         def read(more: int) -> None:

@@ -3,8 +3,6 @@
 
 """TensorFlow Serving's REST paths, and /metrics."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json
@@ -89,32 +87,29 @@ class RestApi:
 
     async def _predict(self, request: Request) -> Response:
         with self._memory.of_request() as read:
-            return await self._predict_within(request, read)
+            name, version = request.path_params["name"], _version_of(request)
+            try:
+                body = await asyncio.wait_for(self._body_of(request, read), self._read_seconds)
+            except asyncio.TimeoutError:
+                return _error_response(
+                    408, f"the body was not sent within {self._read_seconds} s (--read-timeout)."
+                )
 
-    async def _predict_within(self, request: Request, read: Callable[[int], None]) -> Response:
-        name, version = request.path_params["name"], _version_of(request)
-        try:
-            body = await asyncio.wait_for(self._body_of(request, read), self._read_seconds)
-        except asyncio.TimeoutError:
-            return _error_response(
-                408, f"the body was not sent within {self._read_seconds} s (--read-timeout)."
-            )
+            def work(held: Version) -> bytes:
+                asked = PredictRequest(body, self._most_bytes)
+                signature = held.loaded.signature(asked.signature)
+                return bytes(answer(asked, signature(asked.arrays(signature))))
 
-        def work(held: Version) -> bytes:
-            asked = PredictRequest(body, self._most_bytes)
-            signature = held.loaded.signature(asked.signature)
-            return bytes(answer(asked, signature(asked.arrays(signature))))
-
-        call = asyncio.ensure_future(self._calls.predict(name, version, work))
-        gone = asyncio.ensure_future(_until_gone(request))
-        try:
-            await asyncio.wait({call, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not call.done():
-                raise ClientDisconnect
-            return Response(await call, media_type="application/json")
-        finally:
-            gone.cancel()
-            call.cancel()
+            call = asyncio.ensure_future(self._calls.predict(name, version, work))
+            gone = asyncio.ensure_future(_until_gone(request))
+            try:
+                await asyncio.wait({call, gone}, return_when=asyncio.FIRST_COMPLETED)
+                if not call.done():
+                    raise ClientDisconnect
+                return Response(await call, media_type="application/json")
+            finally:
+                gone.cancel()
+                call.cancel()
 
     async def _body_of(self, request: Request, read: Callable[[int], None]) -> bytes:
         says = f"above the limit of {self._most_bytes} bytes (--max-request-mb)."

@@ -3,8 +3,6 @@
 
 """TensorFlow Serving's JSON formats: rows (instances) and columns (inputs)."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json
@@ -19,16 +17,13 @@ from serving_error import ServingError, invalid
 
 # For a kind of dtype that an input has, the kinds of numbers that JSON may give for it.
 _KINDS = {"f": "iuf", "c": "iuf", "i": "iu", "u": "iu", "b": "b", "V": "iuf"}
+_WORDS = {"i": "integers", "u": "integers", "f": "fractions", "b": "booleans", "U": "strings"}
 # Values that are converted at once: other threads wait for Python's lock meanwhile.
 _SLICE = 1 << 14
 
 
 class PredictRequest:
-    """The body of a predict request, whose values may take `most_bytes` in memory.
-
-    Raises:
-      ServingError: the body is not JSON, not a predict request, or above the limit.
-    """
+    """The body of a predict request, whose values may take `most_bytes` in memory."""
 
     def __init__(self, body: bytes, most_bytes: int) -> None:
         try:
@@ -162,7 +157,7 @@ class _Numbers:
             self._kinds.add(kind)
             # A boolean beside numbers is one of them; `check` finds those that are alone.
             if kind not in _KINDS.get(wanted.kind, "") + "b":
-                raise self._error(f"has {_word_of(kind)}")
+                raise self._error(f"has {_WORDS.get(kind, 'values that are no numbers')}")
             if wanted.kind in "iu" and kind in "iu":
                 limits = np.iinfo(wanted)
                 for number in (array.min(), array.max()):
@@ -211,11 +206,6 @@ def _digits(number: int) -> str:
     return text if len(text) <= 40 else f"{text[:40]}... ({len(text)} characters)"
 
 
-def _word_of(kind: str) -> str:
-    words = {"i": "integers", "u": "integers", "f": "fractions", "b": "booleans", "U": "strings"}
-    return words.get(kind, "values that are no numbers")
-
-
 def _bytes_in(value: Any, name: str) -> Any:
     if isinstance(value, list):
         return [_bytes_in(x, name) for x in value]
@@ -231,11 +221,7 @@ def _bytes_in(value: Any, name: str) -> Any:
 
 
 def answer(request: PredictRequest, results: Arrays) -> bytes:
-    """The body of the answer: JSON, with NaN and Infinity as TensorFlow Serving writes them.
-
-    Raises:
-      ServingError: results have no rows, or different numbers of rows, and rows were asked for.
-    """
+    """The body of the answer: JSON, with NaN and Infinity as TensorFlow Serving writes them."""
     if not request.by_row:
         outputs = _text_of(results) if len(results) == 1 else _object_of(results)
         return f'{{"outputs": {outputs}}}'.encode()

@@ -3,8 +3,6 @@
 
 """Prometheus metrics: calls by model, method and status, and what each stream group does."""
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Iterator
 from typing import Any
@@ -33,12 +31,7 @@ _GROUP_FIGURES = (
 
 
 class ServerMetrics:
-    """The metrics of one server: of calls in its queue, and of its models' versions.
-
-    Attributes:
-      in_flight: calls that have arrived and are not answered.
-      statuses: how many calls had which status.
-    """
+    """The metrics of a server; `in_flight` calls have arrived and are not answered."""
 
     def __init__(self, queue: CallQueue, models: Models) -> None:
         self.registry = prometheus_client.CollectorRegistry()

@@ -3,8 +3,6 @@
 
 """The command line of the model server."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import pathlib
@@ -43,7 +41,11 @@ def _model(text: str) -> tuple[str, pathlib.Path]:
     return name, path
 
 
-def _parser() -> argparse.ArgumentParser:
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parses the command line; ends the program with status 2 if it is wrong.
+
+    In the result `model` has folders by name, `most_bytes` is --max-request-mb.
+    """
     parser = argparse.ArgumentParser(
         prog="model_server.py",
         description="Serves SavedModels with TensorFlow Serving's gRPC and REST APIs; "
@@ -98,16 +100,6 @@ def _parser() -> argparse.ArgumentParser:
         "begun is then not cancelled",
     )
     add("--no-warm-up", action="store_true", help="publish versions without calling them before")
-    return parser
-
-
-def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parses the command line; ends the program with status 2 if it is wrong.
-
-    Returns:
-      The options by their names; `model` has folders by name, `most_bytes` is --max-request-mb.
-    """
-    parser = _parser()
     options = parser.parse_args(arguments)
     given, options.model = options.model, dict(options.model)
     if len(options.model) < len(given):

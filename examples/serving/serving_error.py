@@ -3,8 +3,6 @@
 
 """Errors that a client sees: a gRPC status code, its HTTP status, and what to do about it."""
 
-from __future__ import annotations
-
 import logging
 
 import grpc

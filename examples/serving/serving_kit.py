@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the model server share: models, a server in a process, clients of it."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import contextlib
 import json
@@ -121,15 +119,12 @@ class Saved(NamedTuple):
         """Whether an answer to `x` is that of a version, bit by bit."""
         return bool(np.float32(answer).tobytes() == self.answers[f"y{version}"].tobytes())
 
-    def check(self, server: Server, version: int) -> None:
+    def check(self, server: "Server", version: int) -> None:
         """A server answers `x` as a version does."""
         assert self.right(version, server.predict(self.x)), server.text()[-2000:]
 
     def copy(self, folder: pathlib.Path, *versions: int, first: int | None = None) -> pathlib.Path:
-        """Copies versions into a folder, as a deployment does: whole, by a move.
-
-        The first copy's number is `first`, if given.
-        """
+        """Copies versions as a deployment does, by a move; the first one as number `first`."""
         folder.mkdir(exist_ok=True)
         for version in versions:
             part = folder / f"{version}.part"
@@ -147,14 +142,7 @@ def make_models(folder: pathlib.Path) -> Saved:
 
 
 class Server:
-    """A model server in a process of its own, and clients of it.
-
-    Args:
-      *options: of its command line.
-      log: the file of its output.
-      before: code that runs before the server.
-      **variables: of its environment.
-    """
+    """A model server in a process, after the code `before`, and clients of it."""
 
     def __init__(
         self, *options: str, log: pathlib.Path, before: str = "", **variables: str
@@ -182,7 +170,7 @@ model_server.main()
         until(lambda: started.exists() and "." in started.read_text(), _START_SECONDS)
         self.pid = int(started.read_text()[:-1])
 
-    def wait(self) -> Server:
+    def wait(self) -> "Server":
         """Waits until it is ready."""
         until(lambda: "ready: " in self.text() or self.has_ended(), _START_SECONDS)
         found = re.search(r"ready: gRPC on (\S+), REST on (\S+)", self.text())

@@ -13,8 +13,6 @@ each list or object is cut at its own commas into windows, which json.loads pars
 An element that is longer than a window is cut in the same way.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any
@@ -41,16 +39,9 @@ _DEPTH[[ord("]"), ord("}")]] = -1
 
 
 def loads(body: bytes, most_bytes: int) -> Any:
-    """Parses JSON as `json.loads` does.
+    """Parses JSON as `json.loads` does, with values that take no more than `most_bytes`.
 
-    Args:
-      body: the text.
-      most_bytes: the most that its values may take.
-
-    Raises:
-      ServingError: the values are above the limit.
-      ValueError: the text is not JSON, or nested too deep.
-      RecursionError: the text is nested too deep.
+    Raises a ServingError above the limit; ValueError or RecursionError for JSON nested too deep.
     """
     if len(body) <= _WINDOW and len(body) * _MOST_OF_A_BYTE <= most_bytes:
         return json.loads(body)

@@ -3,8 +3,6 @@
 
 """Tensors of requests, from TensorFlow's TensorProto."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -23,14 +21,8 @@ _SLICE = 1 << 14
 def array_of(proto: tensor_pb2.TensorProto, name: str, most_bytes: int) -> Any:
     """The array that a client's TensorProto stands for; of objects of type bytes for strings.
 
-    Args:
-      proto: the proto.
-      name: of the input.
-      most_bytes: the most that the array may take. A proto of a few bytes may stand for an array
-        of any size, as a value that it leaves out is that of the element before.
-
-    Raises:
-      ServingError: the proto is not a tensor, or above the limit.
+    `name` is the input's. A proto of a few bytes may stand for an array of any size, as a value
+    that it leaves out is that of the element before: an array above `most_bytes` is a ServingError.
     """
     rank = len(proto.tensor_shape.dim)
     if rank > _MOST_DIMENSIONS:

@@ -20,8 +20,6 @@ op adds with atomics. Weights are constants, the same in each file of these size
 Needs the standard library alone: Bazel runs it where no TensorFlow is installed.
 """
 
-from __future__ import annotations
-
 import argparse
 import array
 import math

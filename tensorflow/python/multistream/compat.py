@@ -24,11 +24,7 @@ Tensor = _tensors.Tensor
 
 
 def check_serving_callable() -> None:
-    """Refuses `tf.cuda.serving_callable` with TensorFlow releases that lack what it needs.
-
-    Raises:
-      NotImplementedError: this TensorFlow release is too old. The message names the release.
-    """
+    """Refuses `tf.cuda.serving_callable` with TensorFlow releases that lack what it needs."""
     if not hasattr(ConcreteFunction, "function_type"):
         raise NotImplementedError(
             "tf.cuda.serving_callable is not to be had with TensorFlow "
@@ -38,14 +34,9 @@ def check_serving_callable() -> None:
 
 
 def call_flat(function: Any, tensors: Sequence[Any]) -> list[Any]:
-    """Calls a concrete function, even if Python has deleted its variables.
+    """Calls a concrete function with its arguments, then its captured inputs, as tensors.
 
-    Args:
-      function: the function; gradient tapes do not see the call.
-      tensors: the function's arguments, then its captured inputs.
-
-    Returns:
-      The function's result tensors.
+    The function's variables may have been deleted in Python; gradient tapes do not see the call.
     """
     atomic = function._inference_function
     # In TensorFlow 2.14 `atomic` has no call_flat, and is called itself.

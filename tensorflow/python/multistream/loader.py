@@ -21,10 +21,9 @@ def load() -> None:
     """Loads the runtime library.
 
     Raises:
-      ValueError: a `TF_*` variable has a value that is not allowed. The message names the variable,
-        its value and the allowed values.
+      ValueError: a `TF_*` variable has a value that is not allowed.
       ImportError: the library cannot be loaded; or stream groups are asked for, but a library
-        loaded earlier hides the runtime's functions from TensorFlow. The message names a function.
+        loaded earlier hides the runtime's functions from TensorFlow.
     """
     global library
     try:

@@ -250,7 +250,6 @@ def _row(setting: _Setting, threads: int, turns: Sequence[Turn]) -> AdviceRow:
 
 
 def _advice(rows: list[AdviceRow], errors: list[str], notes: list[str]) -> Advice:
-    """Chooses, and writes the report."""
     lines = [*notes, _table(rows), *(f"ERROR: {error}" for error in errors)]
     variables: dict[str, str] = {}
     gain = 1.0

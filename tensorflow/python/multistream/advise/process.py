@@ -6,6 +6,7 @@ A process calls the method of `_Server` that each request names, and sends back 
 returns.
 """
 
+import concurrent.futures
 import contextlib
 import math
 import multiprocessing
@@ -182,7 +183,6 @@ class _Server:
     def _run(self, call: Callable[[Query], Query], threads: int, seconds: float) -> Turn:
         times: list[list[float]] = [[] for _ in range(threads)]
         wrong = [0] * threads
-        errors: list[BaseException] = []
         ended = threading.Event()
 
         def client(number: int) -> None:
@@ -194,21 +194,17 @@ class _Server:
                         result = call(self._queries[i])
                         times[number].append(time.perf_counter() - start)
                         wrong[number] += distance(result, self._expected[i]) > self._tolerance
-            except BaseException as error:
-                errors.append(error)
-                ended.set()
+            finally:
+                ended.set()  # a call that fails ends all clients
 
-        clients = [threading.Thread(target=client, args=(i,)) for i in range(threads)]
         start = time.perf_counter()
-        for thread in clients:
-            thread.start()
-        ended.wait(seconds)
-        ended.set()
-        for thread in clients:
-            thread.join()
+        with concurrent.futures.ThreadPoolExecutor(threads) as executor:
+            clients = [executor.submit(client, i) for i in range(threads)]
+            ended.wait(seconds)
+            ended.set()
         took = time.perf_counter() - start
-        if errors:
-            raise errors[0]
+        for each in clients:
+            each.result()
         calls = np.concatenate(times)
         p50, p99 = map(float, np.percentile(calls, [50, 99]) * 1e3)
         return Turn(len(calls), len(calls) / took, p50, p99, sum(wrong), "")

@@ -109,7 +109,6 @@ def capture_report(
 
 
 def _report(before: dict[tuple[str, str], int]) -> CaptureReport:
-    """The counts now, minus the counts `before`."""
     counts = []
     for line in _lines().splitlines():
         steps, graph, end = line.split("\t")

@@ -61,12 +61,8 @@ def stream_group(i: int | None) -> "PinnedGroup":
 class PinnedGroup(contextlib.ContextDecorator):
     """A context manager and decorator; see `tf.cuda.stream_group`, which makes it.
 
-    Args:
-      group: number of the group, or None for any.
-
-    Raises:
-      RuntimeError: on entry, if pinning would have no effect: while a function is traced, with
-        asynchronous eager execution, or at node level.
+    Entering raises a RuntimeError where pinning would have no effect: while a function is traced,
+    with asynchronous eager execution, or at node level.
     """
 
     def __init__(self, group: int | None) -> None:

@@ -29,8 +29,7 @@ def synchronize() -> None:
 def wait_for(group: int, call: str) -> None:
     """Waits until the streams of a group (-1: all groups), on all GPUs, have completed their work.
 
-    Raises:
-      RuntimeError: as for `synchronize`. The message names the caller's call.
+    An error names the caller's call.
     """
     _check_that_it_runs(call)
     if context.executing_eagerly() and context.is_async():

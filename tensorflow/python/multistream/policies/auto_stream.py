@@ -76,13 +76,7 @@ def auto_stream(
 
 
 class AutoStream:
-    """A decorator and context manager; see `tf.cuda.auto_stream`, which makes it.
-
-    Args:
-      policy: the policy's name.
-      groups: how many groups the policy may use; None for all.
-      always: whether the plan is used unmeasured.
-    """
+    """A decorator and context manager; see `tf.cuda.auto_stream`, which makes it."""
 
     def __init__(self, policy: str, groups: int | None, always: bool) -> None:
         text = f"{policy}:{groups or 0}" + (":always" if always else "")
@@ -102,19 +96,7 @@ class AutoStream:
             op._set_attr(scope_stack.POLICY, self._value)
 
     def __call__(self, function: _F) -> _F:
-        """Decorates a function.
-
-        Args:
-          function: a function, a method or a `tf.function`.
-
-        Returns:
-          The function, whose ops the policy splits.
-
-        Raises:
-          TypeError: `function` is not a function, or its body runs after its call has returned
-            (a generator or coroutine).
-          ValueError: `function` is a `tf.function` that has been called.
-        """
+        """Decorates a function, a method or a `tf.function`; errors as of `tf.cuda.auto_stream`."""
         if isinstance(function, polymorphic_function.Function):
             try:
                 function._decorate(functools.partial(streams.in_scope, self))

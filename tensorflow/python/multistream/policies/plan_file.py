@@ -82,14 +82,7 @@ def save_plan(path: str | PathLike[str]) -> Iterator[None]:
 
 
 def _stream_file(lines: str) -> str:
-    """The text of a stream file.
-
-    Args:
-      lines: "GROUP NAME" of each node, one a line.
-
-    Returns:
-      The text.
-    """
+    """The text of a stream file, of lines "GROUP NAME" for each node."""
     names = defaultdict(list)
     for line in lines.splitlines():
         group, name = line.split(" ", 1)

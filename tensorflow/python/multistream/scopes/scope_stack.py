@@ -59,12 +59,8 @@ def enter(
 ) -> None:
     """Enters a scope in this thread, which `leave` leaves by its owner; see `Entry`.
 
-    Args:
-      graph: the graph whose ops to group; None for no ops at all.
-      where: the ops' stream group. A function that returns None defers to the enclosing scope.
-      include_grad: whether gradients follow their ops.
-      of_gradient: whether the ops are gradients that follow the ops of another scope.
-      owner: of the scope.
+    `where` may return None, to defer to the enclosing scope. With `of_gradient`, the ops are
+    gradients that follow the ops of another scope.
     """
     global _any_entered
     _any_entered = True
@@ -73,11 +69,7 @@ def enter(
 
 
 def leave(owner: object) -> None:
-    """Leaves the innermost scope of this thread that `owner` entered.
-
-    Raises:
-      RuntimeError: this thread is in no scope of this owner.
-    """
+    """Leaves the innermost scope of this thread that `owner` entered."""
     entries = active.entries
     for i in reversed(range(len(entries))):
         if entries[i].owner is owner:
@@ -87,10 +79,7 @@ def leave(owner: object) -> None:
 
 
 def carry(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes a function run in the scopes that this thread is in now, whichever thread calls it.
-
-    The calling thread's own scopes do not apply.
-    """
+    """Makes a function run in the scopes that this thread, not the calling one, is in now."""
     entries = tuple(active.entries)
     if not entries:
         return function
@@ -255,12 +244,6 @@ def follow_colocation(
     return in_group
 
 
-def _default_graph() -> Any:
-    from tensorflow.python.framework import ops  # noqa: PLC0415  it imports this module
-
-    return ops.get_default_graph()
-
-
 def _gradient_group(op: Any) -> int | None:
     """The group of an op whose gradient is to follow the op; None otherwise."""
     if op is None or attribute(op, NO_GRADIENT):
@@ -285,8 +268,10 @@ def _gradient_scope(group: int | None) -> contextlib.AbstractContextManager[None
 
 @contextlib.contextmanager
 def _scope(group: int, include_grad: bool, of_gradient: bool = False) -> Iterator[None]:
+    from tensorflow.python.framework import ops  # noqa: PLC0415  it imports this module
+
     owner = object()
-    enter(_default_graph(), group, include_grad, of_gradient, owner)
+    enter(ops.get_default_graph(), group, include_grad, of_gradient, owner)
     try:
         yield
     finally:

@@ -258,7 +258,6 @@ def _count(shape: Any) -> int:
 
 
 def _cost(op: Any) -> float:
-    """Floating point operations of an op, estimated."""
     try:
         known = ops.get_stats_for_node_def(_KnownDimensions(op.graph), op.node_def, "flops").value
     except (ValueError, ArithmeticError):  # for example a convolution that is not NHWC

@@ -186,13 +186,9 @@ def _rows(
 ) -> Iterator[NodeStreamGroup]:
     """Rows of a function body, or of the graph itself, and of the functions that its nodes call.
 
-    Args:
-      nodes: the nodes of the body.
-      graph: the graph in which the functions are looked up.
-      caller: the calling node's row; None for the graph itself.
-      calls: `NodeStreamGroup.calls` of the rows.
-      functions: names of the functions around the nodes, outermost first, this body's included.
-      plan: see `_planner`.
+    `caller` is the calling node's row, None for the graph itself; `calls` is
+    `NodeStreamGroup.calls` of the rows; `functions` are those around the nodes, outermost first,
+    this body's included.
     """
     planned = plan(functions[-1] if functions else "", caller.group if caller else None)
     for node in nodes:
@@ -231,9 +227,8 @@ def _definition(graph: Any, name: str) -> Any:
 def _planner(graph: graph_pb2.GraphDef) -> _Plan:
     """The runtime's plan of a graph and the functions it calls.
 
-    Returns:
-      A function of a function's name ("" for the graph itself) and its caller's group. The mapping
-      that it returns is empty outside node level, and for a function that the graph lacks.
+    The result takes a function's name ("" for the graph itself) and its caller's group, and gives
+    an empty mapping outside node level, and for a function that the graph lacks.
     """
     if not loader.library.TFMS_IsEnabled():
         return lambda function, home: {}

@@ -156,17 +156,7 @@ def get_stream(i: int) -> Stream:
 
 
 def check_group(group: object, call: str, name: str) -> None:
-    """Checks the number of a stream group that a caller gave.
-
-    Args:
-      group: the number.
-      call: the caller's call as an error shows it.
-      name: the argument's name.
-
-    Raises:
-      TypeError: `group` is not an int.
-      ValueError: this process has no group of this number.
-    """
+    """Checks the number of a stream group that a caller gave as `name` in `call`, for the error."""
     if not isinstance(group, int) or isinstance(group, bool):
         raise TypeError(f"{call}: {name} must be an int, the number of a stream group")
     count = stats.stream_group_count()
@@ -297,14 +287,7 @@ def stream_scope(
 
 
 class StreamScope:
-    """A context manager and decorator; see `tf.stream` and `tf.cuda.stream_scope`, which make it.
-
-    Args:
-      stream: the ops' stream, or a function that chooses it for each op; None for the next group
-        at each entry.
-      include_grad: whether gradients follow their ops.
-      name: the public function that made the scope, for errors.
-    """
+    """A context manager and decorator, which `tf.stream` and `tf.cuda.stream_scope` make."""
 
     def __init__(
         self,
@@ -343,12 +326,7 @@ class StreamScope:
         return group
 
     def __call__(self, function: _F) -> _F:
-        """Decorates a function, method or `tf.function`: each call runs in the scope.
-
-        Raises:
-          TypeError: `function` is not a function, or its body runs after its call has returned
-            (a generator or coroutine).
-        """
+        """Decorates a function, method or `tf.function`: each call runs in the scope."""
         hint = "To use it inside a class, decorate a method."
         if inspect.isfunction(self._stream):
             hint = f"As a decorator, {self._name} takes a stream: @{self._name}(1)"
@@ -360,12 +338,7 @@ class StreamScope:
 
 
 def check_decorated(function: object, name: str, hint: str) -> None:
-    """Checks that a decorated function runs inside the scope of this name.
-
-    Raises:
-      TypeError: `function` is not a function, or its body runs after its call has returned (a
-        generator or coroutine). The message has the name and, for no function, the hint.
-    """
+    """Checks that a decorated function runs inside the scope of this name, or raises TypeError."""
     if not callable(function) or inspect.isclass(function):
         raise TypeError(f"{name} decorates functions, which {function!r} is not. {hint}")
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
@@ -389,11 +362,7 @@ def in_scope(scope: contextlib.AbstractContextManager[Any], function: _F) -> _F:
 def graph_of_scope(name: str) -> Any:
     """The graph to which a scope of this name applies that is entered now.
 
-    Returns:
-      The graph; None if functions run eagerly (`tf.config.run_functions_eagerly`).
-
-    Raises:
-      RuntimeError: the caller is eager code outside any function.
+    None if functions run eagerly (`tf.config.run_functions_eagerly`); a RuntimeError in eager code.
     """
     if not context.executing_eagerly():
         return ops.get_default_graph()

@@ -106,11 +106,7 @@ def parameters_of(concrete: Any, function: str) -> list[Parameter]:
 
 
 def leaves_of(structure: Any, name: str, what: str) -> list[Leaf]:
-    """The tensors in a structure of specs or of a graph's tensors.
-
-    Raises:
-      TypeError: NumPy has no arrays for one of the tensors. The message names the tensor.
-    """
+    """The tensors in a structure of specs or tensors; TypeError if NumPy has no arrays for one."""
     found = []
     for path, x in nest.flatten_with_tuple_paths(structure):
         where = ".".join(str(part) for part in (name, *path) if part != "") or "0"
@@ -197,23 +193,13 @@ def holds_on(arrays: Sequence[np.ndarray[Any, Any]]) -> list[Any]:
     """Keeps arrays' memory from moving, even if another thread tries to resize an array.
 
     NumPy refuses to resize an array that has a weak reference, even with `refcheck=False`. A view's
-    memory belongs to its base.
-
-    Args:
-      arrays: arrays that C++ reads without the GIL.
-
-    Returns:
-      References. The memory stays in place until the caller drops them.
+    memory belongs to its base. The memory stays in place until the caller drops the references.
     """
     return [weakref.ref(x.base if isinstance(x.base, np.ndarray) else x) for x in arrays]
 
 
 def check_pointers() -> None:
-    """Checks that `pointers_in` and `holds_on` work with this NumPy release.
-
-    Raises:
-      NotImplementedError: one of them does not.
-    """
+    """Checks that `pointers_in` and `holds_on` work with this NumPy release."""
     arrays = [np.zeros(shape, np.float32) for shape in ((), (3,), (2, 0), (2, 3, 4))]
     for x, at in zip(arrays, pointers_in(arrays), strict=True):
         if ctypes.c_void_p.from_address(at).value != x.__array_interface__["data"][0]:
@@ -234,11 +220,7 @@ def check_pointers() -> None:
 
 
 def host_array(x: Any, leaf: Leaf, function: str) -> np.ndarray[Any, Any]:
-    """A C-contiguous array of the leaf's dtype, in the machine's byte order, with the same numbers.
-
-    Raises:
-      TypeError: `x` is no array, or has another dtype.
-    """
+    """A C-contiguous array of the leaf's dtype, in native byte order, with the same numbers."""
     says = f"Argument {leaf.name} of {function}"
     try:
         if not hasattr(x, "__array__") and hasattr(x, "__dlpack__"):

@@ -102,16 +102,7 @@ def serving_callable(function: Any, *specs: Any, **named_specs: Any) -> "Serving
 
 
 class ServingCallable:
-    """A function bound to arrays; see `tf.cuda.serving_callable`, which makes it.
-
-    Args:
-      function: the caller's function, to be kept alive.
-      concrete: the concrete function to call.
-
-    Raises:
-      TypeError: an argument or result is not a dense tensor of numbers.
-      ValueError: a captured value is only known at each call.
-    """
+    """A function bound to arrays; see `tf.cuda.serving_callable`, which makes it."""
 
     def __init__(self, function: Any, concrete: Any) -> None:
         self._handle: int | None = None

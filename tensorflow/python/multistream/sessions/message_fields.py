@@ -36,25 +36,14 @@ class _Pool:
     """Stands for protobuf's default pool, and adds our fields to a file of messages."""
 
     def AddSerializedFile(self, serialized: bytes) -> object:  # noqa: N802  protobuf's name
-        """Adds the file, with our fields, to the default pool.
-
-        Args:
-          serialized: a serialized `FileDescriptorProto`.
-
-        Returns:
-          What the default pool returns.
-        """
+        """Adds a serialized `FileDescriptorProto`, with our fields, to the default pool."""
         file = descriptor_pb2.FileDescriptorProto.FromString(serialized)
         _add_fields(file)
         return descriptor_pool.Default().AddSerializedFile(file.SerializeToString())
 
 
 def Default() -> _Pool:  # noqa: N802  protobuf's name
-    """Stands for `descriptor_pool.Default`.
-
-    Returns:
-      A pool for one file.
-    """
+    """Stands for `descriptor_pool.Default`: a pool for one file."""
     return _Pool()
 
 

@@ -97,7 +97,9 @@ def trace(
             finally:
                 events, dropped = _stop()
                 if profile is not None:
-                    events += _events_since(begin, profile.stop())
+                    space = profile.stop()
+                    zero = time.time_ns() - time.monotonic_ns()  # of the runtime's clock
+                    events += [e for e in trace_profile.events(space, zero) if e.begin >= begin]
                 if dropped:
                     tf_logging.warning(
                         "%s: %d events are left out, as there were more than most_events=%d",
@@ -191,12 +193,6 @@ class _Profile:
 
     def _files(self) -> list[Path]:
         return list(self._folder.glob("plugins/profile/*/*.xplane.pb"))
-
-
-def _events_since(begin: int, space: Any) -> list[Event]:
-    """The profiler's events, converted from the profiler's clock to the runtime's."""
-    zero = time.time_ns() - time.monotonic_ns()
-    return [event for event in trace_profile.events(space, zero) if event.begin >= begin]
 
 
 def _chrome_trace(begin: int, events: Sequence[Event], dropped: int) -> dict[str, Any]:

@@ -72,12 +72,10 @@ def parse(lines: str) -> tuple[list[Event], int]:
 
 
 def rows(events: Iterable[Event]) -> Iterator[tuple[int, str, list[Event]]]:
-    """The timeline's rows: of each GPU its steps, the streams of its groups, and its holds.
+    """The timeline's rows: GPU, label and events, sorted by begin.
 
-    Events that overlap, such as steps and holds, are spread over several rows.
-
-    Yields:
-      The GPU, the row's label, and its events, sorted by begin.
+    They are of each GPU its steps, the streams of its groups, and its holds. Events that overlap,
+    such as steps and holds, are spread over several rows.
     """
     by_row: dict[tuple[int, str], list[Event]] = {}
     for event in events:

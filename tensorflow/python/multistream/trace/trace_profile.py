@@ -41,13 +41,9 @@ def planes(space: Any) -> Iterator[tuple[int, Any]]:
 
 
 def events(space: Any, zero: int = 0) -> list[Event]:
-    """The kernels, copies and memsets of an XSpace.
+    """The kernels, copies and memsets of an XSpace; group -1 for streams without a mark.
 
-    Events of streams without a mark get group -1.
-
-    Args:
-      space: the profiler's XSpace.
-      zero: the moment, in nanoseconds since the epoch, at which the returned events' clock is 0.
+    `zero` is the moment, in nanoseconds since the epoch, at which the events' clock is 0.
     """
     started = _profile_start(space)
     made: list[Event] = []
@@ -61,11 +57,7 @@ def events(space: Any, zero: int = 0) -> list[Event]:
 
 
 def name_lines(space: Any) -> bool:
-    """Gives the lines of marked streams their groups' names, as TensorBoard shows them.
-
-    Returns:
-      Whether there were marked streams.
-    """
+    """Gives the lines of marked streams, if any, their groups' names, as TensorBoard shows them."""
     named = False
     for _, plane in planes(space):
         for line in plane.lines:
