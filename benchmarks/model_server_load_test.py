@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """model_server_load.py compares every answer of a model server, and finds wrong ones."""
 
-from __future__ import annotations
-
 import csv
 import pathlib
 

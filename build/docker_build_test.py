@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/docker_build.sh finds an engine, or says what is missing; the Dockerfile has no fault."""
 
-from __future__ import annotations
-
 import pathlib
 import re
 import shutil

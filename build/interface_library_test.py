@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program that links against an interface library is as if it linked against the library."""
 
-from __future__ import annotations
-
 import pathlib
 import subprocess
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Patches are moved where their lines are, and shown where a person has to look."""
 
-from __future__ import annotations
-
 import pytest
 
 import patch_porting

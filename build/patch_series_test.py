@@ -1,7 +1,5 @@
 # Copyright 2026 The Multi-Stream TensorFlow Authors.
 # SPDX-License-Identifier: Apache-2.0
-from __future__ import annotations
-
 import pathlib
 import zipfile
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/patches.py changes a series only into one that applies."""
 
-from __future__ import annotations
-
 import pathlib
 import sys
 import zipfile

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes with wheels that are released says what they are, and wrong wheels are refused."""
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import json

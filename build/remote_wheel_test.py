@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A few files of a wheel are read where it lies, on an index of this machine."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib

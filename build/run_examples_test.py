@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/run_examples.py runs each example, on emulated GPUs if there is no other."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import shutil

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TensorFlow's source tree gets the runtime whole, or stays as it is and an error says why."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import pathlib

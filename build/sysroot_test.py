@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A wheel for old systems is compiled with an old system's compiler and libraries, and no other."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import subprocess

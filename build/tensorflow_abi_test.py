@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the runtime needs is found, and what another wheel lacks is named."""
 
-from __future__ import annotations
-
 import pathlib
 import subprocess
 import zipfile

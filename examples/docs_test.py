@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs in the documentation run as they stand, on an emulated GPU."""
 
-from __future__ import annotations
-
 import pathlib
 import re
 import shlex

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples are short, run as they stand on emulated GPUs, and give what one stream gives."""
 
-from __future__ import annotations
-
 import pathlib
 import re
 import sys

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what a newcomer sees: the programs of scripts/quickstart.sh, as it runs them."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import re

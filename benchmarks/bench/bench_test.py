@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the whole benchmark, on an emulated GPU, in sizes that take moments."""
 
-from __future__ import annotations
-
 import pathlib
 
 import numpy as np

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of models.py: every framework that is there computes what NumPy does."""
 
-from __future__ import annotations
-
 import importlib
 
 import numpy as np

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of report.py and pictures.py."""
 
-from __future__ import annotations
-
 import pathlib
 import re
 import xml.etree.ElementTree

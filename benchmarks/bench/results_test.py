@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of results.py and tables.py."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 from collections.abc import Callable

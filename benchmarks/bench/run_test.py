@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of run.py, with workers that measure nothing."""
 
-from __future__ import annotations
-
 import dataclasses
 import pathlib
 import time
@@ -40,10 +38,10 @@ class Fake:
     memory_mib: float = 5.0
     done: list[Configuration] = dataclasses.field(default_factory=list)
 
-    def __call__(self, *_: object) -> Fake:
+    def __call__(self, *_: object) -> "Fake":
         return self
 
-    def __enter__(self) -> Fake:
+    def __enter__(self) -> "Fake":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -52,7 +50,7 @@ class Fake:
     def start(self, teams: Sequence[Team]) -> dict[Team, str]:
         return {team: "it did not start" for team in teams if team in self.fails}
 
-    def __getitem__(self, team: Team) -> Fake:
+    def __getitem__(self, team: Team) -> "Fake":
         return self
 
     def make(self) -> str:
@@ -73,7 +71,7 @@ class Fake:
 
 
 def measured(
-    fake: Fake, monkeypatch: pytest.MonkeyPatch, peers: str = "stock,captured", **effort: Any
+    fake: "Fake", monkeypatch: pytest.MonkeyPatch, peers: str = "stock,captured", **effort: Any
 ) -> tuple[Results, list[str]]:
     """What a run of `mlp` gives, and what it says."""
     monkeypatch.setattr(run, "Fleet", fake)

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of sweep.py and peers.py."""
 
-from __future__ import annotations
-
 from .fleet import FRAMEWORK_VARIABLES, clean_environment, environment_of
 from .peers import PEERS
 from .sweep import Sweep, Team, configurations

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of worker.py, with programs that have little to do: threads, and wrong results."""
 
-from __future__ import annotations
-
 import pathlib
 import threading
 import time

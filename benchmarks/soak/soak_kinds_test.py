@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each kind of work that compares finds nothing wrong, and finds a bit that differs."""
 
-from __future__ import annotations
-
 import pathlib
 
 import pytest

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the soak but for its kinds of work: what it draws, verifies, watches and reports."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import pathlib

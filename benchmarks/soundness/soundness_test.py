@@ -5,8 +5,6 @@
 Each runs in a process of its own, on an emulated GPU; calls of CUDA need a real one.
 """
 
-from __future__ import annotations
-
 import json
 import pathlib
 import subprocess

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """compose.yaml's services run on this machine as they stand, but for addresses and the GPU."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import re

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What broken and hostile clients send ends their connections, and nobody else's."""
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import json

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the model server's tests: servers that every test leaves as it has found them."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import pathlib

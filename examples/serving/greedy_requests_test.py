@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A request that would take much memory is refused, and a large one delays no others."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import http.client

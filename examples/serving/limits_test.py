@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deadlines and cancellation reach the step that runs; limits are kept, and named."""
 
-from __future__ import annotations
-
 import functools
 import http.client
 import json

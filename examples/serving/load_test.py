@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Load by Locust finds every answer right, and counts what is not."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import subprocess

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients get what the SavedModel gives, and errors that say what is wrong."""
 
-from __future__ import annotations
-
 import concurrent.futures
 from typing import Any
 

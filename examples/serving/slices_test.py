@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slices of JSON and of tensors are what the whole is, and none of them is large."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

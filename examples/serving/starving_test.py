@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of the server give each client its turn: the HTTP and gRPC server, and their limits."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import queue

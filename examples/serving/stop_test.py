@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server starts with clear errors, ends in order, and starts again after a crash."""
 
-from __future__ import annotations
-
 import asyncio
 import collections
 import pathlib

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Versions are swapped under load: no call fails, and no answer is of neither version."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import pathlib

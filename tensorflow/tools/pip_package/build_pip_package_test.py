@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that TensorFlow's pages print for its wheel work here."""
 
-from __future__ import annotations
-
 import pathlib
 import subprocess
 

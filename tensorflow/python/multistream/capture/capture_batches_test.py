@@ -5,8 +5,6 @@
 On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -6,8 +6,6 @@ On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs. switches_test.py h
 with other variables.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from multistream.testing.kit import ON_GPU, run_captured

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """capture_report: which steps are replayed, and why others are not."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow as tf
 

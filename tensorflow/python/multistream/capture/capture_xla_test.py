@@ -6,8 +6,6 @@ On an emulated GPU, XLA compiles for the CPU. On a machine with a GPU, TFMS_TEST
 graphs.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from multistream.testing.kit import run_captured

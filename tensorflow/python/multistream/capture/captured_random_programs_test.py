@@ -8,8 +8,6 @@ On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs. TFMS_TEST_PROGRAMS
 number of programs.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from multistream.testing import kit

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Eager ops without a kernel, which a pass over graphs replaces by other ops."""
 
-from __future__ import annotations
-
 import pytest
 
 from multistream.testing import kit

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keras's fit on NumPy arrays under tf.device: the data set that fit makes has ops on the GPU."""
 
-from __future__ import annotations
-
 from multistream.testing import kit
 
 FIT = """

@@ -5,8 +5,6 @@
 Each test runs in a process of its own, between the kit's PROLOGUE and EPILOGUE.
 """
 
-from __future__ import annotations
-
 import textwrap
 
 import pytest

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tf.cuda.serving_callable` gives what the function gives, or an error that names the argument."""
 
-from __future__ import annotations
-
 import array
 import gc
 import re

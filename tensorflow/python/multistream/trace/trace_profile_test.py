@@ -5,8 +5,6 @@
 XSpaces are made by hand; a fake runtime and a fake profiler simulate the GPU.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import time

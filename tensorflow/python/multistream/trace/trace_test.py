@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.cuda.trace: the content of its files, and its errors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
