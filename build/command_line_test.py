@@ -9,7 +9,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-COMMANDS = sorted(path for path in (ROOT / "scripts").iterdir() if path.name != "common.sh")
+COMMANDS = sorted(path for path in (ROOT / "scripts").glob("*.*") if path.name != "common.sh")
 
 
 def run(program: pathlib.Path, argument: str) -> subprocess.CompletedProcess[str]:

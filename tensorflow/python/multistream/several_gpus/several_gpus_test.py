@@ -21,9 +21,9 @@ from multistream.testing.random_programs import Instruction
 tf1 = tf.compat.v1
 
 
-def random_programs(first: int, last: int, groups: int) -> None:
-    """The programs of these seeds, on the first groups of all GPUs; each GPU has a variable."""
-    build_one, scope = programs.build_one, programs.on
+def spread_programs() -> None:
+    """Makes the instructions of programs run on all GPUs, each of which has a variable."""
+    build_one = programs.build_one
 
     def build_one_on_gpu(
         instruction: Instruction, state: Any, inputs: list[Any], scoped: bool
@@ -31,12 +31,20 @@ def random_programs(first: int, last: int, groups: int) -> None:
         with tf.device(gpu(instruction.k + instruction.inputs[0])):
             return build_one(instruction, state, inputs, scoped)
 
+    programs.build_one, programs.device_of = build_one_on_gpu, gpu
+    programs.VARIABLES = len(gpus())
+
+
+def random_programs(first: int, last: int, groups: int) -> None:
+    """The programs of these seeds, on the first groups of all GPUs."""
+    scope = programs.on
+    spread_programs()
+
     def scope_of_few(group: int | None, scoped: bool = True, include_grad: bool = True) -> Any:
         return scope(None if group is None else group % groups, scoped, include_grad)
 
-    programs.build_one, programs.on, programs.device_of = build_one_on_gpu, scope_of_few, gpu
+    programs.on, programs.GROUPS = scope_of_few, groups
     programs.groups_used = lambda: {group for _, group in used()}
-    programs.GROUPS, programs.VARIABLES = groups, len(gpus())
     programs.compare_programs(first, last)
     assert used() == {(i, j) for i in gpus() for j in range(groups)}
 
@@ -61,6 +69,27 @@ def test_random_programs(gpu_count: int, groups: int, variables: dict[str, str])
     first, count = 10000 * gpu_count, 8 * kit.PROGRAMS
     gpu_counts = {"TF_MULTI_STREAM_EMULATED_GPUS": str(gpu_count)}
     run(random_programs, first, first + count, groups, **gpu_counts, **variables)
+
+
+def whole_graphs(first: int, last: int) -> None:
+    """Programs without scopes, twice: the calls in them run on other groups than their callers."""
+    spread_programs()
+    for seed in range(first, last):
+        program = programs.program_of(seed)
+        left, right = (programs.results(seed, program, False) for _ in range(2))
+        assert all(map(programs.same, left, right)), f"seed {seed}"
+
+
+def test_random_programs_at_graph_level() -> None:
+    """Also a tensor that comes back from another GPU, to another group than it left (40003)."""
+    run(
+        whole_graphs,
+        40000,
+        40008,
+        TF_MULTI_STREAM_EMULATED_GPUS="3",
+        TF_GPU_STREAM_GROUP_COUNT="2,3,2",
+        TF_NODE_LEVEL_MULTISTREAM="false",
+    )
 
 
 def missing_groups() -> None:

@@ -43,14 +43,24 @@ void GroupRendezvous::RecvAsync(const ParsedKey& key, const Args& args,
     // use the copy hold the memory, as all memory of other groups.
     const auto* info = leader_->tensorflow_accelerator_device_info();
     if (info != nullptr) ours.device_context = info->default_context;
-    if (Sanitizer* sanitizer = step_->gpu()->leader()->sanitizer()) {
-      done = [sanitizer, done = std::move(done)](
-                 const absl::Status& status, const Args& send_args,
-                 const Args& recv_args, const Tensor& value, bool is_dead) {
+    done = [this, key, args, done = std::move(done)](
+               absl::Status status, const Args& send_args,
+               const Args& recv_args, const Tensor& value, bool is_dead) {
+      Tensor copy = value;
+      // To stock code an emulated GPU's memory is host memory: it makes no
+      // copy.
+      if (device_->device_type() == DEVICE_CPU && status.ok() && !is_dead &&
+          value.TotalBytes() > 0 && DataTypeCanUseMemcpy(value.dtype())) {
+        status = Allocate(leader_, 0, key, args, value, &copy);
+        if (status.ok()) {
+          std::memcpy(copy.data(), value.data(), value.TotalBytes());
+        }
+      }
+      if (Sanitizer* sanitizer = step_->gpu()->leader()->sanitizer()) {
         sanitizer->HostSynchronized(0);
-        done(status, send_args, recv_args, value, is_dead);
-      };
-    }
+      }
+      done(status, send_args, recv_args, copy, is_dead);
+    };
     wrapped_->RecvAsync(key, ours, std::move(done));
     return;
   }
@@ -68,6 +78,18 @@ void GroupRendezvous::RecvAsync(const ParsedKey& key, const Args& args,
       });
 }
 
+absl::Status GroupRendezvous::Allocate(Device* device, int group,
+                                       const ParsedKey& key, const Args& args,
+                                       const Tensor& like, Tensor* to) const {
+  *to = Tensor(device->GetAllocator(args.alloc_attrs), like.dtype(),
+               like.shape());
+  if (to->IsInitialized()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "Out of memory: stream group ", group, " of ", leader_->name(),
+      " has no ", like.TotalBytes(), " bytes for the received tensor ",
+      std::string(key.edge_name)));
+}
+
 void GroupRendezvous::CopyToGroup(const ParsedKey& key, const Args& send_args,
                                   const Args& args, const Tensor& value,
                                   DoneCallback done) {
@@ -77,14 +99,10 @@ void GroupRendezvous::CopyToGroup(const ParsedKey& key, const Args& send_args,
   const bool memcpyable = DataTypeCanUseMemcpy(value.dtype());
   auto copy = std::make_shared<Tensor>();
   if (memcpyable) {
-    Allocator* allocator = device_->GetAllocator(args.alloc_attrs);
-    *copy = Tensor(allocator, value.dtype(), value.shape());
-    if (!copy->IsInitialized()) {
-      done(absl::ResourceExhaustedError(absl::StrCat(
-               "Out of memory: stream group ", group_->index(), " of ",
-               leader_->name(), " has no ", value.TotalBytes(),
-               " bytes for the received tensor ", std::string(key.edge_name))),
-           send_args, args, Tensor(), false);
+    const absl::Status status =
+        Allocate(device_, group_->index(), key, args, value, copy.get());
+    if (!status.ok()) {
+      done(status, send_args, args, Tensor(), false);
       return;
     }
   }

@@ -154,7 +154,7 @@ TEST_F(RecordingMemoryTest, ARepeatThatFailsNeedNotAskForAll) {
   const absl::Status failure = absl::InternalError("an op has failed");
   int x, y;
   memory_->Start();
-  void* a = TakeAndFree(10);
+  TakeAndFree(10);
   memory_->NoteRead(&x);
   TakeAndFree(20);
   memory_->NoteRead(&y);
