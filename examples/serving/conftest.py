@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 import serving_kit
-from serving_kit import Saved, Server
-
-MOST_MB = 8  # of greedy_server
+from serving_kit import MOST_MB, Saved, Server
 
 
 @pytest.fixture(scope="session")

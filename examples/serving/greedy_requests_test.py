@@ -18,11 +18,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from call_queue import CallQueue
-from conftest import MOST_MB
 from predict_calls import Calls
 from server_metrics import ServerMetrics
 from serving_error import ServingError, invalid
-from serving_kit import PREDICT, REST_PREDICT, Saved, Server, failure, request
+from serving_kit import MOST_MB, PREDICT, REST_PREDICT, Saved, Server, failure, request
 from tensor_protos import array_of
 from tensorflow.core.framework import tensor_pb2
 

@@ -29,6 +29,7 @@ from tensorflow_serving.apis import (
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 GROUPS = 4
+MOST_MB = 8  # of a request to the server that greedy_requests_test.py calls
 FOREVER = 2_000_000_000
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
 REST_PREDICT = "/v1/models/toy:predict"
