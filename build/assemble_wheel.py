@@ -67,11 +67,11 @@ def assemble(
         notice = _NOTICE.format(dist_info=name.dist_info).encode()
         changed = {path: notice + content for path, content in sorted(changed.items())}
         added = dict(sorted({**added, runtime_path: runtime.read_bytes()}.items()))
-        for path in sorted(changed.keys() - stock_paths):
-            raise BuildError(f"{path} is to be changed, but {stock.name} has no such file.")
-        for path in sorted(added.keys() & stock_paths):
+        if missing := sorted(changed.keys() - stock_paths):
+            raise BuildError(f"{missing[0]} is to be changed, but {stock.name} has no such file.")
+        if there := sorted(added.keys() & stock_paths):
             raise BuildError(
-                f"{path} is to be added, but {stock.name} has it.\n"
+                f"{there[0]} is to be added, but {stock.name} has it.\n"
                 "Rename it, or change the stock file by a patch."
             )
         platform = platform_tag.platform_tag(

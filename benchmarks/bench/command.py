@@ -91,10 +91,23 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--size", choices=("small", "full"), help="of the models [full]")
     packages = {peer.program[1] for peer in PEERS.values()}
     python, variable = pair_of("PACKAGE=PYTHON", packages), pair_of("NAME=VALUE")
-    add("--python", python, "the interpreter that has a package, as torch=~/torch/bin/python",
-        action="append", default=[], metavar="PACKAGE=PYTHON")  # fmt: skip
-    add("--set", variable, "a variable of peers with stream groups, as TF_GPU_STREAM_MERGE=true",
-        action="append", default=[], metavar="NAME=VALUE", dest="variables")  # fmt: skip
+    add(
+        "--python",
+        python,
+        "the interpreter that has a package, as torch=~/torch/bin/python",
+        action="append",
+        default=[],
+        metavar="PACKAGE=PYTHON",
+    )
+    add(
+        "--set",
+        variable,
+        "a variable of peers with stream groups, as TF_GPU_STREAM_MERGE=true",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        dest="variables",
+    )
     one_run = "measure nothing: read such files, of runs that belong together"
     add("--json", file, "write all that was measured", metavar="FILE")
     add("--load", file, one_run, nargs="+", metavar="FILE")

@@ -48,7 +48,7 @@ _USES = {
     "serving": ["base"],
 }
 
-def users_of(room):
+def _users_of(room):
     """The visibility of a room's targets: the rooms that use it, the programs' interface, tests' parts.
 
     Args:
@@ -100,7 +100,7 @@ def room(
         srcs = native.glob(["*.cc"], exclude = not_library, allow_empty = True),
         hdrs = native.glob(["*.h"], exclude = not_library),
         copts = copts,
-        visibility = users_of(room),
+        visibility = _users_of(room),
         deps = ["%s/%s" % (_FOLDER, below) for below in _USES.get(room, _USES.keys())] + deps,
     )
     tfms_cc_library(

@@ -296,6 +296,29 @@ bool MayKeepInputs(absl::string_view op) {
 
 bool PassesVariablesOn(absl::string_view op) { return op == "_XlaCompile"; }
 
+bool HandsValueOn(const Node& node) {
+  return node.IsIdentity() || node.IsEnter() || node.IsExit() ||
+         node.IsMerge() || node.IsNextIteration() || node.IsSwitch();
+}
+
+bool WalkFinds(
+    const Node& from,
+    absl::FunctionRef<bool(const Node& node,
+                           absl::FunctionRef<void(const Node*)> go_to)>
+        look) {
+  absl::flat_hash_set<const Node*> seen = {&from};
+  std::vector<const Node*> left = {&from};
+  const auto go_to = [&](const Node* node) {
+    if (seen.insert(node).second) left.push_back(node);
+  };
+  while (!left.empty()) {
+    const Node* next = left.back();
+    left.pop_back();
+    if (look(*next, go_to)) return true;
+  }
+  return false;
+}
+
 bool IsOfType(absl::string_view device, absl::string_view type) {
   DeviceNameUtils::ParsedName name;
   return DeviceNameUtils::ParseFullName(device, &name) && name.has_type &&

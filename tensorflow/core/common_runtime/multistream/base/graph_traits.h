@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/graph/graph.h"
@@ -71,6 +72,19 @@ bool MayKeepInputs(absl::string_view op);
 // Whether an op that reads variables passes their memory on to an op without
 // the variables as inputs, as _XlaCompile does to _XlaRun.
 bool PassesVariablesOn(absl::string_view op);
+
+// Whether the node hands one value on: an identity, or a part of a loop or
+// branch.
+bool HandsValueOn(const Node& node);
+
+// Walks from `from` to each node once, in no particular order, until `look`
+// returns true for a node. `look` calls `go_to` with the nodes that come next.
+// Returns whether `look` has returned true.
+bool WalkFinds(
+    const Node& from,
+    absl::FunctionRef<bool(const Node& node,
+                           absl::FunctionRef<void(const Node*)> go_to)>
+        look);
 
 // Whether a device's full name says that it has this type, as DEVICE_GPU.
 bool IsOfType(absl::string_view device, absl::string_view type);

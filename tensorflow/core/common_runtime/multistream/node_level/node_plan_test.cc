@@ -154,6 +154,17 @@ TEST_P(WaitsTest, Are) {
   EXPECT_EQ(Waits(), GetParam().expected);
 }
 
+// while (...) { x = change(x); y = body(invariant) after change }, where a walk
+// of the graph may come to `body` by way of `invariant` before it comes to
+// `change`.
+std::string Loop(const std::string& entries) {
+  return "start@0 -> " + entries + R"(
+       entered entered -> merge(Merge) -> if(host,bool) -> cond(LoopCond)
+       merge cond -> split(Switch)
+       split:1 -> ^change@1 -> ^join(NoOp)
+       invariant ^join -> body@2 -> next(NextIteration) -> merge)";
+}
+
 const PlanCase kWaits[] = {
     {"EachGroupInItsOwnWay", "a@1 b@2 c@2 d@3; d c b a -> e@0",
      "e: a, [b c], d"},
@@ -201,22 +212,11 @@ const PlanCase kWaits[] = {
      "a@0 -> b@1; a b -> c@2; a b -> merge(Merge)", "b: a; c: a, b; merge: b"},
     {"NothingIsLeftOutBesideAnEnter",
      "a@0 -> b@1; a b -> c@2; a -> enter(Enter)", "b: a; c: a, b"},
-    // while (...) { x = change(x); y = body(invariant) after change }, where a
-    // walk of the graph may come to `body` by way of `invariant` before it
-    // comes to `change`.
-    {"InALoopTooANodeComesAfterWhatIsHandedOn", R"(
-       start@0 -> invariant(Enter) entered(Enter)
-       entered entered -> merge(Merge) -> if(host,bool) -> cond(LoopCond)
-       merge cond -> split(Switch)
-       split:1 -> ^change@1 -> ^join(NoOp)
-       invariant ^join -> body@2 -> next(NextIteration) -> merge)",
+    {"InALoopTooANodeComesAfterWhatIsHandedOn",
+     Loop("invariant(Enter) entered(Enter)"),
      "change: split; body: invariant, change; next: body"},
-    {"InALoopWithItsEntriesInTheOtherOrderToo", R"(
-       start@0 -> entered(Enter) invariant(Enter)
-       entered entered -> merge(Merge) -> if(host,bool) -> cond(LoopCond)
-       merge cond -> split(Switch)
-       split:1 -> ^change@1 -> ^join(NoOp)
-       invariant ^join -> body@2 -> next(NextIteration) -> merge)",
+    {"InALoopWithItsEntriesInTheOtherOrderToo",
+     Loop("entered(Enter) invariant(Enter)"),
      "change: split; body: invariant, change; next: body"},
 };
 INSTANTIATE_TEST_SUITE_P(Waits, WaitsTest, ::testing::ValuesIn(kWaits),

@@ -43,24 +43,24 @@ void GroupRendezvous::RecvAsync(const ParsedKey& key, const Args& args,
     // use the copy hold the memory, as all memory of other groups.
     const auto* info = leader_->tensorflow_accelerator_device_info();
     if (info != nullptr) ours.device_context = info->default_context;
-    done = [this, key, args, done = std::move(done)](
-               absl::Status status, const Args& send_args,
-               const Args& recv_args, const Tensor& value, bool is_dead) {
-      Tensor copy = value;
-      // To stock code an emulated GPU's memory is host memory: it makes no
-      // copy.
-      if (device_->device_type() == DEVICE_CPU && status.ok() && !is_dead &&
-          value.TotalBytes() > 0 && DataTypeCanUseMemcpy(value.dtype())) {
-        status = Allocate(leader_, 0, key, args, value, &copy);
-        if (status.ok()) {
-          std::memcpy(copy.data(), value.data(), value.TotalBytes());
+    Sanitizer* const sanitizer = step_->gpu()->leader()->sanitizer();
+    if (is_emulated_ || sanitizer != nullptr) {
+      done = [this, sanitizer, key, args, done = std::move(done)](
+                 absl::Status status, const Args& send_args,
+                 const Args& recv_args, const Tensor& value, bool is_dead) {
+        Tensor copy = value;
+        // Stock code copies nothing between devices that it takes for CPUs.
+        if (is_emulated_ && status.ok() && !is_dead && value.TotalBytes() > 0 &&
+            DataTypeCanUseMemcpy(value.dtype())) {
+          status = Allocate(leader_, 0, key, args, value, &copy);
+          if (status.ok()) {
+            std::memcpy(copy.data(), value.data(), value.TotalBytes());
+          }
         }
-      }
-      if (Sanitizer* sanitizer = step_->gpu()->leader()->sanitizer()) {
-        sanitizer->HostSynchronized(0);
-      }
-      done(status, send_args, recv_args, copy, is_dead);
-    };
+        if (sanitizer != nullptr) sanitizer->HostSynchronized(0);
+        done(status, send_args, recv_args, copy, is_dead);
+      };
+    }
     wrapped_->RecvAsync(key, ours, std::move(done));
     return;
   }
@@ -106,14 +106,13 @@ void GroupRendezvous::CopyToGroup(const ParsedKey& key, const Args& send_args,
       return;
     }
   }
-  const bool emulated = device_->device_type() == DEVICE_CPU;
-  if (emulated && !memcpyable) {
+  if (is_emulated_ && !memcpyable) {
     done(absl::OkStatus(), send_args, args, value, false);
     return;
   }
   se::Stream* stream =
       args.device_context == nullptr ? nullptr : args.device_context->stream();
-  if (memcpyable && (emulated || stream != nullptr)) {
+  if (memcpyable && (is_emulated_ || stream != nullptr)) {
     // On the compute stream, later ops are ordered after the copy, so the step
     // goes on at once.
     done(EnqueueCopy(stream, value, copy.get()), send_args, args, *copy, false);

@@ -44,7 +44,8 @@ class GroupRendezvous : public RendezvousInterface {
         group_(group),
         leader_(leader),
         device_(device),
-        copy_(std::move(copy)) {}
+        copy_(std::move(copy)),
+        is_emulated_(device->device_type() == DEVICE_CPU) {}
 
   absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
                     bool is_dead) override;
@@ -74,6 +75,8 @@ class GroupRendezvous : public RendezvousInterface {
   Device* const leader_;
   Device* const device_;
   const HostToDevice copy_;
+  // To stock code an emulated GPU is a CPU.
+  const bool is_emulated_;
 };
 
 }  // namespace tensorflow::multistream

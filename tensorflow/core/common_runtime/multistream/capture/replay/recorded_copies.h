@@ -6,7 +6,7 @@
 // to them, and the outputs from them.
 //
 //   call     received, in pinned memory      arguments       sends      results
-//                 | one copy (InputBlock)    |              ^           ^
+//                 | one copy (InputBlock)       |              ^           ^
 //   recording     '--------> inputs <-----------'              '- places --'
 
 #ifndef TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_REPLAY_RECORDED_COPIES_H_

@@ -174,16 +174,10 @@ bool IsGather(const Node& node) {
          node.type_string() == "ResourceGatherNd";
 }
 
-// Pass-through ops for handles.
-bool HandsOn(const Node& node) {
-  return node.IsIdentity() || node.IsEnter() || node.IsExit() ||
-         node.IsMerge() || node.IsNextIteration() || node.IsSwitch();
-}
-
 // Ops that may have a variable's handle: they create it, pass it through, or
 // read or change the variable.
 bool MayHaveHandle(const Node& node) {
-  return IsCompiled(node) || IsVariableArgument(node) || HandsOn(node) ||
+  return IsCompiled(node) || IsVariableArgument(node) || HandsValueOn(node) ||
          ChangesVariables(node) || IsGather(node) ||
          node.type_string() == "VarHandleOp" ||
          node.type_string() == "ReadVariableOp";
@@ -192,19 +186,14 @@ bool MayHaveHandle(const Node& node) {
 // Whether an op for which `is_of_kind` holds takes the variable handle that
 // `node` gives.
 bool IsTakenBy(bool (*is_of_kind)(const Node&), const Node& node) {
-  absl::flat_hash_set<const Node*> seen = {&node};
-  std::vector<const Node*> left = {&node};
-  while (!left.empty()) {
-    const Node* next = left.back();
-    left.pop_back();
-    for (const Edge* edge : next->out_edges()) {
+  return WalkFinds(node, [is_of_kind](const Node& next, auto go_to) {
+    for (const Edge* edge : next.out_edges()) {
       if (edge->IsControlEdge()) continue;
-      const Node* user = edge->dst();
-      if (is_of_kind(*user)) return true;
-      if (HandsOn(*user) && seen.insert(user).second) left.push_back(user);
+      if (is_of_kind(*edge->dst())) return true;
+      if (HandsValueOn(*edge->dst())) go_to(edge->dst());
     }
-  }
-  return false;
+    return false;
+  });
 }
 
 // Ops whose results depend only on their inputs' shapes.
@@ -244,19 +233,14 @@ absl::StatusOr<std::vector<int>> CompileTimeConstants(
 // Whether the outputs of `node` depend only on types, shapes and constants: on
 // no input value of the graph, and on no variable.
 bool IsDecidedByShapes(const Node& node) {
-  absl::flat_hash_set<const Node*> seen = {&node};
-  std::vector<const Node*> left = {&node};
-  while (!left.empty()) {
-    const Node* next = left.back();
-    left.pop_back();
-    if (GivesShape(*next)) continue;
-    if (next->num_inputs() == 0 && !next->IsConstant()) return false;
-    for (const Edge* edge : next->in_edges()) {
-      if (edge->IsControlEdge()) continue;
-      if (seen.insert(edge->src()).second) left.push_back(edge->src());
+  return !WalkFinds(node, [](const Node& next, auto go_to) {
+    if (GivesShape(next)) return false;
+    if (next.num_inputs() == 0 && !next.IsConstant()) return true;
+    for (const Edge* edge : next.in_edges()) {
+      if (!edge->IsControlEdge()) go_to(edge->src());
     }
-  }
-  return true;
+    return false;
+  });
 }
 
 // Whether arguments and results of `type` live on the host: TensorFlow keeps

@@ -3,7 +3,7 @@
 
 // Which steps does the program itself want to be captured? Functions made by
 // tf.cuda.captured (captured.py) carry a mark: an attribute of their arguments.
-// Graph passes of attach copy the mark to each device's part of the graph that
+// Graph passes of hooks/ copy the mark to each device's part of the graph that
 // a call runs; the graph-level executor reads it.
 //
 //   def f(x)        arguments marked

@@ -50,18 +50,14 @@ bool MayWait(const Node& node) {
 
 // Whether no ancestor of the node is a receive or may wait.
 bool IsEarly(const Node& node) {
-  absl::flat_hash_set<const Node*> seen = {&node};
-  std::vector<const Node*> left = {&node};
-  while (!left.empty()) {
-    const Node* next = left.back();
-    left.pop_back();
-    for (const Node* before : next->in_nodes()) {
-      if (!seen.insert(before).second || !before->IsOp()) continue;
-      if (before->IsRecv() || MayWait(*before)) return false;
-      left.push_back(before);
+  return !WalkFinds(node, [](const Node& next, auto go_to) {
+    for (const Node* before : next.in_nodes()) {
+      if (!before->IsOp()) continue;
+      if (before->IsRecv() || MayWait(*before)) return true;
+      go_to(before);
     }
-  }
-  return true;
+    return false;
+  });
 }
 
 struct Loop {
@@ -70,10 +66,9 @@ struct Loop {
   bool computes_elsewhere = false;
 };
 
-bool HandsOn(const Node& node) {
-  return node.IsEnter() || node.IsMerge() || node.IsSwitch() ||
-         node.IsNextIteration() || node.IsExit() || node.IsIdentity() ||
-         node.IsConstant() || node.type_string() == "NoOp";
+bool ComputesNothing(const Node& node) {
+  return HandsValueOn(node) || node.IsConstant() ||
+         node.type_string() == "NoOp";
 }
 
 bool HasKernelOnGpu(const Node& node) {
@@ -133,7 +128,7 @@ void MoveLoopValues(Graph* graph) {
         loop.condition->assigned_device_name()) {
       continue;
     }
-    if (HandsOn(*node) && HasKernelOnGpu(*node)) {
+    if (ComputesNothing(*node) && HasKernelOnGpu(*node)) {
       loop.elsewhere.push_back(node);
     } else {
       loop.computes_elsewhere = true;

@@ -1,7 +1,7 @@
 // Copyright 2026 The Multi-Stream TensorFlow Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Which values does a step on a GPU take from the host? Graph passes of attach
+// Which values does a step on a GPU take from the host? Graph passes of hooks/
 // prepare the values for capture.
 //
 // A captured step starts once all its values have arrived, so no value may
