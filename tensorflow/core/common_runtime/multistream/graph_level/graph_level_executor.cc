@@ -17,6 +17,7 @@
 #include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_mark.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/capture_report.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
 #include "tensorflow/core/common_runtime/multistream/ops/step.h"
 #include "tensorflow/core/common_runtime/multistream/step/group_rendezvous.h"
 #include "tensorflow/core/common_runtime/multistream/step/pinned_group.h"
@@ -78,10 +79,14 @@ class GraphLevelExecutor : public Executor {
     // TF_MULTI_STREAM_CAPTURE=require does not mean initializers and training
     // steps, unless the function itself is marked.
     if (changes_state() && !mark.has_value()) required.clear();
+    ValuesOnDevice values = PutValuesOnDevice(graph);
+    const Graph& recorded = values.graph == nullptr ? graph : *values.graph;
     Capturable capturable = ClassifyForCapture(
-        graph, params.function_library == nullptr
-                   ? nullptr
-                   : params.function_library->GetFunctionLibraryDefinition());
+        recorded,
+        params.function_library == nullptr
+            ? nullptr
+            : params.function_library->GetFunctionLibraryDefinition());
+    if (!values.obstacle.empty()) capturable.obstacle = values.obstacle;
     if (capturable.obstacle.empty() && capturable.is_compiled) {
       capturable.obstacle = ObstacleInXla();
     }
@@ -102,12 +107,12 @@ class GraphLevelExecutor : public Executor {
       of_recorder.device = leader_->recorder(i)->device();
       SharedKernels::Wrap(kernels_, i, &of_recorder);
       TF_RETURN_IF_ERROR(
-          make_stock(of_recorder, graph, &recorders.emplace_back()));
+          make_stock(of_recorder, recorded, &recorders.emplace_back()));
     }
     std::unique_ptr<Paddings> paddings;
     // No padding in training: the step would learn from the added rows.
     if (!options_.capture_batches.empty() && !capturable.changes_variables) {
-      paddings = std::make_unique<Paddings>(graph, options_.capture_batches);
+      paddings = std::make_unique<Paddings>(recorded, options_.capture_batches);
     }
     captured_ = std::make_unique<CapturedSteps>(
         leader_, options_, required, name_, capturable, std::move(paddings),

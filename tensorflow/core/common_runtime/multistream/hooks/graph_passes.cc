@@ -42,6 +42,9 @@ class MoveLoopValuesPass : public GraphOptimizationPass {
   absl::Status Run(const GraphOptimizationPassOptions& options) override {
     if (MayCapture() && options.graph != nullptr && *options.graph != nullptr) {
       MoveLoopValues(options.graph->get());
+      if (ProcessOptions()->emulated_gpus > 0) {
+        MoveResults(options.graph->get());
+      }
     }
     return absl::OkStatus();
   }

@@ -405,7 +405,8 @@ const absl::flat_hash_map<absl::string_view, Rules::Rule>& Rules::Table() {
       {"vvv", &Rules::Select, "Select"},
       {"vw", &Rules::BiasAdd, "BiasAdd BiasAddV1"},
       {"v*", &Rules::Each,
-       "Identity IdentityN PreventGradient Snapshot StopGradient"},
+       "Identity IdentityN PreventGradient Snapshot StopGradient "
+       "_MultiStreamCopyOfDecided"},
       // Products.
       {"v*", &Rules::Einsum, "Einsum"},
       {"vv", &Rules::BatchMatMul, "BatchMatMul BatchMatMulV2 BatchMatMulV3"},

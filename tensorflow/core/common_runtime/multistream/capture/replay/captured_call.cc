@@ -80,6 +80,14 @@ StepInterface::StepInterface(const Capturable& graph)
       argument_at(ByIndex(graph.arguments)),
       result_at(ByIndex(graph.results)) {}
 
+std::vector<Tensor> StepInputs::FromHost(const StepInterface& step) const {
+  std::vector<Tensor> values = received;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (step.arguments[i].on_host) values.push_back(arguments[i]);
+  }
+  return values;
+}
+
 std::vector<StepInterface::Key> StepInterface::Parsed(
     const std::vector<std::string>& keys) {
   // A parsed key points into its own copy of the text, so it must be parsed in
@@ -143,6 +151,10 @@ class CapturedCall::Kept : public EarlierReceived, public CallFrameInterface {
   absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
                     bool is_dead) override {
     const auto i = StepInterface::IndexOf(key, call_->step_.sends);
+    // A copy between the GPU and the host, which the recorded graph lacks.
+    if (!i.has_value() && key.src_device == key.dst_device) {
+      return EarlierReceived::Send(key, args, value, is_dead);
+    }
     if (!i.has_value()) {
       return absl::InternalError(
           absl::StrCat("a step sends ", std::string(key.FullKey())));
@@ -257,9 +269,12 @@ absl::StatusOr<StepInputs> CapturedCall::PaddedInputs(Allocator* device,
     return group_->CopyOnDevice(from, to, bytes);
   };
   absl::Status status;
-  for (Tensor& it : inputs.arguments) {
+  for (size_t i = 0; i < inputs.arguments.size(); ++i) {
+    Tensor& it = inputs.arguments[i];
     if (it.dtype() == DT_RESOURCE) continue;
-    status.Update(PadRows(*padding_, device, copy_on_device, &it));
+    status.Update(step_.arguments[i].on_host
+                      ? PadRows(*padding_, pinned, copy_on_host, &it)
+                      : PadRows(*padding_, device, copy_on_device, &it));
   }
   group_->WhenCompleted([arguments = inputs_.arguments] {});
   if (!status.ok()) return status;

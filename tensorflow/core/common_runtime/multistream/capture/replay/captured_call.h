@@ -55,6 +55,10 @@ struct StepInterface {
                                        const std::vector<Key>& keys);
 
   size_t outputs() const { return sends.size() + results.size(); }
+  // Whether an output is in host memory.
+  bool GoesToHost(size_t output) const {
+    return output < sends.size() || results[output - sends.size()].on_host;
+  }
 
   const std::vector<Key> receives;
   const std::vector<Key> sends;
@@ -71,8 +75,12 @@ struct StepInterface {
 // The inputs of one step: values from the host, and arguments, in the order of
 // StepInterface.
 struct StepInputs {
+  // All values from the host: those received, then arguments that are there.
+  std::vector<Tensor> FromHost(const StepInterface& step) const;
+
   std::vector<Tensor> received;
-  std::vector<Tensor> arguments;  // on the device, or variables' handles
+  // On the device, on the host (Capturable::Argument), or variables' handles.
+  std::vector<Tensor> arguments;
 };
 
 // One output of a step. Outputs are ordered: first the sends, then the results.

@@ -86,11 +86,18 @@ std::vector<InputBlock::Span> InputBlock::Spans(
 }
 
 bool RecordedCopies::Allocate(const StepInputs& inputs, Recording* recording) {
-  block_ = InputBlock(inputs.received);
+  block_ = InputBlock(inputs.FromHost(step_));
   received_ = Tensor(recording->memory(), DT_UINT8, block_.shape());
   if (!received_.IsInitialized()) return false;
-  inputs_ = block_.In(received_);
-  for (const Tensor& it : inputs.arguments) {
+  const std::vector<Tensor> from_host = block_.In(received_);
+  auto next = from_host.begin() + inputs.received.size();
+  inputs_.assign(from_host.begin(), next);
+  for (size_t i = 0; i < inputs.arguments.size(); ++i) {
+    const Tensor& it = inputs.arguments[i];
+    if (step_.arguments[i].on_host) {
+      inputs_.push_back(*next++);
+      continue;
+    }
     if (it.dtype() == DT_RESOURCE) {
       inputs_.push_back(it);
       continue;
@@ -109,7 +116,7 @@ Tensor RecordedCopies::NewPinned(DataType type,
 bool RecordedCopies::Stage(const StepInputs& inputs, Tensor* staged) const {
   *staged = NewPinned(DT_UINT8, block_.shape());
   if (!staged->IsInitialized()) return false;
-  block_.Fill(inputs.received, staged);
+  block_.Fill(inputs.FromHost(step_), staged);
   return true;
 }
 
@@ -117,14 +124,13 @@ bool RecordedCopies::NewOutputs(const CapturedCall& call,
                                 std::vector<Tensor>* outputs) const {
   for (size_t i = 0; i < places_.size(); ++i) {
     const ResultPlace& made = places_[i];
-    const bool to_host = i < step_.sends.size() || made.on_host;
     const TensorShape& shape = call.padding() == nullptr
                                    ? made.shape
                                    : call.padding()->results[i].shape;
-    outputs->push_back(
-        to_host ? NewPinned(made.type, shape)
-                : Tensor(device_->GetAllocator(AllocatorAttributes()),
-                         made.type, shape));
+    outputs->push_back(step_.GoesToHost(i) ? NewPinned(made.type, shape)
+                                           : Tensor(device_->GetAllocator(
+                                                        AllocatorAttributes()),
+                                                    made.type, shape));
     if (!outputs->back().IsInitialized()) return false;
     // A result on the host is the same in each replay, so it is copied here.
     if (made.on_host) {
@@ -139,12 +145,12 @@ absl::Status RecordedCopies::CopyIn(const StepInputs& inputs,
                                     const Tensor& staged) {
   const char* from = static_cast<const char*>(staged.data());
   char* to = static_cast<char*>(received_.data());
-  for (const auto& [at, bytes] : block_.Spans(inputs.received)) {
+  for (const auto& [at, bytes] : block_.Spans(inputs.FromHost(step_))) {
     TF_RETURN_IF_ERROR(group_->CopyToDevice(from + at, to + at, bytes));
   }
   for (size_t i = 0; i < inputs.arguments.size(); ++i) {
     const Tensor& argument = inputs.arguments[i];
-    if (step_.arguments[i].is_variable) continue;
+    if (step_.arguments[i].is_variable || step_.arguments[i].on_host) continue;
     TF_RETURN_IF_ERROR(group_->CopyOnDevice(
         argument.data(), inputs_[inputs.received.size() + i].data(),
         argument.TotalBytes()));
@@ -158,7 +164,7 @@ absl::Status RecordedCopies::CopyOut(const std::vector<Tensor>& outputs) {
     if (made.on_host) continue;
     const size_t bytes = outputs[i].TotalBytes();
     TF_RETURN_IF_ERROR(
-        i < step_.sends.size()
+        step_.GoesToHost(i)
             ? group_->CopyToHost(made.address, outputs[i].data(), bytes)
             : group_->CopyOnDevice(made.address, outputs[i].data(), bytes));
   }

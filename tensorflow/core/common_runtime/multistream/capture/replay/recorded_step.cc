@@ -87,7 +87,8 @@ class RecordedStep::Ends : public RendezvousInterface,
   }
   absl::Status SetRetval(int index, const Tensor& value) override {
     const int i = step().result_at[index];
-    return Made(step().sends.size() + i, value, step().results[i].on_host);
+    return Made(step().sends.size() + i, value,
+                step().results[i].on_host && !step().results[i].on_device);
   }
 
  private:
@@ -407,7 +408,10 @@ void RecordedStep::NoteUses(const CapturedCall& call,
   const std::vector<Tensor>& arguments = call.inputs().arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Tensor& it = arguments[i];
-    if (step_.arguments[i].is_variable || !IsGroupMemory(it)) continue;
+    if (step_.arguments[i].is_variable || step_.arguments[i].on_host ||
+        !IsGroupMemory(it)) {
+      continue;
+    }
     uses.push_back({it.data(), it.TotalBytes(), false, "argument"});
   }
   for (size_t i = 0; i < variables.size(); ++i) {
@@ -422,7 +426,7 @@ void RecordedStep::NoteUses(const CapturedCall& call,
     uses.push_back({it.data(), it.TotalBytes(), is_changed, "variable"});
   }
   for (size_t i = step_.sends.size(); i < outputs.size(); ++i) {
-    if (copies_.places()[i].on_host) continue;
+    if (step_.GoesToHost(i)) continue;
     const Tensor& it = outputs[i];
     uses.push_back({it.data(), it.TotalBytes(), true, "result"});
   }

@@ -15,6 +15,7 @@
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/common_runtime/multistream/capture/which/host_values.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
 #include "tensorflow/core/common_runtime/process_function_library_runtime.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
@@ -88,7 +89,9 @@ const absl::flat_hash_set<absl::string_view>& CapturableOps() {
       // Constants and order.
       "Const", "NoOp",
       // Loops and branches, which values on the host decide.
-      "Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"};
+      "Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch",
+      // Of recordings only.
+      kCopyOfDecided};
   return *ops;
 }
 
@@ -319,6 +322,7 @@ class Classifier {
     if (node.type_string() == "_Retval") {
       Capturable::Result& result = found.results.emplace_back();
       result.on_host = IsHostValue(node.input_type(0));
+      result.on_device = IsOnDevice(node);
       const absl::Status status =
           GetNodeAttr(node.attrs(), "index", &result.index);
       return std::string(status.message());
@@ -410,10 +414,11 @@ class Classifier {
   }
 
   std::string ObstacleAtArgument(const Node& node) {
-    if (IsHostValue(node.output_type(0))) {
+    Capturable::Argument argument;
+    argument.on_host = IsHostValue(node.output_type(0));
+    if (argument.on_host && !IsOnDevice(node)) {
       return "takes a value that its users read on the host";
     }
-    Capturable::Argument argument;
     argument.is_variable = IsVariableArgument(node);
     const absl::Status status =
         GetNodeAttr(node.attrs(), "index", &argument.index);

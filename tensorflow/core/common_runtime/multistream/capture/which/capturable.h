@@ -34,6 +34,7 @@ struct Capturable {
   struct Argument {
     int index = 0;  // in the call frame
     bool is_variable = false;
+    bool on_host = false;  // int32, and recorded as a value from the host
   };
   std::vector<std::string> receives;
   std::vector<Argument> arguments;
@@ -52,15 +53,17 @@ struct Capturable {
 
   // The outputs: sent to the host, and returned to the caller.
   struct Result {
-    int index = 0;  // in the call frame
-    bool on_host = false;
+    int index = 0;           // in the call frame
+    bool on_host = false;    // int32: the caller expects it there
+    bool on_device = false;  // although the ops leave it on the device
   };
   std::vector<std::string> sends;
   std::vector<Result> results;
 };
 
-// `library` contains the functions that XLA compiles; nullptr: the graph's own
-// library does.
+// `graph` is one that PutValuesOnDevice returned (values_on_device.h), or a
+// step's own. `library` contains the functions that XLA compiles; nullptr: the
+// graph's own library does.
 Capturable ClassifyForCapture(const Graph& graph,
                               const FunctionLibraryDefinition* library);
 

@@ -141,4 +141,25 @@ void MoveLoopValues(Graph* graph) {
   }
 }
 
+void MoveResults(Graph* graph) {
+  std::vector<Node*> order;
+  FixupSourceAndSinkEdges(graph);
+  GetReversePostOrder(*graph, &order);
+  for (Node* node : order) {
+    const bool is_result =
+        node->type_string() == "Identity" || node->type_string() == "NoOp";
+    if (!is_result || !node->requested_device().empty()) continue;
+    std::string device;
+    bool is_moved = IsOfType(node->assigned_device_name(), DEVICE_CPU);
+    for (const Node* input : node->in_nodes()) {
+      if (!input->IsOp()) continue;
+      if (device.empty()) device = input->assigned_device_name();
+      is_moved = is_moved && input->assigned_device_name() == device;
+    }
+    if (is_moved && IsOfType(device, DEVICE_GPU)) {
+      node->set_assigned_device_name(device);
+    }
+  }
+}
+
 }  // namespace tensorflow::multistream

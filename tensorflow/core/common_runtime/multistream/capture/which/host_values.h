@@ -46,6 +46,11 @@ bool IsEarlyValue(const Node& node);
 // computes anything outside its GPU.
 void MoveLoopValues(Graph* graph);
 
+// Moves a function's results, which no device was asked for, to the GPU that
+// computes them. TensorFlow places such nodes on a GPU by itself, but not on an
+// emulated one, whose results would go to the host and back.
+void MoveResults(Graph* graph);
+
 }  // namespace tensorflow::multistream
 
 #endif  // TENSORFLOW_CORE_COMMON_RUNTIME_MULTISTREAM_CAPTURE_WHICH_HOST_VALUES_H_

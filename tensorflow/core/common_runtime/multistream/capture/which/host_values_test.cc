@@ -113,5 +113,25 @@ TEST_F(LoopValuesTest, AGraphWithoutLoopsIsNotTouched) {
   EXPECT_EQ(part_["x"]->assigned_device_name(), kHost);
 }
 
+// Only what no device was asked for, and what one GPU gives alone.
+TEST(ResultsTest, AreOnTheGpuThatComputesThem) {
+  PartGraph graph(kGpu, kHost);
+  graph.Add(
+      "x = Exp(arg()); order = NoOp(^x); moved = Identity(x, ^order);"
+      "asked = Identity(x); both = Identity(x, ^asked); computed = Neg(x)");
+  for (Node* node : graph.graph.op_nodes()) {
+    node->set_assigned_device_name(kHost);
+  }
+  graph["x"]->set_assigned_device_name(kGpu);
+  graph["asked"]->set_requested_device(kHost);
+  MoveResults(&graph.graph);
+  for (const std::string name : {"x", "order", "moved"}) {
+    EXPECT_EQ(graph[name]->assigned_device_name(), kGpu) << name;
+  }
+  for (const std::string name : {"asked", "both", "computed"}) {
+    EXPECT_EQ(graph[name]->assigned_device_name(), kHost) << name;
+  }
+}
+
 }  // namespace
 }  // namespace tensorflow::multistream

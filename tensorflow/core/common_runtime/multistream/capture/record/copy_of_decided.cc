@@ -1,0 +1,55 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// How does a value that is decided when a step is recorded get to the device
+// (which/values_on_device.h)? By a copy from pinned memory of the recording,
+// which keeps the value for replays.
+
+#include <cstring>
+
+#include "tensorflow/core/common_runtime/multistream/base/compat.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/op_requires.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/stream_executor.h"
+
+namespace tensorflow::multistream {
+namespace {
+
+class CopyOfDecided : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+
+  void Compute(OpKernelContext* context) override {
+    const Tensor& value = context->input(0);
+    Tensor* copy = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, value.shape(), &copy));
+    const size_t bytes = value.TotalBytes();
+    if (bytes == 0) return;
+    DeviceContext* device = context->op_device_context();
+    if (device == nullptr || device->stream() == nullptr) {  // emulated
+      std::memcpy(copy->data(), value.data(), bytes);
+      return;
+    }
+    AllocatorAttributes attributes;
+    attributes.set_on_host(true);
+    attributes.set_gpu_compatible(true);
+    Tensor pinned;
+    OP_REQUIRES_OK(context, context->allocate_temp(value.dtype(), value.shape(),
+                                                   &pinned, attributes));
+    std::memcpy(pinned.data(), value.data(), bytes);
+    se::DeviceAddressBase to(copy->data(), bytes);
+    OP_REQUIRES_OK(context,
+                   CopyToDevice(device->stream(), pinned.data(), &to, bytes));
+  }
+};
+
+REGISTER_KERNEL_BUILDER(Name("_MultiStreamCopyOfDecided").Device(DEVICE_CPU),
+                        CopyOfDecided);
+REGISTER_KERNEL_BUILDER(
+    Name("_MultiStreamCopyOfDecided").Device(DEVICE_GPU).HostMemory("value"),
+    CopyOfDecided);
+
+}  // namespace
+}  // namespace tensorflow::multistream

@@ -1,0 +1,518 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/framework/common_shape_fns.h"
+#include "tensorflow/core/framework/memory_types.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/algorithm.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace tensorflow::multistream {
+
+REGISTER_OP(kCopyOfDecided)
+    .Input("value: T")
+    .Output("copy: T")
+    .Attr("T: type")
+    .SetShapeFn(shape_inference::UnchangedShape);
+
+namespace {
+
+constexpr char kOnDevice[] = "_multi_stream_on_device";
+
+// What an op is to int32 tensors. Its type attribute is made int64.
+struct Movable {
+  const char* attribute = "T";
+  bool exceeds = false;  // a result may need more than 32 bits
+  bool divides = false;  // by its second input
+};
+
+// Ops whose int64 results are the int32 results, after a cast to int32 where
+// `exceeds`. Not here: loops and branches.
+const Movable* MovableOf(absl::string_view op) {
+  static const auto* ops = new absl::flat_hash_map<absl::string_view, Movable>{
+      {"Abs", {"T", true}},
+      {"Add", {"T", true}},
+      {"AddN", {"T", true}},
+      {"AddV2", {"T", true}},
+      {"BroadcastTo", {"T"}},
+      {"Concat", {"T"}},
+      {"ConcatV2", {"T"}},
+      {"Cumsum", {"T", true}},
+      {"Equal", {"T"}},
+      {"ExpandDims", {"T"}},
+      {"Fill", {"T"}},
+      {"FloorDiv", {"T", false, true}},
+      {"FloorMod", {"T", false, true}},
+      {"Greater", {"T"}},
+      {"GreaterEqual", {"T"}},
+      {"Identity", {"T"}},
+      {"Less", {"T"}},
+      {"LessEqual", {"T"}},
+      {"Maximum", {"T"}},
+      {"Minimum", {"T"}},
+      {"Mul", {"T", true}},
+      {"Neg", {"T", true}},
+      {"NotEqual", {"T"}},
+      {"OnesLike", {"T"}},
+      {"Pack", {"T"}},
+      {"Pad", {"T"}},
+      {"PadV2", {"T"}},
+      {"Prod", {"T", true}},
+      {"Rank", {"T"}},
+      {"Reshape", {"T"}},
+      {"ReverseV2", {"T"}},
+      {"Shape", {"T"}},
+      {"ShapeN", {"T"}},
+      {"Sign", {"T"}},
+      {"Size", {"T"}},
+      {"Slice", {"T"}},
+      {"Snapshot", {"T"}},
+      {"Split", {"T"}},
+      {"SplitV", {"T"}},
+      {"Square", {"T", true}},
+      {"SquaredDifference", {"T", true}},
+      {"Squeeze", {"T"}},
+      {"StopGradient", {"T"}},
+      {"StridedSlice", {"T"}},
+      {"Sub", {"T", true}},
+      {"Sum", {"T", true}},
+      {"Tile", {"T"}},
+      {"Transpose", {"T"}},
+      {"Unpack", {"T"}},
+      {"ZerosLike", {"T"}}};
+  const auto found = ops->find(op);
+  return found == ops->end() ? nullptr : &found->second;
+}
+
+std::string NameOf(const Node& node) {
+  return absl::StrCat(node.type_string(), " '", node.name(), "'");
+}
+
+struct Ends {
+  std::string name, from, to;
+};
+
+Ends EndsOf(const Node& transfer) {
+  Ends ends;
+  TryGetNodeAttr(transfer.attrs(), "tensor_name", &ends.name);
+  TryGetNodeAttr(transfer.attrs(), "send_device", &ends.from);
+  TryGetNodeAttr(transfer.attrs(), "recv_device", &ends.to);
+  return ends;
+}
+
+bool IsCopyInPlace(const Node& node) {
+  if (!node.IsSend() && !node.IsRecv()) return false;
+  const Ends ends = EndsOf(node);
+  return ends.from == ends.to;
+}
+
+bool ComesFromHost(const Node& node) {
+  return node.type_string() == "_HostRecv" ||
+         (node.IsRecv() && node.output_type(0) == DT_INT32);
+}
+
+bool IsIntegerArgument(const Node& node) {
+  return node.IsArg() && node.output_type(0) == DT_INT32;
+}
+
+// Whether a tensor of this type is neither a number on the host nor one on the
+// device.
+bool HasNoPlace(DataType type) {
+  return BaseType(type) == DT_RESOURCE || BaseType(type) == DT_STRING ||
+         BaseType(type) == DT_VARIANT;
+}
+
+// Where the tensor of an output of the step's graph is in the recorded graph.
+struct Made {
+  enum class Place {
+    kDevice,
+    kDecided,  // on the host
+    kHost,     // on the host, and not known to be decided
+  };
+  Node* node = nullptr;
+  int output = 0;
+  Place place = Place::kHost;
+  DataType type = DT_INVALID;
+  bool is_constant = false;  // in no loop
+
+  bool operator<(const Made& other) const {
+    return std::tie(node, output, type) <
+           std::tie(other.node, other.output, other.type);
+  }
+};
+using Place = Made::Place;
+
+class Mover {
+ public:
+  explicit Mover(const Graph& graph)
+      : old_(graph.flib_def()),
+        graph_(std::make_unique<Graph>(graph.flib_def())) {
+    old_.Copy(graph);
+    graph_->set_versions(graph.versions());
+  }
+
+  absl::StatusOr<std::unique_ptr<Graph>> Make() {
+    FindCopies();
+    // The order is found along edges from the source, which nodes may lack.
+    FixupSourceAndSinkEdges(&old_);
+    std::vector<Node*> order;
+    GetReversePostOrder(old_, &order, NodeComparatorID(), [](const Edge& edge) {
+      return !edge.src()->IsNextIteration();
+    });
+    made_.resize(old_.num_node_ids());
+    nodes_.resize(old_.num_node_ids());
+    for (const Node* node : order) {
+      if (node->IsOp()) TF_RETURN_IF_ERROR(Add(*node));
+    }
+    TF_RETURN_IF_ERROR(CloseLoops());
+    for (const Edge* edge : old_.edges()) {
+      Node* from = nodes_[edge->src()->id()];
+      Node* to = nodes_[edge->dst()->id()];
+      if (!edge->IsControlEdge() || from == nullptr || to == nullptr) continue;
+      graph_->AddControlEdge(from, to);
+    }
+    FixupSourceAndSinkEdges(graph_.get());
+    return std::move(graph_);
+  }
+
+ private:
+  // Finds the copies within the device; lets a copy's receive come after its
+  // send.
+  void FindCopies() {
+    absl::flat_hash_map<std::string, Node*> sends;
+    for (Node* node : old_.op_nodes()) {
+      if (node->IsSend() && IsCopyInPlace(*node)) {
+        sends[EndsOf(*node).name] = node;
+      }
+    }
+    for (Node* node : old_.op_nodes()) {
+      if (!node->IsRecv() || !IsCopyInPlace(*node)) continue;
+      const auto send = sends.find(EndsOf(*node).name);
+      if (send == sends.end()) continue;
+      send_of_[node] = send->second;
+      old_.AddControlEdge(send->second, node);
+    }
+  }
+
+  absl::Status Add(const Node& node) {
+    if (node.IsSend() && IsCopyInPlace(node)) return absl::OkStatus();
+    if (const auto copy = send_of_.find(&node); copy != send_of_.end()) {
+      TF_ASSIGN_OR_RETURN(const Made made, InputOf(*copy->second, 0));
+      made_[node.id()] = {made};
+      return absl::OkStatus();
+    }
+    if (IsIntegerArgument(node)) return AddSource(node, node.type_string());
+    if (ComesFromHost(node)) return AddSource(node, "_Recv");
+    MemoryTypeVector inputs, outputs;
+    TF_RETURN_IF_ERROR(MemoryTypesForNode(old_.op_registry(), DEVICE_GPU,
+                                          node.def(), &inputs, &outputs));
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      if (inputs[i] != HOST_MEMORY || HasNoPlace(node.input_type(i))) continue;
+      if (IsBackEdge(node, i)) continue;
+      TF_ASSIGN_OR_RETURN(const Made made, InputOf(node, i));
+      if (made.place == Place::kDevice) return Move(node);
+    }
+    return AddAsItIs(node, inputs, outputs);
+  }
+
+  // An input of the step, whose tensor the recording has on the device.
+  absl::Status AddSource(const Node& node, const std::string& op) {
+    NodeDef def = node.def();
+    def.set_op(op);
+    def.set_name(NewName(node));
+    AddNodeAttr(kOnDevice, true, &def);
+    TF_ASSIGN_OR_RETURN(Node * added, AddFor(node, std::move(def)));
+    made_[node.id()] = {{added, 0, Place::kDevice, node.output_type(0)}};
+    return absl::OkStatus();
+  }
+
+  absl::Status AddAsItIs(const Node& node, const MemoryTypeVector& inputs,
+                         const MemoryTypeVector& outputs) {
+    TF_ASSIGN_OR_RETURN(Node * added, AddFor(node, node.def()));
+    TF_ASSIGN_OR_RETURN(const bool decided, AddInputs(node, inputs, added));
+    const Place on_host =
+        GivesShape(node) ||
+                (decided && (node.num_inputs() > 0 || node.IsConstant()))
+            ? Place::kDecided
+            : Place::kHost;
+    // In a loop, a control edge leads to a constant.
+    const bool is_constant =
+        node.IsConstant() &&
+        absl::c_none_of(node.in_nodes(),
+                        [](const Node* n) { return n->IsOp(); });
+    for (int i = 0; i < node.num_outputs(); ++i) {
+      made_[node.id()].push_back(
+          {added, i, outputs[i] == HOST_MEMORY ? on_host : Place::kDevice,
+           node.output_type(i), is_constant});
+    }
+    return absl::OkStatus();
+  }
+
+  // Adds the node's int64 counterpart, or a result of the step.
+  absl::Status Move(const Node& node) {
+    NodeDef def = node.def();
+    def.set_name(NewName(node));
+    const Movable* movable = MovableOf(node.type_string());
+    const bool is_result = node.IsRetval() || node.IsSend();
+    if (node.IsRetval()) {
+      AddNodeAttr(kOnDevice, true, &def);
+    } else if (node.IsSend()) {
+      def.set_op("_Send");
+    } else {
+      DataType type;
+      if (movable == nullptr ||
+          !TryGetNodeAttr(node.attrs(), movable->attribute, &type) ||
+          type != DT_INT32) {
+        return OnHost(node);
+      }
+      if (movable->divides) TF_RETURN_IF_ERROR(CheckDivisor(node));
+      (*def.mutable_attr())[movable->attribute].set_type(DT_INT64);
+      if (!FindKernelDef(DEVICE_GPU, def, nullptr, nullptr).ok()) {
+        return OnHost(node);
+      }
+    }
+    TF_ASSIGN_OR_RETURN(Node * added, AddFor(node, def));
+    MemoryTypeVector inputs, outputs;
+    TF_RETURN_IF_ERROR(MemoryTypesForNode(old_.op_registry(), DEVICE_GPU, def,
+                                          &inputs, &outputs));
+    if (is_result) inputs[0] = DEVICE_MEMORY;
+    TF_RETURN_IF_ERROR(AddInputs(node, inputs, added).status());
+    for (int i = 0; i < added->num_outputs(); ++i) {
+      Made made = {added, i,
+                   outputs[i] == HOST_MEMORY ? Place::kDecided : Place::kDevice,
+                   added->output_type(i)};
+      if (movable->exceeds && made.type == DT_INT64) {
+        TF_ASSIGN_OR_RETURN(made, OnDevice(node, made, DT_INT32));
+      }
+      made_[node.id()].push_back(made);
+    }
+    return absl::OkStatus();
+  }
+
+  // On the host, a divisor of 0 is an error, and -1 may overflow.
+  absl::Status CheckDivisor(const Node& node) const {
+    const Node* divisor;
+    TF_RETURN_IF_ERROR(node.input_node(1, &divisor));
+    Tensor value;
+    if (!divisor->IsConstant() ||
+        !GetNodeAttr(divisor->attrs(), "value", &value).ok() ||
+        value.dtype() != DT_INT32) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          NameOf(node),
+          " divides by a value, which is an error on the host if it is 0"));
+    }
+    const auto numbers = value.flat<int32_t>();
+    for (int64_t i = 0; i < numbers.size(); ++i) {
+      if (numbers(i) == 0 || numbers(i) == -1) return OnHost(node);
+    }
+    return absl::OkStatus();
+  }
+
+  // Adds the input edges of `added`, whose inputs have the places `types`.
+  // Returns whether all inputs are decided.
+  absl::StatusOr<bool> AddInputs(const Node& node,
+                                 const MemoryTypeVector& types, Node* added) {
+    bool decided = true;
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      if (IsBackEdge(node, i)) {
+        back_edges_.push_back({&node, added, i, types[i]});
+        continue;
+      }
+      TF_ASSIGN_OR_RETURN(const Made made, InputOf(node, i));
+      TF_ASSIGN_OR_RETURN(const bool is_decided,
+                          AddInput(node, made, types[i], added, i));
+      decided = decided && is_decided;
+    }
+    return decided;
+  }
+
+  absl::StatusOr<bool> AddInput(const Node& node, Made made, MemoryType type,
+                                Node* added, int input) {
+    if (!HasNoPlace(made.type)) {
+      if (type == DEVICE_MEMORY) {
+        TF_ASSIGN_OR_RETURN(made,
+                            OnDevice(node, made, added->input_type(input)));
+      } else if (made.place == Place::kDevice) {
+        return OnHost(node);
+      }
+    }
+    graph_->AddEdge(made.node, made.output, added, input);
+    return made.place == Place::kDecided;
+  }
+
+  // The tensor on the device, as `type`: int32, int64 or its own.
+  absl::StatusOr<Made> OnDevice(const Node& user, const Made& made,
+                                DataType type) {
+    if (made.place == Place::kDevice && made.type == type) return made;
+    if (made.place == Place::kHost) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(NameOf(user), " takes what '", made.node->name(),
+                       "' computes on the host"));
+    }
+    Made& known = converted_[{made, type}];
+    if (known.node != nullptr) return known;
+    NodeDef def;
+    bool has_input = true;
+    if (made.is_constant && made.type == DT_INT32 && type == DT_INT64) {
+      Tensor value;
+      TF_RETURN_IF_ERROR(GetNodeAttr(made.node->attrs(), "value", &value));
+      def.set_op("Const");
+      AddNodeAttr("dtype", DT_INT64, &def);
+      AddNodeAttr("value", AsInt64(value), &def);
+      has_input = false;
+    } else if (made.place == Place::kDecided) {
+      if (made.type != type) {
+        TF_ASSIGN_OR_RETURN(const Made copy, OnDevice(user, made, made.type));
+        return OnDevice(user, copy, type);
+      }
+      def.set_op(kCopyOfDecided);
+      AddNodeAttr("T", type, &def);
+    } else {
+      def.set_op("Cast");
+      AddNodeAttr("SrcT", made.type, &def);
+      AddNodeAttr("DstT", type, &def);
+    }
+    const OpDef* op;
+    TF_RETURN_IF_ERROR(graph_->op_registry()->LookUpOpDef(def.op(), &op));
+    AddDefaultsToNodeDef(*op, &def);
+    def.set_name(NewName(*made.node));
+    // Kernels check the number of inputs.
+    if (has_input) def.add_input(made.node->name());
+    TF_ASSIGN_OR_RETURN(
+        Node * added,
+        AddNode(std::move(def), made.node->assigned_device_name()));
+    if (has_input) graph_->AddEdge(made.node, made.output, added, 0);
+    return known = {added, 0, Place::kDevice, type};
+  }
+
+  static Tensor AsInt64(const Tensor& value) {
+    Tensor wide(DT_INT64, value.shape());
+    std::copy_n(value.flat<int32_t>().data(), value.NumElements(),
+                wide.flat<int64_t>().data());
+    return wide;
+  }
+
+  // Executors share kernels by name, so a changed node needs another name.
+  std::string NewName(const Node& node) {
+    return graph_->NewName(absl::StrCat(node.name(), "/on_device"));
+  }
+
+  absl::StatusOr<Node*> AddNode(NodeDef def, const std::string& device) {
+    absl::Status status;
+    Node* added = graph_->AddNode(std::move(def), &status);
+    TF_RETURN_IF_ERROR(status);
+    added->set_assigned_device_name(device);
+    return added;
+  }
+
+  // Adds the counterpart of a node of the step's graph.
+  absl::StatusOr<Node*> AddFor(const Node& node, NodeDef def) {
+    TF_ASSIGN_OR_RETURN(Node * added,
+                        AddNode(std::move(def), node.assigned_device_name()));
+    return nodes_[node.id()] = added;
+  }
+
+  absl::StatusOr<Made> InputOf(const Node& node, int input) const {
+    const Edge* edge;
+    TF_RETURN_IF_ERROR(node.input_edge(input, &edge));
+    const std::vector<Made>& made = made_[edge->src()->id()];
+    if (static_cast<size_t>(edge->src_output()) >= made.size()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(NameOf(node), " comes before its input"));
+    }
+    return made[edge->src_output()];
+  }
+
+  static bool IsBackEdge(const Node& node, int input) {
+    const Node* from;
+    return node.IsMerge() && node.input_node(input, &from).ok() &&
+           from->IsNextIteration();
+  }
+
+  absl::Status CloseLoops() {
+    for (const BackEdge& it : back_edges_) {
+      TF_ASSIGN_OR_RETURN(const Made made, InputOf(*it.node, it.input));
+      TF_ASSIGN_OR_RETURN(const bool decided, AddInput(*it.node, made, it.type,
+                                                       it.added, it.input));
+      // The loop's ops took the value for decided.
+      if (it.type == HOST_MEMORY && !decided && !HasNoPlace(made.type)) {
+        return OnHost(*it.node);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  static bool GivesShape(const Node& node) {
+    return absl::c_linear_search(
+        std::vector<absl::string_view>{"Rank", "Shape", "ShapeN", "Size"},
+        node.type_string());
+  }
+
+  static absl::Status OnHost(const Node& node) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        NameOf(node),
+        " reads a value on the host that the step's inputs decide"));
+  }
+
+  struct BackEdge {
+    const Node* node;
+    Node* added;
+    int input;
+    MemoryType type;
+  };
+
+  Graph old_;
+  std::unique_ptr<Graph> graph_;
+  absl::flat_hash_map<const Node*, const Node*> send_of_;
+  // By id in old_: the outputs, and the counterpart for control edges.
+  std::vector<std::vector<Made>> made_;
+  std::vector<Node*> nodes_;
+  std::map<std::pair<Made, DataType>, Made> converted_;
+  std::vector<BackEdge> back_edges_;
+};
+
+}  // namespace
+
+ValuesOnDevice PutValuesOnDevice(const Graph& graph) {
+  ValuesOnDevice values;
+  const bool has_host_values =
+      absl::c_any_of(graph.op_nodes(), [](const Node* node) {
+        return IsIntegerArgument(*node) || IsCopyInPlace(*node) ||
+               ComesFromHost(*node);
+      });
+  if (!has_host_values) return values;
+  auto made = Mover(graph).Make();
+  if (made.ok()) {
+    values.graph = *std::move(made);
+  } else {
+    values.obstacle = std::string(made.status().message());
+  }
+  return values;
+}
+
+bool IsOnDevice(const Node& node) {
+  bool on_device = false;
+  return TryGetNodeAttr(node.attrs(), kOnDevice, &on_device) && on_device;
+}
+
+}  // namespace tensorflow::multistream

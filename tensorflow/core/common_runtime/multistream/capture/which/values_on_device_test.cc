@@ -1,0 +1,169 @@
+// Copyright 2026 The Multi-Stream TensorFlow Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tensorflow/core/common_runtime/multistream/capture/which/values_on_device.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tensorflow/core/common_runtime/memory_types.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/capturable.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/graph_fixture.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace tensorflow::multistream {
+namespace {
+
+// A part of a step with the copies between host and GPU that TensorFlow adds.
+class Part : public PartGraph {
+ public:
+  explicit Part(const std::string& text) : PartGraph(kGpu, kHost) {
+    Define("ids", "_Arg T=int32 index=0");
+    Define("rows", "_Arg T=float index=1");
+    Define("from_host",
+           absl::StrCat("_HostRecv _multi_stream_early=true tensor_type=int32 "
+                        "tensor_name=$name send_device_incarnation=7 "
+                        "send_device=",
+                        kHost, " recv_device=", kGpu));
+    Add(text);
+    TF_CHECK_OK(EnsureMemoryTypes(DEVICE_GPU, kGpu, &graph));
+  }
+};
+
+// The value as an expression: op<type>(inputs), with the type of the output.
+std::string Text(const Node& node) {
+  std::vector<std::string> inputs;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const Node* input;
+    TF_CHECK_OK(node.input_node(i, &input));
+    inputs.push_back(Text(*input));
+  }
+  std::string op = node.type_string();
+  if (op == kCopyOfDecided) op = "copy";
+  if (node.num_outputs() > 0 && node.output_type(0) != DT_FLOAT) {
+    absl::StrAppend(&op, "<", DataTypeString(node.output_type(0)), ">");
+  }
+  return inputs.empty()
+             ? op
+             : absl::StrCat(op, "(", absl::StrJoin(inputs, ", "), ")");
+}
+
+// The recorded graph's first result, or why there is none.
+std::string Recorded(const std::string& text) {
+  const Part part(text);
+  const ValuesOnDevice values = PutValuesOnDevice(part.graph);
+  if (!values.obstacle.empty()) return values.obstacle;
+  if (values.graph == nullptr) return "as it is";
+  const Capturable found = ClassifyForCapture(*values.graph, nullptr);
+  if (!found.obstacle.empty()) return found.obstacle;
+  for (const Node* node : values.graph->op_nodes()) {
+    if (node->IsRetval() || node->IsSend()) return Text(*node);
+  }
+  return "no result";
+}
+
+TEST(ValuesOnDeviceTest, IntegersAreComputedOnTheDevice) {
+  struct Case {
+    std::string text;
+    std::string recorded;
+  };
+  for (const auto& [text, recorded] : std::vector<Case>{
+           {"result(Tanh(rows()))", "as it is"},
+           // What the GPU reads as int32 needs no detour.
+           {"result(GatherV2(rows(), ids(), 0))",
+            "_Retval(GatherV2(_Arg, _Arg<int32>, Const<int32>))"},
+           {"result(Cast(from_host()) DstT=float)",
+            "_Retval(Cast(_Recv<int32>))"},
+           {"result(GatherV2(rows(), Reshape(ids(), {-1}), 0))",
+            "_Retval(GatherV2(_Arg, Cast<int32>(Reshape<int64>(Cast<int64>("
+            "_Arg<int32>), Const<int32>)), Const<int32>))"},
+           // A sum may exceed 32 bits; a comparison may not.
+           {"x = AddV2(ids(), 7); result(Cast(Equal(x, 5)) DstT=float)",
+            "_Retval(Cast(Equal<bool>(Cast<int64>(Cast<int32>(AddV2<int64>("
+            "Cast<int64>(_Arg<int32>), Const<int64>))), Const<int64>)))"},
+           {"result(Cast(FloorMod(ids(), 10)) DstT=float)",
+            "_Retval(Cast(Cast<int32>(FloorMod<int64>(Cast<int64>("
+            "_Arg<int32>), Const<int64>))))"},
+           // An int32 result is computed on the GPU, too.
+           {"result(Neg(ids()))",
+            "_Retval(Cast<int32>(Neg<int64>(Cast<int64>(_Arg<int32>))))"},
+           {"send(Neg(ids()))",
+            "_Send(Cast<int32>(Neg<int64>(Cast<int64>(_Arg<int32>))))"},
+           // Values that shapes decide stay on the host, and are copied.
+           {"result(Reshape(rows(), Shape(ids())))",
+            "_Retval(Reshape(_Arg, Shape<int32>(Cast<int64>(_Arg<int32>))))"},
+           {"result(GatherV2(rows(), Range(0, Size(rows()), 1), 0))",
+            "_Retval(GatherV2(_Arg, copy<int32>(Range<int32>(Const<int32>, "
+            "Size<int32>(_Arg), Const<int32>)), Const<int32>))"},
+           {"n = Size(rows()); result(Cast(Mul(ids(), n)) DstT=float)",
+            "_Retval(Cast(Cast<int32>(Mul<int64>(Cast<int64>(_Arg<int32>), "
+            "Cast<int64>(copy<int32>(Size<int32>(_Arg)))))))"},
+           // From the GPU to the host and back.
+           {"x = GatherV2(ids(), ids(), 0);"
+            "result(GatherV2(rows(), ExpandDims(x, 0), 0))",
+            "_Retval(GatherV2(_Arg, Cast<int32>(ExpandDims<int64>(Cast<int64>("
+            "GatherV2<int32>(_Arg<int32>, _Arg<int32>, Const<int32>)), "
+            "Const<int32>)), Const<int32>))"}}) {
+    EXPECT_EQ(Recorded(text), recorded) << text;
+  }
+}
+
+TEST(ValuesOnDeviceTest, WhatNeedsAValueOnTheHostIsNamed) {
+  struct Case {
+    std::string text;
+    std::string obstacle;
+  };
+  for (const auto& [text, obstacle] : std::vector<Case>{
+           {"t = Tile(rows(), ids()); result(t)", "Tile 't' reads a value on"},
+           {"s = Slice(ids(), from_host(), {1}); result(s)", "Slice 's"},
+           {"r = Range(0, ids(), 1); result(Cast(r) DstT=float)", "Range 'r'"},
+           // On the host these divisions fail.
+           {"d = FloorDiv(10, ids()); result(Cast(d) DstT=float)",
+            "FloorDiv 'd' divides"},
+           {"d = FloorMod(ids(), 0); result(Cast(d) DstT=float)",
+            "FloorMod 'd' reads a value on"},
+           // The largest of no numbers is another one in 64 bits.
+           {"m = Max(ids(), 0); result(Cast(m) DstT=float)", "Max 'm'"}}) {
+    const std::string found = Recorded(text);
+    EXPECT_TRUE(absl::StrContains(found, obstacle)) << text << ": " << found;
+  }
+}
+
+// A value that changes in each iteration stays on the host, if it is decided.
+TEST(ValuesOnDeviceTest, LoopsThatShapesDecideStayAsTheyAre) {
+  for (const bool decided : {true, false}) {
+    Part part(absl::StrCat(
+        "start = ", decided ? "Size(ids())" : "ids()",
+        "; i = Merge(enter(start), enter(start)); c = LoopCond(Less(i, 9));"
+        "s = Switch(i, c); next = NextIteration(AddV2(s:1, 1));"
+        "result(Cast(Exit(s)) DstT=float)"));
+    part.Close("next", "i");
+    const ValuesOnDevice values = PutValuesOnDevice(part.graph);
+    EXPECT_EQ(values.obstacle.empty(), decided) << values.obstacle;
+  }
+}
+
+TEST(ValuesOnDeviceTest, InputsAndResultsSayWhereTheyAre) {
+  const Part part("result(Neg(ids())); send(Tanh(rows()))");
+  const ValuesOnDevice values = PutValuesOnDevice(part.graph);
+  ASSERT_NE(values.graph, nullptr) << values.obstacle;
+  const Capturable found = ClassifyForCapture(*values.graph, nullptr);
+  ASSERT_EQ(found.obstacle, "");
+  ASSERT_EQ(found.arguments.size(), 2);
+  for (const Capturable::Argument& it : found.arguments) {
+    EXPECT_EQ(it.on_host, it.index == 0);
+  }
+  ASSERT_EQ(found.results.size(), 1);
+  EXPECT_TRUE(found.results[0].on_host);
+  EXPECT_TRUE(found.results[0].on_device);
+}
+
+}  // namespace
+}  // namespace tensorflow::multistream

@@ -1,0 +1,177 @@
+# Copyright 2026 The Multi-Stream TensorFlow Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Steps that take 32-bit integers from the host are captured, with the bits of uncaptured steps.
+
+On a machine with a GPU, TFMS_TEST_GPU=1 records CUDA graphs. TFMS_TEST_PROGRAMS multiplies the
+number of random programs.
+"""
+
+import pytest
+
+from multistream.testing import kit
+
+COMPARE = """
+LOWEST, HIGHEST = -2**31, 2**31
+
+def ints(*shape, lowest=LOWEST, below=HIGHEST):
+    return lambda: rng.integers(lowest, below, shape).astype(np.int32)
+
+def compare(name, function, *draws, captured=True, runs=12):
+    # Each call has other numbers.
+    sides = [tf.cuda.captured(mode=mode)(on_gpu(function)) for mode in ("auto", "off")]
+    before = replayed()
+    for _ in range(runs):
+        arguments = [draw() for draw in draws]
+        replay, step = (bits(side(*arguments)) for side in sides)
+        check(replay == step, name)
+    right = (replayed() > before) == captured
+    check(right, right or f"{name}: {tf.cuda.capture_report()}")
+"""
+
+FUNCTIONS = """
+table = tf.constant(floats(50, 4))
+ids = ints(6, 2, lowest=0, below=50)
+scalar = ints(lowest=0, below=6)
+
+compare("gather", lambda i: tf.gather(table, i), ids)
+compare("columns", lambda i: tf.gather(table, i[:, 0]) * tf.gather(table, i[:, 1]), ids)
+compare("offsets", lambda i: tf.gather(table, (i + tf.constant([7, 30])) % 50), ids)
+compare("mask", lambda i: tf.cast(tf.not_equal(i, 0), tf.float32)[:, :, None] * 2.0, ids)
+compare("where", lambda i: tf.gather(table, tf.where(i > 9, i, tf.zeros_like(i))), ids)
+compare("one hot", lambda i: tf.one_hot(i, 50), ids)
+compare("to int64 and back", lambda i: tf.cast(tf.cast(i, tf.int64) * 3, tf.int32), ids)
+compare("concatenated", lambda i, j: tf.gather(table, tf.concat([i, tf.stack([j, j], 1)], 0)),
+        ids, ints(3, lowest=0, below=50))
+compare("positions", lambda i: tf.gather(table, tf.range(tf.shape(i)[1]) + i[:, :1] % 3), ids)
+compare("int32 results", lambda i: (i * 2, tf.reduce_sum(i, 1), tf.shape(i)), ids)
+compare("of all 32 bits", lambda i: (i + i, i - 5, -i, i * i, tf.abs(i), tf.cumsum(i),
+                                     tf.reduce_sum(i)), ints(5, 3))
+compare("divided", lambda i: (i // 7, i % 7, i // -3, i % -3), ints(5, 3))
+compare("no rows", lambda i: tf.gather(table, tf.reshape(i, [-1]) % 50), ints(0, 2))
+compare("a scalar", lambda i: tf.gather(table, i) * tf.cast(i, tf.float32), scalar)
+compare("an argument as it is", lambda i: (i, i + 1), ids)
+compare("unsigned, small and large", lambda i: [tf.cast(i, t) for t in
+        (tf.uint8, tf.int8, tf.int64, tf.float16, tf.float64, tf.bool)], ints(9))
+compare("loop", lambda i: tf.while_loop(lambda k, y: k < 3, lambda k, y: (k + 1, y * 0.5),
+                                        (0, tf.gather(table, i)))[1], ids)
+
+# Values that decide shapes stay on the host.
+compare("tiles", lambda i, n: tf.tile(tf.gather(table, i), tf.stack([n, 1, 1])), ids, scalar,
+        captured=False)
+compare("a range", lambda n: tf.cast(tf.range(n), tf.float32), scalar, captured=False)
+compare("divided by a value", lambda i, n: tf.cast(i // (n + 1), tf.float32), ids, scalar,
+        captured=False)
+
+# An error of stock TensorFlow stays one.
+inverse = tf.cuda.captured(mode="auto")(on_gpu(lambda i: 10 // i))
+for _ in range(6):
+    inverse(tf.constant([1, 2]))
+try:
+    inverse(tf.constant([1, 0])).numpy()
+    check(False, "a division by zero")
+except tf.errors.InvalidArgumentError:
+    pass
+"""
+
+
+def test_functions() -> None:
+    kit.run_captured(COMPARE, FUNCTIONS, capture="marked")
+
+
+def test_models_with_variables_sessions_and_padding() -> None:
+    kit.run_captured(
+        COMPARE,
+        """
+with tf.device(GPU):
+    embeddings = [tf.Variable(floats(20, 4)) for _ in range(3)]
+    dense = tf.Variable(floats(12, 1))
+
+@tf.function(autograph=False)
+def model(ids):
+    with tf.device(GPU):
+        columns = [tf.gather(e, ids[:, i]) for i, e in enumerate(embeddings)]
+        return tf.matmul(tf.concat(columns, 1), dense)
+
+def expected(ids):
+    columns = [e.numpy()[ids[:, i]] for i, e in enumerate(embeddings)]
+    return np.concatenate(columns, 1) @ dense.numpy()
+
+before = replayed()
+for i in range(40):
+    ids = rng.integers(0, 20, (1 + i % 8, 3)).astype(np.int32)
+    check(np.allclose(model(ids).numpy(), expected(ids), atol=1e-5), "a padded batch")
+    if i % 10 == 0:
+        embeddings[0].assign(floats(20, 4))
+check(replayed() > before + 15, f"replayed: {tf.cuda.capture_report()}")
+
+with tf.Graph().as_default(), tf.device(GPU):
+    fed = tf1.placeholder(tf.int32, [None, 3])
+    table = tf.constant(floats(20, 4))
+    y = tf.reduce_sum(tf.gather(table, (fed + 1) % 20), 1)
+    with tf1.Session(config=tf1.ConfigProto(allow_soft_placement=True)) as session:
+        before, rows = replayed(), session.run(table)
+        for i in range(20):
+            ids = rng.integers(0, 20, (8, 3)).astype(np.int32)
+            found = session.run(y, {fed: ids})
+            check(np.allclose(found, rows[(ids + 1) % 20].sum(1), atol=1e-5), "a session")
+        check(replayed() > before, f"a session: {tf.cuda.capture_report()}")
+""",
+        TF_MULTI_STREAM_CAPTURE_BATCHES="4,8",
+        TF_MULTI_STREAM_CAPTURE_VERIFY="3",
+    )
+
+
+RANDOM = """
+import random
+
+def draw(seed):
+    r = random.Random(seed)
+    rows, columns = r.randint(1, 4), r.randint(1, 3)
+    number = lambda: r.choice([1, 2, 7, -3, 1000, HIGHEST - 1, LOWEST])
+    one = {
+        "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
+        "max": tf.maximum, "min": tf.minimum, "select": lambda a, b: tf.where(a < b, a, b),
+        "where": lambda a, b: tf.where(tf.equal(a % 2, 0), b, a),
+        "pair": lambda a, b: tf.reshape(tf.stack([a, b]), [-1, columns])[:rows],
+        "concat": lambda a, b: tf.concat([a, b], 0)[rows // 2 : rows // 2 + rows],
+        "through float": lambda a, b: tf.cast(tf.cast(a % 1000, tf.float32) * 0.5, tf.int32) + b,
+    }
+    steps = [(r.choice(sorted(one)), r.randrange(4), r.randrange(4), number(),
+              r.choice(["", "", "neg", "abs", "mod", "div", "number", "sum", "cumsum", "turn",
+                        "tile", "sizes", "rows"]))
+             for _ in range(r.randint(2, 9))]
+
+    def after(name, x, n):
+        if name in ("mod", "div") and n == -1: n = 5
+        return {"neg": lambda: -x, "abs": lambda: tf.abs(x), "mod": lambda: x % n,
+                "div": lambda: x // n, "number": lambda: x * n, "sum": lambda: x + tf.reduce_sum(x, 1)[:, None],
+                "cumsum": lambda: tf.cumsum(x, 1),
+                "turn": lambda: tf.reshape(tf.transpose(x), [rows, columns]),
+                "tile": lambda: tf.tile(x, [2, 1])[1 : 1 + rows],
+                "sizes": lambda: x + tf.size(x) - tf.range(tf.shape(x)[1]),
+                "rows": lambda: tf.gather(x, tf.abs(x[:, 0] % rows)),
+                "": lambda: x}[name]()
+
+    def function(i, j, floating):
+        values = [i, j, i[:, ::-1], j + 3]
+        for name, a, b, n, then in steps:
+            x = after(then, one[name](values[a], values[b]), n)
+            values[a] = x
+        looked_up = tf.gather(floating, values[steps[-1][1]] % 8)
+        return looked_up, tf.cast(values[0], tf.float32), values[1], tf.cast(values[2], tf.int64)
+    return function, ints(rows, columns), ints(rows, columns), lambda: floats(8, 2)
+"""
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_random_programs(part: int) -> None:
+    count = 20 * kit.PROGRAMS
+    kit.run_captured(
+        COMPARE,
+        RANDOM,
+        f"""
+for seed in range({part * count}, {(part + 1) * count}):
+    compare(f"program {{seed}}", *draw(seed), runs=8)
+""",
+        capture="marked",
+    )
