@@ -144,7 +144,8 @@ def draw(seed):
     def after(name, x, n):
         if name in ("mod", "div") and n == -1: n = 5
         return {"neg": lambda: -x, "abs": lambda: tf.abs(x), "mod": lambda: x % n,
-                "div": lambda: x // n, "number": lambda: x * n, "sum": lambda: x + tf.reduce_sum(x, 1)[:, None],
+                "div": lambda: x // n, "number": lambda: x * n,
+                "sum": lambda: x + tf.reduce_sum(x, 1)[:, None],
                 "cumsum": lambda: tf.cumsum(x, 1),
                 "turn": lambda: tf.reshape(tf.transpose(x), [rows, columns]),
                 "tile": lambda: tf.tile(x, [2, 1])[1 : 1 + rows],

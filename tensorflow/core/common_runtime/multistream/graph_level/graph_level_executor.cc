@@ -111,7 +111,9 @@ class GraphLevelExecutor : public Executor {
     }
     std::unique_ptr<Paddings> paddings;
     // No padding in training: the step would learn from the added rows.
-    if (!options_.capture_batches.empty() && !capturable.changes_variables) {
+    // Nor for an Assert, which may read all rows.
+    if (!options_.capture_batches.empty() && !capturable.changes_variables &&
+        capturable.checks.empty()) {
       paddings = std::make_unique<Paddings>(recorded, options_.capture_batches);
     }
     captured_ = std::make_unique<CapturedSteps>(

@@ -73,12 +73,20 @@ AllocatorAttributes PinnedMemory() {
 StepInterface::StepInterface(const Capturable& graph)
     : receives(Parsed(graph.receives)),
       sends(Parsed(graph.sends)),
+      checks(Parsed(graph.checks)),
       arguments(graph.arguments),
       variables(graph.variables),
       changes_variables(graph.changes_variables),
       results(graph.results),
       argument_at(ByIndex(graph.arguments)),
       result_at(ByIndex(graph.results)) {}
+
+bool StepInterface::AreChecked(const std::vector<Tensor>& made) const {
+  for (size_t i = outputs(); i < made.size(); ++i) {
+    if (made[i].dims() != 0 || !made[i].scalar<bool>()()) return false;
+  }
+  return true;
+}
 
 std::vector<Tensor> StepInputs::FromHost(const StepInterface& step) const {
   std::vector<Tensor> values = received;
@@ -384,7 +392,7 @@ absl::Status CapturedCall::Give(const std::vector<Tensor>& outputs) const {
     TF_RETURN_IF_ERROR(args_.rendezvous->Send(step_.sends[i].parsed, on_host,
                                               outputs[i], /*is_dead=*/false));
   }
-  for (size_t i = sends; i < outputs.size(); ++i) {
+  for (size_t i = sends; i < step_.outputs(); ++i) {
     TF_RETURN_IF_ERROR(args_.call_frame->SetRetval(
         step_.results[i - sends].index, outputs[i]));
   }

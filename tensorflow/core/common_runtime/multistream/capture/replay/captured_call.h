@@ -54,14 +54,21 @@ struct StepInterface {
   static std::optional<size_t> IndexOf(const Rendezvous::ParsedKey& key,
                                        const std::vector<Key>& keys);
 
+  // What the caller gets: first the sends, then the results.
   size_t outputs() const { return sends.size() + results.size(); }
-  // Whether an output is in host memory.
-  bool GoesToHost(size_t output) const {
-    return output < sends.size() || results[output - sends.size()].on_host;
+  // What a recording makes: the outputs, then the checks.
+  size_t made() const { return outputs() + checks.size(); }
+  // Whether something made is in host memory.
+  bool GoesToHost(size_t i) const {
+    return i < sends.size() || i >= outputs() ||
+           results[i - sends.size()].on_host;
   }
+  // Whether all checks hold.
+  bool AreChecked(const std::vector<Tensor>& made) const;
 
   const std::vector<Key> receives;
   const std::vector<Key> sends;
+  const std::vector<Key> checks;
   const std::vector<Capturable::Argument> arguments;
   const std::vector<Capturable::Variable> variables;
   const bool changes_variables;

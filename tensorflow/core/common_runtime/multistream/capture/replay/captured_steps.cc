@@ -281,6 +281,11 @@ absl::Status CapturedSteps::Launch(const std::shared_ptr<CapturedCall>& call,
         // The session and this object may be deleted as soon as the step ends.
         replayed_->fetch_add(1, std::memory_order_relaxed);
         recorded = nullptr;
+        if (completed.ok() && !step_.AreChecked(outputs)) {
+          // An Assert fails: without capture the step has its error.
+          outputs.clear();
+          return CapturedCall::RunAlways(call);
+        }
         if (verify && version.has_value() && completed.ok()) {
           Verify(call, *version, std::move(outputs));
         } else {

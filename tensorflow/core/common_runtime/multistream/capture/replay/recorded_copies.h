@@ -95,7 +95,7 @@ class RecordedCopies {
 
   RecordedCopies(const StepInterface& step, StreamGroup* group,
                  DeviceBase* device)
-      : step_(step), group_(group), device_(device), places_(step.outputs()) {}
+      : step_(step), group_(group), device_(device), places_(step.made()) {}
 
   // Allocates the recording's memory for inputs like `inputs`. False if there
   // is no memory.

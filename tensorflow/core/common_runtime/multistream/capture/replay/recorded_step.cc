@@ -57,12 +57,14 @@ class RecordedStep::Ends : public RendezvousInterface,
   absl::Status Send(const ParsedKey& key, const Args& args, const Tensor& value,
                     bool is_dead) override {
     const auto i = StepInterface::IndexOf(key, step().sends);
-    if (!i.has_value()) {
+    const auto check = StepInterface::IndexOf(key, step().checks);
+    if (!i.has_value() && !check.has_value()) {
       return absl::InternalError(
           absl::StrCat("a recorded step sends ", std::string(key.FullKey())));
     }
     if (is_dead) return NotMade();
-    return Made(*i, value, args.alloc_attrs.on_host());
+    return Made(i.has_value() ? *i : step().outputs() + *check, value,
+                args.alloc_attrs.on_host());
   }
   void RecvAsync(const ParsedKey& key, const Args& args,
                  DoneCallback done) override {
@@ -223,7 +225,7 @@ absl::Status RecordedStep::RecordOps(const CapturedCall& call,
 }
 
 absl::Status RecordedStep::RunOps(Executor* executor) {
-  if (!complete_) copies_.places().assign(step_.outputs(), {});
+  if (!complete_) copies_.places().assign(step_.made(), {});
   ChangedVariables changed(leader_->recorder(group_->index())->device());
   for (Var* variable : to_change_) changed.Take(variable);
   changed_ = &changed;

@@ -266,6 +266,8 @@ class Classifier {
     if (!found.obstacle.empty()) return;
     if (found.changes_variables && found.is_compiled) {
       found.obstacle = "it changes variables, and XLA compiles some of it";
+    } else if (found.changes_variables && !found.checks.empty()) {
+      found.obstacle = "it changes variables, and an Assert may fail";
     } else if (!found.changes_variables && found.sends.empty() &&
                found.results.empty()) {
       found.obstacle = "the graph has no result";
@@ -408,8 +410,9 @@ class Classifier {
       return "receives a value that its users read on the host";
     }
     if (node.IsRecv() && !IsEarlyValue(node)) late_ = &node;
-    std::vector<std::string>& keys =
-        node.IsSend() ? found.sends : found.receives;
+    std::vector<std::string>& keys = IsCheck(node)   ? found.checks
+                                     : node.IsSend() ? found.sends
+                                                     : found.receives;
     return std::string(KeyOf(node, &keys.emplace_back()).message());
   }
 

@@ -58,6 +58,8 @@ struct Capturable {
     bool on_device = false;  // although the ops leave it on the device
   };
   std::vector<std::string> sends;
+  // Conditions that are sent to the host, as the step fails if one is false.
+  std::vector<std::string> checks;
   std::vector<Result> results;
 };
 

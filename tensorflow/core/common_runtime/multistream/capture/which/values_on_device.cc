@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
@@ -26,6 +27,7 @@
 #include "tensorflow/core/graph/algorithm.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
+#include "tensorflow/core/util/device_name_utils.h"
 
 namespace tensorflow::multistream {
 
@@ -38,70 +40,40 @@ REGISTER_OP(kCopyOfDecided)
 namespace {
 
 constexpr char kOnDevice[] = "_multi_stream_on_device";
+constexpr char kCheck[] = "_multi_stream_check";
 
-// What an op is to int32 tensors. Its type attribute is made int64.
-struct Movable {
-  const char* attribute = "T";
-  bool exceeds = false;  // a result may need more than 32 bits
-  bool divides = false;  // by its second input
+// How does an op on int64 tensors, by its type attribute T, give the results of
+// the op on int32 tensors?
+enum class Wider {
+  kNot,      // loops, branches, and all ops that are not listed
+  kAsItIs,   // with the same numbers
+  kExceeds,  // after a cast to int32: a result may need more than 32 bits
+  kDivides,  // if the divisor, its second input, is a constant
 };
 
-// Ops whose int64 results are the int32 results, after a cast to int32 where
-// `exceeds`. Not here: loops and branches.
-const Movable* MovableOf(absl::string_view op) {
-  static const auto* ops = new absl::flat_hash_map<absl::string_view, Movable>{
-      {"Abs", {"T", true}},
-      {"Add", {"T", true}},
-      {"AddN", {"T", true}},
-      {"AddV2", {"T", true}},
-      {"BroadcastTo", {"T"}},
-      {"Concat", {"T"}},
-      {"ConcatV2", {"T"}},
-      {"Cumsum", {"T", true}},
-      {"Equal", {"T"}},
-      {"ExpandDims", {"T"}},
-      {"Fill", {"T"}},
-      {"FloorDiv", {"T", false, true}},
-      {"FloorMod", {"T", false, true}},
-      {"Greater", {"T"}},
-      {"GreaterEqual", {"T"}},
-      {"Identity", {"T"}},
-      {"Less", {"T"}},
-      {"LessEqual", {"T"}},
-      {"Maximum", {"T"}},
-      {"Minimum", {"T"}},
-      {"Mul", {"T", true}},
-      {"Neg", {"T", true}},
-      {"NotEqual", {"T"}},
-      {"OnesLike", {"T"}},
-      {"Pack", {"T"}},
-      {"Pad", {"T"}},
-      {"PadV2", {"T"}},
-      {"Prod", {"T", true}},
-      {"Rank", {"T"}},
-      {"Reshape", {"T"}},
-      {"ReverseV2", {"T"}},
-      {"Shape", {"T"}},
-      {"ShapeN", {"T"}},
-      {"Sign", {"T"}},
-      {"Size", {"T"}},
-      {"Slice", {"T"}},
-      {"Snapshot", {"T"}},
-      {"Split", {"T"}},
-      {"SplitV", {"T"}},
-      {"Square", {"T", true}},
-      {"SquaredDifference", {"T", true}},
-      {"Squeeze", {"T"}},
-      {"StopGradient", {"T"}},
-      {"StridedSlice", {"T"}},
-      {"Sub", {"T", true}},
-      {"Sum", {"T", true}},
-      {"Tile", {"T"}},
-      {"Transpose", {"T"}},
-      {"Unpack", {"T"}},
-      {"ZerosLike", {"T"}}};
+Wider WiderOf(absl::string_view op) {
+  static const auto* ops = [] {
+    auto* all = new absl::flat_hash_map<std::string, Wider>;
+    for (const auto& [wider, names] :
+         std::vector<std::pair<Wider, const char*>>{
+             {Wider::kAsItIs,
+              "BroadcastTo Concat ConcatV2 Equal ExpandDims Fill Greater "
+              "GreaterEqual Identity Less LessEqual Maximum Minimum NotEqual "
+              "OnesLike Pack Pad PadV2 Rank Reshape ReverseV2 Shape ShapeN "
+              "Sign Size Slice Snapshot Split SplitV Squeeze StopGradient "
+              "StridedSlice Tile Transpose Unpack ZerosLike"},
+             {Wider::kExceeds,
+              "Abs Add AddN AddV2 Cumsum Mul Neg Prod Square SquaredDifference "
+              "Sub Sum"},
+             {Wider::kDivides, "FloorDiv FloorMod"}}) {
+      for (absl::string_view name : absl::StrSplit(names, ' ')) {
+        (*all)[name] = wider;
+      }
+    }
+    return all;
+  }();
   const auto found = ops->find(op);
-  return found == ops->end() ? nullptr : &found->second;
+  return found == ops->end() ? Wider::kNot : found->second;
 }
 
 std::string NameOf(const Node& node) {
@@ -126,20 +98,30 @@ bool IsCopyInPlace(const Node& node) {
   return ends.from == ends.to;
 }
 
-bool ComesFromHost(const Node& node) {
-  return node.type_string() == "_HostRecv" ||
-         (node.IsRecv() && node.output_type(0) == DT_INT32);
-}
-
-bool IsIntegerArgument(const Node& node) {
-  return node.IsArg() && node.output_type(0) == DT_INT32;
-}
-
 // Whether a tensor of this type is neither a number on the host nor one on the
 // device.
 bool HasNoPlace(DataType type) {
   return BaseType(type) == DT_RESOURCE || BaseType(type) == DT_STRING ||
          BaseType(type) == DT_VARIANT;
+}
+
+bool ComesFromHost(const Node& node) {
+  return node.IsRecv() && !HasNoPlace(node.output_type(0)) &&
+         (node.type_string() == "_HostRecv" || node.output_type(0) == DT_INT32);
+}
+
+bool IsAssert(const Node& node) { return node.type_string() == "Assert"; }
+
+// A text that only Asserts use.
+bool IsMessage(const Node& node) {
+  return node.IsConstant() && node.output_type(0) == DT_STRING &&
+         absl::c_all_of(node.out_nodes(), [](const Node* user) {
+           return !user->IsOp() || IsAssert(*user);
+         });
+}
+
+bool IsIntegerArgument(const Node& node) {
+  return node.IsArg() && node.output_type(0) == DT_INT32;
 }
 
 // Where the tensor of an output of the step's graph is in the recorded graph.
@@ -221,6 +203,8 @@ class Mover {
       made_[node.id()] = {made};
       return absl::OkStatus();
     }
+    if (IsAssert(node)) return AddCheck(node);
+    if (IsMessage(node)) return absl::OkStatus();
     if (IsIntegerArgument(node)) return AddSource(node, node.type_string());
     if (ComesFromHost(node)) return AddSource(node, "_Recv");
     MemoryTypeVector inputs, outputs;
@@ -244,6 +228,34 @@ class Mover {
     TF_ASSIGN_OR_RETURN(Node * added, AddFor(node, std::move(def)));
     made_[node.id()] = {{added, 0, Place::kDevice, node.output_type(0)}};
     return absl::OkStatus();
+  }
+
+  // Sends the condition to the host of the node's device.
+  absl::Status AddCheck(const Node& node) {
+    DeviceNameUtils::ParsedName host;
+    // A function's nodes have lost what they were assigned.
+    const std::string& device = node.assigned_device_name().empty()
+                                    ? node.requested_device()
+                                    : node.assigned_device_name();
+    if (!DeviceNameUtils::ParseFullName(device, &host) || !host.has_type) {
+      return OnHost(node);
+    }
+    host.type = DEVICE_CPU;
+    host.id = 0;
+    NodeDef def;
+    def.set_op("_Send");
+    def.set_name(NewName(node));
+    def.add_input(node.name());
+    AddNodeAttr("T", DT_BOOL, &def);
+    AddNodeAttr("tensor_name", node.name(), &def);
+    AddNodeAttr("send_device", device, &def);
+    AddNodeAttr("send_device_incarnation", 0, &def);
+    AddNodeAttr("recv_device", DeviceNameUtils::ParsedNameToString(host), &def);
+    AddNodeAttr("client_terminated", false, &def);
+    AddNodeAttr(kCheck, true, &def);
+    TF_ASSIGN_OR_RETURN(const Made condition, InputOf(node, 0));
+    TF_ASSIGN_OR_RETURN(Node * added, AddFor(node, std::move(def)));
+    return AddInput(node, condition, DEVICE_MEMORY, added, 0).status();
   }
 
   absl::Status AddAsItIs(const Node& node, const MemoryTypeVector& inputs,
@@ -272,7 +284,7 @@ class Mover {
   absl::Status Move(const Node& node) {
     NodeDef def = node.def();
     def.set_name(NewName(node));
-    const Movable* movable = MovableOf(node.type_string());
+    const Wider wider = WiderOf(node.type_string());
     const bool is_result = node.IsRetval() || node.IsSend();
     if (node.IsRetval()) {
       AddNodeAttr(kOnDevice, true, &def);
@@ -280,13 +292,12 @@ class Mover {
       def.set_op("_Send");
     } else {
       DataType type;
-      if (movable == nullptr ||
-          !TryGetNodeAttr(node.attrs(), movable->attribute, &type) ||
+      if (wider == Wider::kNot || !TryGetNodeAttr(node.attrs(), "T", &type) ||
           type != DT_INT32) {
         return OnHost(node);
       }
-      if (movable->divides) TF_RETURN_IF_ERROR(CheckDivisor(node));
-      (*def.mutable_attr())[movable->attribute].set_type(DT_INT64);
+      if (wider == Wider::kDivides) TF_RETURN_IF_ERROR(CheckDivisor(node));
+      (*def.mutable_attr())["T"].set_type(DT_INT64);
       if (!FindKernelDef(DEVICE_GPU, def, nullptr, nullptr).ok()) {
         return OnHost(node);
       }
@@ -301,7 +312,7 @@ class Mover {
       Made made = {added, i,
                    outputs[i] == HOST_MEMORY ? Place::kDecided : Place::kDevice,
                    added->output_type(i)};
-      if (movable->exceeds && made.type == DT_INT64) {
+      if (wider == Wider::kExceeds) {
         TF_ASSIGN_OR_RETURN(made, OnDevice(node, made, DT_INT32));
       }
       made_[node.id()].push_back(made);
@@ -498,7 +509,7 @@ ValuesOnDevice PutValuesOnDevice(const Graph& graph) {
   const bool has_host_values =
       absl::c_any_of(graph.op_nodes(), [](const Node* node) {
         return IsIntegerArgument(*node) || IsCopyInPlace(*node) ||
-               ComesFromHost(*node);
+               ComesFromHost(*node) || IsAssert(*node);
       });
   if (!has_host_values) return values;
   auto made = Mover(graph).Make();
@@ -508,6 +519,11 @@ ValuesOnDevice PutValuesOnDevice(const Graph& graph) {
     values.obstacle = std::string(made.status().message());
   }
   return values;
+}
+
+bool IsCheck(const Node& node) {
+  bool check = false;
+  return TryGetNodeAttr(node.attrs(), kCheck, &check) && check;
 }
 
 bool IsOnDevice(const Node& node) {

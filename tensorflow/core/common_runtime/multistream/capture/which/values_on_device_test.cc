@@ -150,6 +150,26 @@ TEST(ValuesOnDeviceTest, LoopsThatShapesDecideStayAsTheyAre) {
   }
 }
 
+TEST(ValuesOnDeviceTest, AConditionIsSentInPlaceOfItsAssert) {
+  for (const bool changes : {false, true}) {
+    Part part(absl::StrCat(
+        "a = Assert(Less(Size(rows()), 9), ids());",
+        changes ? "v = handle(); add = AssignAddVariableOp(v, rows(), ^a);"
+                : "",
+        "y = Identity(rows(), ^a); result(y)"));
+    for (Node* node : part.graph.op_nodes())
+      node->set_requested_device(kGpu);
+    const ValuesOnDevice values = PutValuesOnDevice(part.graph);
+    ASSERT_NE(values.graph, nullptr) << values.obstacle;
+    const Capturable found = ClassifyForCapture(*values.graph, nullptr);
+    EXPECT_EQ(found.obstacle,
+              changes ? "it changes variables, and an Assert may fail" : "");
+    ASSERT_EQ(found.checks.size(), 1);
+    EXPECT_TRUE(absl::StrContains(found.checks[0], ";a;0:0"));
+    EXPECT_TRUE(found.sends.empty());
+  }
+}
+
 TEST(ValuesOnDeviceTest, InputsAndResultsSayWhereTheyAre) {
   const Part part("result(Neg(ids())); send(Tanh(rows()))");
   const ValuesOnDevice values = PutValuesOnDevice(part.graph);
