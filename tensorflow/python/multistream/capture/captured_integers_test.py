@@ -121,6 +121,46 @@ with tf.Graph().as_default(), tf.device(GPU):
     )
 
 
+def test_tables_on_the_host() -> None:
+    kit.run_captured(
+        COMPARE,
+        """
+words = [f"word {i}" for i in range(20)]
+ids = tf.lookup.KeyValueTensorInitializer(words, tf.range(20, dtype=tf.int64))
+found = tf.lookup.StaticHashTable(ids, default_value=20)
+lookup = tf.keras.layers.StringLookup(vocabulary=words)
+grows = tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, -1, -1, -2)
+rows = tf.constant(floats(32, 4))
+
+def model(text):
+    with tf.device("/CPU:0"):
+        a, b = found.lookup(text), lookup(text)
+        c = tf.strings.to_hash_bucket_fast(text, 7)
+        d = tf.cast(tf.strings.length(tf.strings.split(text).flat_values), tf.int32)[: tf.size(a)]
+    e = tf.gather(rows, a) + tf.gather(rows, b) * tf.gather(rows, c)
+    return e * tf.cast(d % 3, tf.float32)[:, None]
+
+def texts(count):
+    return lambda: np.array([f"word {i}" for i in rng.integers(0, 25, count)])
+
+compare("strings", model, texts(6))
+compare("more strings", model, texts(9))
+
+def inserts(text):
+    # The step itself changes the table, by a value of the GPU.
+    with tf.device("/CPU:0"):
+        a = found.lookup(text)
+    sums = tf.cast(tf.gather(rows, a) > 0.0, tf.int64)
+    with tf.device("/CPU:0"):
+        with tf.control_dependencies([grows.insert(sums[:, 0], sums[:, 1])]):
+            b = tf.abs(grows.lookup(a % 2))
+    return tf.gather(rows, b)
+compare("a table that the step changes", inserts, texts(6), captured=False)
+""",
+        capture="marked",
+    )
+
+
 RANDOM = """
 import random
 

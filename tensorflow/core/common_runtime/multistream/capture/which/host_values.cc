@@ -36,14 +36,17 @@ Transfer TransferOf(const Node& node) {
 // Whether the node might wait for another op of the step without an edge
 // between them, as queue ops do. Variable ops do not wait; a counter of
 // training steps is often on the host. Dataset iterators do not wait for the
-// step either: a data set has its own functions and threads.
+// step either: a data set has its own functions and threads. Nor do lookups in
+// tables.
 bool MayWait(const Node& node) {
   static const auto* do_not = new absl::flat_hash_set<absl::string_view>{
       "AssignAddVariableOp", "AssignSubVariableOp",
       "AssignVariableOp",    "IteratorFromStringHandleV2",
       "IteratorGetNext",     "IteratorGetNextSync",
       "IteratorV2",          "ReadVariableOp",
-      "VarHandleOp"};
+      "VarHandleOp",         "AnonymousHashTable",
+      "HashTableV2",         "LookupTableFindV2",
+      "LookupTableSizeV2",   "MutableHashTableV2"};
   return node.op_def().is_stateful() && !node.IsArg() &&
          !do_not->contains(node.type_string());
 }

@@ -33,6 +33,11 @@ TEST(EarlyValuesTest, WaitForNothingOfTheStep) {
                 "; steps = handle(); add = AssignAddVariableOp(steps, arg(), ",
                 "^batch); value = send(read(steps, ^add))"),
             true},
+           // A table of strings.
+           {"table = HashTableV2() key_dtype=string value_dtype=int64; found = "
+            "LookupTableFindV2(table, arg() T=string, arg() T=int64) "
+            "Tin=string Tout=int64; value = send(found)",
+            true},
            // The step itself may fill a queue, or change such a variable.
            {"v = VariableV2() dtype=float shape=[]; value = send(Identity(v))",
             false},

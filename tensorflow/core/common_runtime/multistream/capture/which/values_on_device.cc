@@ -11,13 +11,12 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/common_runtime/multistream/base/graph_traits.h"
+#include "tensorflow/core/common_runtime/multistream/capture/which/wider_ops.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/op.h"
@@ -41,40 +40,6 @@ namespace {
 
 constexpr char kOnDevice[] = "_multi_stream_on_device";
 constexpr char kCheck[] = "_multi_stream_check";
-
-// How does an op on int64 tensors, by its type attribute T, give the results of
-// the op on int32 tensors?
-enum class Wider {
-  kNot,      // loops, branches, and all ops that are not listed
-  kAsItIs,   // with the same numbers
-  kExceeds,  // after a cast to int32: a result may need more than 32 bits
-  kDivides,  // if the divisor, its second input, is a constant
-};
-
-Wider WiderOf(absl::string_view op) {
-  static const auto* ops = [] {
-    auto* all = new absl::flat_hash_map<std::string, Wider>;
-    for (const auto& [wider, names] :
-         std::vector<std::pair<Wider, const char*>>{
-             {Wider::kAsItIs,
-              "BroadcastTo Concat ConcatV2 Equal ExpandDims Fill Greater "
-              "GreaterEqual Identity Less LessEqual Maximum Minimum NotEqual "
-              "OnesLike Pack Pad PadV2 Rank Reshape ReverseV2 Shape ShapeN "
-              "Sign Size Slice Snapshot Split SplitV Squeeze StopGradient "
-              "StridedSlice Tile Transpose Unpack ZerosLike"},
-             {Wider::kExceeds,
-              "Abs Add AddN AddV2 Cumsum Mul Neg Prod Square SquaredDifference "
-              "Sub Sum"},
-             {Wider::kDivides, "FloorDiv FloorMod"}}) {
-      for (absl::string_view name : absl::StrSplit(names, ' ')) {
-        (*all)[name] = wider;
-      }
-    }
-    return all;
-  }();
-  const auto found = ops->find(op);
-  return found == ops->end() ? Wider::kNot : found->second;
-}
 
 std::string NameOf(const Node& node) {
   return absl::StrCat(node.type_string(), " '", node.name(), "'");
@@ -120,8 +85,9 @@ bool IsMessage(const Node& node) {
          });
 }
 
+// Not a _DeviceArg.
 bool IsIntegerArgument(const Node& node) {
-  return node.IsArg() && node.output_type(0) == DT_INT32;
+  return node.type_string() == "_Arg" && node.output_type(0) == DT_INT32;
 }
 
 // Where the tensor of an output of the step's graph is in the recorded graph.
@@ -320,23 +286,14 @@ class Mover {
     return absl::OkStatus();
   }
 
-  // On the host, a divisor of 0 is an error, and -1 may overflow.
   absl::Status CheckDivisor(const Node& node) const {
     const Node* divisor;
     TF_RETURN_IF_ERROR(node.input_node(1, &divisor));
-    Tensor value;
-    if (!divisor->IsConstant() ||
-        !GetNodeAttr(divisor->attrs(), "value", &value).ok() ||
-        value.dtype() != DT_INT32) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          NameOf(node),
-          " divides by a value, which is an error on the host if it is 0"));
-    }
-    const auto numbers = value.flat<int32_t>();
-    for (int64_t i = 0; i < numbers.size(); ++i) {
-      if (numbers(i) == 0 || numbers(i) == -1) return OnHost(node);
-    }
-    return absl::OkStatus();
+    if (NeverFailsToDivide(*divisor)) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat(NameOf(node),
+                     " divides by a value, which is an error on the host if "
+                     "it is 0"));
   }
 
   // Adds the input edges of `added`, whose inputs have the places `types`.

@@ -128,7 +128,7 @@ TEST(ValuesOnDeviceTest, WhatNeedsAValueOnTheHostIsNamed) {
            {"d = FloorDiv(10, ids()); result(Cast(d) DstT=float)",
             "FloorDiv 'd' divides"},
            {"d = FloorMod(ids(), 0); result(Cast(d) DstT=float)",
-            "FloorMod 'd' reads a value on"},
+            "FloorMod 'd' divides"},
            // The largest of no numbers is another one in 64 bits.
            {"m = Max(ids(), 0); result(Cast(m) DstT=float)", "Max 'm'"}}) {
     const std::string found = Recorded(text);
@@ -157,8 +157,7 @@ TEST(ValuesOnDeviceTest, AConditionIsSentInPlaceOfItsAssert) {
         changes ? "v = handle(); add = AssignAddVariableOp(v, rows(), ^a);"
                 : "",
         "y = Identity(rows(), ^a); result(y)"));
-    for (Node* node : part.graph.op_nodes())
-      node->set_requested_device(kGpu);
+    for (Node* node : part.graph.op_nodes()) node->set_requested_device(kGpu);
     const ValuesOnDevice values = PutValuesOnDevice(part.graph);
     ASSERT_NE(values.graph, nullptr) << values.obstacle;
     const Capturable found = ClassifyForCapture(*values.graph, nullptr);
